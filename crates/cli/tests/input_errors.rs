@@ -299,12 +299,7 @@ fn files_that_options_name() {
             &["--solo", "f"],
             "{\"schema\": \"cosched.solo/1\", \"cosched_version\": \"0\", \"machine\": \"m\", \"disturbed\": false, \"jobs\": [{\"name\": \"j\", \
              \"command\": null, \"time_s\": 0.0, \"mm_reads_per_us\": null, \"trace\": null}]}\n",
-            &[
-                "--solo f",
-                "`jobs[0].time_s`",
-                "found 0",
-                "a number from 1e-9",
-            ],
+            &["--solo f", "`jobs[0].time_s`", "found 0", "expected 1e-9"],
         ),
         (
             &["--solo", "f"],
@@ -506,7 +501,7 @@ fn a_decision_that_is_not_in_the_file() {
     let text: String = (5..8).map(numbered).collect();
     let told = [
         "s: there is no decision with number 99999",
-        "the file holds 3, with numbers from 5 to 7",
+        "the last one has 7",
     ];
     check(
         &[("s", &text)],
@@ -523,7 +518,11 @@ fn snapshots_that_contradict_themselves() {
         (
             "\"id\": 1, \"name\"",
             "\"id\": 0, \"name\"",
-            &["`snapshot.tasks[1].id`", "found 0 after 0", "sort them"],
+            &[
+                "`snapshot.tasks[1].id`",
+                "found 0 after 0",
+                "ascending order",
+            ],
         ),
         (
             "\"core\": 0",

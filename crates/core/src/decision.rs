@@ -46,8 +46,9 @@ fn is_nothing(milli: &u64) -> bool {
 }
 
 /// Why a task waits, with the numbers behind the reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case", tag = "why")]
+#[strum(serialize_all = "kebab-case")]
 pub enum WaitReason {
     /// Tasks earlier in the policy's order hold all CPUs.
     Order {

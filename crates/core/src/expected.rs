@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 listed_enum! {
     /// Source of an expectation, the best first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr)]
+    #[strum(serialize_all = "kebab-case")]
     #[serde(rename_all = "kebab-case")]
     pub enum ExpectedFrom {
         /// The same command in the same folder, with the same program file.

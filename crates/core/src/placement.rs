@@ -34,7 +34,8 @@ impl Placement {
 
 listed_enum! {
     /// The purpose of a placement. The sample repeats it.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+    #[strum(serialize_all = "kebab-case")]
     #[serde(rename_all = "kebab-case")]
     pub enum Purpose {
         /// To get work done.

@@ -5,7 +5,7 @@ use crate::root::Root;
 use cosched_core::{CpuId, CpuSet, Nanos};
 
 /// CPU time since the machine was started, at one instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuAccounts {
     /// Total time of these CPUs: busy, idle or stolen.
     total: Nanos,
@@ -18,7 +18,7 @@ pub struct CpuAccounts {
 }
 
 /// How the CPUs spent their time between two instants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuUse {
     /// Total time of the CPUs: their number x the time that passed.
     pub total: Nanos,

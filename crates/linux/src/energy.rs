@@ -27,7 +27,7 @@ struct Zone {
 }
 
 /// A counter that returns to 0 after its largest value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Wrapping {
     largest: u64,
     last: u64,

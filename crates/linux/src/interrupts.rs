@@ -66,7 +66,7 @@ pub struct Interrupts {
 }
 
 /// The meaning of a signal to a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Interrupt {
     /// End the run; the signal's number.
     End(i32),

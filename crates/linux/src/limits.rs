@@ -5,7 +5,7 @@ use crate::sys;
 use rustix::process::{Resource, getrlimit};
 
 /// The limit on open files is too low.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("this process may have {most} files open (`ulimit -Hn`), and a run needs {needed}")]
 pub struct TooLow {
     /// The hard limit.

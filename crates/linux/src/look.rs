@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// All processes except this one and those that have ended.
 pub(crate) struct Look<'a> {
-    pub(crate) root: &'a Root,
+    pub root: &'a Root,
     all: BTreeMap<RawPid, Seen>,
 }
 

@@ -4,7 +4,7 @@ use crate::cgroup;
 use crate::root::{ReadError, Root};
 
 /// Memory that can be used without swapping, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory {
     /// Total memory of the machine.
     pub total: u64,
@@ -17,8 +17,10 @@ pub struct Memory {
 impl Memory {
     /// Memory available to new work: the minimum of what the machine and the cgroups have left.
     pub fn usable(&self) -> u64 {
-        self.cgroup_left
-            .map_or(self.available, |left| left.min(self.available))
+        match self.cgroup_left {
+            Some(left) => left.min(self.available),
+            None => self.available,
+        }
     }
 }
 
@@ -32,9 +34,9 @@ const BYTES: &str = "a whole number of bytes";
 /// [`ReadError`] when `/proc/meminfo` lacks a line that every kernel since 3.14 writes, or a cgroup's file contains no
 /// number.
 pub fn read(root: &Root) -> Result<Memory, ReadError> {
-    let text = root
-        .text(MEMINFO, ITEM)?
-        .ok_or_else(|| root.missing(MEMINFO, ITEM, EXPECTED))?;
+    let Some(text) = root.text(MEMINFO, ITEM)? else {
+        return Err(root.missing(MEMINFO, ITEM, EXPECTED));
+    };
     Ok(Memory {
         total: line_bytes(root, &text, "MemTotal")?,
         available: line_bytes(root, &text, "MemAvailable")?,
@@ -88,12 +90,13 @@ fn group_left(group: &Root) -> Result<Option<u64>, ReadError> {
     let Some(limit) = group.text(LIMIT, ITEM)?.filter(|limit| limit != "max") else {
         return Ok(None);
     };
-    let limit: u64 = limit
-        .parse()
-        .map_err(|_| group.malformed(LIMIT, ITEM, "a whole number of bytes, or `max`", &limit))?;
-    let used = group
-        .parse::<u64>(USED, ITEM, BYTES)?
-        .ok_or_else(|| group.missing(USED, ITEM, BYTES))?;
+    let Ok(limit) = limit.parse::<u64>() else {
+        let expected = "a whole number of bytes, or `max`";
+        return Err(group.malformed(LIMIT, ITEM, expected, limit));
+    };
+    let Some(used) = group.parse::<u64>(USED, ITEM, BYTES)? else {
+        return Err(group.missing(USED, ITEM, BYTES));
+    };
     let stat = group.text("/memory.stat", ITEM)?.unwrap_or_default();
     let cache: Option<u64> = stat
         .lines()

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
 /// Another live run, except the runs that this run is a job of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Neighbour {
     /// Its process number in its own PID namespace.
     pub pid: i32,
@@ -36,7 +36,7 @@ pub struct Neighbour {
 }
 
 /// How a run chooses its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
     /// CPUs without another run, if there are any; otherwise all.
     Free,

@@ -16,15 +16,15 @@ pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 /// One process, as read from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    pub(crate) pid: RawPid,
+    pub pid: RawPid,
     /// State letter: R, S, D, T (stopped), Z (zombie) etc.
-    pub(crate) state: char,
-    pub(crate) parent: RawPid,
-    pub(crate) group: RawPid,
-    pub(crate) session: RawPid,
-    pub(crate) threads: u32,
+    pub state: char,
+    pub parent: RawPid,
+    pub group: RawPid,
+    pub session: RawPid,
+    pub threads: u32,
     /// Start time in clock ticks since boot. A later process with the same number has another one.
-    pub(crate) start: u64,
+    pub start: u64,
 }
 
 /// Size of the buffer for the parsed fields of `/proc/PID/stat`, and more.
@@ -105,8 +105,10 @@ impl Process {
 
     /// Sends a signal to this process alone; `false` if it is gone or may not be signalled.
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
-        self.handle(root)
-            .is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
+        match self.handle(root) {
+            Some(fd) => pidfd_send_signal(&fd, signal).is_ok(),
+            None => false,
+        }
     }
 }
 
@@ -117,20 +119,20 @@ pub(crate) fn lives(root: &Root, pid: RawPid, start: u64) -> bool {
 
 /// The numbers of all processes.
 pub(crate) fn all_pids(root: &Root) -> Vec<RawPid> {
-    let Ok(entries) = std::fs::read_dir(root.path("/proc")) else {
-        return Vec::new();
-    };
-    let mut pids: Vec<RawPid> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid > 0)
-        .collect();
+    let mut pids = numbers_in(root, "/proc");
+    pids.retain(|pid| *pid > 0);
     pids.sort_unstable();
     pids
 }
 
 /// The threads of a process.
 pub(crate) fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
-    let Ok(entries) = std::fs::read_dir(root.path(&format!("/proc/{pid}/task"))) else {
+    numbers_in(root, &format!("/proc/{pid}/task"))
+}
+
+/// The numbers that name entries of a folder.
+fn numbers_in(root: &Root, folder: &str) -> Vec<RawPid> {
+    let Ok(entries) = std::fs::read_dir(root.path(folder)) else {
         return Vec::new();
     };
     entries
@@ -163,10 +165,11 @@ fn children(root: &Root, process: &Process) -> Vec<RawPid> {
     if process.threads == 1 {
         return children_of_thread(root, process.pid, process.pid);
     }
-    threads(root, process.pid)
-        .into_iter()
-        .flat_map(|tid| children_of_thread(root, process.pid, tid))
-        .collect()
+    let mut children = Vec::new();
+    for tid in threads(root, process.pid) {
+        children.extend(children_of_thread(root, process.pid, tid));
+    }
+    children
 }
 
 /// A process and its descendants, each once.

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A kind of processor, as relevant for counters: on x86 the numbers of CPUID leaf 1, on Arm those of the MIDR
 /// register.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Processor {
     /// Vendor, for example `GenuineIntel`; on Arm `Arm` and the implementer, 0x41 for Arm's own cores.
     pub vendor: String,
@@ -37,7 +37,7 @@ impl fmt::Display for Processor {
 }
 
 /// The content of `/proc/cpuinfo`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Processors {
     /// The model's name, if known.
     pub model_name: Option<String>,

@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// assert_eq!(Root::new("/tree").path("/proc/meminfo").to_str(), Some("/tree/proc/meminfo"));
 /// assert_eq!(Root::default().path("/proc/meminfo").to_str(), Some("/proc/meminfo"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Root {
     prefix: PathBuf,
 }

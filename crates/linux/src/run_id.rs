@@ -11,15 +11,15 @@ use std::fmt;
 ///
 /// Another process with the same number has another start time. A number means nothing in another namespace, so a run
 /// in another container is not mistaken for a dead one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunId {
-    pub(crate) pid: RawPid,
-    pub(crate) start: u64,
+    pub pid: RawPid,
+    pub start: u64,
     namespace: u64,
 }
 
 /// Whether a run is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     /// Its process lives.
     Alive,

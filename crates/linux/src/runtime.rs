@@ -26,7 +26,7 @@ pub(crate) struct Folder {
     /// Its device and inode: it may have several names.
     id: (u64, u64),
     /// Its owner.
-    pub(crate) owner: u32,
+    pub owner: u32,
     /// Whether others may read it, and its files.
     is_public: bool,
 }

@@ -12,7 +12,7 @@ const LEAVING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQ
 pub struct ScreenSignals(Interrupts);
 
 /// The meaning of a signal to such a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum ScreenSignal {
     /// Leave; the signal's number.
     Leave(i32),

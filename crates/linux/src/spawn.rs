@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A program to start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Program {
     /// Path of the program, already resolved.
     pub path: PathBuf,
@@ -38,7 +38,7 @@ pub struct Program {
 }
 
 /// Environment variables.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Environment {
     /// As `NAME=VALUE`.
     entries: Vec<CString>,
@@ -75,8 +75,8 @@ impl Environment {
 /// The state that a child restores: the signal mask and the open-file limit of the run's caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings {
-    pub(crate) mask: SignalMask,
-    pub(crate) files: Option<rustix::process::Rlimit>,
+    pub mask: SignalMask,
+    pub files: Option<rustix::process::Rlimit>,
 }
 
 /// Resolves a program like a shell: a name with a slash is a path relative to `cwd`; any other name is looked up in
@@ -217,7 +217,7 @@ struct Image {
 pub(crate) struct Waiting {
     pid: RawPid,
     /// Whether it was created in the given cgroup.
-    pub(crate) is_in_group: bool,
+    pub is_in_group: bool,
     /// Written to when the process may go on; closing it ends the process.
     go: Option<File>,
     /// Closes when the process has executed its program or has ended. Until then the process uses all fields below.

@@ -9,7 +9,7 @@ const CPU_DIR: &str = "/sys/devices/system/cpu";
 const NODE_DIR: &str = "/sys/devices/system/node";
 
 /// The machine, and the reasons for excluded CPUs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Topology {
     /// The used CPUs, with their cores, caches and domains.
     pub machine: Machine,
@@ -104,9 +104,11 @@ fn choose(
     asked: Option<&CpuSet>,
 ) -> Result<(CpuSet, Used), TopologyError> {
     let path = format!("{CPU_DIR}/online");
-    let online = root.cpus(&path, "online CPUs")?;
-    let online = online
-        .ok_or_else(|| root.missing(&path, "online CPUs", "a list of CPUs, as in `0-3,8`"))?;
+    let Some(online) = root.cpus(&path, "online CPUs")? else {
+        return Err(root
+            .missing(&path, "online CPUs", "a list of CPUs, as in `0-3,8`")
+            .into());
+    };
     let present = root.cpus(&format!("{CPU_DIR}/present"), "CPUs")?;
     let present = present.unwrap_or_else(|| online.clone());
     let allowed = online.intersection(affinity);
@@ -130,7 +132,9 @@ fn choose(
 }
 
 fn minus(all: &CpuSet, without: &CpuSet) -> CpuSet {
-    all.iter().filter(|&cpu| !without.contains(cpu)).collect()
+    let mut rest = all.clone();
+    rest.remove_all(without);
+    rest
 }
 
 /// Numbers groups in the order of their first CPU. `sets[i]` are the CPUs that share with `used[i]`. When two CPUs
@@ -156,12 +160,12 @@ fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
 
 /// The CPUs of each CPU's core.
 fn core_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
-    used.iter()
-        .map(|&cpu| {
-            let siblings = cpu_list(root, cpu, "topology/core_cpus_list", "SMT siblings")?;
-            Ok(siblings.unwrap_or_else(|| CpuSet::from_iter([cpu])))
-        })
-        .collect()
+    let mut sets = Vec::new();
+    for &cpu in used {
+        let siblings = cpu_list(root, cpu, "topology/core_cpus_list", "SMT siblings")?;
+        sets.push(siblings.unwrap_or_else(|| CpuSet::from_iter([cpu])));
+    }
+    Ok(sets)
 }
 
 /// The CPUs of a CPU's package.
@@ -283,16 +287,18 @@ pub(crate) fn node_of(nodes: &[CpuSet], cpu: CpuId) -> Option<usize> {
 /// The members of each used CPU's memory domain.
 fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     let nodes = nodes(root, "CPUs of a memory domain")?;
-    let homeless: CpuSet = used
-        .iter()
-        .copied()
-        .filter(|&cpu| node_of(&nodes, cpu).is_none())
-        .collect();
-    Ok(used
-        .iter()
-        .map(|&cpu| node_of(&nodes, cpu).map_or(&homeless, |node| &nodes[node]))
-        .cloned()
-        .collect())
+    let mut homeless: CpuSet = used.iter().copied().collect();
+    for cpu in nodes.iter().flat_map(CpuSet::iter) {
+        homeless.remove(cpu);
+    }
+    let mut sets = Vec::new();
+    for &cpu in used {
+        sets.push(match node_of(&nodes, cpu) {
+            Some(node) => nodes[node].clone(),
+            None => homeless.clone(),
+        });
+    }
+    Ok(sets)
 }
 
 /// The sort key of a core type: the rank of the hybrid kind, and the capacity, negated so that the fastest sorts first.
@@ -320,15 +326,10 @@ impl Kind {
     /// `hybrid` are the CPUs of each hybrid kind, the fastest first.
     fn read(root: &Root, cpu: CpuId, hybrid: &[CpuSet]) -> Result<Kind, ReadError> {
         let dir = format!("{CPU_DIR}/cpu{}", cpu.0);
-        let capacity = root.parse::<u32>(
-            &format!("{dir}/cpu_capacity"),
-            "CPU capacity",
-            "a whole number",
-        )?;
-        let max_khz = root.number(
-            &format!("{dir}/cpufreq/cpuinfo_max_freq"),
-            "highest frequency",
-        )?;
+        let file = format!("{dir}/cpu_capacity");
+        let capacity: Option<u32> = root.parse(&file, "CPU capacity", "a whole number")?;
+        let file = format!("{dir}/cpufreq/cpuinfo_max_freq");
+        let max_khz = root.number(&file, "highest frequency")?;
         let rank = hybrid.iter().position(|kind| kind.contains(cpu));
         // If the kernel lists hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() {

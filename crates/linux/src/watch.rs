@@ -31,7 +31,7 @@ const MAX_READ: usize = 64 << 10;
 const MAX_STATUS: u64 = 64 << 20;
 
 /// A request to end a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct EndRequest {
     /// The number of the job.
     pub end: u32,

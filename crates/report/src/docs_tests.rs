@@ -9,6 +9,7 @@ use cosched_core::{Absence, Counter, Nanos, PlanCounts, Purpose, RunResult, Trig
 use schema::Schemas;
 use serde_json::{Value, json, to_value};
 use std::collections::{BTreeMap, BTreeSet};
+use strum::VariantNames as _;
 
 #[path = "../../cli/tests/common/schema.rs"]
 mod schema;
@@ -64,10 +65,7 @@ fn states_and_their_words() {
     let status = crate::live::tests::status();
     schemas.check("status.json", &to_value(&status).unwrap());
     let states = &schemas.get("status.json")["$defs"]["job"]["properties"]["state"]["enum"];
-    let known: Vec<&str> = crate::JobState::ALL
-        .iter()
-        .map(|state| state.text())
-        .collect();
+    let known = crate::JobState::VARIANTS;
     assert_eq!(*states, json!(known));
 }
 

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 const SUFFIX: &str = "_absent";
 
 /// The reasons of absence in one JSON object, by the name of the value that is null.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Absences {
     reasons: BTreeMap<String, String>,
 }
@@ -21,7 +21,7 @@ impl Absences {
     /// Returns the value. If it is absent, returns `None` and notes the reason under the name.
     pub fn note<T>(&mut self, name: &str, reading: Reading<T>) -> Option<T> {
         if let Some(why) = reading.absence() {
-            self.reasons.insert(name.to_owned(), why.text().to_owned());
+            self.lack(name, why.text());
         }
         reading.value()
     }
@@ -29,7 +29,7 @@ impl Absences {
     /// The same for an option, with the reason in words.
     pub fn note_option<T>(&mut self, name: &str, value: Option<T>, why: &str) -> Option<T> {
         if value.is_none() {
-            self.reasons.insert(name.to_owned(), why.to_owned());
+            self.lack(name, why);
         }
         value
     }
@@ -40,6 +40,11 @@ impl Absences {
             Ok(value) => Some(value),
             Err(why) => self.note_option(name, None, why),
         }
+    }
+
+    /// Notes the reason of a value that is absent.
+    pub fn lack(&mut self, name: &str, why: &str) {
+        self.reasons.insert(name.to_owned(), why.to_owned());
     }
 
     /// Forgets a reason, since there is a value now.
@@ -54,9 +59,8 @@ impl Absences {
 
     /// All names with their reasons.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.reasons
-            .iter()
-            .map(|(name, why)| (name.as_str(), why.as_str()))
+        let reasons = self.reasons.iter();
+        reasons.map(|(name, why)| (&**name, &**why))
     }
 }
 
@@ -112,12 +116,10 @@ impl<T> Figures<T> {
 
     /// Takes away the value of that name, for this reason. Where there is none, its own reason stays.
     pub(crate) fn lose(&mut self, name: &str, why: &str) {
-        if let Some((_, value)) = self
-            .entries
-            .iter_mut()
-            .find(|(other, value)| other == name && value.is_ok())
-        {
-            *value = Err(why.to_owned());
+        for (other, value) in &mut self.entries {
+            if other == name && value.is_ok() {
+                *value = Err(why.to_owned());
+            }
         }
     }
 
@@ -131,10 +133,10 @@ impl<T> Figures<T> {
 
     /// The value or the reason under that name; `None` where there is no such name.
     pub fn entry(&self, name: &str) -> Option<Result<&T, &str>> {
-        self.entries
-            .iter()
-            .find(|(other, _)| other == name)
-            .map(|(_, value)| value.as_ref().map_err(String::as_str))
+        let mut entries = self.iter();
+        entries
+            .find(|(other, _)| *other == name)
+            .map(|entry| entry.1)
     }
 
     /// The value of that name, if there is one.

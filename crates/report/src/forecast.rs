@@ -6,7 +6,7 @@
 use cosched_core::{Nanos, TaskId};
 
 /// An estimator of the time left of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Forecast {
     /// By the tasks' numbers.
     jobs: Vec<Job>,
@@ -47,11 +47,11 @@ struct Job {
 /// A run at an instant.
 pub(crate) struct Now<'a> {
     /// Time since the start of the run.
-    pub(crate) elapsed: Nanos,
+    pub elapsed: Nanos,
     /// CPUs of the run.
-    pub(crate) cpus: usize,
+    pub cpus: usize,
     /// The jobs that are live and have not ended, and the time for which each was placed.
-    pub(crate) live: &'a [(TaskId, Nanos)],
+    pub live: &'a [(TaskId, Nanos)],
 }
 
 /// The time left of a run.

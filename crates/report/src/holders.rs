@@ -5,17 +5,17 @@ use cosched_core::{CpuId, Nanos, Switched, TaskId};
 use std::collections::{BTreeMap, HashSet};
 
 /// A task that has a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Holder {
-    pub(crate) task: TaskId,
-    pub(crate) since: Nanos,
+    pub task: TaskId,
+    pub since: Nanos,
 }
 
 /// The CPUs that tasks have.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Holders {
-    /// Time of the first report; `None` before.
-    told: Option<Nanos>,
+    /// There was a report.
+    is_told: bool,
     held: BTreeMap<CpuId, Holder>,
     /// Tasks that have held a CPU. The scheduler may not have the others.
     seen: HashSet<TaskId>,
@@ -28,7 +28,7 @@ impl Holders {
             *self = Holders::default();
             return None;
         };
-        self.told.get_or_insert(at);
+        self.is_told = true;
         self.seen.extend(task);
         let before = match task {
             Some(task) => self.held.insert(cpu, Holder { task, since: at }),
@@ -42,9 +42,9 @@ impl Holders {
         self.held.retain(|_, holder| holder.task != task);
     }
 
-    /// Return the time of the first report; `None` before.
-    pub(crate) fn told(&self) -> Option<Nanos> {
-        self.told
+    /// Whether there was a report.
+    pub(crate) fn is_told(&self) -> bool {
+        self.is_told
     }
 
     /// Return the holder of this CPU.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A job's time alone on the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Solo {
     /// Time from its start to its end.
     pub time: Nanos,
@@ -23,7 +23,7 @@ pub struct Solo {
 const LONGEST_COMMAND: usize = 120;
 
 /// Information on one job beside its result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct JobInfo {
     /// Its unique name.
     pub name: String,
@@ -83,7 +83,7 @@ impl JobInfo {
 }
 
 /// Information on a run beside its result.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RunInfo {
     /// The policy that decided, never `auto`.
     pub policy: String,

@@ -28,7 +28,7 @@ const COLUMNS: usize = 9;
 const LATEST_S: f64 = 253_402_300_800.0;
 
 /// One line of a job log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Entry {
     /// The job's number, from 1.
     pub seq: u64,
@@ -38,10 +38,6 @@ pub struct Entry {
     pub start_s: f64,
     /// From its start to its end in seconds.
     pub runtime_s: f64,
-    /// Bytes sent to it; 0 here.
-    pub send: u64,
-    /// Bytes received from it; 0 here.
-    pub receive: u64,
     /// Its exit code; 0 if a signal ended it, -1 if it ran out of time or its status is not known.
     pub exit: i32,
     /// The signal that ended it; 0 for none.
@@ -77,8 +73,6 @@ impl Entry {
             runtime_s: result
                 .finished
                 .map_or(0.0, |finished| (finished - started).as_s()),
-            send: 0,
-            receive: 0,
             exit,
             signal,
             command: command.to_owned(),
@@ -97,15 +91,13 @@ impl Entry {
             host,
             start_s,
             runtime_s,
-            send,
-            receive,
             exit,
             signal,
             command,
         } = self;
         let command = command.replace('\n', "\0");
         format!(
-            "{seq}\t{host}\t{start_s:.3}\t{runtime_s:10.3}\t{send}\t{receive}\t{exit}\t{signal}\t{command}\n"
+            "{seq}\t{host}\t{start_s:.3}\t{runtime_s:10.3}\t0\t0\t{exit}\t{signal}\t{command}\n"
         )
     }
 
@@ -124,8 +116,6 @@ impl Entry {
             host: columns[1].to_owned(),
             start_s: seconds(&columns, 2)?,
             runtime_s: seconds(&columns, 3)?,
-            send: number(&columns, 4)?,
-            receive: number(&columns, 5)?,
             exit: number(&columns, 6)?,
             signal: number(&columns, 7)?,
             command: columns[8].replace('\0', "\n"),
@@ -189,7 +179,8 @@ impl<W: Write> JobLogWriter<W> {
     }
 
     /// Returns the writer.
-    pub fn into_inner(self) -> W {
+    #[cfg(test)]
+    pub(crate) fn into_inner(self) -> W {
         self.sink.into_inner()
     }
 }
@@ -218,7 +209,7 @@ pub enum JobLogError {
 }
 
 /// The content of a job log.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct JobLog {
     /// Its lines in their order.
     pub entries: Vec<Entry>,

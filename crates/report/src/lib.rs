@@ -61,7 +61,7 @@ pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
     Rebuilt, Record, Totals, WarningRecord, exit_status, record,
 };
-pub use recorder::{FileRecorder, Notice};
+pub use recorder::{FileRecorder, Notice, Output};
 pub use series::{
     EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow,
     SeriesError, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,

@@ -17,7 +17,7 @@ pub(crate) const LEAST_FOREIGN: f64 = 0.02;
 pub(crate) const LEAST_TIME: Nanos = Nanos::from_ms(1_000);
 
 /// The use of the run's CPUs during the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct MachineUse {
     /// Number of CPUs that the run could use.
     pub cpus: usize,

@@ -6,7 +6,7 @@ use crate::text::count;
 use std::collections::BTreeMap;
 
 /// Where a run is from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Origin {
     /// The machine, with what distinguishes it from others.
     pub machine: String,
@@ -19,12 +19,10 @@ impl Origin {
     pub fn of(record: &Record) -> Origin {
         let mut machine = record.machine.clone();
         if record.backend == BackendKind::Host {
-            machine = format!(
-                "{machine} with {}",
-                count(record.machine_details.cpus as u64, "CPU")
-            );
+            let cpus = count(record.machine_details.cpus as u64, "CPU");
+            machine += &format!(" with {cpus}");
             if let Some(host) = &record.setting.host {
-                machine = format!("{machine} ({host})");
+                machine += &format!(" ({host})");
             }
         }
         Origin {
@@ -45,12 +43,12 @@ pub fn origin_doubts<'a>(origins: impl IntoIterator<Item = &'a Origin>) -> Vec<S
     let mut doubts = Vec::new();
     for (what, runs_of) in [("machines", machines), ("versions of cosched", versions)] {
         if runs_of.len() > 1 {
-            let each = runs_of.iter();
-            let each = each.map(|(name, runs)| format!("{name}, {}", count(*runs, "run")));
-            doubts.push(format!(
-                "these runs are of different {what}, and differences may be theirs: {}",
-                each.collect::<Vec<_>>().join("; ")
-            ));
+            let mut each = Vec::new();
+            for (name, runs) in runs_of {
+                each.push(format!("{name}, {}", count(runs, "run")));
+            }
+            let each = each.join("; ");
+            doubts.push(format!("these runs are of different {what}: {each}"));
         }
     }
     doubts
@@ -70,8 +68,8 @@ mod tests {
         assert_eq!(
             origin_doubts(&[of("a", "1"), of("b", "1"), of("b", "2")]),
             [
-                "these runs are of different machines, and differences may be theirs: a, 1 run; b, 2 runs",
-                "these runs are of different versions of cosched, and differences may be theirs: 1, 2 runs; 2, 1 run",
+                "these runs are of different machines: a, 1 run; b, 2 runs",
+                "these runs are of different versions of cosched: 1, 2 runs; 2, 1 run",
             ]
         );
     }

@@ -3,7 +3,7 @@
 use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
-use cosched_core::{Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskView};
+use cosched_core::{Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct LiveProgress {
 pub(crate) const OVERDUE: &str = "longer than expected";
 
 /// Source of an estimate of the time left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftFrom {
     /// Solo times of the jobs.
@@ -65,7 +65,8 @@ impl LeftFrom {
 
 /// Render a time left as on a clock; `about` marks one that can be far off.
 pub(crate) fn left_clock(left_s: f64, about: bool) -> String {
-    format!("{}{}", if about { "about " } else { "" }, clock(left_s))
+    let about = if about { "about " } else { "" };
+    format!("{about}{}", clock(left_s))
 }
 
 /// The progress line, in at most `width` characters; the time left is `--:--` while it is not known.
@@ -85,7 +86,10 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         ..
     } = *progress;
     let left = match left {
-        Some(left) => format!("{} left", left_clock(left.as_s(), progress.is_about)),
+        Some(left) => {
+            let left = left_clock(left.as_s(), progress.is_about);
+            format!("{left} left")
+        }
         None if progress.is_overdue => OVERDUE.to_owned(),
         None => "--:-- left".to_owned(),
     };
@@ -107,22 +111,25 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
     };
     for (ix, part) in parts.iter().enumerate() {
         let divider = if ix == 0 { "" } else { ", " };
-        if (line.chars().count() + divider.len() + part.chars().count()) > width {
+        let longer = format!("{line}{divider}{part}");
+        if longer.chars().count() > width {
             break;
         }
-        line.push_str(divider);
-        line.push_str(part);
+        line = longer;
     }
     line
 }
 
 /// One line about a job that ended, for output without a progress line.
 pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&JobInfo>) -> String {
-    let what = info.map_or_else(|| visible(&result.spec.name), JobInfo::what);
-    let exit = result
-        .exit
-        .as_ref()
-        .map_or_else(|| "ended".to_owned(), ToString::to_string);
+    let what = match info {
+        Some(info) => info.what(),
+        None => visible(&result.spec.name),
+    };
+    let exit = match &result.exit {
+        Some(exit) => visible(&exit.to_string()),
+        None => "ended".to_owned(),
+    };
     let time = match (result.started, result.finished) {
         (Some(started), Some(finished)) => {
             format!(" after {}", seconds((finished - started).as_s()))
@@ -144,17 +151,13 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
     } else {
         ""
     };
-    let digits = progress.total.to_string().len();
-    format!(
-        "{simulated}[{:digits$}/{}] {what}: {}{time}{timed_out}{attempts}",
-        progress.done,
-        progress.total,
-        visible(&exit)
-    )
+    let LiveProgress { done, total, .. } = progress;
+    let digits = total.to_string().len();
+    format!("{simulated}[{done:digits$}/{total}] {what}: {exit}{time}{timed_out}{attempts}")
 }
 
 /// Counts jobs and work during a run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ProgressTracker {
     progress: LiveProgress,
     /// Solo times in seconds, as far as they are known.
@@ -191,10 +194,12 @@ impl ProgressTracker {
     ) -> ProgressTracker {
         let total = self.progress.total;
         let expected: Vec<Option<Expected>> = expected.collect();
-        let known = expected.iter().flatten();
-        let of_others = known.filter(|expected| expected.from == ExpectedFrom::Program);
-        let of_others = of_others.count();
-        let known = expected.iter().flatten().count();
+        let mut known = 0;
+        let mut of_others = 0;
+        for expected in expected.iter().flatten() {
+            known += 1;
+            of_others += usize::from(expected.from == ExpectedFrom::Program);
+        }
         self.left_from = if self.solo_s.len() == total {
             LeftFrom::Solo
         } else if known * 2 < total {
@@ -268,15 +273,17 @@ impl ProgressTracker {
     /// Time has passed.
     pub fn tick(&mut self, snapshot: &Snapshot) {
         // Jobs that ended once and were started again don't count: the run does not wait for them.
-        let tasks = snapshot.tasks.iter();
-        let unfinished = tasks.filter(|task| !self.forecast.has_ended(task.id));
-        let unfinished: Vec<&TaskView> = unfinished.collect();
-        let running = unfinished.iter().filter(|task| task.running.is_some());
-        self.progress.running = running.count();
+        let mut running = 0;
+        let mut live = Vec::new();
+        for task in &snapshot.tasks {
+            if !self.forecast.has_ended(task.id) {
+                running += usize::from(task.running.is_some());
+                live.push((task.id, task.estimates.ran));
+            }
+        }
+        self.progress.running = running;
         self.progress.elapsed = snapshot.now;
         self.count();
-        let live = unfinished.iter().map(|task| (task.id, task.estimates.ran));
-        let live: Vec<(TaskId, Nanos)> = live.collect();
         let left = self.forecast.left(&Now {
             elapsed: snapshot.now,
             cpus: snapshot.machine.cpus.len(),

@@ -5,19 +5,7 @@ use cosched_core::{DemandBasis, Rate, Reading, TaskId, Trigger, WaitReason};
 
 /// The code of a reason to wait, as in the series and in events.
 pub fn wait_code(reason: &WaitReason) -> &'static str {
-    match reason {
-        WaitReason::Order { .. } => "order",
-        WaitReason::Fitness { .. } => "fitness",
-        WaitReason::Ahead { .. } => "ahead",
-        WaitReason::Heavy { .. } => "heavy",
-        WaitReason::Unmeasured => "unmeasured",
-        WaitReason::Gang { .. } => "gang",
-        WaitReason::Affinity => "affinity",
-        WaitReason::BusFull { .. } => "bus-full",
-        WaitReason::Measuring { .. } => "measuring",
-        WaitReason::Lead { .. } => "lead",
-        WaitReason::Outweighed { .. } => "outweighed",
-    }
+    reason.into()
 }
 
 fn per_us(rate: Rate) -> String {
@@ -32,62 +20,59 @@ pub fn wait_text(reason: &WaitReason) -> String {
 /// The same; `name` returns the name of a task's job.
 pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) -> String {
     match *reason {
-        WaitReason::Order { ahead: 0 } => {
-            "All CPUs are taken, and it is the next in line.".to_owned()
-        }
+        WaitReason::Order { ahead: 0 } => "All CPUs are taken; it is next.".to_owned(),
         WaitReason::Order { ahead } => {
+            let jobs = count(ahead.into(), "job");
+            format!("All CPUs are taken, and it is behind {jobs}.")
+        }
+        WaitReason::Fitness { bandwidth, wanted } => {
+            let (bandwidth, wanted) = (per_us(bandwidth), per_us(wanted));
             format!(
-                "All CPUs are taken, and {} before it in the policy's order.",
-                come(ahead)
+                "Other jobs fit the remaining bandwidth better: it reads {bandwidth} transactions/us per CPU, wanted are {wanted}."
             )
         }
-        WaitReason::Fitness { bandwidth, wanted } => format!(
-            "Other jobs fit the remaining memory bandwidth better: it reads {} transactions/us per CPU, where {} were \
-             wanted.",
-            per_us(bandwidth),
-            per_us(wanted)
-        ),
         WaitReason::Ahead {
             progress_milli,
             max_progress_milli,
-        } => held_back(progress_milli, max_progress_milli),
+        } => {
+            let progress = thousandths(progress_milli);
+            let leader = thousandths(max_progress_milli);
+            format!(
+                "It is held back: it has done {progress:.2} quanta of work alone, the leader {leader:.2}."
+            )
+        }
         WaitReason::Heavy {
             llc,
             llc_limit,
             mm,
             mm_limit,
         } => {
-            format!(
-                "A job is being measured in low contention, and this one would disturb it: {}.",
-                excesses(llc, llc_limit, mm, mm_limit)
-            )
+            let mut excesses = excess(llc, "last-level cache accesses", llc_limit);
+            excesses.extend(excess(mm, "memory transactions", mm_limit));
+            let excesses = excesses.join(" and ");
+            format!("It would disturb a job that is being measured: {excesses}.")
         }
         WaitReason::Unmeasured => {
-            "A job is being measured in low contention, and this one has not been measured yet."
-                .to_owned()
+            "It is not measured yet, and might disturb a job that is being measured.".to_owned()
         }
         WaitReason::Gang { needs, free } => {
-            format!(
-                "It needs {} at once, and {free} {} free.",
-                count(needs.into(), "CPU"),
-                is_are(free)
-            )
+            let needs = count(needs.into(), "CPU");
+            format!("It needs {needs} at once; free: {free}.")
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
         WaitReason::Measuring { task } => {
-            format!(
-                "{} is being measured with little beside it, and this one would disturb it.",
-                name(task)
-            )
+            format!("It would disturb {}, which is being measured.", name(task))
         }
         WaitReason::Lead {
             progress_milli,
             limit_milli,
-        } => format!(
-            "It is ahead of the others: it has done {:.2} quanta of work alone, and none with more than {:.2} runs now.",
-            thousandths(progress_milli),
-            thousandths(limit_milli)
-        ),
+        } => {
+            let progress = thousandths(progress_milli);
+            let limit = thousandths(limit_milli);
+            format!(
+                "It is ahead of the others: {progress:.2} quanta of work alone, limit {limit:.2}."
+            )
+        }
         WaitReason::Outweighed {
             worth_milli,
             loss_milli,
@@ -100,70 +85,37 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             energy_with_mj,
             energy_without_mj,
         } => {
-            let energy_mj = [energy_with_mj, energy_without_mj];
-            bus_full(demand_milli, basis, threshold_milli, energy_mj)
+            let demand = percent(demand_milli);
+            let basis = basis_note(basis);
+            let threshold = percent(threshold_milli);
+            let with_j = thousandths(energy_with_mj);
+            let without_j = thousandths(energy_without_mj);
+            format!(
+                "It does not fit the memory bus: alone it uses {demand} %{basis}, at most {threshold} % fits. A second's \
+                 worth of work costs {with_j:.1} J with it, {without_j:.1} J without."
+            )
         }
     }
 }
 
-fn bus_full(
-    demand_milli: u32,
-    basis: DemandBasis,
-    threshold_milli: u32,
-    [with_mj, without_mj]: [u64; 2],
-) -> String {
-    format!(
-        "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
-         {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
-        percent(demand_milli),
-        basis_note(basis),
-        percent(threshold_milli),
-        thousandths(with_mj),
-        thousandths(without_mj)
-    )
-}
-
-fn held_back(progress_milli: u64, max_progress_milli: u64) -> String {
-    format!(
-        "It is held back: within {:.2} quanta of the leader. Its progress is {:.2} quanta of work alone, the leader's \
-         {:.2}.",
-        thousandths(max_progress_milli - progress_milli),
-        thousandths(progress_milli),
-        thousandths(max_progress_milli)
-    )
-}
-
-/// The rates of a heavy job that are measured, with their limits.
-fn excesses(llc: Reading<Rate>, llc_limit: Rate, mm: Reading<Rate>, mm_limit: Rate) -> String {
-    let mut parts = Vec::new();
-    for (rate, what, limit) in [
-        (llc, "last-level cache accesses", llc_limit),
-        (mm, "memory transactions", mm_limit),
-    ] {
-        if let Some(rate) = rate.value() {
-            parts.push(format!(
-                "{} {what}/us (limit {})",
-                per_us(rate),
-                per_us(limit)
-            ));
-        }
-    }
-    parts.join(" and ")
+/// A measured rate with its limit.
+fn excess(rate: Reading<Rate>, what: &str, limit: Rate) -> Vec<String> {
+    let Reading::Value(rate) = rate else {
+        return Vec::new();
+    };
+    let (rate, limit) = (per_us(rate), per_us(limit));
+    vec![format!("{rate} {what}/us (limit {limit})")]
 }
 
 fn outweighed(worth_milli: u64, loss_milli: u64, power_milli: u64) -> String {
+    let worth = thousandths(worth_milli);
+    let loss = thousandths(loss_milli);
     let power = match power_milli {
         0 => String::new(),
-        _ => format!(
-            "; the power of its core is worth {:.2}",
-            thousandths(power_milli)
-        ),
+        _ => format!("; its power is worth {:.2}", thousandths(power_milli)),
     };
     format!(
-        "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by \
-         it{power}.",
-        thousandths(worth_milli),
-        thousandths(loss_milli)
+        "Others are worth more: it would add {worth:.2} of weight x speed, and they would lose {loss:.2}{power}."
     )
 }
 
@@ -171,7 +123,7 @@ fn basis_note(basis: DemandBasis) -> &'static str {
     match basis {
         DemandBasis::Measured => "",
         DemandBasis::Given => " (as given)",
-        DemandBasis::Assumed => " (not measured: an assumption)",
+        DemandBasis::Assumed => " (assumed)",
     }
 }
 
@@ -181,18 +133,6 @@ fn thousandths(milli: u64) -> f64 {
 
 fn percent(milli: u32) -> String {
     format!("{:.1}", f64::from(milli) / 10.0)
-}
-
-fn come(jobs: u32) -> String {
-    if jobs == 1 {
-        "1 job comes".to_owned()
-    } else {
-        format!("{} come", count(jobs.into(), "job"))
-    }
-}
-
-fn is_are(n: u32) -> &'static str {
-    if n == 1 { "is" } else { "are" }
 }
 
 /// A trigger of a decision in a few words; `name` returns the name of a task's job.

@@ -13,7 +13,6 @@ use cosched_core::{
     TaskSpec, Warning,
 };
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
@@ -62,6 +61,9 @@ pub enum Notice<'a> {
     Warning(&'a RunWarning),
 }
 
+/// A file that a run writes.
+pub type Output<'a> = Box<dyn Write + 'a>;
+
 /// The function that gets the notices.
 type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 
@@ -71,22 +73,17 @@ type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 pub struct FileRecorder<'a> {
     jobs: Vec<JobInfo>,
     run_start: Option<Duration>,
-    series: Option<SeriesWriter<Box<dyn Write + 'a>>>,
-    events: Option<EventWriter<Box<dyn Write + 'a>>>,
-    joblog: Option<JobLogWriter<Box<dyn Write + 'a>>>,
+    /// The series, if it is written.
+    pub series: Option<SeriesWriter<Output<'a>>>,
+    /// The events, if they are written.
+    pub events: Option<EventWriter<Output<'a>>>,
+    /// The job log, if it is written.
+    pub joblog: Option<JobLogWriter<Output<'a>>>,
     listener: Option<Listener<'a>>,
     tracker: ProgressTracker,
     live: Live,
     warnings: Vec<RunWarning>,
     policy_fault_shown: bool,
-}
-
-impl fmt::Debug for FileRecorder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileRecorder")
-            .field("warnings", &self.warnings)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<'a> FileRecorder<'a> {
@@ -108,24 +105,6 @@ impl<'a> FileRecorder<'a> {
             warnings: Vec::new(),
             policy_fault_shown: false,
         }
-    }
-
-    /// Writes a series.
-    pub fn with_series(mut self, series: SeriesWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
-        self.series = Some(series);
-        self
-    }
-
-    /// Writes events.
-    pub fn with_events(mut self, events: EventWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
-        self.events = Some(events);
-        self
-    }
-
-    /// Writes a job log.
-    pub fn with_joblog(mut self, joblog: JobLogWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
-        self.joblog = Some(joblog);
-        self
     }
 
     /// Calls `listener` with everything that happens.
@@ -167,10 +146,9 @@ impl<'a> FileRecorder<'a> {
             self.events.as_mut().and_then(EventWriter::take_warning),
             self.joblog.as_mut().and_then(JobLogWriter::take_warning),
         ];
-        problems
-            .into_iter()
-            .flatten()
-            .for_each(|problem| self.tell(problem));
+        for problem in problems.into_iter().flatten() {
+            self.tell(problem);
+        }
     }
 
     /// Writes a line of the job log.
@@ -185,8 +163,11 @@ impl<'a> FileRecorder<'a> {
         joblog.ended(&Entry::of(result, seq, command, self.run_start));
     }
 
-    fn job(&self, task: TaskId) -> Option<&JobInfo> {
-        self.jobs.get(task.0 as usize)
+    fn name(&self, task: TaskId) -> String {
+        match self.jobs.get(task.0 as usize) {
+            Some(info) => info.name.clone(),
+            None => format!("job {task}"),
+        }
     }
 }
 
@@ -195,8 +176,12 @@ fn solo_times(info: &RunInfo, tasks: &[TaskSpec]) -> BTreeMap<TaskId, f64> {
     let mut times = BTreeMap::new();
     for task in tasks {
         let job = info.jobs.get(task.id.0 as usize);
-        let measured = job.and_then(|job| job.solo).map(|solo| solo.time);
-        if let Some(time) = measured.or(task.solo.time) {
+        let measured = job.and_then(|job| job.solo);
+        let time = match measured {
+            Some(solo) => Some(solo.time),
+            None => task.solo.time,
+        };
+        if let Some(time) = time {
             times.insert(task.id, time.as_s());
         }
     }
@@ -316,10 +301,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn warn(&mut self, now: Nanos, warning: &Warning) {
-        let told = RunWarning::of_loop(warning, |task| {
-            self.job(task)
-                .map_or_else(|| format!("job {task}"), |info| info.name.clone())
-        });
+        let told = RunWarning::of_loop(warning, |task| self.name(task));
         if let Some(series) = &mut self.series {
             series.warned(now, &told);
         }
@@ -398,32 +380,32 @@ mod tests {
         let mut told = Vec::new();
         {
             let header = SeriesHeader::new(&info, &tasks);
-            let mut recorder = FileRecorder::new(&info, &tasks)
-                .with_series(SeriesWriter::new(Box::new(&mut series), &header))
-                .with_events(EventWriter::new(Box::new(&mut events), event_context()))
-                .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
-                .with_listener(|notice| {
-                    told.push(match notice {
-                        Notice::Started { task, .. } => format!("started {}", task.name),
-                        Notice::Starting { info, at } => {
-                            format!("{} starts at {}", info.unwrap().name, at.0)
-                        }
-                        Notice::Retried { result, info } => {
-                            format!("{} failed in attempt {}", info.unwrap().name, result.runs)
-                        }
-                        Notice::Ended { progress, info, .. } => {
-                            format!(
-                                "{}/{} {}",
-                                progress.done,
-                                progress.total,
-                                info.unwrap().command_or_name()
-                            )
-                        }
-                        Notice::Progress(progress) => crate::progress_line(progress, 80),
-                        Notice::Status(status) => format!("{} s", status.elapsed_s),
-                        Notice::Warning(warning) => format!("warning: {}", warning.text()),
-                    });
+            let mut recorder = FileRecorder::new(&info, &tasks);
+            recorder.series = Some(SeriesWriter::new(Box::new(&mut series), &header));
+            recorder.events = Some(EventWriter::new(Box::new(&mut events), event_context()));
+            recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
+            let mut recorder = recorder.with_listener(|notice| {
+                told.push(match notice {
+                    Notice::Started { task, .. } => format!("started {}", task.name),
+                    Notice::Starting { info, at } => {
+                        format!("{} starts at {}", info.unwrap().name, at.0)
+                    }
+                    Notice::Retried { result, info } => {
+                        format!("{} failed in attempt {}", info.unwrap().name, result.runs)
+                    }
+                    Notice::Ended { progress, info, .. } => {
+                        format!(
+                            "{}/{} {}",
+                            progress.done,
+                            progress.total,
+                            info.unwrap().command_or_name()
+                        )
+                    }
+                    Notice::Progress(progress) => crate::progress_line(progress, 80),
+                    Notice::Status(status) => format!("{} s", status.elapsed_s),
+                    Notice::Warning(warning) => format!("warning: {}", warning.text()),
                 });
+            });
             drive(&mut recorder, &result);
             let warnings = recorder.into_warnings();
             assert!(!warnings.iter().any(RunWarning::is_lost_file));
@@ -465,13 +447,13 @@ mod tests {
         let mut result = result();
         let (info, tasks) = (info(&result), specs(&result));
         let (mut joblog, mut told) = (Vec::new(), Vec::new());
-        let mut recorder = FileRecorder::new(&info, &tasks)
-            .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
-            .with_listener(|notice| {
-                if let Notice::Retried { result, info } = notice {
-                    told.push((info.unwrap().name.clone(), result.runs));
-                }
-            });
+        let mut recorder = FileRecorder::new(&info, &tasks);
+        recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
+        let mut recorder = recorder.with_listener(|notice| {
+            if let Notice::Retried { result, info } = notice {
+                told.push((info.unwrap().name.clone(), result.runs));
+            }
+        });
         let task = &mut result.tasks[0];
         (task.exit, task.runs) = (Some(cosched_core::Exit::Code(3)), 1);
         recorder.retried(Nanos::from_s(1.0), task);
@@ -496,10 +478,10 @@ mod tests {
         let (info, tasks) = (info(&result), specs(&result));
         let header = SeriesHeader::new(&info, &tasks);
         let full = || Box::new(FullDisk::after(3));
-        let mut recorder = FileRecorder::new(&info, &tasks)
-            .with_series(SeriesWriter::new(full(), &header))
-            .with_events(EventWriter::new(full(), event_context()))
-            .with_joblog(JobLogWriter::new(full(), true));
+        let mut recorder = FileRecorder::new(&info, &tasks);
+        recorder.series = Some(SeriesWriter::new(full(), &header));
+        recorder.events = Some(EventWriter::new(full(), event_context()));
+        recorder.joblog = Some(JobLogWriter::new(full(), true));
         drive(&mut recorder, &result);
         drive(&mut recorder, &result);
         let warnings = recorder.into_warnings();
@@ -521,8 +503,8 @@ mod tests {
     fn a_simulated_job_log_says_so() {
         let (result, info) = simulated();
         let mut joblog = Vec::new();
-        let mut recorder = FileRecorder::new(&info, &specs(&result))
-            .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true));
+        let mut recorder = FileRecorder::new(&info, &specs(&result));
+        recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
         assert!(!recorder.wants_policy_state());
         recorder.ended(Nanos::from_s(15.0), &result.tasks[0]);
         assert!(result.tasks[0].exit.as_ref().is_some_and(Exit::ok));

@@ -109,7 +109,8 @@ impl<W: Write> LineSink<W> {
     }
 
     /// Returns the writer.
-    pub fn into_inner(self) -> W {
+    #[cfg(test)]
+    pub(crate) fn into_inner(self) -> W {
         self.out
     }
 }

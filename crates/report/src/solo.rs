@@ -100,19 +100,13 @@ impl SoloJob {
     fn check(&self, ix: usize) -> Result<(), JsonError> {
         if !(LEAST_S..=1e9).contains(&self.time_s) {
             // Unlike a number's plain form, this one is short for numbers of any size.
-            let problem = format!(
-                "found {:?}, expected a number from 1e-9 to 1e9",
-                self.time_s
-            );
+            let problem = format!("found {:?}, expected 1e-9 to 1e9", self.time_s);
             return Err(JsonError::at(&format!("jobs[{ix}].time_s"), problem));
         }
         let reads = self.mm_reads_per_us.unwrap_or(0.0);
         if !(0.0..=1e9).contains(&reads) {
-            let problem = "expected a number from 0 to 1e9".to_owned();
-            return Err(JsonError::at(
-                &format!("jobs[{ix}].mm_reads_per_us"),
-                problem,
-            ));
+            let key = format!("jobs[{ix}].mm_reads_per_us");
+            return Err(JsonError::at(&key, "expected 0 to 1e9".to_owned()));
         }
         Ok(())
     }
@@ -203,12 +197,15 @@ impl SoloFile {
         }
         let jobs: Vec<String> = self.jobs.iter().map(text).collect();
         format!(
-            "{{\"schema\":{},\"cosched_version\":{},\"machine\":{},\"disturbed\":{},\"jobs\":[\n{}\n]}}\n",
-            text(&self.schema),
-            text(&self.cosched_version),
-            text(&self.machine),
-            self.disturbed,
-            jobs.join(",\n")
+            r#"{{"schema":{schema},"cosched_version":{version},"machine":{machine},"disturbed":{disturbed},"jobs":[
+{jobs}
+]}}
+"#,
+            schema = text(&self.schema),
+            version = text(&self.cosched_version),
+            machine = text(&self.machine),
+            disturbed = self.disturbed,
+            jobs = jobs.join(",\n"),
         )
     }
 
@@ -469,7 +466,7 @@ mod tests {
             let wrong = text.replacen("\"time_s\":4.0", &format!("\"time_s\":{time}"), 1);
             check(
                 &wrong,
-                &format!("`jobs[0].time_s`: found {found}, expected a number from 1e-9 to 1e9"),
+                &format!("`jobs[0].time_s`: found {found}, expected 1e-9 to 1e9"),
             );
         }
         assert!(

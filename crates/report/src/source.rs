@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The kind of backend of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
     /// Real processes on this machine.
@@ -13,7 +13,7 @@ pub enum BackendKind {
 }
 
 /// Where an energy figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergySource {
     /// A meter of the machine.
@@ -25,7 +25,7 @@ pub enum EnergySource {
 }
 
 /// Where a solo time comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SoloSource {
     /// A run alone, made for this run.

@@ -3,41 +3,56 @@
 use crate::text::clip;
 use std::borrow::Cow;
 
+/// Shown in place of an absent value.
+pub(crate) const NONE: &str = "-";
+
+/// The text, or the sign for an absent value.
+pub(crate) fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
+}
+
 /// A column.
 pub(crate) struct Column {
-    pub(crate) title: Cow<'static, str>,
+    pub title: Cow<'static, str>,
     /// Whether cells are right-aligned, as numbers are.
-    pub(crate) right: bool,
+    pub right: bool,
     /// If the table is too wide, columns with greater numbers are left out first; a column with 0 always stays.
-    pub(crate) expendable: u8,
-    pub(crate) cells: Vec<String>,
+    pub expendable: u8,
+    pub cells: Vec<String>,
 }
 
 impl Column {
-    /// A column of left-aligned texts.
-    pub(crate) fn text(
+    /// A column of left-aligned texts, one for each row.
+    pub(crate) fn text<T>(
         title: impl Into<Cow<'static, str>>,
         expendable: u8,
-        cells: Vec<String>,
+        rows: &[T],
+        cell: impl Fn(&T) -> String,
     ) -> Column {
         Column {
             title: title.into(),
             right: false,
             expendable,
-            cells,
+            cells: rows.iter().map(cell).collect(),
         }
     }
 
-    /// A column of right-aligned numbers.
-    pub(crate) fn number(
+    /// A column of right-aligned numbers, one for each row.
+    pub(crate) fn number<T>(
         title: impl Into<Cow<'static, str>>,
         expendable: u8,
-        cells: Vec<String>,
+        rows: &[T],
+        cell: impl Fn(&T) -> String,
     ) -> Column {
         Column {
             right: true,
-            ..Column::text(title, expendable, cells)
+            ..Column::text(title, expendable, rows, cell)
         }
+    }
+
+    /// Whether a cell has a value.
+    pub(crate) fn has_values(&self) -> bool {
+        self.cells.iter().any(|cell| cell != NONE)
     }
 
     fn aligned(&self, cell: &str) -> String {
@@ -50,12 +65,11 @@ impl Column {
     }
 
     fn width(&self) -> usize {
-        self.cells
-            .iter()
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-            .max(self.title.chars().count())
+        let mut width = self.title.chars().count();
+        for cell in &self.cells {
+            width = width.max(cell.chars().count());
+        }
+        width
     }
 }
 
@@ -78,36 +92,26 @@ pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
         if spare == 0 || name.saturating_sub(spare) >= LEAST_NAME {
             break;
         }
-        let Some(ix) = (0..columns.len())
-            .filter(|&ix| columns[ix].expendable > 0)
-            .max_by_key(|&ix| columns[ix].expendable)
-        else {
-            break;
+        let last = (0..columns.len()).max_by_key(|ix| columns[*ix].expendable);
+        match last {
+            Some(ix) if columns[ix].expendable > 0 => columns.remove(ix),
+            _ => break,
         };
-        columns.remove(ix);
     }
     let spare = total_width(&columns).saturating_sub(width);
     if let Some(first) = columns.first_mut() {
-        let name = first
-            .width()
-            .saturating_sub(spare)
-            .max(LEAST_NAME.min(first.width()));
-        first
-            .cells
-            .iter_mut()
-            .for_each(|cell| *cell = clip(cell, name));
+        let width = first.width();
+        let least = LEAST_NAME.min(width);
+        let clipped = width.saturating_sub(spare).max(least);
+        for cell in &mut first.cells {
+            *cell = clip(cell, clipped);
+        }
     }
-    let rows = columns
-        .iter()
-        .map(|column| column.cells.len())
-        .max()
-        .unwrap_or(0);
+    let rows = columns.first().map_or(0, |column| column.cells.len());
     let titles = columns.iter().map(|column| &*column.title);
     let mut lines = vec![line(&columns, titles)];
     for row in 0..rows {
-        let cells = columns
-            .iter()
-            .map(|column| column.cells.get(row).map_or("", String::as_str));
+        let cells = columns.iter().map(|column| &*column.cells[row]);
         lines.push(line(&columns, cells));
     }
     lines
@@ -115,10 +119,9 @@ pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
 
 /// A line with a cell for each column.
 fn line<'a>(columns: &[Column], cells: impl Iterator<Item = &'a str>) -> String {
-    let aligned: Vec<String> = columns
-        .iter()
-        .zip(cells)
-        .map(|(column, cell)| column.aligned(cell))
-        .collect();
+    let mut aligned = Vec::new();
+    for (column, cell) in columns.iter().zip(cells) {
+        aligned.push(column.aligned(cell));
+    }
     aligned.join(&" ".repeat(GAP)).trim_end().to_owned()
 }

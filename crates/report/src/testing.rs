@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime};
 /// A writer with room for a number of bytes, then an error.
 #[derive(Debug)]
 pub(crate) struct FullDisk {
-    pub(crate) written: Vec<u8>,
-    pub(crate) room: usize,
+    pub written: Vec<u8>,
+    pub room: usize,
 }
 
 impl FullDisk {
@@ -163,7 +163,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
         RunWarning::CountedOutside {
             why: "lines of memory can't be counted on each CPU".to_owned(),
-            plans: true,
         },
         RunWarning::NotTaken {
             job: job(),
@@ -394,9 +393,9 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
 pub(crate) fn setting() -> RunSetting {
     let mut absent = Absences::default();
     for name in ["timeout", "mem_keep_bytes", "load", "solo", "shell"] {
-        absent.note_option(name, None::<()>, "not given");
+        absent.lack(name, "not given");
     }
-    absent.note_option("policy_lacks", None::<()>, "the policy was named");
+    absent.lack("policy_lacks", "the policy was named");
     RunSetting {
         command_line: Some(["cosched", "run", "'a b.toml'"].map(str::to_owned).to_vec()),
         cwd: Some("/home/u".to_owned()),

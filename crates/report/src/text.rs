@@ -2,7 +2,8 @@
 
 /// "1 job", "2 jobs", "1,000 jobs".
 pub fn count(n: u64, one: &str) -> String {
-    format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(n))
 }
 
 /// A whole number with commas between thousands.
@@ -54,19 +55,21 @@ pub fn seconds(s: f64) -> String {
 /// A number of bytes with three digits or so and its unit, in powers of 1,000: `512 B`, `1.50 MB`, `23.4 GB`.
 pub fn bytes(bytes: f64) -> String {
     let mut scaled = bytes;
-    for unit in ["B", "kB", "MB", "GB", "TB"] {
-        if scaled < 999.5 || unit == "TB" {
-            let decimals = match scaled {
-                _ if unit == "B" => 0,
-                scaled if scaled < 9.995 => 2,
-                scaled if scaled < 99.95 => 1,
-                _ => 0,
-            };
-            return format!("{} {unit}", decimal(scaled, decimals));
+    let mut unit = "B";
+    for larger in ["kB", "MB", "GB", "TB"] {
+        if scaled < 999.5 {
+            break;
         }
         scaled /= 1e3;
+        unit = larger;
     }
-    String::new()
+    let decimals = match scaled {
+        _ if unit == "B" => 0,
+        scaled if scaled < 9.995 => 2,
+        scaled if scaled < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{} {unit}", decimal(scaled, decimals))
 }
 
 /// A time as on a clock, `7:05` or `1:02:03`.
@@ -92,10 +95,8 @@ pub fn visible(text: &str) -> String {
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
             '\r' => shown.push_str("\\r"),
-            c if c.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() || is_direction(c) => {
-                shown.push_str(&format!("\\u{{{:x}}}", c as u32))
-            }
+            c if c.is_ascii_control() => shown += &format!("\\x{:02x}", c as u32),
+            c if is_hidden(c) => shown += &format!("\\u{{{:x}}}", c as u32),
             c => shown.push(c),
         }
     }
@@ -106,11 +107,10 @@ pub fn visible(text: &str) -> String {
 pub fn visible_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        shown.push_str(&visible(chunk.valid()));
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+        shown += &visible(chunk.valid());
+        for byte in chunk.invalid() {
+            shown += &format!("\\x{byte:02x}");
+        }
     }
     shown
 }
@@ -121,9 +121,9 @@ pub fn visible_json(json: &str) -> String {
     for c in json.chars() {
         // All of them are below U+10000.
         if is_hidden(c) {
-            shown.push_str(&format!("\\u{:04x}", c as u32))
+            shown += &format!("\\u{:04x}", c as u32);
         } else {
-            shown.push(c)
+            shown.push(c);
         }
     }
     shown
@@ -134,9 +134,9 @@ pub fn visible_lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_hidden(c) {
-            shown.push_str(&visible(c.encode_utf8(&mut [0; 4])))
+            shown += &visible(&c.to_string());
         } else {
-            shown.push(c)
+            shown.push(c);
         }
     }
     shown
@@ -169,11 +169,11 @@ pub fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
-    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
-    if width > 0 {
-        out.push('…');
+    if width == 0 {
+        return String::new();
     }
-    out
+    let begin: String = text.chars().take(width - 1).collect();
+    begin + "…"
 }
 
 /// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole, and so does a text

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::io::{self, BufRead, Write};
 
 /// How a table is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// Fields separated by commas, with the names of the columns in the first line. An absent value is empty.
     Csv,
@@ -51,26 +51,19 @@ impl<W: Write> Tidy<W> {
     /// # Errors
     /// It can't be written.
     pub fn row(&mut self, values: &[Value]) -> io::Result<()> {
-        let mut line = String::new();
-        for (at, name) in self.columns.iter().enumerate() {
-            let value = values.get(at).unwrap_or(&Value::Null);
-            line.push(match (at, self.form) {
-                (0, Form::Jsonl) => '{',
-                (0, Form::Csv) => ' ',
-                _ => ',',
+        let mut fields = Vec::new();
+        for (name, value) in self.columns.iter().zip(values) {
+            fields.push(match (self.form, value) {
+                (Form::Jsonl, value) => format!("\"{name}\":{value}"),
+                (Form::Csv, Value::Null) => String::new(),
+                (Form::Csv, Value::String(text)) => csv_field(text),
+                (Form::Csv, value) => csv_field(&value.to_string()),
             });
-            match (self.form, value) {
-                (Form::Jsonl, value) => {
-                    line.push_str(&format!("{}:{value}", Value::from(name.as_str())))
-                }
-                (Form::Csv, Value::Null) => {}
-                (Form::Csv, Value::String(text)) => line.push_str(&csv_field(text)),
-                (Form::Csv, value) => line.push_str(&csv_field(&value.to_string())),
-            }
         }
+        let fields = fields.join(",");
         match self.form {
-            Form::Csv => writeln!(self.out, "{}", &line[1..]),
-            Form::Jsonl => writeln!(self.out, "{line}}}"),
+            Form::Csv => writeln!(self.out, "{fields}"),
+            Form::Jsonl => writeln!(self.out, "{{{fields}}}"),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::text::{count, visible};
 use cosched_core::{Exit, Importance, InvalidDecision, Shortfall, TaskId, Warning, signal_name};
 
 /// A file that is written during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunFile {
     /// The series, which every run writes.
     Series,
@@ -29,7 +29,7 @@ impl RunFile {
 }
 
 /// What happened to jobs of a killed run that still ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OrphansDone {
     /// This run waited for their end, and starts them again.
     Waited,
@@ -43,12 +43,10 @@ impl OrphansDone {
     fn text(self) -> &'static str {
         match self {
             OrphansDone::Waited => {
-                "this run waited for their end; their exit status is not known, so they run again"
+                "this run waited for their end; how they ended is unknown, so they run again"
             }
             OrphansDone::Killed => "this run killed them; they run again",
-            OrphansDone::Ignored => {
-                "they are left alone: jobs started now may run a second time beside them"
-            }
+            OrphansDone::Ignored => "they are left alone, so some jobs may run twice at once",
         }
     }
 }
@@ -75,32 +73,30 @@ pub enum RunWarning {
     Halting,
     #[error("{}", interrupted_text(*signal, *again))]
     Interrupted { signal: i32, again: bool },
-    #[error(
-        "{job} waits for memory: it needed more in earlier runs than there is now; jobs that need less come first"
-    )]
+    #[error("{job} waits for memory: earlier runs needed more than is free now")]
     WaitsForMemory { job: String },
     #[error(
-        "{job} is started, though it needed more memory in earlier runs than there is now: nothing else runs that could free some"
+        "{job} is started, though earlier runs needed more memory than is free now: no other job runs"
     )]
     ShortOfMemory { job: String },
-    #[error("no more plans are installed, decisions are applied one by one: {why}")]
+    #[error("no more plans, decisions are applied one by one: {why}")]
     PlansGivenUp { why: String },
     #[error("without {}", shortfall_text(.0))]
     Without(Shortfall),
     #[error("{} is written no further: {error}", file.text())]
     FileStopped { file: RunFile, error: String },
-    #[error("{} can't be written now ({error}); cosched keeps what is missing and tries again", file.text())]
+    #[error("{} can't be written now ({error}); cosched retries", file.text())]
     FileLags { file: RunFile, error: String },
     #[error("the job log {file} {}", moved_text(*removed))]
     JobLogMoved { file: String, removed: bool },
-    #[error("job {job} failed when it ran alone, so it has no solo time and no slowdown")]
+    #[error("job {job} failed alone, so it has no solo time and no slowdown")]
     SoloFailed { job: String },
-    #[error("the --solo file has no solo time for job {job}{}", if *simulated { "; its simulated solo time is used" } else { "" })]
+    #[error("the --solo file has no solo time for job {job}{}", simulated_text(*simulated))]
     SoloMissing { job: String, simulated: bool },
-    #[error("solo times are not to be trusted: {why}")]
+    #[error("do not trust the solo times: {why}")]
     SoloDisturbed { why: String },
     #[error(
-        "the --solo file is from another machine: {}; this run is on {here}",
+        "the --solo file is from machine {}; this run is on {here}",
         visible(there)
     )]
     SoloOtherMachine { there: String, here: String },
@@ -112,50 +108,46 @@ pub enum RunWarning {
         retired: u64,
         alone: u64,
     },
-    #[error("an earlier run was killed; thawed or removed {}; continued {}", count(*groups as u64, "group"), processes_text(*continued))]
+    #[error("an earlier run was killed; thawed or removed {}, continued {}", count(*groups as u64, "group"), processes_text(*continued))]
     Mended { groups: usize, continued: usize },
-    #[error(
-        "job {job} stopped itself and waits for SIGCONT (kill -CONT); policies that share CPUs by quantum give its CPUs to others meanwhile"
-    )]
+    #[error("job {job} stopped itself and waits for SIGCONT (kill -CONT)")]
     StoppedItself { job: String },
-    #[error("job {job} had stopped itself for too long and was continued")]
+    #[error("job {job} had stopped itself for too long; cosched continued it")]
     Continued { job: String },
-    #[error("job {job} goes on: its first process has ended, but {} still running", left_text(*processes))]
+    #[error("job {job} goes on: its first process has ended, {} still run", processes_text(*processes))]
     Lingers { job: String, processes: usize },
-    #[error("the guardian was gone; another has taken its place")]
+    #[error("the guardian was gone and was replaced")]
     GuardianReplaced,
-    #[error("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")]
+    #[error("no guardian ({why}): if cosched is killed, use `cosched thaw`")]
     NoGuardian { why: String },
     #[error(
-        "there is no file with the list of this run's processes ({why}): if cosched and its guardian are killed together, `cosched thaw` finds them only by their groups and marks"
+        "no list of this run's processes ({why}): `cosched thaw` can find them only by groups and variables"
     )]
     NoList { why: String },
     #[error("job {job} has no cgroup ({why}): it is frozen by signals")]
     #[strum(serialize = "no-cgroup")]
     NoGroup { job: String, why: String },
-    #[error("job {job} has chosen a scheduling policy for {}: no plan holds for them", processes_text(*processes as usize))]
+    #[error("job {job} has chosen a scheduling policy for {}: plans do not cover them", processes_text(*processes as usize))]
     LeftScheduler { job: String, processes: u32 },
-    #[error("events of the kernel itself stand in for counters of the hardware, as --event says ({}): do not trust figures made of them, such as instructions per cycle, bytes and slowdowns", events.join(", "))]
+    #[error("by --event, software events stand in for counters of the hardware ({}): do not trust IPC, bytes and slowdowns", events.join(", "))]
     StandIn { events: Vec<String> },
     #[error("--event: {why}")]
     NotCounted { why: String },
-    #[error("the scheduler in the kernel can't read counters ({why}): cosched reads them for each job, at decisions{}", if *plans { ", and efs decides once a quantum, by plans" } else { "" })]
-    CountedOutside { why: String, plans: bool },
     #[error(
-        "job {job} could not be given to the scheduler in the kernel ({why}): the ordinary scheduler runs it"
+        "the scheduler in the kernel can't read counters ({why}): cosched reads them at decisions"
     )]
+    CountedOutside { why: String },
+    #[error("job {job} stays with the ordinary scheduler: {why}")]
     NotTaken { job: String, why: String },
     #[error("job {job} could not be frozen or thawed: {why}")]
     FreezeFailed { job: String, why: String },
     #[error("job {job} is not counted: {why}")]
     CountersFailed { job: String, why: String },
-    #[error("this run keeps nothing of its jobs for later runs: {}", visible(why))]
+    #[error("the history of this run is not kept: {}", visible(why))]
     NoHistory { why: String },
     #[error("{}: {}", history_busy_text(*lost), visible(why))]
     HistoryBusy { lost: bool, why: String },
-    #[error(
-        "no process could be started to show the jobs' output ({why}): read it in the log folder"
-    )]
+    #[error("the jobs' output can't be shown ({why}): read it in the log folder")]
     NoConsole { why: String },
     #[error(
         "`cosched status` and `cosched top` can't show this run: {}",
@@ -165,43 +157,38 @@ pub enum RunWarning {
     #[error("--metrics: {}", visible(why))]
     MetricsLost { why: String },
     #[error(
-        "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; for jobs that mostly wait or sleep use --policy linux"
+        "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; if jobs mostly sleep, use --policy linux"
     )]
     FewerAtOnce {
         policy: String,
         asked: usize,
         cpus: usize,
     },
-    #[error(
-        "{}; this run uses CPUs {cpus}; --cpus chooses others",
-        others_text(others)
-    )]
+    #[error("{}; this run uses CPUs {cpus}", others_text(others))]
     CpusShared {
         cpus: String,
         others: Vec<(i32, String)>,
     },
     #[error(
-        "{}, and this run uses CPUs {cpus} as well: they slow each other down; divide the CPUs with --cpus, or take all without this warning with --cpus all",
+        "{}, and this run uses CPUs {cpus} too; divide the CPUs with --cpus",
         others_text(others)
     )]
     CpusCollide {
         cpus: String,
         others: Vec<(i32, String)>,
     },
-    #[error("times and metrics are not to be trusted: {why}")]
+    #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
-    #[error("an earlier run was killed, and {} of it still ran: {}", count(*jobs as u64, "job"), done.text())]
+    #[error("an earlier run was killed with {} still running: {}", count(*jobs as u64, "job"), done.text())]
     Orphans { jobs: usize, done: OrphansDone },
     #[error("an earlier run was killed; its record was written from its series: {}{}", visible(file), lost_text(*lost))]
     Rebuilt { file: String, lost: usize },
-    #[error(
-        "the job itself has cut off {file}, and its earlier output is gone: opening /dev/stdout or /dev/stderr empties the file; `>&2` in place of `> /dev/stderr` does not"
-    )]
+    #[error("the job emptied {file} by opening /dev/stdout or /dev/stderr; use `>&2` instead")]
     LogRewritten { file: String },
-    #[error("--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; a job is recognised by its command as written (GNU parallel quotes some values differently), equal ones by their numbers", count(*succeeded, "command"))]
+    #[error("--resume: all jobs run, since none of the {} that succeeded by the job log has the same text (GNU parallel quotes some values differently)", count(*succeeded, "command"))]
     NoneResumed { succeeded: u64 },
     #[error(
-        "standard input was not read, since the command has no {{}}; for a job with each line write {{}} where the line belongs, as in `ls | cosched run gzip {{}}`; jobs read from /dev/null"
+        "standard input was not read, since the command has no {{}}; for a job per line: `ls | cosched run gzip {{}}`"
     )]
     InputUnread,
     #[error(
@@ -281,7 +268,7 @@ pub fn shortfall_text(shortfall: &Shortfall) -> String {
 
 fn not_restarted_text(exit: &Option<Exit>) -> String {
     match exit {
-        Some(exit) => format!("is not started again: its next run ended with {exit}"),
+        Some(exit) => format!("is not started again: it ended with {exit}"),
         None => "can't be started again here".to_owned(),
     }
 }
@@ -290,23 +277,33 @@ fn not_restarted_text(exit: &Option<Exit>) -> String {
 const SIGPIPE: i32 = 13;
 
 fn interrupted_text(signal: i32, again: bool) -> String {
-    let by = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
-    match (signal, again) {
-        (_, true) => format!("{by} again: every job is killed"),
-        (SIGPIPE, false) => {
-            "nobody reads the output any more: no more jobs are started, and those that run are asked to end".to_owned()
-        }
-        (_, false) => format!(
-            "{by}: no more jobs are started, and those that run are asked to end; a second signal kills them"
-        ),
+    const STOPPING: &str = "no more jobs are started, and running jobs are asked to end";
+    let by = match signal_name(signal) {
+        Some(name) => name.to_owned(),
+        None => format!("signal {signal}"),
+    };
+    if again {
+        format!("{by} again: every job is killed")
+    } else if signal == SIGPIPE {
+        format!("nobody reads the output any more: {STOPPING}")
+    } else {
+        format!("{by}: {STOPPING}; a second signal kills them")
+    }
+}
+
+fn simulated_text(simulated: bool) -> &'static str {
+    if simulated {
+        "; its simulated solo time is used"
+    } else {
+        ""
     }
 }
 
 fn moved_text(removed: bool) -> &'static str {
     if removed {
-        "was removed or cut off while the run went on, and what it held is lost"
+        "was removed or cut off, and its lines are lost"
     } else {
-        "was moved while the run went on; --resume needs the moved file under this name"
+        "was moved; --resume needs it under this name"
     }
 }
 
@@ -318,42 +315,28 @@ fn processes_text(n: usize) -> String {
     }
 }
 
-fn left_text(processes: usize) -> String {
-    let verb = if processes == 1 { "is" } else { "are" };
-    format!("{} of it {verb}", processes_text(processes))
-}
-
 fn history_busy_text(lost: bool) -> &'static str {
     if lost {
-        "later runs will not know the last jobs of this run"
+        "the history lacks the last jobs of this run"
     } else {
-        "this run knows nothing of its jobs from earlier runs"
+        "this run has no history of its jobs"
     }
 }
 
 fn lost_text(jobs: usize) -> String {
     match jobs {
         0 => String::new(),
-        jobs => format!(
-            "; {} ran then: how they ended is not known",
-            count(jobs as u64, "job")
-        ),
+        jobs => format!("; the end of {} is unknown", count(jobs as u64, "job")),
     }
 }
 
 /// Other runs and their CPUs in words.
 fn others_text(others: &[(i32, String)]) -> String {
-    const MOST: usize = 16;
-    let named: Vec<String> = others
-        .iter()
-        .take(MOST)
-        .map(|(pid, cpus)| format!("process {pid} runs jobs on CPUs {cpus}"))
-        .collect();
-    let mut text = format!("another run goes on: {}", named.join(", "));
-    if others.len() > MOST {
-        text += &format!(" and {} more", others.len() - MOST);
+    let mut runs = Vec::new();
+    for (pid, cpus) in others {
+        runs.push(format!("process {pid} runs jobs on CPUs {cpus}"));
     }
-    text
+    format!("another run goes on: {}", runs.join(", "))
 }
 
 #[cfg(test)]
@@ -382,7 +365,7 @@ mod tests {
         let output =
             "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
         let removed =
-            "the job log jobs.log was removed or cut off while the run went on, and what it held is lost".to_owned();
+            "the job log jobs.log was removed or cut off, and its lines are lost".to_owned();
         assert_eq!(lost, files.into_iter().chain([output, removed]).collect());
     }
 }

@@ -102,15 +102,13 @@ impl<P: Platform> Batch<'_, P> {
         }
         if let Some(file) = files.series {
             let header = SeriesHeader::new(&info, self.specs);
-            recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
+            recorder.series = Some(SeriesWriter::new(Box::new(file), &header));
         }
         if let Some(file) = files.events {
             let context = self.event_context(platform);
-            recorder = recorder.with_events(EventWriter::new(Box::new(file), context));
+            recorder.events = Some(EventWriter::new(Box::new(file), context));
         }
-        if let Some(joblog) = files.joblog {
-            recorder = recorder.with_joblog(joblog);
-        }
+        recorder.joblog = files.joblog;
         let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
         let specs = self.specs.to_vec();
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs, self.config);

@@ -60,10 +60,7 @@ pub(super) fn load(
         })?,
     };
     if let Some(why) = why {
-        screen.warn(RunWarning::CountedOutside {
-            why,
-            plans: measures,
-        });
+        screen.warn(RunWarning::CountedOutside { why });
     }
     Ok(loaded)
 }

@@ -152,11 +152,11 @@ impl Backend for Sim {
         };
         (state.started, state.ended, state.placement) = (false, false, None);
         state.reported.begin_anew();
-        self.residencies
-            .iter_mut()
-            .for_each(|residencies| residencies.forget(task));
-        self.world
-            .restart_task(task.0, self.solo[ix].instructions as f64);
+        if let Some(residencies) = &mut self.residencies {
+            residencies.forget(task);
+        }
+        let work = self.solo[ix].instructions as f64;
+        self.world.restart_task(task.0, work);
         true
     }
 
@@ -170,11 +170,9 @@ impl Backend for Sim {
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
-        let all = self.traffic.read(
-            self.world.moved(),
-            &self.config.machine.counters,
-            self.trouble,
-        );
+        let counters = &self.config.machine.counters;
+        let moved = self.world.moved();
+        let all = self.traffic.read(moved, counters, self.trouble);
         let whole = &self.world.machine;
         for cpus in &self.machine.memory_domains {
             out.push(match whole.cpus_in(cpus).next() {
@@ -194,10 +192,8 @@ impl Sim {
     fn next_instant(&mut self, limit: u64) -> Result<u64, SimError> {
         let now = self.world.now;
         let fault = self.faults.front().map(|fault| fault.at.0.max(now));
-        let over = self
-            .schedule
-            .as_ref()
-            .map(|schedule| schedule.next_end(now));
+        let schedule = self.schedule.as_ref();
+        let over = schedule.map(|schedule| schedule.next_end(now));
         let due = [fault, over].into_iter().flatten();
         let next = due.fold(self.world.next_event(), u64::min);
         let at = next.min(limit);
@@ -234,13 +230,11 @@ impl Sim {
 impl Planner<SimError> for Sim {
     fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
         let generation = plan.generation;
+        let adopted = self.generation;
         let refused = match &self.ejected {
             Some(why) => Some(format!("the scheduler was ejected: {why}")),
-            None if generation <= self.generation => Some(format!(
-                "generation {} was adopted already",
-                self.generation
-            )),
-            None => None,
+            None if generation > adopted => None,
+            None => Some(format!("generation {adopted} was adopted already")),
         };
         if let Some(why) = refused {
             self.queued.push(Event::PlanRefused { generation, why });

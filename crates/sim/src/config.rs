@@ -86,7 +86,7 @@ pub struct SimJob {
 }
 
 /// Amount of work of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
     /// This many instructions.
     Instructions(u64),

@@ -2,14 +2,14 @@
 
 /// Latency against bandwidth, by the share of reads. Both axes are relative, bandwidth to the peak and latency to the
 /// idle latency, so one measured curve serves machines with other channels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct LatencyCurve {
     /// One line for each share of reads, in ascending order of the share.
     pub lines: Vec<LatencyLine>,
 }
 
 /// Latency against bandwidth at one share of reads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct LatencyLine {
     /// Share of reads among all lines moved, in (0, 1].
     pub reads: f64,

@@ -3,7 +3,7 @@
 use cosched_core::{CpuId, Exit, Nanos, TaskId};
 
 /// A fault and its instant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Fault {
     /// Its instant, in simulated time.
     pub at: Nanos,

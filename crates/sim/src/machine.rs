@@ -85,7 +85,7 @@ pub struct LlcSpec {
 }
 
 /// The line of a last-level cache that a new line replaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Replacement {
     /// Lines of threads that do not run, and empty ones, first; then any.
     UnusedFirst,
@@ -190,11 +190,9 @@ impl MachineSpec {
     /// The machine's values for the parameters of this policy. [`Params::resolve`] applies them before the user's
     /// settings.
     pub fn settings_for(&self, entry: &PolicyEntry) -> Vec<(String, String)> {
-        self.params
-            .iter()
-            .filter(|(name, _)| entry.params.iter().any(|spec| spec.name == name))
-            .cloned()
-            .collect()
+        let mut settings = self.params.clone();
+        settings.retain(|(name, _)| entry.params.iter().any(|spec| spec.name == name));
+        settings
     }
 
     /// A policy's parameters on this machine: its defaults, replaced by the values of the machine file.
@@ -207,20 +205,22 @@ impl MachineSpec {
 
     /// The capabilities of a run on this machine. `seen` is the part of it that the run may use.
     pub fn capabilities(&self, seen: &Machine) -> Capabilities {
-        let mut absences: Vec<(Capability, Option<Absence>)> = Counter::ALL
-            .into_iter()
-            .map(|counter| (Capability::of(counter), self.counters.absence(counter)))
-            .collect();
-        let no_meter = (!self.counters.energy).then_some(Absence::NoEnergyMeter);
-        let one_type = (seen.core_types.len() < 2).then_some(Absence::OneCoreType);
-        absences.push((Capability::Traffic, self.counters.traffic_absence()));
-        absences.push((Capability::Energy, no_meter));
-        absences.push((Capability::CoreTypes, one_type));
-        let missing = absences
-            .into_iter()
-            .filter_map(|(capability, absence)| Some((capability, absence?)));
         let mut capabilities = Capabilities::default();
-        capabilities.missing.extend(missing);
+        let missing = &mut capabilities.missing;
+        for counter in Counter::ALL {
+            if let Some(why) = self.counters.absence(counter) {
+                missing.insert(Capability::of(counter), why);
+            }
+        }
+        if let Some(why) = self.counters.traffic_absence() {
+            missing.insert(Capability::Traffic, why);
+        }
+        if !self.counters.energy {
+            missing.insert(Capability::Energy, Absence::NoEnergyMeter);
+        }
+        if seen.core_types.len() < 2 {
+            missing.insert(Capability::CoreTypes, Absence::OneCoreType);
+        }
         capabilities
     }
 

@@ -26,18 +26,13 @@ pub(crate) fn restrict(whole: &Machine, usable: &CpuSet) -> Machine {
     let mut types: Vec<usize> = part.cpus.iter().map(|cpu| cpu.core_type).collect();
     types.sort_unstable();
     types.dedup();
-    part.core_types = types
-        .iter()
-        .map(|&ix| whole.core_types[ix].clone())
-        .collect();
+    let types_kept = types.iter().map(|&ix| whole.core_types[ix].clone());
+    part.core_types = types_kept.collect();
     for cpu in &mut part.cpus {
         cpu.core = cores[cpu.core].unwrap_or_default();
         cpu.llc = llcs[cpu.llc].unwrap_or_default();
         cpu.memory_domain = domains[cpu.memory_domain].unwrap_or_default();
-        cpu.core_type = types
-            .iter()
-            .position(|&ix| ix == cpu.core_type)
-            .unwrap_or_default();
+        cpu.core_type = types.binary_search(&cpu.core_type).unwrap_or_default();
     }
     part
 }

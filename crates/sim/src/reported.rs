@@ -5,7 +5,7 @@ use crate::world::Tally;
 use cosched_core::{Absence, Counter, Counts, PerCounter, Reading, Rng, Traffic};
 
 /// A cumulative count as reported.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Count {
     /// The true count at the last reading.
     seen: f64,
@@ -32,19 +32,18 @@ impl Count {
 }
 
 /// The counters of one task.
-#[derive(Clone, Debug)]
 pub(crate) struct Reported {
     rng: Rng,
     counts: PerCounter<Count>,
 }
 
 /// A fault of all counters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Trouble {
     /// Whether no counter can be read any more.
-    pub(crate) vanished: bool,
+    pub vanished: bool,
     /// Events reported per event; 1 if the counters are right.
-    pub(crate) factor: f64,
+    pub factor: f64,
 }
 
 impl Trouble {
@@ -69,9 +68,9 @@ impl Reported {
 
     /// Restarts all counters at zero.
     pub(crate) fn wrap(&mut self) {
-        Counter::ALL
-            .into_iter()
-            .for_each(|counter| self.counts[counter].wrap());
+        for counter in Counter::ALL {
+            self.counts[counter].wrap();
+        }
     }
 
     /// Reads the cumulative counts. The increase since the last reading has the counters' noise.
@@ -93,7 +92,6 @@ impl Reported {
 }
 
 /// The meters of the memory domains: lines read and written.
-#[derive(Clone, Debug)]
 pub(crate) struct ReportedTraffic {
     rng: Rng,
     domains: Vec<[Count; 2]>,

@@ -4,7 +4,6 @@ use crate::world::{State, World};
 use cosched_core::{Nanos, Residency, TaskId};
 
 /// The residencies of all tasks.
-#[derive(Clone, Debug)]
 pub(crate) struct Residencies {
     tasks: Vec<Residency>,
     /// Time in which each pair of tasks ran together, in ns: row and column by task.

@@ -15,7 +15,7 @@ static TABLE: OnceLock<AdmissionTable> = OnceLock::new();
 
 /// An adopted schedule, and its present state.
 pub(crate) struct InForce {
-    pub(crate) plan: Schedule,
+    pub plan: Schedule,
     machine: Arc<Machine>,
     /// CPUs of expired seats.
     open: Vec<CpuId>,
@@ -26,10 +26,8 @@ pub(crate) struct InForce {
 
 impl InForce {
     pub(crate) fn new(plan: Schedule, machine: &Arc<Machine>) -> InForce {
-        let bus = plan
-            .admission
-            .clone()
-            .map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
+        let admission = plan.admission.clone();
+        let bus = admission.map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
         InForce {
             plan,
             machine: machine.clone(),
@@ -46,13 +44,13 @@ impl InForce {
 
     /// The end of the seat that expires next.
     pub(crate) fn next_end(&self, now: u64) -> u64 {
-        let ends = self
-            .plan
-            .seats
-            .iter()
-            .filter_map(|seat| seat.until)
-            .map(|until| until.0);
-        ends.filter(|&until| until > now).min().unwrap_or(u64::MAX)
+        let mut next = u64::MAX;
+        for until in self.plan.seats.iter().filter_map(|seat| seat.until) {
+            if until.0 > now {
+                next = next.min(until.0);
+            }
+        }
+        next
     }
 
     /// The changes that put every seat's own task or a filler on its CPUs now; empty if there are none.

@@ -48,10 +48,10 @@ pub struct Sim {
 }
 
 pub(crate) struct TaskState {
-    pub(crate) started: bool,
-    pub(crate) placement: Option<Placement>,
-    pub(crate) ended: bool,
-    pub(crate) reported: Reported,
+    pub started: bool,
+    pub placement: Option<Placement>,
+    pub ended: bool,
+    pub reported: Reported,
 }
 
 fn has_no_work(job: &SimJob) -> bool {
@@ -347,11 +347,8 @@ impl Sim {
             FaultKind::CpuOnline(cpu) => self.set_online(cpu, true),
             FaultKind::SchedulerEjected { why } => self.eject(why),
             FaultKind::JobDies { task, exit } => {
-                if self
-                    .tasks
-                    .get(task.0 as usize)
-                    .is_some_and(|state| state.started)
-                {
+                let state = self.tasks.get(task.0 as usize);
+                if state.is_some_and(|state| state.started) {
                     self.end(task, exit);
                 }
             }
@@ -363,30 +360,21 @@ impl Sim {
         let Some(ix) = whole.index_of(cpu) else {
             return;
         };
-        let others = self
-            .world
-            .cpus
-            .iter()
-            .enumerate()
-            .any(|(other, state)| other != ix && state.online);
-        if !online && !others {
+        let mut others = self.world.cpus.iter().enumerate();
+        if !online && !others.any(|(other, state)| other != ix && state.online) {
             // The last CPU can't be taken offline.
             return;
         }
         self.world.set_online(ix, online);
-        let usable = self
-            .config
-            .usable
-            .clone()
-            .unwrap_or_else(|| whole.all_cpus());
-        let left: CpuSet = usable
-            .iter()
-            .filter(|&cpu| {
-                whole
-                    .index_of(cpu)
-                    .is_some_and(|ix| self.world.cpus[ix].online)
-            })
-            .collect();
+        let mut left = match &self.config.usable {
+            Some(usable) => usable.clone(),
+            None => whole.all_cpus(),
+        };
+        for (cpu, state) in whole.cpus.iter().zip(&self.world.cpus) {
+            if !state.online {
+                left.remove(cpu.id);
+            }
+        }
         if !left.is_empty() {
             self.machine = Arc::new(restrict(&whole, &left));
             self.queued.push(Event::MachineChanged);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const LOOK_UP: u64 = 4096;
 
 /// The run of a job alone on the machine, on its fastest cores.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SoloRun {
     /// Time from its start to its end.
     pub time: Nanos,
@@ -147,10 +147,8 @@ impl SoloRun {
                 look(&tally(&mut world));
             }
             // A job may sleep millions of times, and its sleeps do not matter here.
-            done = world
-                .happened
-                .drain(..)
-                .any(|happening| happening == Happening::Finished(0));
+            done = world.happened.contains(&Happening::Finished(0));
+            world.happened.clear();
         }
         let all = tally(&mut world);
         look(&all);
@@ -215,9 +213,8 @@ fn lone_world(
 fn tally(world: &mut World) -> Tally {
     world.sync_task(0);
     let mut all = Tally::default();
-    world
-        .threads
-        .iter()
-        .for_each(|thread| all.add(&thread.tally));
+    for thread in &world.threads {
+        all.add(&thread.tally);
+    }
     all
 }

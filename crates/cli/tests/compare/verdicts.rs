@@ -443,12 +443,12 @@ fn runs_of_different_origins_are_told() {
         (
             "machine",
             "another",
-            "these runs are of different machines, and differences may be theirs: another, 1 run; epyc-2cpu, 1 run",
+            "these runs are of different machines: another, 1 run; epyc-2cpu, 1 run",
         ),
         (
             "cosched_version",
             "9.9.9",
-            "these runs are of different versions of cosched, and differences may be theirs: 0.1.0, 1 run; 9.9.9, 1 run",
+            "these runs are of different versions of cosched: 0.1.0, 1 run; 9.9.9, 1 run",
         ),
     ] {
         change(&folder, "c/runs/0002/sim/fair/run.json", key, value);

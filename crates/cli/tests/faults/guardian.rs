@@ -38,7 +38,7 @@ fn stopped_guardian_is_replaced_for_good() {
         );
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(
-            run.stderr().contains("another has taken its place"),
+            run.stderr().contains("was gone and was replaced"),
             "{}",
             run.stderr()
         );
@@ -69,17 +69,17 @@ fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
         allow(Some(3));
         signal(old, Signal::KILL);
         until("the run tells that there is none", || {
-            run.stderr().contains("there is no guardian")
+            run.stderr().contains("no guardian (")
         });
         allow(most);
         until("another guardian", || {
             run.guardian().is_some_and(|new| new != old)
         });
         until("the run tells of it", || {
-            run.stderr().contains("another has taken its place")
+            run.stderr().contains("was gone and was replaced")
         });
         assert_eq!(
-            run.stderr().matches("there is no guardian").count(),
+            run.stderr().matches("no guardian (").count(),
             1,
             "{}",
             run.stderr()

@@ -138,9 +138,9 @@ fn a_job_log_that_is_moved_or_removed_is_told() {
     ] {
         let run = cosched(&folder, &["run", "--no-logs", "--joblog", "J", job]);
         let told = if code == 0 {
-            "was moved while the run went on"
+            "was moved; --resume needs it"
         } else {
-            "was removed or cut off while the run went on"
+            "was removed or cut off, and its lines are lost"
         };
         assert!(
             run.status.code() == Some(code) && err(&run).contains(told),
@@ -151,7 +151,7 @@ fn a_job_log_that_is_moved_or_removed_is_told() {
     assert!(read(&folder, "old").contains("mv J old"));
     let run = cosched(&folder, &["run", "--no-logs", "--joblog", "J", "true"]);
     assert!(
-        run.status.success() && !err(&run).contains("while the run went on"),
+        run.status.success() && !err(&run).contains("the job log"),
         "{}",
         err(&run)
     );

@@ -81,7 +81,7 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
         "{file}"
     );
     assert!(
-        !err(&output).contains("another machine"),
+        !err(&output).contains("the --solo file is from"),
         "{}",
         err(&output)
     );

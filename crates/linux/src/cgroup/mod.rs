@@ -148,7 +148,6 @@ pub fn freezer_problem(root: &Root) -> Option<GroupError> {
 }
 
 /// The group of one run. Dropping it removes it if it is empty.
-#[derive(Debug)]
 pub(crate) struct RunGroup {
     dir: PathBuf,
 }
@@ -160,11 +159,11 @@ pub(crate) struct JobGroup {
 }
 
 /// CPU time of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CpuTimes {
-    pub(crate) total: Nanos,
-    pub(crate) user: Nanos,
-    pub(crate) system: Nanos,
+    pub total: Nanos,
+    pub user: Nanos,
+    pub system: Nanos,
 }
 
 fn not_writable(dir: &Path, source: io::Error) -> GroupError {

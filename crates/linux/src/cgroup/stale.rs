@@ -10,12 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A group of a run that is dead, or may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stale {
-    pub(crate) dir: PathBuf,
-    pub(crate) run: RunId,
+    pub dir: PathBuf,
+    pub run: RunId,
     /// Whether the run is certainly dead, and not only invisible.
-    pub(crate) dead: bool,
+    pub dead: bool,
 }
 
 /// The groups of dead runs in a directory, with those inside them, and of runs whose state is unknown. With `deep`, all

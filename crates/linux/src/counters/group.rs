@@ -3,7 +3,7 @@
 use cosched_core::{Absence, Reading};
 
 /// One event's reading: how long it was requested, how long the hardware counted it, and the count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
     /// Nanoseconds enabled.
     pub enabled: u64,
@@ -40,12 +40,12 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
 /// all the time: the interval is the longest time that any was enabled, and their running times add up. With one PMU
 /// this is the usual scaling by enabled / running (perf_event_open(2)). Each interval is scaled by itself, so that the
 /// total never falls.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Total {
     last: Vec<Counted>,
     total: u64,
     /// Whether some interval was scaled by more than a hundredth.
-    pub(crate) multiplexed: bool,
+    pub multiplexed: bool,
 }
 
 impl Total {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 /// A counter that is not counted, with the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CounterProblem {
     /// The counter that is not counted.
     pub counter: Counter,
@@ -114,12 +114,11 @@ pub(crate) fn attributes(
 pub(crate) type Group<H> = Vec<(Counter, H)>;
 
 /// The opened events, and the problems.
-#[derive(Debug)]
 pub(crate) struct Opened<H> {
-    pub(crate) groups: Vec<Group<H>>,
-    pub(crate) problems: Vec<CounterProblem>,
+    pub groups: Vec<Group<H>>,
+    pub problems: Vec<CounterProblem>,
     /// Number of core PMUs of the machine.
-    pub(super) pmus: usize,
+    pub pmus: usize,
 }
 
 /// An event's position: the index of its group, and its index in the group.

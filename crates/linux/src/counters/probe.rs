@@ -9,7 +9,7 @@ use crate::root::{ReadError, Root};
 use cosched_core::{Absence, Counter, Nanos, PerCounter, Reading};
 
 /// Counter support of this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CounterSupport {
     /// The value in `/proc/sys/kernel/perf_event_paranoid`; `None` on a kernel without perf events. Up to 2 an ordinary
     /// user may count its own processes in user mode; some distributions have 3 and 4, which forbid it altogether.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// When an event starts to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
     /// At the process's next `execve`, so that only the job's own program is counted.
     OnExec,
@@ -21,26 +21,26 @@ pub enum Start {
 }
 
 /// An event to request; unnamed registers are zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Attributes {
     /// Number of the PMU or of the class of events.
-    pub(crate) type_id: u32,
+    pub type_id: u32,
     /// The event's number within it.
-    pub(crate) config: u64,
+    pub config: u64,
     /// A further register, for example Intel's off-core response.
-    pub(crate) config1: u64,
+    pub config1: u64,
     /// A second further register.
-    pub(crate) config2: u64,
+    pub config2: u64,
     /// The scope of the count.
-    pub(crate) scope: Scope,
+    pub scope: Scope,
     /// When to start. The members of a group follow their leader, so only a leader needs it.
-    pub(crate) start: Option<Start>,
+    pub start: Option<Start>,
     /// The content of a read.
-    pub(crate) read: ReadFormat,
+    pub read: ReadFormat,
 }
 
 /// The scope of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scope {
     /// A process and its children, in user mode: an ordinary user may request it at `perf_event_paranoid` 2.
     Job,
@@ -51,7 +51,7 @@ pub(crate) enum Scope {
 }
 
 /// The content of a read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ReadFormat {
     /// The count alone.
     Count,
@@ -89,7 +89,7 @@ impl Attributes {
 }
 
 /// The target of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     /// The calling thread, and if inherited its future threads and processes.
     Itself,

@@ -17,7 +17,7 @@ pub fn short_name(counter: Counter) -> &'static str {
 }
 
 /// An event that the kernel defines on every processor with a similar event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelEvent {
     /// The name, as in `perf list`.
     pub name: &'static str,
@@ -66,7 +66,7 @@ const fn loads(name: &'static str, cache: u64, result: u64) -> KernelEvent {
 /// assert_eq!("r4844".parse::<Encoding>().unwrap().to_string(), "0x4844");
 /// assert!("cache-references".parse::<Encoding>().is_ok());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Encoding {
     /// By the kernel's own name.
@@ -118,7 +118,7 @@ impl fmt::Display for Encoding {
 }
 
 /// An invalid event.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum EventError {
     /// An override has no `=`.
     #[error("`{text}` does not say which event it replaces; write for example `mm=0x4844`")]
@@ -137,8 +137,7 @@ pub enum EventError {
     },
     /// An encoding is invalid.
     #[error(
-        "`{text}` is not an event: {why}; write hexadecimal bits as in `0x4844` or `r412e`, a PMU's own form as in \
-         `cpu/event=0x44,umask=0x48/` or `cpu/config=0x1b7,config1=0x3004003f7/`, or a name of the kernel's as in \
+        "`{text}` is not an event: {why}; write it as in `0x4844`, `r412e`, `cpu/event=0x44,umask=0x48/` or \
          `cache-references`"
     )]
     BadEncoding {
@@ -196,17 +195,18 @@ fn parse_encoding(text: &str) -> Result<Encoding, String> {
     }
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix('r'));
     let hex = hex.ok_or("no such name")?;
-    parse_hex(hex)
-        .map(Encoding::raw)
-        .ok_or_else(|| format!("`{hex}` is not a hexadecimal number of 64 bits"))
+    match parse_hex(hex) {
+        Some(config) => Ok(Encoding::raw(config)),
+        None => Err(format!("`{hex}` is not a hexadecimal number of 64 bits")),
+    }
 }
 
 /// Without this check `from_str_radix` would accept a sign.
 fn parse_hex(text: &str) -> Option<u64> {
-    text.bytes()
-        .all(|b| b.is_ascii_hexdigit())
-        .then(|| u64::from_str_radix(text, 16).ok())
-        .flatten()
+    if !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    u64::from_str_radix(text, 16).ok()
 }
 
 /// A whole number as the kernel and perf write it: decimal, or hexadecimal after `0x`.
@@ -227,10 +227,9 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
             .split_once('=')
             .ok_or_else(|| format!("`{term}` has no value"))?;
         let value = parse_value(value).ok_or_else(|| format!("`{value}` is not a number"))?;
-        let at = TERMS
-            .iter()
-            .position(|known| *known == name)
-            .ok_or_else(|| format!("`{name}` is none of {}", TERMS.join(", ")))?;
+        let Some(at) = TERMS.iter().position(|known| *known == name) else {
+            return Err(format!("`{name}` is none of {}", TERMS.join(", ")));
+        };
         if values[at].replace(value).is_some() {
             return Err(format!("`{name}` occurs twice"));
         }
@@ -261,7 +260,7 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
 /// let own: EventOverride = "llc=r412e".parse().unwrap();
 /// assert_eq!((own.counter, own.encoding.to_string().as_str()), (Counter::LlcAccesses, "0x412e"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct EventOverride {
     /// The counter whose event is replaced.
     pub counter: Counter,
@@ -273,20 +272,19 @@ impl FromStr for EventOverride {
     type Err = EventError;
 
     fn from_str(text: &str) -> Result<EventOverride, EventError> {
-        let (name, encoding) = text.split_once('=').ok_or_else(|| EventError::NoEquals {
-            text: text.to_owned(),
-        })?;
+        let Some((name, encoding)) = text.split_once('=') else {
+            let text = text.to_owned();
+            return Err(EventError::NoEquals { text });
+        };
         let name = name.trim();
-        let counter = Counter::ALL
-            .into_iter()
-            .find(|&counter| short_name(counter) == name || counter.name() == name);
-        let counter = counter.ok_or_else(|| EventError::UnknownCounter {
-            name: name.to_owned(),
-        })?;
-        Ok(EventOverride {
-            counter,
-            encoding: encoding.parse()?,
-        })
+        for counter in Counter::ALL {
+            if name == short_name(counter) || name == counter.name() {
+                let encoding = encoding.parse()?;
+                return Ok(EventOverride { counter, encoding });
+            }
+        }
+        let name = name.to_owned();
+        Err(EventError::UnknownCounter { name })
     }
 }
 

@@ -21,7 +21,7 @@ const PMU_DIR: &str = "/sys/bus/event_source/devices";
 const SOFTWARE: &str = "software";
 
 /// A performance monitoring unit of the machine's cores.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CorePmu {
     /// The kernel's name, for example `cpu` or `cpu_core`.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct CorePmu {
 }
 
 /// A core PMU with its events.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PmuEvents {
     /// The PMU that counts.
     pub pmu: CorePmu,
@@ -48,7 +48,7 @@ impl PmuEvents {
 }
 
 /// The events of this machine: one entry per core PMU; empty if the machine exposes no counters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineEvents {
     /// The core PMUs.
     pub pmus: Vec<PmuEvents>,

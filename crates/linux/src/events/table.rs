@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// One event of a microarchitecture.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Its encoding.
@@ -34,7 +34,7 @@ impl Event {
 }
 
 /// Why a counter has no event.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub struct AbsentEvent {
     /// The reason in its readings.
@@ -53,7 +53,7 @@ impl From<String> for AbsentEvent {
 }
 
 /// The events of one microarchitecture. Each counter has an event, or is absent.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventTable {
     /// Short name, for example `zen5`.
@@ -72,7 +72,7 @@ pub struct EventTable {
 }
 
 /// The processors and PMUs of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Match {
     vendor: String,
@@ -88,7 +88,7 @@ struct Match {
 }
 
 /// First and last number, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 struct Range(u32, u32);
 
@@ -201,24 +201,23 @@ const FILES: [&str; 30] = [
     include_str!("tables/generic.toml"),
 ];
 
+fn parsed(text: &str) -> EventTable {
+    toml::from_str(text).expect("a bundled table is valid")
+}
+
 /// All event tables. The last one, `generic`, is for processors without a table.
 pub fn tables() -> &'static [EventTable] {
     static TABLES: OnceLock<Vec<EventTable>> = OnceLock::new();
     // The files are part of the program, and a test parses each of them. So this cannot fail in a tested build.
-    TABLES.get_or_init(|| {
-        FILES
-            .iter()
-            .map(|text| toml::from_str(text).expect("a bundled table is valid"))
-            .collect()
-    })
+    TABLES.get_or_init(|| FILES.map(parsed).into())
 }
 
 /// The table for the PMU called `pmu` of a processor; `generic` if no other table matches.
 pub fn table_for(processor: Option<&Processor>, pmu: &str) -> &'static EventTable {
     let all = tables();
-    processor
-        .and_then(|processor| all.iter().find(|table| table.is_for(processor, pmu)))
-        .unwrap_or(&all[all.len() - 1])
+    let mut own = all.iter();
+    let own = processor.and_then(|processor| own.find(|table| table.is_for(processor, pmu)));
+    own.unwrap_or(&all[all.len() - 1])
 }
 
 #[cfg(test)]

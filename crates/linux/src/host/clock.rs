@@ -9,7 +9,7 @@ pub(crate) fn monotonic() -> Nanos {
 }
 
 /// Time since the start of the run, without the time in which the whole run was suspended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct RunClock {
     started: Nanos,
     suspended: Nanos,
@@ -41,7 +41,7 @@ impl RunClock {
 }
 
 /// The clock of a run, relative to the kernel's monotonic clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// The kernel's time at instant zero of the run, plus the time suspended.
     zero: Nanos,

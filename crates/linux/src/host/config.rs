@@ -9,7 +9,7 @@ use crate::watch::Requests;
 use cosched_core::{Machine, Nanos};
 
 /// How jobs are frozen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Freezing {
     /// By the cgroup freezer if it can be used, otherwise by signals.
     #[default]

@@ -30,27 +30,27 @@ use std::time::Duration;
 
 /// A job whose last process has ended.
 pub(crate) struct Ended {
-    pub(crate) task: TaskId,
-    pub(crate) exit: Exit,
+    pub task: TaskId,
+    pub exit: Exit,
     /// Its CPU time, see [`Lifecycle::cpu_time`].
-    pub(crate) cpu_time: Option<CpuAccount>,
-    pub(crate) resources: Resources,
+    pub cpu_time: Option<CpuAccount>,
+    pub resources: Resources,
 }
 
 /// CPU time by the kernel's own accounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct CpuAccount {
-    pub(crate) time: Nanos,
+    pub time: Nanos,
     /// Whether it covers all processes of the job, and not only those that were waited for.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// Events that arrived while a run waited.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct News {
-    pub(crate) signals: Vec<i32>,
+    pub signals: Vec<i32>,
     /// Whether another watched descriptor became readable or was closed.
-    pub(crate) from_outside: bool,
+    pub from_outside: bool,
 }
 
 /// All jobs, started or not.

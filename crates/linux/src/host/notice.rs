@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A notice about a job or the backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Notice {
     /// An earlier run died and left frozen processes; they were freed.
     Mended(Mended),

@@ -27,7 +27,7 @@ pub(crate) struct Room {
 }
 
 /// The last measurement of free memory, updated with the jobs that started and ended since.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Look {
     at: Nanos,
     total: u64,

@@ -23,7 +23,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 pub(crate) type RawPid = i32;
 
 /// The state of a child reported by `wait_any`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Status {
     /// It exited with this code.
     Exited(i32),
@@ -36,27 +36,27 @@ pub(crate) enum Status {
 }
 
 /// A child whose state has changed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Waited {
     /// The child.
-    pub(crate) pid: RawPid,
+    pub pid: RawPid,
     /// Its new state.
-    pub(crate) status: Status,
+    pub status: Status,
     /// Usage of it and its waited-for descendants; meaningful only if the child has ended.
-    pub(crate) used: Used,
+    pub used: Used,
 }
 
 /// Usage of a process and its waited-for descendants, by the kernel's accounts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Used {
-    pub(crate) user: Nanos,
-    pub(crate) system: Nanos,
+    pub user: Nanos,
+    pub system: Nanos,
     /// Peak resident memory of the largest one, in bytes. The kernel counts from the fork on, so it can be that of this
     /// process when it forked.
-    pub(crate) max_rss: u64,
+    pub max_rss: u64,
     /// Bytes read from storage, and written to it.
-    pub(crate) read_bytes: u64,
-    pub(crate) written_bytes: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
 }
 
 impl Used {

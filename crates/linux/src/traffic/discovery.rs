@@ -22,7 +22,7 @@ struct Family {
 }
 
 /// The unit of a count.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Unit {
     /// A line, unless a file `.scale` says otherwise. The command CAS moves a line.
     Line,
@@ -77,7 +77,7 @@ const FAMILIES: [Family; 5] = [
 ];
 
 /// The direction of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Direction {
     Reads,
     Writes,
@@ -86,20 +86,20 @@ pub(super) enum Direction {
 /// An event to open.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlannedEvent {
-    pub(super) direction: Direction,
-    pub(super) registers: Registers,
-    pub(super) lines_per_count: f64,
+    pub direction: Direction,
+    pub registers: Registers,
+    pub lines_per_count: f64,
 }
 
 /// The events of one PMU, to be opened as a group on a CPU.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Planned {
     /// The PMU's name.
-    pub(super) pmu: String,
-    pub(super) type_id: u32,
-    pub(super) cpu: CpuId,
+    pub pmu: String,
+    pub type_id: u32,
+    pub cpu: CpuId,
     /// At least one event of each direction.
-    pub(super) events: Vec<PlannedEvent>,
+    pub events: Vec<PlannedEvent>,
 }
 
 /// The events to open for each memory domain of the machine, or why it cannot be counted.

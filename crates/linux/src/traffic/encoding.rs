@@ -8,8 +8,8 @@ use crate::events::parse_value;
 use crate::root::{ReadError, Root};
 
 /// The registers `config`, `config1` and `config2` of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Registers(pub(super) [u64; 3]);
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Registers(pub [u64; 3]);
 
 /// The registers for an event of the PMU with the folder `pmu`. `None`: the text is not a list of terms.
 ///

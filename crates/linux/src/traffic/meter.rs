@@ -36,6 +36,10 @@ struct Counted {
     total: Total,
 }
 
+/// How an event is opened.
+type Open<'a> =
+    &'a mut dyn FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>;
+
 impl TrafficMeter {
     /// Opens the counters of all memory controllers of the machine's memory domains. The controllers count for the
     /// whole machine, so this works even if the run may use only a few CPUs.
@@ -43,21 +47,18 @@ impl TrafficMeter {
     /// # Errors
     /// [`NoMeter`]: no memory domain can be counted, because permission or known counters are missing.
     pub fn open(root: &Root, machine: &Machine) -> Result<TrafficMeter, NoMeter> {
-        TrafficMeter::open_by(sys::open, discover(root, machine)?)
+        TrafficMeter::open_by(&mut sys::open, discover(root, machine)?)
     }
 
     /// The same, with a stand-in for the kernel's call to open events.
-    pub(super) fn open_by(
-        mut open: impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
-        plan: Plan,
-    ) -> Result<TrafficMeter, NoMeter> {
-        let domains: Vec<_> = plan
-            .into_iter()
-            .map(|planned| Controller::open_all(&mut open, &planned?))
-            .collect();
+    pub(super) fn open_by(open: Open<'_>, plan: Plan) -> Result<TrafficMeter, NoMeter> {
+        let mut domains = Vec::new();
+        for planned in plan {
+            domains.push(planned.and_then(|planned| Controller::open_all(open, &planned)));
+        }
         let problems: Vec<&NoMeter> = domains
             .iter()
-            .filter_map(|domain: &Result<_, _>| domain.as_ref().err())
+            .filter_map(|domain| domain.as_ref().err())
             .collect();
         // Missing permission comes first, because the user can fix that.
         let is_denied = |problem: &&&NoMeter| problem.reason == Absence::NoPermission;
@@ -102,20 +103,15 @@ impl Counted {
 }
 
 impl Controller {
-    fn open_all(
-        open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
-        planned: &[Planned],
-    ) -> Result<Vec<Controller>, NoMeter> {
-        planned
-            .iter()
-            .map(|planned| Controller::open(open, planned))
-            .collect()
+    fn open_all(open: Open<'_>, planned: &[Planned]) -> Result<Vec<Controller>, NoMeter> {
+        let mut controllers = Vec::new();
+        for planned in planned {
+            controllers.push(Controller::open(open, planned)?);
+        }
+        Ok(controllers)
     }
 
-    fn open(
-        open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
-        planned: &Planned,
-    ) -> Result<Controller, NoMeter> {
+    fn open(open: Open<'_>, planned: &Planned) -> Result<Controller, NoMeter> {
         let mut members: Vec<OwnedFd> = Vec::new();
         for event in &planned.events {
             let leader = members.first().map(AsFd::as_fd);
@@ -178,15 +174,14 @@ fn add(a: Reading<u64>, b: Reading<u64>) -> Reading<u64> {
 
 /// Reads all controllers even if one fails: each keeps its own totals.
 fn read_domain(controllers: &mut [Controller], words: &mut Vec<u64>) -> Traffic {
-    let none = Traffic {
+    let mut sum = Traffic {
         reads: Reading::Value(0),
         writes: Reading::Value(0),
     };
-    controllers
-        .iter_mut()
-        .map(|controller| controller.lines(words))
-        .fold(none, |sum, lines| Traffic {
-            reads: add(sum.reads, lines.reads),
-            writes: add(sum.writes, lines.writes),
-        })
+    for controller in controllers {
+        let lines = controller.lines(words);
+        sum.reads = add(sum.reads, lines.reads);
+        sum.writes = add(sum.writes, lines.writes);
+    }
+    sum
 }

@@ -492,7 +492,7 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
         let refuse = |_: &Attributes, _: Target, _: Option<BorrowedFd<'_>>| {
             Err(io::Error::from_raw_os_error(errno))
         };
-        let error = TrafficMeter::open_by(refuse, tree.plan("0-7").unwrap()).unwrap_err();
+        let error = TrafficMeter::open_by(&mut { refuse }, tree.plan("0-7").unwrap()).unwrap_err();
         assert_eq!(error.reason, reason);
         assert!(
             error.to_string().contains("uncore_imc_0 on CPU 0"),
@@ -507,7 +507,7 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
             opened += 1;
             Ok(answers(&[&[2, 10, 10, 7, 3]]))
         };
-        let mut meter = TrafficMeter::open_by(some, tree.plan("0-7").unwrap()).unwrap();
+        let mut meter = TrafficMeter::open_by(&mut { some }, tree.plan("0-7").unwrap()).unwrap();
         let problems: Vec<_> = meter
             .problems()
             .map(|problem| problem.map(|problem| problem.reason))
@@ -567,7 +567,7 @@ fn controllers_are_added_scaled_and_lost_together() {
             ]),
         })
     };
-    let mut meter = TrafficMeter::open_by(open, tree.plan("0-3").unwrap()).unwrap();
+    let mut meter = TrafficMeter::open_by(&mut { open }, tree.plan("0-3").unwrap()).unwrap();
     let (leader, target, has_leader) = &asked[0];
     assert_eq!(
         (leader.type_id, leader.config, leader.scope),

@@ -7,6 +7,7 @@ use super::scale::{Scale, range};
 use super::sheet::{GAP, Key, LINE, Sheet, vertical_scale};
 use super::text::{TEXT, cut, lines, mark_title, value, width};
 use crate::text::escaped;
+use std::fmt::Write as _;
 
 /// Share of a group's width that its bars fill.
 const FILLED: f64 = 0.8;
@@ -47,15 +48,16 @@ pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
 fn estimate(series: &BarSeries, group: usize) -> Option<Estimate> {
     let estimate = (*series.values.get(group)?)?;
     let (from, to) = ends(&estimate);
-    let is_finite = [estimate.value, from, to].iter().all(|v| v.is_finite());
+    let is_finite = estimate.value.is_finite() && from.is_finite() && to.is_finite();
     is_finite.then_some(estimate)
 }
 
 /// Return the ends of the interval, or the value twice.
 fn ends(estimate: &Estimate) -> (f64, f64) {
-    estimate
-        .interval
-        .unwrap_or((estimate.value, estimate.value))
+    match estimate.interval {
+        Some(ends) => ends,
+        None => (estimate.value, estimate.value),
+    }
 }
 
 /// Return the values that the vertical axis must show: all bars from 0, and their intervals.
@@ -84,17 +86,15 @@ fn slot(bars: &Bars, area: &Area, group: usize, series: usize) -> Area {
 }
 
 fn bar_title(chart: &Chart, series: &str, group: &str, estimate: Option<Estimate>) -> String {
-    let shown = match estimate {
-        None => "no value".to_owned(),
-        Some(estimate) => {
-            let interval = match estimate.interval {
-                Some((from, to)) => format!(" ({} to {})", value(from), value(to)),
-                None => String::new(),
-            };
-            chart.y.value(estimate.value) + &interval
-        }
+    let names = [series, group];
+    let Some(estimate) = estimate else {
+        return mark_title(names, "no value");
     };
-    mark_title([series, group], &shown)
+    let mut shown = chart.y.value(estimate.value);
+    if let Some((from, to)) = estimate.interval {
+        shown += &format!(" ({} to {})", value(from), value(to));
+    }
+    mark_title(names, &shown)
 }
 
 fn draw_bar(
@@ -116,12 +116,11 @@ fn draw_bar(
     if let Some((from, to)) = estimate.interval {
         let cap = px((slot.width * 0.3).min(5.0));
         let middle = px(slot.middle());
-        let mut d = format!("M{middle} {}", px(slot.y(scale, from)));
-        d.push_str(&format!("V{}", px(slot.y(scale, to))));
-        for end in [from, to] {
-            let y = px(slot.y(scale, end));
-            d.push_str(&format!("M{} {y}H{}", px(middle - cap), px(middle + cap)));
-        }
+        let left = px(middle - cap);
+        let right = px(middle + cap);
+        let from = px(slot.y(scale, from));
+        let to = px(slot.y(scale, to));
+        let d = format!("M{middle} {from}V{to}M{left} {from}H{right}M{left} {to}H{right}");
         // The halo makes the line visible before a bar of any colour.
         sheet.path("halo", &d, "");
         sheet.path("ink", &d, "");
@@ -139,12 +138,13 @@ fn draw_gap(sheet: &mut Sheet, slot: Area, scale: &Scale, title: &str) {
 /// names have no room either, only every second one is written, or every third, and so on.
 fn write_names(sheet: &mut Sheet, area: &Area, names: &[String]) {
     let step = area.width / names.len() as f64;
-    let level: Vec<Vec<String>> = names
-        .iter()
-        .map(|name| lines(name, step - 8.0, TEXT, 2))
-        .collect();
-    if level.iter().flatten().any(|line| line.ends_with('…')) {
-        return write_upright_names(sheet, area, names);
+    let mut level: Vec<Vec<String>> = Vec::new();
+    for name in names {
+        let lines = lines(name, step - 8.0, TEXT, 2);
+        if lines.iter().any(|line| line.ends_with('…')) {
+            return write_upright_names(sheet, area, names);
+        }
+        level.push(lines);
     }
     let mut depth = 0.0_f64;
     for (group, lines) in level.iter().enumerate() {
@@ -169,10 +169,10 @@ fn write_upright_names(sheet: &mut Sheet, area: &Area, names: &[String]) {
         let x = px(area.left + step * (group as f64 + 0.5) + 5.0);
         let y = px(area.bottom() + GAP);
         let text = escaped(&shown);
-        let element = format!(
-            "<text class=\"end\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-90 {x} {y})\">{text}</text>\n"
+        let _ = writeln!(
+            sheet.svg,
+            r#"<text class="end" x="{x}" y="{y}" transform="rotate(-90 {x} {y})">{text}</text>"#
         );
-        sheet.svg.push_str(&element);
     }
     sheet.y = area.bottom() + depth + 2.0 * GAP;
 }

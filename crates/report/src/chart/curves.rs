@@ -14,14 +14,14 @@ const MAX_MARKED: usize = 30;
 pub(super) fn draw(chart: &Chart, curves: &[Curve], sheet: &mut Sheet) {
     let names = curves.iter();
     sheet.legend(names.map(|curve| (Key::Curve(curve.style), curve.name.as_str())));
-    let points: Vec<(f64, f64)> = curves.iter().flat_map(finite).collect();
-    if points.is_empty() {
+    let (xs, ys): (Vec<f64>, Vec<f64>) = curves.iter().flat_map(finite).unzip();
+    if xs.is_empty() {
         return sheet.nothing();
     }
-    let vertical = vertical_scale(range(points.iter().map(|point| point.1)));
+    let vertical = vertical_scale(range(ys));
     sheet.vertical_name(&chart.y);
     let area = sheet.plot_area(&vertical);
-    let horizontal = horizontal_scale(range(points.iter().map(|point| point.0)), area.width);
+    let horizontal = horizontal_scale(range(xs), area.width);
     sheet.bottom_axis(&area, &horizontal);
     sheet.left_axis(&area, &vertical);
     sheet.frame(&area);
@@ -82,13 +82,9 @@ fn draw_points(sheet: &mut Sheet, axes: &Axes, chart: &Chart, ix: usize, curve: 
         _ => curve.points.len().div_ceil(MAX_MARKED).max(1),
     };
     for (x, y) in finite(curve).step_by(every) {
-        let shown = format!(
-            "{} {}, {} {}",
-            chart.x.label,
-            chart.x.value(x),
-            chart.y.label,
-            chart.y.value(y)
-        );
+        let shown_x = format!("{} {}", chart.x.label, chart.x.value(x));
+        let shown_y = format!("{} {}", chart.y.label, chart.y.value(y));
+        let shown = format!("{shown_x}, {shown_y}");
         let title = mark_title([&curve.name, ""], &shown);
         sheet.point(ix, axes.position((x, y)), &title);
     }

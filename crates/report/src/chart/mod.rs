@@ -44,10 +44,7 @@ mod timeline;
 pub use model::{Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, Plot, Span, Timeline};
 
 use crate::text::escaped;
-use sheet::{MARGIN, Sheet, WIDTH};
-
-/// Maximum width of a chart, in CSS pixels.
-const MAX_WIDTH_PX: u32 = 600;
+use sheet::{MARGIN, Sheet};
 
 impl Chart {
     /// Render the chart as one SVG document, to stand alone, in an `<img>`, or within an HTML page.
@@ -58,15 +55,12 @@ impl Chart {
             Plot::Curves(curves) => curves::draw(self, curves, &mut sheet),
             Plot::Timeline(timeline) => timeline::draw(self, timeline, &mut sheet),
         }
-        let height = area::px(sheet.y + MARGIN);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" \
-             style=\"max-width:{MAX_WIDTH_PX}px\" role=\"img\">\n\
-             <title>{}</title>\n<style>\n{}</style>\n\
-             <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{}</svg>\n",
-            escaped(&self.title),
-            include_str!("chart.css"),
-            sheet.svg
+            include_str!("chart.svg"),
+            height = area::px(sheet.y + MARGIN),
+            title = escaped(&self.title),
+            style = include_str!("chart.css"),
+            drawing = sheet.svg,
         )
     }
 }

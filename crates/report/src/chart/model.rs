@@ -3,7 +3,7 @@
 use super::text::value;
 
 /// A chart: texts, axes, and what is plotted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Chart {
     /// The title, also for screen readers.
     pub title: String,
@@ -18,7 +18,7 @@ pub struct Chart {
 }
 
 /// A linear axis.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Axis {
     /// The quantity, such as `turnaround`.
     pub label: String,
@@ -51,7 +51,7 @@ impl Axis {
 }
 
 /// The data of a chart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Plot {
     /// Bars in groups.
     Bars(Bars),
@@ -62,7 +62,7 @@ pub enum Plot {
 }
 
 /// Bars in groups, one bar of each series in each group.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Bars {
     /// The names of the groups, from left to right.
     pub groups: Vec<String>,
@@ -71,7 +71,7 @@ pub struct Bars {
 }
 
 /// The bars of one series.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct BarSeries {
     /// Its name in the legend; an empty one is not listed.
     pub name: String,
@@ -80,7 +80,7 @@ pub struct BarSeries {
 }
 
 /// A value and its uncertainty.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     /// The value itself.
     pub value: f64,
@@ -89,7 +89,7 @@ pub struct Estimate {
 }
 
 /// A curve.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Curve {
     /// Its name in the legend; an empty one is not listed.
     pub name: String,
@@ -129,7 +129,7 @@ impl Curve {
 }
 
 /// The lines between the points of a curve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum CurveStyle {
     /// By straight lines.
     #[default]
@@ -141,7 +141,7 @@ pub enum CurveStyle {
 }
 
 /// Rows, such as CPUs, and the series on them over time.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// The names of the rows, from top to bottom.
     pub rows: Vec<String>,
@@ -152,7 +152,7 @@ pub struct Timeline {
 }
 
 /// A series on a row for a while.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// The row, as an index.
     pub row: usize,

@@ -41,10 +41,9 @@ pub(super) fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
 }
 
 /// A linear axis from its first tick to its last.
-#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
     /// The ticks, ascending; two at least.
-    pub(super) ticks: Vec<f64>,
+    pub ticks: Vec<f64>,
 }
 
 impl Scale {

@@ -6,8 +6,9 @@ use super::model::{Axis, Chart, CurveStyle};
 use super::scale::Scale;
 use super::text::{TEXT, TITLE, cut, lines, plain_or_power, width};
 use crate::text::escaped;
+use std::fmt::Write as _;
 
-/// Width of every drawing, in its own units. At 360 px a unit is 0.75 px.
+/// Width of every drawing in its own units, as in `chart.svg`. At 360 px a unit is 0.75 px.
 pub(super) const WIDTH: f64 = 480.0;
 /// Height of a line of text.
 pub(super) const LINE: f64 = 18.0;
@@ -29,16 +30,15 @@ const KEY: f64 = 26.0;
 const BETWEEN: f64 = 14.0;
 
 /// A drawing that grows downwards.
-#[derive(Debug)]
 pub(super) struct Sheet {
     /// The SVG elements.
-    pub(super) svg: String,
+    pub svg: String,
     /// Top of the next part.
-    pub(super) y: f64,
+    pub y: f64,
 }
 
 /// The sign before a name in the legend.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum Key {
     /// A piece of the series' bars.
     Bar,
@@ -71,23 +71,25 @@ impl Sheet {
     /// Write a text.
     pub(super) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
         let (x, y, text) = (px(x), px(y), escaped(text));
-        let element = format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>\n");
-        self.svg.push_str(&element);
+        let _ = writeln!(
+            self.svg,
+            r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#
+        );
     }
 
     /// Draw a straight line.
     pub(super) fn rule(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(px);
-        let element =
-            format!("<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>\n");
-        self.svg.push_str(&element);
+        let _ = writeln!(
+            self.svg,
+            r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#
+        );
     }
 
     /// Draw a path. A title that is not empty is shown under the pointer.
     pub(super) fn path(&mut self, class: &str, d: &str, title: &str) {
         let title = title_element(title);
-        let element = format!("<path class=\"{class}\" d=\"{d}\">{title}</path>\n");
-        self.svg.push_str(&element);
+        let _ = writeln!(self.svg, r#"<path class="{class}" d="{d}">{title}</path>"#);
     }
 
     /// Draw a point of a curve.
@@ -100,10 +102,10 @@ impl Sheet {
     pub(super) fn rect(&mut self, class: &str, area: &Area, title: &str) {
         let [x, y, width, height] = [area.left, area.top, area.width, area.height].map(px);
         let title = title_element(title);
-        let element = format!(
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\">{title}</rect>\n"
+        let _ = writeln!(
+            self.svg,
+            r#"<rect class="{class}" x="{x}" y="{y}" width="{width}" height="{height}">{title}</rect>"#
         );
-        self.svg.push_str(&element);
     }
 
     /// Write the legend in as many lines as it needs. Names belong to the series in their order.
@@ -251,6 +253,9 @@ pub(super) fn horizontal_scale(range: (f64, f64), length: f64) -> Scale {
 }
 
 fn widest_label(scale: &Scale) -> f64 {
-    let labels = scale.ticks.iter().map(|tick| plain_or_power(*tick));
-    labels.map(|label| width(&label, TEXT)).fold(0.0, f64::max)
+    let mut widest = 0.0_f64;
+    for tick in &scale.ticks {
+        widest = widest.max(width(&plain_or_power(*tick), TEXT));
+    }
+    widest
 }

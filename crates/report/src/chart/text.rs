@@ -35,7 +35,8 @@ pub(super) fn mark_title(names: [&str; 2], shown: &str) -> String {
 
 /// Return the estimated width of a text, in the unit of the font size.
 pub(super) fn width(text: &str, size: f64) -> f64 {
-    text.chars().map(em).sum::<f64>() * size
+    let ems: f64 = text.chars().map(em).sum();
+    ems * size
 }
 
 /// Return the text cut to a width, with an ellipsis if something is missing.
@@ -75,10 +76,8 @@ pub(super) fn lines(text: &str, most: f64, size: f64, most_lines: usize) -> Vec<
 /// Return the width of a character by the font size: that of DejaVu Sans, which is wide, rounded up.
 fn em(c: char) -> f64 {
     match c {
-        'f' | 'i' | 'j' | 'l' | 'r' | 't' | 'I' | ' ' | '.' | ',' | ':' | '(' | ')' | '-' | '/' => {
-            0.46
-        }
-        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 1.0,
+        c if "fijlrtI .,:()-/".contains(c) => 0.46,
+        c if "mwMW@%…".contains(c) => 1.0,
         'a'..='z' | '0'..='9' => 0.64,
         c if c.is_ascii() => 0.84,
         '\u{1100}'.. => 1.4,

@@ -100,7 +100,7 @@ type WrongKey = (&'static str, String);
 fn wrong_number(before: Option<&TaskView>, task: &TaskView) -> Option<WrongKey> {
     if let Some(before) = before.filter(|before| before.id >= task.id) {
         let problem = format!(
-            "expected tasks in ascending order of their numbers; found {} after {}, sort them by `id`",
+            "expected tasks in ascending order of `id`; found {} after {}",
             task.id.0, before.id.0
         );
         return Some(("id", problem));

@@ -4,7 +4,6 @@ use super::event::{EVENT_SCHEMA, Event};
 use crate::json::{self, JsonError};
 use serde_json::Deserializer;
 use serde_json::de::IoRead;
-use std::fmt;
 use std::io::{self, BufRead};
 
 /// An event that can't be read.
@@ -28,34 +27,22 @@ pub enum EventError {
     },
     /// There is no event in the file.
     #[error(
-        "{file}: expected an event, as in {{\"schema\": \"{EVENT_SCHEMA}\", \"snapshot\": {{...}}}}; found nothing"
+        "{file}: found nothing; expected an event, an object with `\"schema\": \"{EVENT_SCHEMA}\"`"
     )]
     Empty {
         /// The file, as the caller named it.
         file: String,
     },
     /// The file has no event with this number.
-    #[error("{file}: there is no decision with number {seq}; the file holds {}", held(*.count, *.least, *.greatest))]
+    #[error("{file}: there is no decision with number {seq}; the last one has {last}")]
     NoSuch {
         /// The file, as the caller named it.
         file: String,
         /// The number that was asked for.
         seq: u64,
-        /// How many events there are.
-        count: u64,
-        /// The least of their numbers.
-        least: u64,
-        /// The greatest of their numbers.
-        greatest: u64,
+        /// The number of the last event.
+        last: u64,
     },
-}
-
-/// The number of events with their least and greatest numbers, in words.
-fn held(count: u64, least: u64, greatest: u64) -> String {
-    match count {
-        1 => format!("1, with number {least}"),
-        count => format!("{count}, with numbers from {least} to {greatest}"),
-    }
 }
 
 /// Reads events one by one, in constant memory; each may be on one line or on several.
@@ -67,14 +54,6 @@ pub struct EventReader<R: BufRead> {
     is_first: bool,
     cut_off: bool,
     done: bool,
-}
-
-impl<R: BufRead> fmt::Debug for EventReader<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventReader")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<R: BufRead> EventReader<R> {
@@ -137,7 +116,7 @@ impl<R: BufRead> Iterator for EventReader<R> {
 }
 
 /// Which event of a file is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Pick {
     /// The first.
     First,
@@ -151,7 +130,7 @@ pub enum Pick {
 /// The file can't be read, or has no such event. The error names file, line, key and what was expected, or which events
 /// there are.
 pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, EventError> {
-    let (mut count, mut least, mut greatest) = (0, u64::MAX, 0);
+    let mut last = None;
     for event in EventReader::new(input, file) {
         let event = event?;
         match pick {
@@ -159,18 +138,11 @@ pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, 
             Pick::Seq(seq) if event.seq == seq => return Ok(event),
             Pick::Seq(_) => {}
         }
-        count += 1;
-        (least, greatest) = (least.min(event.seq), greatest.max(event.seq));
+        last = Some(event.seq);
     }
     let file = file.to_owned();
-    match pick {
-        Pick::Seq(seq) if count > 0 => Err(EventError::NoSuch {
-            file,
-            seq,
-            count,
-            least,
-            greatest,
-        }),
+    match (pick, last) {
+        (Pick::Seq(seq), Some(last)) => Err(EventError::NoSuch { file, seq, last }),
         _ => Err(EventError::Empty { file }),
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 /// What all events of a run have in common.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct EventContext {
     /// Real processes, or a simulation.
     pub backend: BackendKind,
@@ -61,11 +61,6 @@ impl<W: Write> EventWriter<W> {
         }
     }
 
-    /// Whether decisions are still written.
-    pub fn is_open(&self) -> bool {
-        self.sink.is_open()
-    }
-
     /// Writes a decision.
     pub fn decided(&mut self, record: &DecisionRecord<'_>) {
         let seq = self.seq;
@@ -98,7 +93,8 @@ impl<W: Write> EventWriter<W> {
     }
 
     /// Returns the writer.
-    pub fn into_inner(self) -> W {
+    #[cfg(test)]
+    pub(crate) fn into_inner(self) -> W {
         self.sink.into_inner()
     }
 }

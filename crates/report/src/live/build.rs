@@ -12,8 +12,8 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    CpuSet, Doing, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch,
-    TaskId, TaskResult, TaskView, WatchedTask,
+    CpuSet, Doing, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
+    TaskResult, TaskView, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,7 +33,7 @@ const MIN_PROGRESS_S: f64 = 0.05;
 /// What a run keeps for its state.
 pub(crate) struct Live {
     /// The constants of the run, if its state is wanted.
-    pub(crate) facts: Option<RunFacts>,
+    pub facts: Option<RunFacts>,
     energy_source: EnergySource,
     earlier: usize,
     /// The jobs that ended last, the latest first.
@@ -95,7 +95,7 @@ impl Live {
                 figures: Figures::default(),
                 decisions: now.decisions,
             },
-            cpus: if self.holders.told().is_some() {
+            cpus: if self.holders.is_told() {
                 self.held(now)
             } else {
                 cpus(now)
@@ -216,12 +216,14 @@ fn state_of(task: &WatchedTask<'_>) -> JobState {
 
 /// Return a row with the facts that a job has before the run.
 fn start_row(info: Option<&JobInfo>, task: TaskId, state: JobState) -> JobNow {
+    let command = info.and_then(|info| info.command.as_deref());
     JobNow {
         job: task.0,
-        name: info.map_or_else(|| format!("job {task}"), |info| info.name.clone()),
-        command: info
-            .and_then(|info| info.command.as_deref())
-            .map(|command| clip(command, MAX_COMMAND)),
+        name: match info {
+            Some(info) => info.name.clone(),
+            None => format!("job {task}"),
+        },
+        command: command.map(|command| clip(command, MAX_COMMAND)),
         state,
         cpus: None,
         reason: None,
@@ -308,7 +310,8 @@ fn slowdown(age_s: f64, needed_s: Reading<f64>) -> Result<f64, &'static str> {
     match (needed_s.value(), needed_s.absence()) {
         (Some(needed_s), _) if needed_s >= MIN_PROGRESS_S => Ok(age_s / needed_s),
         (Some(_), _) => Err(TOO_EARLY),
-        (None, why) => Err(why.map_or("not measured", |why| why.text())),
+        (None, Some(why)) => Err(why.text()),
+        (None, None) => Err("not measured"),
     }
 }
 
@@ -334,20 +337,17 @@ fn forecast(
     Result<f64, &'static str>,
     Option<&'static str>,
 ) {
-    let alone = tracker
-        .solo_s_of(task.spec.id)
-        .zip(done_s)
-        .map(|(whole, done)| (whole, done, "solo"));
-    let expected = view.expected.map(|expected| {
-        (
-            expected.time.as_s(),
-            task.ran.as_s(),
-            from_code(expected.from),
-        )
-    });
-    let Some((whole, done, from)) = alone.or(expected) else {
-        let unknown = "neither its solo time nor earlier runs of it are known";
-        return (Err(unknown), Err(unknown), None);
+    let solo_s = tracker.solo_s_of(task.spec.id);
+    let (whole, done, from) = match (solo_s, done_s, view.expected) {
+        (Some(whole), Some(done), _) => (whole, done, "solo"),
+        (_, _, Some(expected)) => {
+            let from = expected.from.into();
+            (expected.time.as_s(), task.ran.as_s(), from)
+        }
+        _ => {
+            let unknown = "neither its solo time nor earlier runs of it are known";
+            return (Err(unknown), Err(unknown), None);
+        }
     };
     if done >= whole {
         return (Err(OVERDUE), Err(OVERDUE), Some(from));
@@ -363,25 +363,19 @@ fn forecast(
     (Ok(done / whole), left, Some(from))
 }
 
-fn from_code(from: ExpectedFrom) -> &'static str {
-    match from {
-        ExpectedFrom::Same => "same",
-        ExpectedFrom::Changed => "changed",
-        ExpectedFrom::Program => "program",
-    }
-}
-
 fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow {
     let mut row = start_row(info, result.spec.id, JobState::Ended);
     row.exit = result.exit.as_ref().and_then(exit_status);
     row.exit_text = result.exit.as_ref().map(ToString::to_string);
     row.runs = Some(result.runs).filter(|&runs| runs > 1);
+    let finished = result.finished.unwrap_or(now);
     let figures = &mut row.figures;
-    figures.push("finished_s", Ok(result.finished.unwrap_or(now).as_s()));
+    figures.push("finished_s", Ok(finished.as_s()));
     let Some(started) = result.started else {
         return row;
     };
-    figures.push("started_s", Ok(started.max(result.spec.arrives).as_s()));
+    let started = started.max(result.spec.arrives);
+    figures.push("started_s", Ok(started.as_s()));
     figures.push("ran_s", Ok(result.ran.as_s()));
     figures.push_reading("cpu_s", result.cpu_time.map(Nanos::as_s));
     let max_rss = result.resources.max_rss.map(|bytes| bytes as f64);
@@ -393,14 +387,7 @@ fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow 
 fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
     let mut cpus = BTreeMap::new();
     for cpu in &now.snapshot.machine.cpus {
-        let idle = CpuNow {
-            cpu: cpu.id.0,
-            job: None,
-            since_s: None,
-            shared: false,
-            jobs: 0,
-        };
-        cpus.insert(cpu.id, idle);
+        cpus.insert(cpu.id, CpuNow::idle(cpu.id.0));
     }
     for task in now.tasks {
         let Some(running) = task.view.and_then(|view| view.running.as_ref()) else {

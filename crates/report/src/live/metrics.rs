@@ -33,20 +33,20 @@ impl Page {
             ("machine", &run.machine),
             ("cpus", &run.cpus),
         ];
-        let labels = labels.map(|(name, value)| label(name, value)).join(",");
-        self.describe("cosched_info", "gauge", "The constants of the run.");
-        self.sample("cosched_info", &labels, 1.0);
-        self.gauge(
+        let labels = labels.map(|(name, value)| label(name, value));
+        self.describe("cosched_info", "The constants of the run.");
+        self.sample("cosched_info", &labels.join(","), 1.0);
+        self.value(
             "cosched_start_time_seconds",
             "Start of the run, since 1970.",
             started_s(status),
         );
-        self.gauge(
+        self.value(
             "cosched_elapsed_seconds",
             "Time since the start of the run.",
             Some(status.elapsed_s),
         );
-        self.gauge(
+        self.value(
             "cosched_left_seconds",
             "Estimated time until the end of the run.",
             status.totals.left_s,
@@ -66,12 +66,12 @@ impl Page {
             ("failed", totals.failed),
         ];
         self.by_state("cosched_jobs", "Jobs of the run, by state.", &states);
-        self.counter(
+        self.value(
             "cosched_jobs_ended_total",
             "Jobs that have succeeded or failed.",
             Some(totals.done as f64),
         );
-        self.gauge(
+        self.value(
             "cosched_longest_wait_seconds",
             "Longest present wait of a job.",
             Some(longest_wait_s(status)),
@@ -88,49 +88,47 @@ impl Page {
     }
 
     fn used(&mut self, status: &Status) {
-        self.counter(
+        self.value(
             "cosched_decisions_total",
             "Decisions of the policy.",
             Some(status.own.decisions as f64),
         );
-        self.counter(
+        self.value(
             "cosched_own_cpu_seconds_total",
             "CPU time of the run itself.",
             status.own.figures.get("cpu_s").copied(),
         );
-        self.counter(
+        self.value(
             "cosched_energy_joules_total",
             "Energy of the processor package since the start of the run.",
             status.energy.joules,
         );
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) {
-        self.value(name, "gauge", help, value);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: Option<f64>) {
-        self.value(name, "counter", help, value);
-    }
-
     /// Write a metric with one sample; an absent value has none, since it is not 0.
-    fn value(&mut self, name: &str, kind: &str, help: &str, value: Option<f64>) {
+    fn value(&mut self, name: &str, help: &str, value: Option<f64>) {
         if let Some(value) = value {
-            self.describe(name, kind, help);
+            self.describe(name, help);
             self.sample(name, "", value);
         }
     }
 
     /// Write a metric with a sample for each state.
     fn by_state(&mut self, name: &str, help: &str, states: &[(&str, usize)]) {
-        self.describe(name, "gauge", help);
+        self.describe(name, help);
         for (state, count) in states {
             self.sample(name, &label("state", state), *count as f64);
         }
     }
 
-    fn describe(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    fn describe(&mut self, name: &str, help: &str) {
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        let _ = writeln!(self.text, "# HELP {name} {help}");
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: f64) {

@@ -37,7 +37,7 @@ pub struct Status {
     /// Seconds since the start of the run.
     pub elapsed_s: f64,
     /// Age of the state in seconds when it was read; absent in the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub age_s: Option<f64>,
     /// Numbers of jobs by state.
     pub totals: LiveTotals,
@@ -133,12 +133,25 @@ pub struct CpuNow {
     /// The job that has it for itself; null if none has.
     pub job: Option<u32>,
     /// Begin of that job's present stay, in seconds since the start of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since_s: Option<f64>,
     /// The kernel time-shares it among jobs.
     pub shared: bool,
     /// Number of jobs that may use it now; that hold it, if a scheduler in the kernel says.
     pub jobs: u32,
+}
+
+impl CpuNow {
+    /// A CPU without a job.
+    pub(crate) fn idle(cpu: u32) -> CpuNow {
+        CpuNow {
+            cpu,
+            job: None,
+            since_s: None,
+            shared: false,
+            jobs: 0,
+        }
+    }
 }
 
 /// Numbers of jobs that a state leaves out.
@@ -154,8 +167,11 @@ pub struct LeftOut {
 }
 
 /// The state of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum JobState {
     /// It has CPUs.
     Running,
@@ -172,26 +188,9 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// All states.
-    pub const ALL: [JobState; 6] = [
-        JobState::Running,
-        JobState::Waiting,
-        JobState::Sleeping,
-        JobState::Ending,
-        JobState::Queued,
-        JobState::Ended,
-    ];
-
     /// Return its word.
     pub fn text(self) -> &'static str {
-        match self {
-            JobState::Running => "running",
-            JobState::Waiting => "waiting",
-            JobState::Sleeping => "sleeping",
-            JobState::Ending => "ending",
-            JobState::Queued => "queued",
-            JobState::Ended => "ended",
-        }
+        self.into()
     }
 }
 
@@ -212,30 +211,30 @@ pub struct JobNow {
     /// Its unique name.
     pub name: String,
     /// Its command, quoted for a shell and clipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its state.
     pub state: JobState,
     /// The CPUs that it may use now; that it holds, if a scheduler in the kernel says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
     /// The reason of its wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// Its exit status, as in a shell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
     /// The same in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_text: Option<String>,
     /// Number of starts, if more than one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
     /// The basis of progress and slowdown: `trace`, `learnt`, `ipc` or `cpu-time`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_from: Option<String>,
     /// The basis of `share` and `left_s`: `solo`; or `same`, `changed` or `program`, as in `expected` of a run record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub share_from: Option<String>,
     /// Its numbers; see `docs/schema/status.json`.
     #[serde(default)]
@@ -245,15 +244,16 @@ pub struct JobNow {
 impl JobNow {
     /// Return the share of its work that is done in per cent, with `~` if other commands are the basis.
     pub fn share_text(&self) -> Option<String> {
-        let share = self.figures.get("share")?;
-        Some(format!("{}{:.0} %", self.about(), (100.0 * share).floor()))
+        let percent = (100.0 * self.figures.get("share")?).floor();
+        Some(format!("{}{percent} %", self.about()))
     }
 
     /// Return the time until its end; `late` if it has taken longer than expected.
     pub fn left_text(&self) -> Option<String> {
-        match self.figures.get("left_s") {
-            Some(left_s) => Some(format!("{}{}", self.about(), clock(*left_s))),
-            None => (self.figures.why("left_s") == Some(OVERDUE)).then(|| "late".to_owned()),
+        match self.figures.entry("left_s")? {
+            Ok(left_s) => Some(format!("{}{}", self.about(), clock(*left_s))),
+            Err(OVERDUE) => Some("late".to_owned()),
+            Err(_) => None,
         }
     }
 
@@ -266,12 +266,13 @@ impl JobNow {
     /// Return when its turn comes at the latest, after a blank.
     pub fn turn_text(&self, now_s: f64) -> Option<String> {
         let left_s = self.figures.get("latest_s")? - now_s;
-        Some(if left_s > 0.0 {
-            let left = seconds(left_s);
-            format!(" In {left} at the latest it comes before all others.")
-        } else {
-            " It comes before all others now.".to_owned()
-        })
+        if left_s <= 0.0 {
+            return Some(" It comes before all others now.".to_owned());
+        }
+        let left = seconds(left_s);
+        Some(format!(
+            " In {left} at the latest it comes before all others."
+        ))
     }
 
     fn about(&self) -> &'static str {
@@ -307,15 +308,12 @@ impl LiveTotals {
 
     /// Return the time until the end of the run and its basis.
     pub fn left_text(&self) -> Option<String> {
-        match (self.left_s, self.left_from) {
-            (Some(left_s), Some(from)) => Some(format!(
-                "{} left {}",
-                left_clock(left_s, from == LeftFrom::Program),
-                from.text()
-            )),
-            (Some(left_s), None) => Some(format!("{} left", clock(left_s))),
-            (None, _) => (self.absent.why("left_s") == Some(OVERDUE)).then(|| OVERDUE.to_owned()),
+        if self.absent.why("left_s") == Some(OVERDUE) {
+            return Some(OVERDUE.to_owned());
         }
+        let from = self.left_from?;
+        let left = left_clock(self.left_s?, from == LeftFrom::Program);
+        Some(format!("{left} left {}", from.text()))
     }
 }
 
@@ -342,9 +340,10 @@ impl Status {
     /// Return who has a CPU.
     pub fn holder_text(&self, cpu: &CpuNow) -> String {
         match cpu.job {
-            Some(job) => self
-                .job(job)
-                .map_or_else(|| format!("job {job}"), |row| row.name.clone()),
+            Some(job) => match self.job(job) {
+                Some(row) => row.name.clone(),
+                None => format!("job {job}"),
+            },
             None if cpu.shared => format!("shared by {}", count(cpu.jobs.into(), "job")),
             None if cpu.jobs > 0 => "lent".to_owned(),
             None => "idle".to_owned(),
@@ -353,10 +352,10 @@ impl Status {
 
     /// Return each CPU with who has it.
     pub fn holders_text(&self) -> String {
-        let cpus = self.cpus.iter();
-        let texts: Vec<String> = cpus
-            .map(|cpu| format!("{} {}", cpu.cpu, self.holder_text(cpu)))
-            .collect();
+        let mut texts = Vec::new();
+        for cpu in &self.cpus {
+            texts.push(format!("{} {}", cpu.cpu, self.holder_text(cpu)));
+        }
         texts.join(", ")
     }
 

@@ -1,6 +1,6 @@
 //! The last state of a run that has ended, from its record.
 
-use super::{JobNow, JobState, LiveTotals, Status};
+use super::{CpuNow, JobNow, JobState, LiveTotals, Status};
 use crate::figures::Figures;
 use crate::record::{Job, Record};
 use crate::text::visible;
@@ -17,16 +17,14 @@ impl Status {
             ..LiveTotals::default()
         };
         for name in ["left_s", "left_from"] {
-            totals
-                .absent
-                .note_option(name, None::<()>, "the run has ended");
+            totals.absent.lack(name, "the run has ended");
         }
         self.totals = totals;
         for job in &record.jobs {
             self.elapsed_s = self.elapsed_s.max(job.finish_s.unwrap_or(0.0));
         }
         for cpu in &mut self.cpus {
-            (cpu.job, cpu.since_s, cpu.shared, cpu.jobs) = (None, None, false, 0);
+            *cpu = CpuNow::idle(cpu.cpu);
         }
         for row in &mut self.jobs {
             if let Some(job) = record.jobs.get(row.job as usize)
@@ -40,7 +38,10 @@ impl Status {
 
 fn end(row: &mut JobNow, job: &Job) {
     row.state = JobState::Ended;
-    (row.cpus, row.reason, row.progress_from, row.share_from) = (None, None, None, None);
+    row.cpus = None;
+    row.reason = None;
+    row.progress_from = None;
+    row.share_from = None;
     row.exit = job.exit;
     let not_ended = if job.start_s.is_some() {
         "did not end"

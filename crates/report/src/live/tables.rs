@@ -1,11 +1,9 @@
 //! Running batches, and the jobs of one of them, in words, for `cosched status`.
 
 use super::{JobNow, JobState, Status};
-use crate::table::{Column, lines};
+use crate::table::{Column, lines, or_none};
 use crate::text::{bytes, clip, clock, count, seconds, visible, wrap};
 
-/// Shown in place of an absent value.
-const NONE: &str = "-";
 /// Maximum number of jobs shown.
 const MAX_ROWS: usize = 60;
 /// Maximum number of reasons to wait shown.
@@ -19,121 +17,40 @@ pub struct RunLine<'a> {
     pub status: Result<&'a Status, &'a str>,
 }
 
-/// A column of a table of `T`.
-struct Shown<T> {
-    title: &'static str,
-    right: bool,
-    /// Columns with higher numbers go first where there is little room; 0 stays.
-    expendable: u8,
-    cell: fn(&T) -> String,
-}
-
-impl<T> Shown<T> {
-    fn of(&self, rows: &[T]) -> Column {
-        Column {
-            title: self.title.into(),
-            right: self.right,
-            expendable: self.expendable,
-            cells: rows.iter().map(self.cell).collect(),
-        }
-    }
-}
-
-fn left<T>(title: &'static str, expendable: u8, cell: fn(&T) -> String) -> Shown<T> {
-    Shown {
-        title,
-        right: false,
-        expendable,
-        cell,
-    }
-}
-
-fn right<T>(title: &'static str, expendable: u8, cell: fn(&T) -> String) -> Shown<T> {
-    Shown {
-        title,
-        right: true,
-        expendable,
-        cell,
-    }
-}
-
-type RunRow<'a> = (i32, &'a Status);
-
-/// Return the columns of the table of runs.
-fn run_columns<'a>() -> [Shown<RunRow<'a>>; 9] {
-    [
-        left("RUN", 0, |(pid, _)| pid.to_string()),
-        left("POLICY", 2, |(_, status)| status.run.policy.clone()),
-        right("DONE", 0, |(_, status)| {
-            format!("{}/{}", status.totals.done, status.totals.jobs)
-        }),
-        right("FAILED", 5, |(_, status)| status.totals.failed.to_string()),
-        right("RUNNING", 4, |(_, status)| {
-            status.totals.running.to_string()
-        }),
-        right("WAITING", 6, |(_, status)| {
-            status.totals.waiting.to_string()
-        }),
-        right("ELAPSED", 3, |(_, status)| clock(status.elapsed_s)),
-        right("LEFT", 0, |(_, status)| {
-            status.totals.left_s.map_or("--:--".to_owned(), clock)
-        }),
-        left("FOLDER", 1, |(_, status)| {
-            or_none(status.run.folder.clone())
-        }),
-    ]
-}
-
-/// A job, and the time of the state in seconds.
-type JobRow<'a> = (&'a JobNow, f64);
-
-/// Return the columns of the table of jobs.
-fn job_columns<'a>() -> [Shown<JobRow<'a>>; 12] {
-    [
-        left("JOB", 0, |(job, _)| job.name.clone()),
-        left("STATE", 0, |(job, _)| state_text(job)),
-        left("CPU", 6, |(job, _)| or_none(job.cpus.clone())),
-        right("RAN", 1, |(job, _)| figure(job, "ran_s", seconds)),
-        right("CPU TIME", 9, |(job, _)| figure(job, "cpu_s", seconds)),
-        right("IPC", 8, |(job, _)| {
-            figure(job, "ipc", |ipc| format!("{ipc:.2}"))
-        }),
-        right("GB/s", 7, |(job, _)| or_none(bandwidth_text(job))),
-        right("DONE", 2, |(job, _)| or_none(job.share_text())),
-        right("SLOWDOWN", 4, |(job, _)| slowdown_text(job)),
-        right("MEMORY", 5, |(job, _)| figure(job, "resident_bytes", bytes)),
-        right("LEFT", 2, |(job, _)| or_none(job.left_text())),
-        left(WAITS, 3, |(job, now_s)| waits_text(job, *now_s)),
-    ]
-}
-
-/// The column that says for how long a job waits, and why.
-const WAITS: &str = "WAITS";
-
 /// Render a table of jobs, the titles first. Columns in which no job has a value are left out.
 pub fn job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) -> Vec<String> {
-    let rows: Vec<JobRow<'_>> = jobs.iter().map(|job| (*job, now_s)).collect();
-    let mut columns = Vec::new();
-    for shown in job_columns() {
-        let column = shown.of(&rows);
-        let is_known = rows.is_empty() || column.cells.iter().any(|cell| cell != NONE);
-        if is_known && (has_waits || column.title != WAITS) {
-            columns.push(column);
-        }
+    let mut columns = vec![
+        Column::text("JOB", 0, jobs, |job| job.name.clone()),
+        Column::text("STATE", 0, jobs, |job| state_text(job)),
+        Column::text("CPU", 6, jobs, |job| or_none(job.cpus.clone())),
+        Column::number("RAN", 1, jobs, |job| figure(job, "ran_s", seconds)),
+        Column::number("CPU TIME", 9, jobs, |job| figure(job, "cpu_s", seconds)),
+        Column::number("IPC", 8, jobs, |job| figure(job, "ipc", two_decimals)),
+        Column::number("GB/s", 7, jobs, |job| or_none(bandwidth_text(job))),
+        Column::number("DONE", 2, jobs, |job| or_none(job.share_text())),
+        Column::number("SLOWDOWN", 4, jobs, |job| slowdown_text(job)),
+        Column::number("MEMORY", 5, jobs, |job| {
+            figure(job, "resident_bytes", bytes)
+        }),
+        Column::number("LEFT", 2, jobs, |job| or_none(job.left_text())),
+    ];
+    if has_waits {
+        columns.push(Column::text("WAITS", 3, jobs, |job| waits_text(job, now_s)));
     }
+    columns.retain(|column| jobs.is_empty() || column.has_values());
     lines(columns, width)
 }
 
 /// Return for how long a job has waited, and why.
 fn waits_text(job: &JobNow, now_s: f64) -> String {
-    let waited = job.waited_s(now_s).map(seconds);
-    let reason = job.reason.as_ref().map(|reason| reason.why.clone());
-    let parts: Vec<String> = waited.into_iter().chain(reason).collect();
+    let mut parts = Vec::new();
+    parts.extend(job.waited_s(now_s).map(seconds));
+    parts.extend(job.reason.as_ref().map(|reason| reason.why.clone()));
     parts.join(" ")
 }
 
-fn or_none(text: Option<String>) -> String {
-    text.unwrap_or_else(|| NONE.to_owned())
+fn two_decimals(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 fn figure(job: &JobNow, name: &str, show: fn(f64) -> String) -> String {
@@ -161,12 +78,45 @@ pub fn runs_text(runs: &[RunLine<'_>], width: usize) -> String {
             Err(why) => notes.push(format!("{}: {}", run.pid, visible(why))),
         }
     }
-    let mut table = Vec::new();
+    let mut text = Vec::new();
     if !rows.is_empty() {
-        let columns = run_columns().map(|column| column.of(&rows));
-        table = lines(columns.into(), width);
+        text = lines(run_columns(&rows), width);
     }
-    joined(table.into_iter().chain(notes))
+    text.extend(notes);
+    joined(text)
+}
+
+/// Return the columns of the table of runs.
+fn run_columns(runs: &[(i32, &Status)]) -> Vec<Column> {
+    vec![
+        Column::text("RUN", 0, runs, |(pid, _)| pid.to_string()),
+        Column::text("POLICY", 2, runs, |(_, run)| run.run.policy.clone()),
+        Column::number("DONE", 0, runs, |(_, run)| done_text(run)),
+        Column::number("FAILED", 5, runs, |(_, run)| run.totals.failed.to_string()),
+        Column::number("RUNNING", 4, runs, |(_, run)| {
+            run.totals.running.to_string()
+        }),
+        Column::number("WAITING", 6, runs, |(_, run)| {
+            run.totals.waiting.to_string()
+        }),
+        Column::number("ELAPSED", 3, runs, |(_, run)| clock(run.elapsed_s)),
+        Column::number("LEFT", 0, runs, |(_, run)| left_text(run)),
+        Column::text("FOLDER", 1, runs, |(_, run)| {
+            or_none(run.run.folder.clone())
+        }),
+    ]
+}
+
+fn done_text(status: &Status) -> String {
+    let totals = &status.totals;
+    format!("{}/{}", totals.done, totals.jobs)
+}
+
+fn left_text(status: &Status) -> String {
+    match status.totals.left_s {
+        Some(left_s) => clock(left_s),
+        None => "--:--".to_owned(),
+    }
 }
 
 /// Return that a state is old: the run may be suspended.
@@ -175,14 +125,14 @@ fn old_text(status: &Status) -> Option<String> {
     Some(format!("this state is {age} old; the run may be suspended"))
 }
 
-fn joined(lines: impl IntoIterator<Item = String>) -> String {
-    lines.into_iter().map(|line| line + "\n").collect()
+fn joined(lines: Vec<String>) -> String {
+    lines.join("\n") + "\n"
 }
 
 /// Render the state of a run: its totals, its CPUs, its jobs, and why they wait.
 pub fn jobs_text(status: &Status, width: usize) -> String {
     let mut text = head_lines(status);
-    text.push(cpus_text(status, width));
+    text.push(clip(&format!("CPUs: {}", status.holders_text()), width));
     let shown = status.jobs.len().min(MAX_ROWS);
     if shown > 0 {
         text.push(String::new());
@@ -209,20 +159,21 @@ fn head_lines(status: &Status) -> Vec<String> {
     } else {
         ""
     };
-    let left = totals
-        .left_text()
-        .unwrap_or_else(|| "time left not known yet".to_owned());
-    let old = old_text(status).map(|old| format!(" ({old})"));
+    let left = match totals.left_text() {
+        Some(left) => left,
+        None => "time left not known yet".to_owned(),
+    };
+    let elapsed = clock(status.elapsed_s);
+    let old = match old_text(status) {
+        Some(old) => format!(" ({old})"),
+        None => String::new(),
+    };
     let mut text = vec![
         format!(
             "run {} of process {}: {}{phase} on CPUs {} of {}",
             run.run_id, run.pid, run.policy, run.cpus, run.machine
         ),
-        format!(
-            "{} elapsed, {left}{}",
-            clock(status.elapsed_s),
-            old.unwrap_or_default()
-        ),
+        format!("{elapsed} elapsed, {left}{old}"),
         totals.texts().join(", "),
     ];
     if let Some(folder) = &run.folder {
@@ -244,10 +195,10 @@ fn head_lines(status: &Status) -> Vec<String> {
 
 /// Return why jobs wait, after an empty line.
 fn reason_lines(status: &Status, width: usize) -> Vec<String> {
-    let jobs = status.jobs.iter();
-    let reasons: Vec<String> = jobs
-        .filter_map(|job| reason(job, status.elapsed_s))
-        .collect();
+    let mut reasons = Vec::new();
+    for job in &status.jobs {
+        reasons.extend(reason(job, status.elapsed_s));
+    }
     let mut text = Vec::new();
     if !reasons.is_empty() {
         text.push(String::new());
@@ -261,16 +212,11 @@ fn reason_lines(status: &Status, width: usize) -> Vec<String> {
     text
 }
 
-/// Return the job on each CPU, clipped to a line.
-fn cpus_text(status: &Status, width: usize) -> String {
-    clip(&format!("CPUs: {}", status.holders_text()), width)
-}
-
 /// Return the slowdown of a job; a lower bound where only CPU time is known.
 fn slowdown_text(job: &JobNow) -> String {
     match job.progress_from.as_deref() {
         Some("cpu-time") => figure(job, "slowdown", |slowdown| format!("≥{slowdown:.2}")),
-        _ => figure(job, "slowdown", |slowdown| format!("{slowdown:.2}")),
+        _ => figure(job, "slowdown", two_decimals),
     }
 }
 
@@ -286,8 +232,10 @@ fn state_text(job: &JobNow) -> String {
 /// Return why a job waits, for how long, and when its turn comes at the latest.
 fn reason(job: &JobNow, now_s: f64) -> Option<String> {
     let reason = &job.reason.as_ref()?.text;
-    let waited = job.waited_s(now_s).map(seconds);
-    let waited = waited.map_or(String::new(), |waited| format!(" for {waited}"));
+    let waited = match job.waited_s(now_s) {
+        Some(waited_s) => format!(" for {}", seconds(waited_s)),
+        None => String::new(),
+    };
     let turn = job.turn_text(now_s).unwrap_or_default();
     Some(format!("{} waits{waited}: {reason}{turn}", job.name))
 }

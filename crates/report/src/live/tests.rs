@@ -319,9 +319,7 @@ fn what_rests_on_other_commands_is_marked() {
     assert_eq!(overdue, (None, Some("late".to_owned())));
     let mut late = status();
     (late.totals.left_s, late.totals.left_from) = (None, None);
-    late.totals
-        .absent
-        .note_option("left_s", None::<()>, "longer than expected");
+    late.totals.absent.lack("left_s", "longer than expected");
     assert!(jobs_text(&late, 120).contains("0:12 elapsed, longer than expected\n"));
 }
 

@@ -41,14 +41,20 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let (finished_by, signal) = finished_by(result.ended_by);
     let tasks = result.tasks.iter().zip(&info.jobs);
     let solos: Vec<Option<Solo>> = tasks.clone().map(|(task, info)| solo(task, info)).collect();
-    let outcomes = outcomes(result, |ix, _| {
-        Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime)
-    });
-    let estimated = outcomes_estimated(result, &solos, info.quantum);
+    let mut known = Vec::new();
+    let mut estimated = Vec::new();
+    for (task, solo) in result.tasks.iter().zip(&solos) {
+        let time = solo.map(|solo| solo.time);
+        known.push(time);
+        estimated.push(time.or(estimated_solo(task, info.quantum)));
+    }
+    let outcomes = outcomes_of(result, &known);
+    let estimated = outcomes_of(result, &estimated);
     let mut jobs = Vec::new();
     for (ix, (task, info)) in tasks.enumerate() {
-        let (ours, theirs) = (&outcomes.tasks[ix], &estimated.tasks[ix]);
-        jobs.push(job(task, info, solos[ix], ours, theirs, no_start));
+        let outcome = &outcomes.tasks[ix];
+        let estimated = &estimated.tasks[ix];
+        jobs.push(job(task, info, solos[ix], outcome, estimated, no_start));
     }
     let metrics = METRICS.iter();
     let metrics = metrics.map(|metric| (metric.name, metric.of(&outcomes)));
@@ -127,21 +133,22 @@ fn no_freezing(info: &RunInfo) -> &'static str {
 }
 
 fn solo(task: &TaskResult, info: &JobInfo) -> Option<Solo> {
-    info.solo.or_else(|| {
-        task.spec.solo.time.map(|time| Solo {
-            time,
-            source: SoloSource::Profile,
-        })
+    if info.solo.is_some() {
+        return info.solo;
+    }
+    Some(Solo {
+        time: task.spec.solo.time?,
+        source: SoloSource::Profile,
     })
 }
 
-fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nanos>) -> Outcomes {
-    let tasks = result
-        .tasks
-        .iter()
-        .enumerate()
-        .map(|(ix, task)| Outcome::of(task, solo(ix, task)))
-        .collect();
+/// The outcomes of the jobs with these solo times.
+fn outcomes_of(result: &RunResult, solos: &[Option<Nanos>]) -> Outcomes {
+    let mut tasks = Vec::new();
+    for (task, solo) in result.tasks.iter().zip(solos) {
+        let solo = Reading::from_option(*solo, Absence::NoSoloTime);
+        tasks.push(Outcome::of(task, solo));
+    }
     Outcomes {
         tasks,
         turnaround: result.turnaround,
@@ -149,20 +156,15 @@ fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nan
     }
 }
 
-/// The metrics over slowdowns, with missing solo times estimated from progress that was measured by IPC. Other progress
-/// assumes that nothing slowed the task, so an estimate from it would be meaningless.
-fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
-    outcomes(result, |ix, task| match (solos[ix], task.progress) {
-        (Some(solo), _) => Reading::Value(solo.time),
-        (None, Reading::Value(progress)) if is_measured(task.progress_basis) && progress > 0.0 => {
-            Reading::Value(Nanos::from_s(progress * quantum.as_s()))
-        }
-        _ => Reading::Absent(Absence::NoSoloTime),
-    })
-}
-
-fn is_measured(basis: ProgressBasis) -> bool {
-    matches!(basis, ProgressBasis::Ipc | ProgressBasis::Trace)
+/// A solo time from progress that was measured by IPC. Other progress assumes that nothing slowed the task, so an estimate
+/// from it would be meaningless.
+fn estimated_solo(task: &TaskResult, quantum: Nanos) -> Option<Nanos> {
+    match task.progress_basis {
+        ProgressBasis::Ipc | ProgressBasis::Trace => {}
+        ProgressBasis::CpuTime | ProgressBasis::Provisional => return None,
+    }
+    let progress = task.progress.value()?;
+    (progress > 0.0).then(|| Nanos::from_s(progress * quantum.as_s()))
 }
 
 fn metrics_estimated(
@@ -304,31 +306,29 @@ impl<'a> JobReasons<'a> {
 
 fn machine_details(info: &RunInfo) -> MachineDetails {
     let machine = &info.machine;
+    let kinds = machine.core_types.iter();
     let mut absent = Absences::default();
     MachineDetails {
         cpus: machine.cpus.len(),
         cores: machine.cores.iter().filter(|core| !core.is_empty()).count(),
         llcs: machine.llcs.len(),
         memory_domains: machine.memory_domains.len(),
-        core_types: machine
-            .core_types
-            .iter()
-            .map(|kind| kind.name.clone())
-            .collect(),
+        core_types: kinds.map(|kind| kind.name.clone()).collect(),
         llc_bytes: absent.note("llc_bytes", machine.llc_bytes),
         absent,
     }
 }
 
 fn missing(info: &RunInfo) -> Vec<Missing> {
-    let missing = info.capabilities.missing.iter();
-    missing
-        .map(|(capability, why)| Missing {
+    let mut missing = Vec::new();
+    for (capability, why) in &info.capabilities.missing {
+        missing.push(Missing {
             capability: capability.code(),
             what: capability.text().to_owned(),
             why: why.text().to_owned(),
-        })
-        .collect()
+        });
+    }
+    missing
 }
 
 fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
@@ -365,18 +365,11 @@ fn energy(result: &RunResult, info: &RunInfo) -> Energy {
 
 fn plans(counts: PlanCounts) -> PlansRecord {
     const UNTOLD: &str = "what carried out the plans does not tell, or was ejected";
-    let longest_wait = counts
-        .occupation
-        .map(|occupation| occupation.longest_wait.as_s());
     let mut absent = Absences::default();
     let given_up = counts.given_up.map(Nanos::as_s);
-    let at_once = counts.occupation.map(|Occupation { at_once: times, .. }| {
-        let most = times
-            .iter()
-            .rposition(|time| *time > Nanos::ZERO)
-            .unwrap_or(0);
-        times[..=most].iter().map(|time| time.as_s()).collect()
-    });
+    let occupation = counts.occupation.as_ref();
+    let longest_wait = occupation.map(|occupation| occupation.longest_wait.as_s());
+    let at_once = occupation.map(times_at_once);
     PlansRecord {
         installed: counts.installed,
         adopted: counts.adopted,
@@ -385,6 +378,15 @@ fn plans(counts: PlanCounts) -> PlansRecord {
         longest_wait_s: absent.note_option("longest_wait_s", longest_wait, UNTOLD),
         absent,
     }
+}
+
+/// For how long 0, 1, 2, ... jobs had a CPU at once, in seconds, up to the most that did.
+fn times_at_once(occupation: &Occupation) -> Vec<f64> {
+    let mut times: Vec<f64> = occupation.at_once.iter().map(|time| time.as_s()).collect();
+    while times.len() > 1 && times.last() == Some(&0.0) {
+        times.pop();
+    }
+    times
 }
 
 fn warning(warning: &RunWarning) -> WarningRecord {
@@ -418,13 +420,14 @@ fn overhead(result: &RunResult, info: &RunInfo) -> OverheadRecord {
 
 /// Two quantiles of times in microseconds.
 fn quantiles(times: &Histogram, is_simulated: bool) -> Figures<f64> {
-    let quantiles = [("p50", 0.5), ("p99", 0.99)];
-    Figures::of(quantiles.map(|(name, quantile)| {
+    let mut figures = Figures::default();
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
         let reading = match times.quantile_ns(quantile) {
             _ if is_simulated => Reading::Absent(Absence::Simulated),
             Some(ns) => Reading::Value(ns as f64 / 1e3),
             None => Reading::Absent(Absence::NotYetMeasured),
         };
-        (name, reading)
-    }))
+        figures.push_reading(name, reading);
+    }
+    figures
 }

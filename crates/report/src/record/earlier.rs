@@ -35,11 +35,8 @@ impl EarlierJob {
     pub fn without_record(&self) -> EarlierJob {
         let mut all = self.clone();
         all.job = None;
-        all.absent.note_option(
-            "job",
-            None::<()>,
-            "the series names the record and does not repeat it",
-        );
+        all.absent
+            .lack("job", "the series names the record and does not repeat it");
         all
     }
 }

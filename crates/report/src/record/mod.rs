@@ -18,6 +18,7 @@ pub use build::{exit_status, record};
 use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// The format's name and version.
 pub const RECORD_SCHEMA: &str = "cosched.run/1";
@@ -262,19 +263,18 @@ impl Job {
 
     /// Compares jobs by what a reader wants to see first: those that did not end, then those that were slowed down most,
     /// then those whose slowdown is not known, the longest turnaround first.
-    pub fn worst_first(&self, other: &Job) -> std::cmp::Ordering {
-        let key = |job: &Job| {
-            let slowdown = job.slowdown.or(job.slowdown_estimate).unwrap_or(0.0);
-            [
-                job.finish_s.map_or(1.0, |_| 0.0),
-                slowdown,
-                job.turnaround_s().unwrap_or(0.0),
-            ]
-        };
-        let both = key(other).into_iter().zip(key(self));
-        both.fold(std::cmp::Ordering::Equal, |order, (other, own)| {
-            order.then(other.total_cmp(&own))
-        })
+    pub fn worst_first(&self, other: &Job) -> Ordering {
+        let order = other.badness().partial_cmp(&self.badness());
+        order.unwrap_or(Ordering::Equal)
+    }
+
+    fn badness(&self) -> [f64; 3] {
+        let slowdown = self.slowdown.or(self.slowdown_estimate);
+        [
+            f64::from(self.finish_s.is_none()),
+            slowdown.unwrap_or(0.0),
+            self.turnaround_s().unwrap_or(0.0),
+        ]
     }
 }
 

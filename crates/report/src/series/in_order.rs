@@ -11,7 +11,6 @@ use std::io::BufRead;
 /// Reads a series in the order of time; measurements come before what happened at their end.
 ///
 /// It holds only the rows from the end of a job to the next decision in memory.
-#[derive(Debug)]
 pub(crate) struct RowsInOrder<'a, R> {
     series: &'a mut SeriesReader<R>,
     sorted: VecDeque<(Nanos, Row)>,

@@ -4,18 +4,17 @@ use super::SampleRow;
 use cosched_core::{Counter, Nanos, PerCounter};
 
 /// The measurements of a job over several intervals. A value is absent if any interval lacks it.
-#[derive(Clone, Debug)]
 pub(crate) struct Measured {
     /// Length of the intervals together.
-    pub(crate) interval: Nanos,
+    pub interval: Nanos,
     /// End of the last interval.
-    pub(crate) until: Nanos,
+    pub until: Nanos,
     /// CPU time in nanoseconds.
     cpu_ns: Option<u64>,
     counts: PerCounter<Option<u64>>,
-    pub(crate) multiplexed: bool,
+    pub multiplexed: bool,
     /// Progress in the end, in thousandths of a quantum.
-    pub(crate) progress_milli: Option<u64>,
+    pub progress_milli: Option<u64>,
 }
 
 impl Default for Measured {

@@ -42,10 +42,8 @@ pub struct SeriesHeader {
     /// The version of cosched that wrote it.
     pub cosched_version: String,
     /// Unique identity of the run on its host; null in a simulation.
-    #[serde(default)]
     pub run_id: Option<String>,
     /// How the run was started, as in the run record.
-    #[serde(default)]
     pub setting: RunSetting,
     /// The policy that decided, never `auto`.
     pub policy: String,
@@ -63,7 +61,6 @@ pub struct SeriesHeader {
     pub machine: Machine,
     /// Jobs of the batch that earlier runs did.
     /// The results in their records are left out.
-    #[serde(default)]
     pub earlier_jobs: Vec<EarlierJob>,
     /// Every task, in the order of the tasks' numbers.
     pub tasks: Vec<SeriesTask>,
@@ -79,15 +76,12 @@ pub struct SeriesTask {
     /// Hardware threads that it needs at once.
     pub cpus: u32,
     /// Whether that was stated, or is measured.
-    #[serde(default)]
     pub width: Width,
     /// When it arrives, in nanoseconds from the start of the run.
     pub arrival_ns: Nanos,
     /// Its number in the job log, from 1.
-    #[serde(default)]
     pub seq: Option<u64>,
     /// Its command as a shell would take it; null if it has none.
-    #[serde(default)]
     pub command: Option<String>,
     /// What else it was given.
     #[serde(default, skip_serializing_if = "Given::is_empty")]

@@ -121,16 +121,6 @@ impl<R: BufRead> SeriesReader<R> {
         &self.header
     }
 
-    /// Return the name of the file, as the caller gave it.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The number of the last line read, from 1.
-    pub fn line(&self) -> usize {
-        self.line
-    }
-
     /// Whether the last line was cut off and left out; valid once reading has ended.
     pub fn cut_off(&self) -> bool {
         self.cut_off

@@ -19,7 +19,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 /// Why a run has no record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoRecord {
     /// It was killed, or it could not write one, as on a full disk. Its series does not say which.
     Killed,
@@ -146,7 +146,7 @@ fn amend(rebuilt: &mut Record, why: NoRecord) {
     rebuilt.finished_by = why.finished_by().to_owned();
     let absent = &mut rebuilt.absent;
     for name in ["signal", "counters", "freezing", "plans"] {
-        absent.note_option(name, None::<()>, why.not_kept());
+        absent.lack(name, why.not_kept());
     }
     absent.forget("rebuilt");
 }
@@ -328,21 +328,21 @@ impl Life {
             None if self.started.is_some() || ran => {
                 job.lost = why == NoRecord::Killed;
                 for name in ["finish_s", "exit", "exit_text"] {
-                    job.absent.note_option(name, None::<()>, why.without_end());
+                    job.absent.lack(name, why.without_end());
                 }
             }
             None => {}
         }
         let absent = &mut job.absent;
         if self.started.is_some() {
-            absent.note_option("width", None::<()>, why.not_kept());
+            absent.lack("width", why.not_kept());
             if job.progress.is_none() && self.ended.is_some() {
-                absent.note_option("progress", None::<()>, NOT_IN_SERIES);
+                absent.lack("progress", NOT_IN_SERIES);
             } else if job.progress.is_none() {
-                absent.note_option("progress", None::<()>, why.not_kept());
+                absent.lack("progress", why.not_kept());
             }
         } else if job.lost {
-            absent.note_option("waited_max_s", None::<()>, why.not_kept());
+            absent.lack("waited_max_s", why.not_kept());
         }
     }
 }
@@ -387,7 +387,7 @@ mod tests {
     fn earlier() -> EarlierJob {
         let mut absent = Absences::default();
         for name in ["started_at", "run_id"] {
-            absent.note_option(name, None::<()>, "no record of its run was found");
+            absent.lack(name, "no record of its run was found");
         }
         EarlierJob {
             seq: 7,

@@ -9,15 +9,15 @@ use cosched_core::{CpuId, CpuSet, Nanos, Purpose, Switched, TaskId, Trigger, Wai
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A placement, as the policy chose it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Placed {
-    pub(crate) cpus: CpuSet,
-    pub(crate) mode: Mode,
-    pub(crate) purpose: Purpose,
+    pub cpus: CpuSet,
+    pub mode: Mode,
+    pub purpose: Purpose,
 }
 
 /// The activity of a job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) enum Activity {
     /// It has not arrived, or has ended.
     #[default]
@@ -33,36 +33,35 @@ pub(crate) enum Activity {
 }
 
 /// A time during which a job had the same activity.
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
-    pub(crate) job: usize,
-    pub(crate) from: Nanos,
-    pub(crate) to: Nanos,
-    pub(crate) activity: Activity,
+    pub job: usize,
+    pub from: Nanos,
+    pub to: Nanos,
+    pub activity: Activity,
     /// It was still going on at the end of the series.
-    pub(crate) is_open: bool,
+    pub is_open: bool,
 }
 
 /// A job at one moment of a series.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct JobReplay {
-    pub(crate) arrival: Nanos,
+    pub arrival: Nanos,
     /// Number of starts so far.
-    pub(crate) starts: u32,
+    pub starts: u32,
     /// When it ended, and how.
-    pub(crate) ended: Option<(Nanos, String)>,
+    pub ended: Option<(Nanos, String)>,
     /// A decision was made about it.
-    pub(crate) let_in: bool,
+    pub let_in: bool,
     /// Its CPUs by the policy, and since when.
-    pub(crate) placed: Option<(Nanos, Placed)>,
+    pub placed: Option<(Nanos, Placed)>,
     /// Its last placement, also while it has none.
-    pub(crate) last_placed: Option<Placed>,
+    pub last_placed: Option<Placed>,
     /// Since when it has had no placement; its arrival if it never had one.
-    pub(crate) idle_since: Nanos,
+    pub idle_since: Nanos,
     /// Its CPUs in the kernel; `None` while the series does not say.
-    pub(crate) held: Option<CpuSet>,
+    pub held: Option<CpuSet>,
     /// Since when it holds a CPU in the kernel, or holds none.
-    pub(crate) held_since: Nanos,
+    pub held_since: Nanos,
     /// Its activity while it has no placement.
     idle: Activity,
     /// Its activity in the open span, and the begin of that.
@@ -134,13 +133,12 @@ impl JobReplay {
 }
 
 /// A run at one moment of its series.
-#[derive(Debug)]
 pub(crate) struct Replay {
     /// The time of the last row.
-    pub(crate) now: Nanos,
-    pub(crate) jobs: Vec<JobReplay>,
+    pub now: Nanos,
+    pub jobs: Vec<JobReplay>,
     /// The holders of the CPUs in the kernel.
-    pub(crate) holders: Holders,
+    pub holders: Holders,
     /// Future arrivals, the next one first.
     arrivals: VecDeque<(Nanos, usize)>,
     /// Jobs that may have changed at this moment.

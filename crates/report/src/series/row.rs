@@ -14,8 +14,6 @@ use serde_json::value::RawValue;
 pub struct Kind {
     /// The first letter of its lines.
     pub code: &'static str,
-    /// Its meaning in words.
-    pub meaning: &'static str,
     /// All its columns, with the letter and the time.
     pub columns: &'static [&'static str],
 }
@@ -24,7 +22,6 @@ pub struct Kind {
 pub const KINDS: &[Kind] = &[
     Kind {
         code: "d",
-        meaning: "a decision was made",
         columns: &[
             "kind",
             "t_ns",
@@ -38,37 +35,30 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         code: "p",
-        meaning: "a task was placed on other CPUs or in another way than before",
         columns: &["kind", "t_ns", "task", "cpus", "mode", "purpose"],
     },
     Kind {
         code: "x",
-        meaning: "a task was stopped (frozen)",
         columns: &["kind", "t_ns", "task"],
     },
     Kind {
         code: "w",
-        meaning: "a task waits for another reason than before",
         columns: &["kind", "t_ns", "task", "reason"],
     },
     Kind {
         code: "s",
-        meaning: "what was measured of a task since it was placed or last measured",
         columns: &SAMPLE_COLUMNS,
     },
     Kind {
         code: "a",
-        meaning: "why a column of a task's samples is null from now on",
         columns: &["kind", "t_ns", "task", "column", "why"],
     },
     Kind {
         code: "b",
-        meaning: "a task was started",
         columns: &["kind", "t_ns", "task"],
     },
     Kind {
         code: "e",
-        meaning: "a task ended",
         columns: &[
             "kind",
             "t_ns",
@@ -86,13 +76,10 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         code: "o",
-        meaning: "a CPU went to a task, or with null to none of the run, as a scheduler in the kernel saw it; null for the CPU: that is \
-                  not told from now on",
         columns: &["kind", "t_ns", "cpu", "task"],
     },
     Kind {
         code: "!",
-        meaning: "a warning",
         columns: &["kind", "t_ns", "code", "text"],
     },
 ];
@@ -130,7 +117,7 @@ const SAMPLE_COLUMNS: [&str; BEFORE_COUNTERS.len() + Counter::COUNT + 1] = {
 };
 
 /// A task's share in its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The CPUs are its own.
@@ -169,7 +156,7 @@ pub struct SampleRow {
 }
 
 /// The end of a task, and its use of resources; null where absent, as in the run record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EndedRow {
     /// The task that ended.
     pub task: TaskId,

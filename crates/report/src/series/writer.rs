@@ -275,7 +275,8 @@ impl<W: Write> SeriesWriter<W> {
     }
 
     /// Returns the writer.
-    pub fn into_inner(self) -> W {
+    #[cfg(test)]
+    pub(crate) fn into_inner(self) -> W {
         self.sink.into_inner()
     }
 }

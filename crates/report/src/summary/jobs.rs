@@ -1,7 +1,7 @@
 //! The table of jobs. Of many jobs it shows those that failed or took longest.
 
 use crate::record::{Job, Record};
-use crate::table::Column;
+use crate::table::{Column, NONE, or_none};
 use crate::text::{clip, decimal, grouped, seconds, visible};
 use cosched_core::ProgressBasis;
 
@@ -16,15 +16,12 @@ const MAX_FAILURES: usize = 10;
 /// A shorter time in the queue, as a share of the turnaround, is not worth a column.
 const LEAST_QUEUED: f64 = 0.01;
 
-/// Shown in place of an absent value.
-const NONE: &str = "-";
-
 /// The columns of the table, and for each row whether its job failed.
 pub(super) struct Jobs {
-    pub(super) columns: Vec<Column>,
-    pub(super) failed: Vec<bool>,
+    pub columns: Vec<Column>,
+    pub failed: Vec<bool>,
     /// Number of jobs without a row.
-    pub(super) others: usize,
+    pub others: usize,
 }
 
 type Cell = fn(&Record, &Job) -> Option<String>;
@@ -42,18 +39,14 @@ const NUMBERS: [(&str, u8, Cell); 7] = [
 
 pub(super) fn jobs(record: &Record) -> Jobs {
     let shown = shown_jobs(&record.jobs);
-    let names = shown.iter().map(|job| visible(&job.name));
-    let exits = shown.iter().map(|job| exit_cell(job));
     let mut columns = vec![
-        Column::text("JOB", 0, names.collect()),
-        Column::text("EXIT", 0, exits.collect()),
+        Column::text("JOB", 0, &shown, |job| visible(&job.name)),
+        Column::text("EXIT", 0, &shown, |job| exit_cell(job)),
     ];
     for (title, expendable, cell) in NUMBERS {
-        let values: Vec<Option<String>> = shown.iter().map(|job| cell(record, job)).collect();
-        if values.iter().any(Option::is_some) {
-            let cells = values.into_iter();
-            let cells = cells.map(|value| value.unwrap_or_else(|| NONE.to_owned()));
-            columns.push(Column::number(title, expendable, cells.collect()));
+        let column = Column::number(title, expendable, &shown, |job| or_none(cell(record, job)));
+        if column.has_values() {
+            columns.push(column);
         }
     }
     Jobs {

@@ -3,7 +3,7 @@
 use crate::text::wrap;
 
 /// How a summary is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SummaryOptions {
     /// Characters in a line.
     pub width: usize,
@@ -34,8 +34,8 @@ pub(super) enum Style {
 }
 
 pub(super) struct Page {
-    pub(super) options: SummaryOptions,
-    pub(super) text: String,
+    pub options: SummaryOptions,
+    pub text: String,
 }
 
 impl Page {

@@ -25,7 +25,7 @@ pub struct Stay {
 }
 
 /// Who ran where in a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// CPUs of the run.
     pub cpus: CpuSet,

@@ -1,9 +1,9 @@
 //! From the rows of a series to the events of a trace.
 
-use super::event::{Args, Meter, Title, Trace, Track};
+use super::event::{Args, Meter, Title, Trace, Track, args};
 use super::names::{
-    LINE, activity_args, activity_title, args, bytes_per_s, cpu_title, end_args, ipc, quanta,
-    run_args, start_args,
+    LINE, activity_args, activity_title, bytes_per_s, cpu_title, end_args, ipc, quanta, run_args,
+    start_args,
 };
 use super::sums::Sums;
 use crate::reason::trigger_text;
@@ -12,11 +12,11 @@ use crate::series::replay::{Activity, Replay, Span};
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
 use crate::text::visible;
 use cosched_core::{Basis, Counter, Nanos, Rate, TaskId, Trigger};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{self, Write};
 
 /// Values of a job that go into its next slice or instant.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Pending {
     /// Measurements since its last slice.
     measured: Measured,
@@ -27,7 +27,6 @@ struct Pending {
 }
 
 /// A converter of rows, one by one.
-#[derive(Debug)]
 pub(super) struct Converter<'a, W> {
     header: &'a SeriesHeader,
     trace: Trace<W>,
@@ -83,9 +82,9 @@ impl<'a, W: Write> Converter<'a, W> {
             Row::Ended(row) => self.end(row),
             Row::Warned { code, text } => {
                 let title = Title::new(visible(code), "warning");
-                let args = args([("text", json!(visible(text)))]);
-                self.trace
-                    .instant(Track::Warnings, self.replay.now, &title, &args)
+                let args = args(json!({ "text": visible(text) }));
+                let now = self.replay.now;
+                self.trace.instant(Track::Warnings, now, &title, &args)
             }
             Row::Placed { .. } | Row::Switched(_) => Ok(()),
         }
@@ -145,7 +144,7 @@ impl<'a, W: Write> Converter<'a, W> {
     fn start(&mut self, job: usize) -> io::Result<()> {
         let starts = self.replay.jobs[job].starts;
         if starts > 1 {
-            let args = args([("run", json!(starts))]);
+            let args = args(json!({ "run": starts }));
             return self.job_instant(job, "started again", "start", &args);
         }
         let args = start_args(self.header.tasks[job].command.as_deref());
@@ -219,16 +218,13 @@ impl<'a, W: Write> Converter<'a, W> {
         for trigger in triggers {
             reasons.push(trigger_text(trigger, |task| self.task_name(task)));
         }
-        let args = args([
-            ("because", json!(reasons.join(", "))),
-            ("next_wake_ns", json!(next_wake)),
-            ("target_bytes_per_s", bandwidth(basis.target)),
-            ("predicted_bytes_per_s", bandwidth(basis.predicted)),
-            (
-                "measures",
-                json!(basis.measures.map(|task| self.task_name(task))),
-            ),
-        ]);
+        let args = args(json!({
+            "because": reasons.join(", "),
+            "next_wake_ns": next_wake,
+            "target_bytes_per_s": basis.target.map(bandwidth),
+            "predicted_bytes_per_s": basis.predicted.map(bandwidth),
+            "measures": basis.measures.map(|task| self.task_name(task)),
+        }));
         let title = match reasons.first() {
             _ if stood_in => Title::new("round-robin stood in", "stood-in"),
             Some(first) => Title::new(first, "decision"),
@@ -240,7 +236,7 @@ impl<'a, W: Write> Converter<'a, W> {
             (Meter::Predicted, basis.predicted),
         ];
         for (meter, rate) in meters {
-            if rate.is_some() {
+            if let Some(rate) = rate {
                 self.trace.count(meter, now, bandwidth(rate))?;
             }
         }
@@ -267,11 +263,8 @@ impl<'a, W: Write> Converter<'a, W> {
 }
 
 /// Convert transactions per millisecond to bytes per second.
-fn bandwidth(rate: Option<Rate>) -> Value {
-    match rate {
-        Some(rate) => json!(rate.0.saturating_mul(1_000 * LINE)),
-        None => Value::Null,
-    }
+fn bandwidth(rate: Rate) -> u64 {
+    rate.0.saturating_mul(1_000 * LINE)
 }
 
 /// Return the CPU time over time, in millionths of a CPU.

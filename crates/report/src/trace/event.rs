@@ -6,23 +6,25 @@ use crate::series::SeriesHeader;
 use crate::source::BackendKind;
 use crate::text::visible;
 use cosched_core::{CpuId, Machine, Nanos};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+
+/// The text before the first event.
+const HEAD: &str = r#"{"displayTimeUnit":"ns","traceEvents":["#;
 
 /// The begin of every trace.
 pub(super) const BEGIN: &str = concat!(
     r#"{"displayTimeUnit":"ns","traceEvents":["#,
     "\n",
-    r#"{"ph":"M","name":"process_name","pid":1,"args":{"name":"CPUs of "#
+    r#"{"args":{"name":"CPUs of "#
 );
 
 /// Values beside an event, by their names.
 pub(super) type Args = Map<String, Value>;
 
 /// A group of tracks; its number is the process in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Group {
     Cpus = 1,
     Decisions = 2,
@@ -32,7 +34,7 @@ enum Group {
 }
 
 /// A track. Its numbers are unique in the whole trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Track {
     /// The decisions and their triggers.
     Decisions,
@@ -45,7 +47,7 @@ pub(super) enum Track {
 }
 
 /// What a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(super) enum Meter {
     /// CPU time of all jobs over time.
     Busy,
@@ -82,10 +84,9 @@ impl Meter {
 }
 
 /// The name and the category of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Title {
-    pub(super) name: String,
-    pub(super) category: &'static str,
+    pub name: String,
+    pub category: &'static str,
 }
 
 impl Title {
@@ -97,33 +98,21 @@ impl Title {
     }
 }
 
-/// An event as the file has it; times are in microseconds.
-#[derive(Serialize)]
-struct Event<'a> {
-    ph: &'static str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cat: Option<&'static str>,
-    pid: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tid: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ts: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dur: Option<f64>,
-    /// Scope of an instant: its thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    s: Option<&'static str>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    args: &'a Args,
+/// Return the members of a JSON object that are present.
+pub(super) fn args(values: Value) -> Args {
+    let Value::Object(mut args) = values else {
+        return Args::new();
+    };
+    args.retain(|_, value| !value.is_null());
+    args
 }
 
-fn micros(time: Nanos) -> Option<f64> {
-    Some(time.0 as f64 / 1e3)
+/// Convert to the unit of the file.
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1e3
 }
 
 /// A trace that is being written.
-#[derive(Debug)]
 pub(super) struct Trace<W> {
     out: W,
     cpus: BTreeMap<CpuId, usize>,
@@ -138,17 +127,14 @@ impl<W: Write> Trace<W> {
     /// # Errors
     /// An error of the system.
     pub(super) fn new(mut out: W, header: &SeriesHeader) -> io::Result<Trace<W>> {
-        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        out.write_all(HEAD.as_bytes())?;
         let machine = &header.machine;
         let cpus = machine.cpus.iter().enumerate();
+        let tasks = header.tasks.iter();
         let mut trace = Trace {
             out,
             cpus: cpus.map(|(ix, cpu)| (cpu.id, ix)).collect(),
-            names: header
-                .tasks
-                .iter()
-                .map(|task| visible(&task.name))
-                .collect(),
+            names: tasks.map(|task| visible(&task.name)).collect(),
             is_empty: true,
         };
         trace.name_groups(header)?;
@@ -169,38 +155,29 @@ impl<W: Write> Trace<W> {
             BackendKind::Sim => " (simulated)",
             BackendKind::Host => "",
         };
+        let machine = visible(&header.machine.name);
+        let policy = visible(&header.policy);
         let groups = [
-            (
-                Group::Cpus,
-                format!("CPUs of {}", visible(&header.machine.name)),
-            ),
-            (
-                Group::Decisions,
-                format!("Decisions of {}", visible(&header.policy)),
-            ),
+            (Group::Cpus, format!("CPUs of {machine}")),
+            (Group::Decisions, format!("Decisions of {policy}")),
             (Group::Jobs, "Jobs".to_owned()),
             (Group::JobCounters, "Counters of jobs".to_owned()),
             (Group::Machine, "Machine".to_owned()),
         ];
         for (group, name) in groups {
             let name = format!("{name}{simulated}");
-            self.describe("process_name", group, None, "name", json!(name))?;
-            let rank = json!(group as u32);
-            self.describe("process_sort_index", group, None, "sort_index", rank)?;
+            self.describe("process_name", group, None, json!({ "name": name }))?;
+            let rank = json!({ "sort_index": group as u32 });
+            self.describe("process_sort_index", group, None, rank)?;
         }
         Ok(())
     }
 
     fn name_track(&mut self, track: Track, name: &str) -> io::Result<()> {
         let (group, tid) = self.place(track);
-        self.describe("thread_name", group, Some(tid), "name", json!(name))?;
-        self.describe(
-            "thread_sort_index",
-            group,
-            Some(tid),
-            "sort_index",
-            json!(tid),
-        )
+        self.describe("thread_name", group, Some(tid), json!({ "name": name }))?;
+        let rank = json!({ "sort_index": tid });
+        self.describe("thread_sort_index", group, Some(tid), rank)
     }
 
     /// Write metadata of a group or of a track.
@@ -209,20 +186,15 @@ impl<W: Write> Trace<W> {
         name: &str,
         group: Group,
         tid: Option<usize>,
-        key: &str,
-        value: Value,
+        args: Value,
     ) -> io::Result<()> {
-        self.write(&Event {
-            ph: "M",
-            name,
-            cat: None,
-            pid: group as u32,
-            tid,
-            ts: None,
-            dur: None,
-            s: None,
-            args: &Map::from_iter([(key.to_owned(), value)]),
-        })
+        self.write(json!({
+            "ph": "M",
+            "name": name,
+            "pid": group as u32,
+            "tid": tid,
+            "args": args,
+        }))
     }
 
     /// Return the group of a track and its number.
@@ -257,17 +229,16 @@ impl<W: Write> Trace<W> {
         args: &Args,
     ) -> io::Result<()> {
         let (group, tid) = self.place(track);
-        self.write(&Event {
-            ph: "X",
-            name: &title.name,
-            cat: Some(title.category),
-            pid: group as u32,
-            tid: Some(tid),
-            ts: micros(from),
-            dur: micros(to - from),
-            s: None,
-            args,
-        })
+        self.write(json!({
+            "ph": "X",
+            "name": title.name,
+            "cat": title.category,
+            "pid": group as u32,
+            "tid": tid,
+            "ts": micros(from),
+            "dur": micros(to - from),
+            "args": args,
+        }))
     }
 
     /// Write something that happened.
@@ -282,17 +253,17 @@ impl<W: Write> Trace<W> {
         args: &Args,
     ) -> io::Result<()> {
         let (group, tid) = self.place(track);
-        self.write(&Event {
-            ph: "i",
-            name: &title.name,
-            cat: Some(title.category),
-            pid: group as u32,
-            tid: Some(tid),
-            ts: micros(at),
-            dur: None,
-            s: Some("t"),
-            args,
-        })
+        // The scope of an instant is its thread.
+        self.write(json!({
+            "ph": "i",
+            "s": "t",
+            "name": title.name,
+            "cat": title.category,
+            "pid": group as u32,
+            "tid": tid,
+            "ts": micros(at),
+            "args": args,
+        }))
     }
 
     /// Write the value of a counter from a time on.
@@ -310,17 +281,13 @@ impl<W: Write> Trace<W> {
             Some(job) => format!("{} {name}", self.names[job]),
             None => name.to_owned(),
         };
-        self.write(&Event {
-            ph: "C",
-            name: &name,
-            cat: None,
-            pid: group as u32,
-            tid: None,
-            ts: micros(at),
-            dur: None,
-            s: None,
-            args: &Map::from_iter([(unit.to_owned(), value.into())]),
-        })
+        self.write(json!({
+            "ph": "C",
+            "name": name,
+            "pid": group as u32,
+            "ts": micros(at),
+            "args": { unit: value.into() },
+        }))
     }
 
     /// End the trace.
@@ -332,11 +299,11 @@ impl<W: Write> Trace<W> {
         self.out.flush()
     }
 
-    fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
+    fn write(&mut self, event: Value) -> io::Result<()> {
         let separator = if self.is_empty { "\n" } else { ",\n" };
         self.is_empty = false;
         self.out.write_all(separator.as_bytes())?;
-        Ok(serde_json::to_writer(&mut self.out, event)?)
+        Ok(serde_json::to_writer(&mut self.out, &args(event))?)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Names and values of the events of a trace.
 
-use super::event::{Args, Title};
+use super::event::{Args, Title, args};
 use crate::reason::{wait_code, wait_text};
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Placed};
 use crate::series::{EndedRow, Mode, SeriesHeader};
 use crate::text::{clip, visible};
 use cosched_core::{Counter, CpuSet, Nanos, Purpose, WaitReason};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Bytes of a line of memory.
@@ -15,40 +14,13 @@ pub(super) const LINE: u64 = 64;
 /// Maximum number of characters of a job's command.
 const MAX_COMMAND: usize = 500;
 
-/// Collect the values that are present.
-pub(super) fn args<const N: usize>(values: [(&str, Value); N]) -> Args {
-    let mut args = Args::new();
-    for (name, value) in values {
-        if !value.is_null() {
-            args.insert(name.to_owned(), value);
-        }
-    }
-    args
-}
-
-/// Return a code as the series has it.
-fn code(value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(code)) => code,
-        other => format!("{other:?}"),
-    }
-}
-
-fn purpose_category(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Run => "run",
-        Purpose::MeasureAlone => "measure-alone",
-        Purpose::LowContention => "low-contention",
-    }
-}
-
 /// Return the title of an activity on the track of its job; `None` for a job that is absent.
 pub(super) fn activity_title(activity: &Activity) -> Option<Title> {
     Some(match activity {
         Activity::Absent => return None,
         Activity::Queued => Title::new("queued", "queued"),
         Activity::Waits(reason) => Title::new(format!("waits: {}", wait_code(reason)), "wait"),
-        Activity::Runs(placed) => Title::new(placed_name(placed), purpose_category(placed.purpose)),
+        Activity::Runs(placed) => Title::new(placed_name(placed), placed.purpose.into()),
         Activity::OffCpu => Title::new("off CPU", "off"),
     })
 }
@@ -78,7 +50,7 @@ pub(super) fn cpu_title(placed: &Placed, job: &str) -> Title {
         Purpose::MeasureAlone => format!("{job} (measured alone)"),
         Purpose::LowContention => format!("{job} (low contention)"),
     };
-    Title::new(name, purpose_category(placed.purpose))
+    Title::new(name, placed.purpose.into())
 }
 
 /// Return the values of a slice: its activity, and the measurements in it.
@@ -86,11 +58,11 @@ pub(super) fn activity_args(activity: &Activity, measured: &Measured) -> Args {
     match activity {
         Activity::Waits(reason) => wait_args(reason),
         Activity::Runs(placed) => {
-            let mut args = args([
-                ("cpus", json!(placed.cpus.to_string())),
-                ("mode", json!(code(placed.mode))),
-                ("purpose", json!(code(placed.purpose))),
-            ]);
+            let mut args = args(json!({
+                "cpus": placed.cpus.to_string(),
+                "mode": placed.mode,
+                "purpose": placed.purpose,
+            }));
             args.extend(measured_args(measured));
             args
         }
@@ -110,38 +82,18 @@ fn wait_args(reason: &WaitReason) -> Args {
 }
 
 fn measured_args(measured: &Measured) -> Args {
-    let share = match measured.cpu_time() {
-        Some(time) => json!(time.share_of(measured.interval)),
-        None => Value::Null,
-    };
-    args([
-        (
-            "ipc",
-            json!(ipc(
-                measured.count(Counter::Instructions),
-                measured.count(Counter::Cycles)
-            )),
-        ),
-        (
-            "read_bytes_per_s",
-            json!(bytes_per_s(
-                measured.count(Counter::MmReads),
-                measured.interval
-            )),
-        ),
-        (
-            "written_bytes_per_s",
-            json!(bytes_per_s(
-                measured.count(Counter::MmWrites),
-                measured.interval
-            )),
-        ),
-        ("cpu_share", share),
-        (
-            "progress_quanta",
-            json!(measured.progress_milli.map(quanta)),
-        ),
-    ])
+    let instructions = measured.count(Counter::Instructions);
+    let cycles = measured.count(Counter::Cycles);
+    let reads = measured.count(Counter::MmReads);
+    let writes = measured.count(Counter::MmWrites);
+    let cpu_time = measured.cpu_time();
+    args(json!({
+        "ipc": ipc(instructions, cycles),
+        "read_bytes_per_s": bytes_per_s(reads, measured.interval),
+        "written_bytes_per_s": bytes_per_s(writes, measured.interval),
+        "cpu_share": cpu_time.map(|time| time.share_of(measured.interval)),
+        "progress_quanta": measured.progress_milli.map(quanta),
+    }))
 }
 
 /// Convert progress to quanta.
@@ -164,41 +116,36 @@ pub(super) fn ipc(instructions: Option<u64>, cycles: Option<u64>) -> Option<f64>
 
 /// Return the values of the run that its header has.
 pub(super) fn run_args(header: &SeriesHeader) -> Args {
-    args([
-        ("policy", json!(visible(&header.policy))),
-        ("machine", json!(visible(&header.machine.name))),
-        ("backend", json!(header.backend)),
-        ("seed", json!(header.seed)),
-        ("quantum_ns", json!(header.quantum_ns)),
-        ("cosched_version", json!(visible(&header.cosched_version))),
-        ("run_id", json!(header.run_id.as_deref().map(visible))),
-        (
-            "started_at",
-            json!(header.started_at.as_deref().map(visible)),
-        ),
-    ])
+    args(json!({
+        "policy": visible(&header.policy),
+        "machine": visible(&header.machine.name),
+        "backend": header.backend,
+        "seed": header.seed,
+        "quantum_ns": header.quantum_ns,
+        "cosched_version": visible(&header.cosched_version),
+        "run_id": header.run_id.as_deref().map(visible),
+        "started_at": header.started_at.as_deref().map(visible),
+    }))
 }
 
 /// Return the command of a job.
 pub(super) fn start_args(command: Option<&str>) -> Args {
-    args([(
-        "command",
-        json!(command.map(|command| clip(&visible(command), MAX_COMMAND))),
-    )])
+    let shown = command.map(|command| clip(&visible(command), MAX_COMMAND));
+    args(json!({ "command": shown }))
 }
 
 /// Return the values of a job's end.
 pub(super) fn end_args(row: &EndedRow) -> Args {
-    args([
-        ("exit", json!(row.exit)),
-        ("timed_out", json!(row.timed_out)),
-        ("max_rss_bytes", json!(row.max_rss)),
-        ("user_ns", json!(row.user_time)),
-        ("system_ns", json!(row.system_time)),
-        ("read_bytes", json!(row.read_bytes)),
-        ("written_bytes", json!(row.written_bytes)),
-        ("progress_quanta", json!(row.progress_milli.map(quanta))),
-    ])
+    args(json!({
+        "exit": row.exit,
+        "timed_out": row.timed_out,
+        "max_rss_bytes": row.max_rss,
+        "user_ns": row.user_time,
+        "system_ns": row.system_time,
+        "read_bytes": row.read_bytes,
+        "written_bytes": row.written_bytes,
+        "progress_quanta": row.progress_milli.map(quanta),
+    }))
 }
 
 #[cfg(test)]
@@ -211,7 +158,8 @@ mod tests {
     #[test]
     fn categories_are_codes() {
         for purpose in Purpose::ALL {
-            assert_eq!(code(purpose), purpose_category(purpose));
+            let category: &str = purpose.into();
+            assert_eq!(json!(purpose), category);
         }
     }
 

@@ -27,7 +27,7 @@ struct Sum {
 }
 
 /// The changes of the sums, by time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sums {
     changes: BTreeMap<Nanos, [Sum; METERS.len()]>,
     /// Whether any job ever had this rate; else there is no sum.

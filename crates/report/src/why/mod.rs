@@ -23,7 +23,7 @@ pub const WHY_SCHEMA: &str = "cosched.why/1";
 const STEPS: usize = 5;
 
 /// The state of a job at the given time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum State {
     /// It had not arrived.
@@ -62,7 +62,7 @@ pub enum State {
 }
 
 /// The effect of a decision on the job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "did")]
 pub enum Did {
     /// It was placed.
@@ -90,7 +90,7 @@ pub enum Did {
 }
 
 /// A decision about the job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Step {
     /// Time of the decision.
     pub at: Nanos,
@@ -104,7 +104,7 @@ pub struct Step {
 }
 
 /// Another job that had CPUs while the job waited.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Preferred {
     /// Its number.
     pub task: u32,
@@ -117,7 +117,7 @@ pub struct Preferred {
 }
 
 /// The bound on the job's wait.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "bound")]
 pub enum Latest {
     /// `--max-pause` bounds the wait.
@@ -139,7 +139,7 @@ pub enum Latest {
 }
 
 /// Whether a series can still grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeriesEnd {
     /// The run goes on.
@@ -149,7 +149,7 @@ pub enum SeriesEnd {
 }
 
 /// An answer: why a job runs or waits.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Why {
     /// [`WHY_SCHEMA`].
     pub schema: String,
@@ -530,7 +530,7 @@ mod tests {
             (Nanos(400_000_000), Some(SeriesEnd::Over))
         );
         assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
-        assert!(why_text(&answer, 100).contains("its run was killed, or could not write on"));
+        assert!(why_text(&answer, 100).contains("its run was killed, or could not write"));
         let before = ask(&half, 1, Some(300));
         assert_eq!((before.at, before.series_end), (Nanos(300_000_000), None));
     }

@@ -5,7 +5,7 @@ use cosched_core::{CpuId, CpuSet, Nanos, TaskId};
 use serde::Serialize;
 
 /// The holders of a run's CPUs in the kernel at a time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Seen {
     /// The job's CPUs; empty if it held none.
     pub cpus: CpuSet,
@@ -18,7 +18,7 @@ pub struct Seen {
 }
 
 /// A CPU that a job held.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Held {
     /// The CPU.
     pub cpu: CpuId,

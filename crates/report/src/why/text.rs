@@ -112,12 +112,11 @@ impl Why {
             return None;
         }
         match &self.state {
-            State::Waits { .. } | State::Runs { .. } => Some(
-                "its series ends at this time: its run was killed, or could not write on"
-                    .to_owned(),
-            ),
+            State::Waits { .. } | State::Runs { .. } => {
+                Some("its series ends here: its run was killed, or could not write".to_owned())
+            }
             State::Queued { .. } | State::NotArrived { .. } => {
-                Some("its series ends at this time, and it never started".to_owned())
+                Some("its series ends here, and it never started".to_owned())
             }
             State::Ended { .. } => None,
         }

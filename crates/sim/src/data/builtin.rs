@@ -1,7 +1,7 @@
 //! The built-in machines, programs and latency curves.
 
 /// A built-in file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
     /// Its name on the command line and in mix files, as in the file.
     pub name: &'static str,

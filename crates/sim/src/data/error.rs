@@ -1,7 +1,7 @@
 //! Errors in a machine, program or latency file.
 
 /// An error in a file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {message}; see `{page}`")]
 pub struct SpecError {
     /// The file's name or path.

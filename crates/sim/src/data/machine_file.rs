@@ -154,7 +154,7 @@ fn read_capacity(
         Some(before) => before.capacity.is_none_or(|most| capacity <= most),
     };
     if !is_right {
-        let expected = "1024 for the first core type, and for each other one at most that of the type before it";
+        let expected = "1024 for the first core type, at most that of the type before for others";
         return Err(table.error("capacity", expected));
     }
     Ok(Some(capacity))
@@ -197,6 +197,10 @@ fn read_llc(top: &Table<'_>) -> Result<LlcSpec, SpecError> {
 fn read_memory(top: &Table<'_>, sockets: u32, hit_ns: f64) -> Result<MemorySpec, SpecError> {
     let memory = top.figures("memory", &["channels", "gb_per_s_per_channel", "banks"])?;
     let banks = memory.optional_figures("banks", &["stream_loss"])?;
+    let stream_loss = match banks {
+        Some(banks) => banks.number("stream_loss", 0.0..=1.0)?,
+        None => 0.0,
+    };
     let latency = top.figures("latency", &["idle_latency_ns", "remote_ns", "curve"])?;
     let idle_latency_ns = latency.number("idle_latency_ns", 1.0..=10_000.0)?;
     if idle_latency_ns < hit_ns {
@@ -214,7 +218,7 @@ fn read_memory(top: &Table<'_>, sockets: u32, hit_ns: f64) -> Result<MemorySpec,
         gb_per_s_per_channel: memory.number("gb_per_s_per_channel", 0.1..=1000.0)?,
         idle_latency_ns,
         remote_ns,
-        stream_loss: banks.map_or(Ok(0.0), |banks| banks.number("stream_loss", 0.0..=1.0))?,
+        stream_loss,
         stream_loss_most: STREAM_LOSS_MOST,
         curve: Arc::new(curve),
     })

@@ -44,10 +44,10 @@ pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
 }
 
 fn read_length(top: &Table<'_>) -> Result<Option<f64>, SpecError> {
-    let length = top.optional_figures("length", &["instructions"])?;
-    length
-        .map(|length| length.number("instructions", 1e3..=1e15))
-        .transpose()
+    match top.optional_figures("length", &["instructions"])? {
+        Some(length) => Ok(Some(length.number("instructions", 1e3..=1e15)?)),
+        None => Ok(None),
+    }
 }
 
 fn read_core(top: &Table<'_>) -> Result<ProgramCore, SpecError> {
@@ -78,7 +78,8 @@ fn read_cache(top: &Table<'_>) -> Result<ProgramCache, SpecError> {
     let expected = "pairs of MB, 0.001 to 65536, ascending, and misses, 0 to llc_accesses_per_ki, never ascending";
     let misses = cache.pairs("llc_misses_per_ki", expected, |before, (mb, misses)| {
         let (least_mb, most_misses) = before.unwrap_or((0.0, accesses));
-        mb > least_mb && (0.001..=65536.0).contains(&mb) && (0.0..=most_misses).contains(&misses)
+        let is_size = mb > least_mb && (0.001..=65536.0).contains(&mb);
+        is_size && (0.0..=most_misses).contains(&misses)
     })?;
     Ok(ProgramCache {
         l1_misses_per_ki: cache.number("l1_misses_per_ki", 0.0..=2000.0)?,
@@ -109,14 +110,11 @@ fn read_memory(
         stall: read_stall(&memory, core)?,
     };
     if spec.reads_per_ki > 0.0 && misses_at(cache, spec.at_mb) == 0.0 {
-        let expected =
-            "0, since with at_mb of cache the program has no misses by llc_misses_per_ki";
+        let expected = "0, since with at_mb of cache llc_misses_per_ki has no misses";
         return Err(memory.error("reads_per_ki", expected));
     }
     if spec.writes_per_ki > MOST_WRITES * spec.reads_per_ki {
-        let expected = format!(
-            "at most {MOST_WRITES} for each line read, since in the simulation writes follow the reads"
-        );
+        let expected = format!("at most {MOST_WRITES} for each line read");
         return Err(memory.error("writes_per_ki", expected));
     }
     Ok(spec)
@@ -140,10 +138,8 @@ fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError
     let least = core.cpi - cpi_per_100_cycles * from_cycles / 100.0;
     // The tolerance is for rounding: a fit may start exactly at the core's own figure.
     if cpi_fixed < least - 1e-9 {
-        let expected = format!(
-            "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
-            (least * 1e4).ceil() / 1e4
-        );
+        let least = (least * 1e4).ceil() / 1e4;
+        let expected = format!("at least {least}, the core's cpi at from_cycles");
         return Err(memory.error("cpi_fixed", expected));
     }
     Ok(Stall::Fitted {

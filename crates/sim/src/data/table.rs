@@ -9,11 +9,11 @@ use toml::de::{DeTable, DeValue};
 /// A file's text.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
-    pub(super) text: &'a str,
+    pub text: &'a str,
     /// The file's name in messages.
-    pub(super) file: &'a str,
+    pub file: &'a str,
     /// The command that shows the documentation of its format.
-    pub(super) page: &'static str,
+    pub page: &'static str,
 }
 
 impl<'a> Text<'a> {
@@ -21,7 +21,8 @@ impl<'a> Text<'a> {
     pub(super) fn parse(self) -> Result<Spanned<DeTable<'a>>, SpecError> {
         DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            self.error(at, error.message().trim().replace('\n', "; "))
+            let message = error.message().trim();
+            self.error(at, message.replace('\n', "; "))
         })
     }
 
@@ -41,10 +42,10 @@ impl<'a> Text<'a> {
     }
 
     fn error(self, at: usize, message: String) -> SpecError {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        let before = &self.text[..at.min(self.text.len())];
         SpecError {
             file: self.file.to_owned(),
-            line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
+            line: before.matches('\n').count() + 1,
             message,
             page: self.page,
         }
@@ -83,11 +84,11 @@ impl<'a> Table<'a> {
 
     /// An error about a key.
     fn error_at(&self, at: usize, key: &str, message: impl Display) -> SpecError {
-        let table = match self.path.as_str() {
-            "" => String::new(),
-            path => format!("[{path}] "),
+        let message = match self.path.as_str() {
+            "" => format!("{key} is {message}"),
+            path => format!("[{path}] {key} is {message}"),
         };
-        self.text.error(at, format!("{table}{key} is {message}"))
+        self.text.error(at, message)
     }
 
     /// The table itself, if it has no other keys than these.
@@ -104,16 +105,16 @@ impl<'a> Table<'a> {
 
     /// The table itself, if it names the source of its figures.
     pub(super) fn with_source(self) -> Result<Table<'a>, SpecError> {
-        let has = |key| self.values.contains_key(key);
-        match (has("source"), has("assumed")) {
-            (true, false) => self.words("source")?,
-            (false, true) => self.words("assumed")?,
-            (both, _) => {
-                let key = if both { "assumed" } else { "source" };
-                let expected = "exactly one of `source` (who measured or published the figures) and `assumed` (why they were chosen)";
-                return Err(self.error(key, expected));
-            }
+        let key = if self.has("assumed") {
+            "assumed"
+        } else {
+            "source"
         };
+        if self.has("source") == self.has("assumed") {
+            let expected = "exactly one of `source` and `assumed`";
+            return Err(self.error(key, expected));
+        }
+        self.words(key)?;
         Ok(self)
     }
 
@@ -137,8 +138,8 @@ impl<'a> Table<'a> {
 
     /// The table itself, if it has a source and no other keys than these.
     pub(super) fn with_figures(self, keys: &[&str]) -> Result<Table<'a>, SpecError> {
-        self.with_keys(&[keys, &["source", "assumed"]].concat())?
-            .with_source()
+        let keys = [keys, &["source", "assumed"]].concat();
+        self.with_keys(&keys)?.with_source()
     }
 
     /// A table with any keys, if present.
@@ -149,16 +150,21 @@ impl<'a> Table<'a> {
 
     /// A list of tables with these keys, at least one.
     pub(super) fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<Table<'a>>, SpecError> {
-        let list = self
-            .values
-            .get(key)
-            .and_then(|list| list.get_ref().as_array());
-        let Some(list) = list.filter(|list| !list.is_empty()) else {
+        let mut tables = Vec::new();
+        for value in self.list(key) {
+            tables.push(self.inner(key, value)?.with_keys(keys)?);
+        }
+        if tables.is_empty() {
             return Err(self.error(key, "a list of tables, at least one"));
-        };
-        list.iter()
-            .map(|value| self.inner(key, value)?.with_keys(keys))
-            .collect()
+        }
+        Ok(tables)
+    }
+
+    /// The values of a list; none if it is missing or no list.
+    fn list(&self, key: &str) -> &'a [Spanned<DeValue<'a>>] {
+        let list = self.values.get(key);
+        let values = list.and_then(|list| list.get_ref().as_array());
+        values.map_or(&[], |values| values)
     }
 
     fn inner(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Result<Table<'a>, SpecError> {
@@ -210,7 +216,8 @@ impl<'a> Table<'a> {
     /// A name of letters, digits and a few signs, as in mix files.
     pub(super) fn name(&self) -> Result<String, SpecError> {
         let name = self.text_of("name").unwrap_or_default();
-        if (1..=100).contains(&name.len()) && name.chars().all(is_name_char) {
+        let has_length = (1..=100).contains(&name.len());
+        if has_length && name.chars().all(is_name_char) {
             return Ok(name.to_owned());
         }
         let expected = "letters, digits, `.`, `_`, `+` and `-`, at most 100";
@@ -227,8 +234,10 @@ impl<'a> Table<'a> {
 
     /// One of several words.
     pub(super) fn choice(&self, key: &str, words: &[&str]) -> Result<&'a str, SpecError> {
-        let word = self.text_of(key).filter(|word| words.contains(word));
-        word.ok_or_else(|| self.error(key, format_args!("\"{}\"", words.join("\" or \""))))
+        match self.text_of(key) {
+            Some(word) if words.contains(&word) => Ok(word),
+            _ => Err(self.error(key, format_args!("\"{}\"", words.join("\" or \"")))),
+        }
     }
 
     fn text_of(&self, key: &str) -> Option<&'a str> {
@@ -237,18 +246,19 @@ impl<'a> Table<'a> {
 
     /// A flag; false if it is missing.
     pub(super) fn flag(&self, key: &str) -> Result<bool, SpecError> {
-        let Some(value) = self.values.get(key) else {
-            return Ok(false);
-        };
-        let flag = value.get_ref().as_bool();
-        flag.ok_or_else(|| self.error(key, "true or false"))
+        match self.values.get(key).map(Spanned::get_ref) {
+            None => Ok(false),
+            Some(DeValue::Boolean(flag)) => Ok(*flag),
+            Some(_) => Err(self.error(key, "true or false")),
+        }
     }
 
     /// A number in this range.
     pub(super) fn number(&self, key: &str, range: RangeInclusive<f64>) -> Result<f64, SpecError> {
-        let value = self.values.get(key).and_then(number);
-        let value = value.filter(|value| range.contains(value));
-        value.ok_or_else(|| self.error(key, Range(range)))
+        match self.values.get(key).and_then(number) {
+            Some(value) if range.contains(&value) => Ok(value),
+            _ => Err(self.error(key, Range(range))),
+        }
     }
 
     /// A number in this range, or `default` if it is missing.
@@ -283,19 +293,15 @@ impl<'a> Table<'a> {
         expected: &str,
         follows: impl Fn(Option<(f64, f64)>, (f64, f64)) -> bool,
     ) -> Result<Vec<(f64, f64)>, SpecError> {
-        let list = self
-            .values
-            .get(key)
-            .and_then(|list| list.get_ref().as_array());
-        let Some(list) = list.filter(|list| !list.is_empty()) else {
-            return Err(self.error(key, expected));
-        };
         let mut pairs = Vec::new();
-        for value in list.iter() {
+        for value in self.list(key) {
             match pair(value) {
                 Some(pair) if follows(pairs.last().copied(), pair) => pairs.push(pair),
                 _ => return Err(self.error_of(key, value, expected)),
             }
+        }
+        if pairs.is_empty() {
+            return Err(self.error(key, expected));
         }
         Ok(pairs)
     }

@@ -15,7 +15,7 @@ use crate::{PROGRAMS, builtin_program};
 use cosched_core::model::ModelError;
 use cosched_core::model::cross_core::{self, CorePair, CoreSample, CoreType, RegressionFit};
 use cosched_core::model::power::PowerModel;
-use cosched_core::{CpuId, Machine, Nanos};
+use cosched_core::{CpuId, CpuSet, Machine, Nanos};
 use std::sync::Arc;
 
 /// The most demanding of EFS's synthetic programs: it only misses.
@@ -25,7 +25,7 @@ const MICRO_BENCHMARK: &str = "bus-100";
 pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
 
 /// The fitted parameters of a machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct MachineFit {
     /// Lines per microsecond of one memory domain when each of its cores asks for as much as it can (EFS, section 5.1).
     pub mu_trans_per_us: f64,
@@ -65,10 +65,10 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         .collect();
     let cores = first_of_each_core(machine);
     // Fewer copies can reach more where streams take bandwidth from each other, but with all of them the bus is full.
-    let bus = builtin_program(MICRO_BENCHMARK).map(Arc::new);
-    let mu_trans_per_us = bus.map_or(0.0, |bus| {
-        rates(machine, &bus, cores.len(), length).lines_per_ns * 1e3
-    });
+    let mu_trans_per_us = match builtin_program(MICRO_BENCHMARK) {
+        Some(bus) => rates(machine, &Arc::new(bus), cores.len(), length).lines_per_ns * 1e3,
+        None => 0.0,
+    };
     let power = fit_power(machine, &spec, &cores, length)?;
     // Each program runs beside every other, and impacts show soon.
     let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
@@ -116,32 +116,22 @@ impl MachineFit {
                 ("to_small_gamma_mips", to_small.gamma),
             ]);
         }
+        for (_, value) in &mut params {
+            *value = four_digits(*value);
+        }
         params
-            .into_iter()
-            .map(|(name, value)| (name, four_digits(value)))
-            .collect()
     }
 }
 
 /// Rounds to four significant digits.
 fn four_digits(value: f64) -> f64 {
-    let mut scale = 1.0;
-    while (value * scale).abs() >= 9_999.5 {
-        scale /= 10.0;
-    }
-    while value != 0.0 && scale < 1e9 && (value * scale).abs() < 999.95 {
-        scale *= 10.0;
-    }
-    (value * scale).round() / scale
+    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 /// The CPUs of the first memory domain: the first CPU of each core in order, then their siblings.
 fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
-    machine
-        .machine()
-        .cpus
-        .iter()
-        .filter(|cpu| cpu.memory_domain == 0)
+    let cpus = machine.machine().cpus.into_iter();
+    cpus.filter(|cpu| cpu.memory_domain == 0)
         .map(|cpu| cpu.id)
         .collect()
 }
@@ -149,12 +139,10 @@ fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
 /// The first CPU of each core of the first memory domain.
 fn first_of_each_core(machine: &MachineSpec) -> Vec<CpuId> {
     let cpus = cpus_of_a_domain(machine);
-    machine
-        .machine()
-        .cores
-        .iter()
-        .filter_map(|core| core.first().filter(|cpu| cpus.contains(cpu)))
-        .collect()
+    let first = machine.machine().cores;
+    let mut first: Vec<CpuId> = first.iter().filter_map(CpuSet::first).collect();
+    first.retain(|cpu| cpus.contains(cpu));
+    first
 }
 
 /// Fits the power of 0, 1, 2 and all cores of one memory domain, given by their first CPUs: means over copies of every
@@ -244,7 +232,7 @@ fn first_of_type(machine: &Machine, core_type: usize) -> Option<CpuId> {
 }
 
 /// Total rates of copies of a program on a machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Instructions of all copies per ns.
     pub instructions_per_ns: f64,
@@ -262,13 +250,8 @@ pub fn rates(
     copies: usize,
     length: Nanos,
 ) -> Rates {
-    let done = together(
-        machine,
-        program,
-        &first_of_each_core(machine)[..copies],
-        1e18,
-        length,
-    );
+    let cpus = &first_of_each_core(machine)[..copies];
+    let done = together(machine, program, cpus, 1e18, length);
     let ns = done.time.0 as f64;
     let lines = done.tallies.iter().map(|tally| tally.reads + tally.writes);
     Rates {
@@ -308,7 +291,10 @@ fn together(
     work: f64,
     limit: Nanos,
 ) -> Together {
-    let copies: Vec<(&Arc<ProgramSpec>, CpuId)> = cpus.iter().map(|&cpu| (program, cpu)).collect();
+    let mut copies = Vec::new();
+    for &cpu in cpus {
+        copies.push((program, cpu));
+    }
     mixed(machine, &copies, work, limit)
 }
 
@@ -319,23 +305,16 @@ fn mixed(
     work: f64,
     limit: Nanos,
 ) -> Together {
-    let programs: Vec<Arc<ProgramSpec>> = jobs
-        .iter()
-        .map(|(program, _)| Arc::clone(program))
-        .collect();
+    let programs = jobs.iter().map(|(program, _)| Arc::clone(program));
+    let programs: Vec<Arc<ProgramSpec>> = programs.collect();
+    let exact = Instance {
+        cpi: 1.0,
+        memory: 1.0,
+        length: 1.0,
+    };
     let mut world = World::new(machine.clone(), &programs, DEFAULT_STEP);
     for (thread, &(_, cpu)) in jobs.iter().enumerate() {
-        world.add_task(
-            thread,
-            Instance {
-                cpi: 1.0,
-                memory: 1.0,
-                length: 1.0,
-            },
-            1,
-            work,
-            0,
-        );
+        world.add_task(thread, exact, 1, work, 0);
         let at = world.machine.index_of(cpu).unwrap_or_default();
         world.place(thread, Arc::new([at]));
     }
@@ -347,11 +326,13 @@ fn mixed(
         }
         world.advance(next);
     }
-    (0..jobs.len() as u32).for_each(|task| world.sync_task(task));
-    let energy_j = world.energy().total();
+    for task in 0..jobs.len() as u32 {
+        world.sync_task(task);
+    }
+    let threads = world.threads.iter();
     Together {
         time: Nanos(world.now),
-        tallies: world.threads.iter().map(|thread| thread.tally).collect(),
-        energy_j,
+        tallies: threads.map(|thread| thread.tally).collect(),
+        energy_j: world.energy().total(),
     }
 }

@@ -27,31 +27,30 @@ const MOST_ON_HITS: f64 = 0.8;
 const LEAST_FITTED: f64 = 1e-9;
 
 /// A program on a type of core. Counts are per instruction.
-#[derive(Clone, Debug)]
 pub(crate) struct Behaviour {
     /// Cycles in the core, without any hit of the last level.
-    pub(crate) cpi: f64,
+    pub cpi: f64,
     /// Accesses to the first-level cache.
-    pub(crate) l1: f64,
+    pub l1: f64,
     /// Accesses to the last-level cache, prefetches included: the lines read while it holds none.
-    pub(crate) llc: f64,
+    pub llc: f64,
     /// Cycles per hit of the last level.
-    pub(crate) hit: f64,
+    pub hit: f64,
     /// Lines written per line read.
-    pub(crate) writes: f64,
+    pub writes: f64,
     /// Cycles per miss.
-    pub(crate) penalty: Penalty,
+    pub penalty: Penalty,
     /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
     /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
     /// The greatest change of `reads` per line held.
-    pub(crate) steepest: f64,
+    pub steepest: f64,
     /// Its phases; never empty.
-    pub(crate) phases: Vec<Phase>,
+    pub phases: Vec<Phase>,
 }
 
 /// Cycles per miss by latency: a line through 0 up to a knee, and another line from there.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Penalty {
     knee: f64,
     low: f64,

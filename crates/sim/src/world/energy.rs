@@ -3,18 +3,18 @@
 use super::World;
 
 /// Energy since the start, by its parts, in joules.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Energy {
     /// Idle power of the machine and its cores, all the time.
-    pub(crate) idle: f64,
+    pub idle: f64,
     /// Sockets while any of their cores runs.
-    pub(crate) uncore: f64,
+    pub uncore: f64,
     /// Cores while they run, whatever they run.
-    pub(crate) active: f64,
+    pub active: f64,
     /// Instructions executed.
-    pub(crate) instructions: f64,
+    pub instructions: f64,
     /// Lines moved from and to memory.
-    pub(crate) lines: f64,
+    pub lines: f64,
 }
 
 impl Energy {

@@ -20,19 +20,18 @@ const FILLING: f64 = 1e-2;
 /// Share of the survivors that counts as none. It keeps the shares from being rounded to 0.
 const LEAST_SHARE: f64 = 1e-200;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Llc {
     replacement: Replacement,
     /// Its capacity in lines.
-    pub(crate) size: f64,
+    pub size: f64,
     /// Lines per ns that each core of the machine reads into it.
     fills: Vec<f64>,
     /// The sum of `fills`.
     fill: f64,
     /// The cores that share it.
-    pub(crate) cores: Vec<usize>,
+    pub cores: Vec<usize>,
     /// Number of replacements of its whole content since the start, while it was full.
-    pub(crate) turnover: f64,
+    pub turnover: f64,
     /// Empty lines, and lines of threads that do not run. Below 0 if running threads count as holding slightly more
     /// than all: their rates are solved again only after a step.
     unused: f64,
@@ -47,7 +46,7 @@ pub(crate) struct Llc {
 }
 
 /// A moment in the life of unused lines. The share left later follows from the moment at which they became unused.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Mark {
     /// Number of times that all unused lines have been replaced.
     generation: u64,

@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 0.004;
 const FRESH_SUM: u32 = 4_096;
 
 /// The memory of one socket. It stores each core's demand, so that a change of one core only updates the sum.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Domain {
     curve: Arc<LatencyCurve>,
     idle: f64,
@@ -26,9 +26,9 @@ pub(crate) struct Domain {
     /// Maximum loss to streams, as a share of the bandwidth.
     most_lost: f64,
     /// Latency now, in ns.
-    pub(crate) latency: f64,
+    pub latency: f64,
     /// The latency of each core's last solution.
-    pub(crate) used: Vec<f64>,
+    pub used: Vec<f64>,
     asks: Vec<Asks>,
     /// Sum of `asks`.
     all: Asks,
@@ -38,16 +38,16 @@ pub(crate) struct Domain {
 }
 
 /// Demand of a core on a domain.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Asks {
     /// Lines per ns.
-    pub(crate) lines: f64,
+    pub lines: f64,
     /// Share of them that is read.
-    pub(crate) reads: f64,
+    pub reads: f64,
     /// Decrease of `lines` per ns of latency.
-    pub(crate) yields: f64,
+    pub yields: f64,
     /// Sum of the squares of its threads' lines.
-    pub(crate) squares: f64,
+    pub squares: f64,
 }
 
 impl Asks {

@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// An event for the backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Happening {
     /// All threads of a task have done their work.
     Finished(u32),
@@ -40,10 +40,10 @@ pub(crate) enum Happening {
 }
 
 pub(crate) struct World {
-    pub(crate) spec: Arc<MachineSpec>,
-    pub(crate) machine: Arc<Machine>,
-    pub(crate) now: u64,
-    pub(crate) cpus: Vec<CpuState>,
+    pub spec: Arc<MachineSpec>,
+    pub machine: Arc<Machine>,
+    pub now: u64,
+    pub cpus: Vec<CpuState>,
     cores: Vec<Core>,
     /// Instants of the next event of each core, then of each last-level cache. Kept apart from the cores, as every
     /// event scans them.
@@ -52,9 +52,9 @@ pub(crate) struct World {
     domains: Vec<Domain>,
     /// True lines read from and written to each memory domain, without the counters' noise.
     moved: Vec<(f64, f64)>,
-    pub(crate) threads: Vec<Thread>,
+    pub threads: Vec<Thread>,
     /// The threads of each task.
-    pub(crate) tasks: Vec<std::ops::Range<usize>>,
+    pub tasks: Vec<std::ops::Range<usize>>,
     /// By program and core type.
     behaviours: Vec<Vec<Behaviour>>,
     times: Times,
@@ -67,9 +67,9 @@ pub(crate) struct World {
     dirty: Vec<usize>,
     scratch: Vec<Sibling>,
     active_since: Vec<(usize, u64, u64)>,
-    pub(crate) happened: Vec<Happening>,
+    pub happened: Vec<Happening>,
     /// Change of a thread's cycles per instruction, as a share, after which its rates are solved again.
-    pub(crate) step: f64,
+    pub step: f64,
 }
 
 fn indices_of(cpus: &CpuSet, machine: &Machine) -> Vec<usize> {

@@ -25,25 +25,24 @@ const SMT_TOLERANCE: f64 = 1e-4;
 /// Change of a cache's pace, as a share, at which its cores check whether they must be solved earlier.
 const PACE_TOLERANCE: f64 = 0.05;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Core {
-    pub(crate) cpus: Vec<usize>,
-    pub(crate) core_type: usize,
-    pub(crate) llc: usize,
-    pub(crate) domain: usize,
+    pub cpus: Vec<usize>,
+    pub core_type: usize,
+    pub llc: usize,
+    pub domain: usize,
     /// The instant of its threads' figures, in ns.
-    pub(crate) at: u64,
+    pub at: u64,
     /// Turnover of its last-level cache at that instant.
-    pub(crate) turnover: f64,
+    pub turnover: f64,
     /// Instant at which its rates are to be solved again, or a phase ends, in ns.
-    pub(crate) changes: u64,
+    pub changes: u64,
     /// Pace of its last-level cache when `changes` was planned.
-    pub(crate) planned_pace: f64,
-    pub(crate) dirty: bool,
-    pub(crate) active: bool,
-    pub(crate) active_ns: u64,
-    pub(crate) instructions: f64,
-    pub(crate) lines: f64,
+    pub planned_pace: f64,
+    pub dirty: bool,
+    pub active: bool,
+    pub active_ns: u64,
+    pub instructions: f64,
+    pub lines: f64,
 }
 
 impl Core {
@@ -455,7 +454,6 @@ fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]
 }
 
 /// A thread of the core to solve.
-#[derive(Clone, Debug)]
 pub(crate) struct Sibling {
     thread: usize,
     home: usize,

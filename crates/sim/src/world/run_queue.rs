@@ -18,14 +18,14 @@ pub(crate) const NICE_0: u64 = 1_024;
 const ORIGIN: u64 = 1 << 40;
 
 /// The scheduler's times in ns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Times {
-    pub(crate) period: u64,
-    pub(crate) min_slice: u64,
-    pub(crate) wakeup_granularity: u64,
-    pub(crate) balance: u64,
-    pub(crate) switch: f64,
-    pub(crate) migration: f64,
+    pub period: u64,
+    pub min_slice: u64,
+    pub wakeup_granularity: u64,
+    pub balance: u64,
+    pub switch: f64,
+    pub migration: f64,
 }
 
 impl Times {
@@ -46,7 +46,7 @@ fn ns(ms: f64) -> u64 {
 }
 
 /// Waiting threads, by (run time, thread). Usually there are few, and new ones join near the end.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Queue(VecDeque<(u64, usize)>);
 
 impl Queue {
@@ -86,21 +86,20 @@ impl Queue {
 }
 
 /// A CPU and its queue.
-#[derive(Clone, Debug)]
 pub(crate) struct CpuState {
-    pub(crate) core: usize,
-    pub(crate) online: bool,
-    pub(crate) current: Option<usize>,
-    pub(crate) queue: Queue,
+    pub core: usize,
+    pub online: bool,
+    pub current: Option<usize>,
+    pub queue: Queue,
     /// Total weight of the waiting threads and the running one.
     weight: u64,
     least: u64,
     picked_at: u64,
-    pub(crate) slice_end: Option<u64>,
+    pub slice_end: Option<u64>,
     /// The thread that ran last.
     last: Option<usize>,
     /// Whether something has changed, so that another thread may have to run.
-    pub(crate) reschedule: bool,
+    pub reschedule: bool,
 }
 
 impl CpuState {

@@ -6,7 +6,7 @@ use cosched_core::Counter;
 use std::sync::Arc;
 
 /// The state of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum State {
     /// Frozen, or not started.
     Off,
@@ -21,14 +21,14 @@ pub(crate) enum State {
 }
 
 /// True counts of instructions and traffic, without the counters' noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
-    pub(crate) cycles: f64,
-    pub(crate) instructions: f64,
-    pub(crate) l1: f64,
-    pub(crate) llc: f64,
-    pub(crate) reads: f64,
-    pub(crate) writes: f64,
+    pub cycles: f64,
+    pub instructions: f64,
+    pub l1: f64,
+    pub llc: f64,
+    pub reads: f64,
+    pub writes: f64,
 }
 
 impl Tally {
@@ -55,79 +55,79 @@ impl Tally {
 }
 
 /// The factors, near 1, by which an instance of a program differs from its profile.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Instance {
     /// Factor on the cycles per instruction in the core.
-    pub(crate) cpi: f64,
+    pub cpi: f64,
     /// Factor on the use of memory.
-    pub(crate) memory: f64,
+    pub memory: f64,
     /// Factor on the length of phases.
-    pub(crate) length: f64,
+    pub length: f64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Thread {
-    pub(crate) task: u32,
+    pub task: u32,
     /// Index of its program's behaviours.
-    pub(crate) program: usize,
-    pub(crate) instance: Instance,
-    pub(crate) state: State,
+    pub program: usize,
+    pub instance: Instance,
+    pub state: State,
     /// Whether it may run: it has started and is not frozen.
-    pub(crate) placed: bool,
+    pub placed: bool,
     /// The CPUs that it may use, ascending.
-    pub(crate) affinity: Arc<[usize]>,
-    pub(crate) weight: u64,
+    pub affinity: Arc<[usize]>,
+    pub weight: u64,
     /// Weighted run time on the scale of its CPU's queue. Off a queue: its distance from the queue's least, plus an
     /// offset.
-    pub(crate) vruntime: u64,
-    pub(crate) last_cpu: Option<usize>,
+    pub vruntime: u64,
+    pub last_cpu: Option<usize>,
     /// The memory domain of its data: that of its first CPU.
-    pub(crate) home: Option<usize>,
+    pub home: Option<usize>,
     /// Rest of the kernel time of the switch to it, in ns.
-    pub(crate) switching: f64,
+    pub switching: f64,
     /// Rest of the time lost to cold private caches, in ns.
-    pub(crate) warming: f64,
-    pub(crate) phase: usize,
+    pub warming: f64,
+    pub phase: usize,
     /// Instructions left in the phase.
-    pub(crate) phase_left: f64,
+    pub phase_left: f64,
     /// Instructions left of its work.
-    pub(crate) work_left: f64,
-    pub(crate) tally: Tally,
-    pub(crate) cpu_ns: u64,
+    pub work_left: f64,
+    pub tally: Tally,
+    pub cpu_ns: u64,
     /// Lines that it holds of `held_in`.
-    pub(crate) held: f64,
-    pub(crate) held_in: usize,
+    pub held: f64,
+    pub held_in: usize,
     /// The moment at which it stopped running, in the life of the cache's unused lines.
-    pub(crate) held_at: Mark,
+    pub held_at: Mark,
     /// While it runs: instructions per ns.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// While it runs: cycles per instruction in the core beside its siblings.
-    pub(crate) busy: f64,
+    pub busy: f64,
     /// While it runs: use per instruction.
-    pub(crate) uses: Uses,
+    pub uses: Uses,
     /// While it runs: when its phase or its work ends.
-    pub(crate) ends: u64,
+    pub ends: u64,
     /// While it sleeps: when it wakes.
-    pub(crate) wakes: u64,
+    pub wakes: u64,
 }
 
 /// Use per instruction of a running thread, and the change of its reads with its lines in the cache.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Uses {
-    pub(crate) l1: f64,
-    pub(crate) llc: f64,
-    pub(crate) reads: f64,
-    pub(crate) writes: f64,
+    pub l1: f64,
+    pub llc: f64,
+    pub reads: f64,
+    pub writes: f64,
     /// Change of `reads` per line held; never positive.
-    pub(crate) reads_per_line: f64,
+    pub reads_per_line: f64,
     /// Its lines at the instant of `reads`.
-    pub(crate) at_held: f64,
+    pub at_held: f64,
     /// Change of its cycles per instruction per line held, as a share.
-    pub(crate) share_per_line: f64,
+    pub share_per_line: f64,
     /// The same where its reads change most.
-    pub(crate) most_share_per_line: f64,
+    pub most_share_per_line: f64,
     /// The range of lines held for which `reads_per_line` holds.
-    pub(crate) piece: (f64, f64),
+    pub piece: (f64, f64),
 }
 
 impl Thread {

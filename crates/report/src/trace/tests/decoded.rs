@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     /// The number of its thread; `None` for a counter.
-    pub(crate) thread: Option<u64>,
+    pub thread: Option<u64>,
     /// The name of its process.
-    pub(crate) group: String,
-    pub(crate) name: String,
+    pub group: String,
+    pub name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +24,22 @@ pub(crate) enum Kind {
 /// An event; times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
-    pub(crate) at: u64,
-    pub(crate) to: u64,
+    pub at: u64,
+    pub to: u64,
     /// The place of its track in [`Decoded::tracks`].
-    pub(crate) track: usize,
-    pub(crate) kind: Kind,
-    pub(crate) name: String,
-    pub(crate) category: String,
-    pub(crate) args: Vec<(String, String)>,
-    pub(crate) value: Option<f64>,
+    pub track: usize,
+    pub kind: Kind,
+    pub name: String,
+    pub category: String,
+    pub args: Vec<(String, String)>,
+    pub value: Option<f64>,
 }
 
 /// A whole trace; the events are in the order of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decoded {
-    pub(crate) tracks: Vec<Track>,
-    pub(crate) events: Vec<Event>,
+    pub tracks: Vec<Track>,
+    pub events: Vec<Event>,
 }
 
 /// Decode a trace; every event must be one that Perfetto accepts.
