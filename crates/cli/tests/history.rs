@@ -234,7 +234,7 @@ fn a_file_that_can_not_be_used_costs_the_memory_and_nothing_else() {
         );
         let told: Vec<&str> = text
             .lines()
-            .filter(|line| line.starts_with("cosched: this run keeps"))
+            .filter(|line| line.starts_with("cosched: the history of this run"))
             .collect();
         assert!(
             told.len() == 1 && told[0].contains("history.sqlite") && told[0].contains(what),
@@ -341,7 +341,7 @@ fn a_full_disk_costs_the_memory_and_nothing_else() {
     let text = err(&second);
     let told = text
         .lines()
-        .find(|line| line.starts_with("cosched: this run keeps nothing"))
+        .find(|line| line.starts_with("cosched: the history of this run"))
         .unwrap_or_default();
     assert!(
         told.contains("history.sqlite") && told.contains("make room"),
