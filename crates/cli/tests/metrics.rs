@@ -66,7 +66,11 @@ fn a_file_that_the_run_reads_or_writes_otherwise_is_refused() {
     ] {
         let output = cosched(&folder, words);
         assert_eq!(output.status.code(), Some(2), "{}", err(&output));
-        assert!(err(&output).contains("nothing was started"), "{}", err(&output));
+        assert!(
+            err(&output).contains("nothing was started"),
+            "{}",
+            err(&output)
+        );
         assert!(!folder.path().join("started").exists());
     }
 }

@@ -275,6 +275,8 @@ fn not_restarted_text(exit: &Option<Exit>) -> String {
 
 /// The signal for a process that writes to a pipe without a reader.
 const SIGPIPE: i32 = 13;
+/// The signals of Ctrl-C and Ctrl-backslash: a second one kills the jobs.
+const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
 fn interrupted_text(signal: i32, again: bool) -> String {
     const STOPPING: &str = "no more jobs are started, and running jobs are asked to end";
@@ -286,8 +288,10 @@ fn interrupted_text(signal: i32, again: bool) -> String {
         format!("{by} again: every job is killed")
     } else if signal == SIGPIPE {
         format!("nobody reads the output any more: {STOPPING}")
+    } else if FROM_KEYBOARD.contains(&signal) {
+        format!("{by}: {STOPPING}; a second one kills them")
     } else {
-        format!("{by}: {STOPPING}; a second signal kills them")
+        format!("{by}: {STOPPING}")
     }
 }
 

@@ -8,6 +8,7 @@ use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, live_runs};
 use cosched_report::{RunLine, Status};
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// A live run.
@@ -44,7 +45,10 @@ pub fn state_of(run: &LiveRun) -> Result<Box<Status>, String> {
     if !run.has_status() {
         return Err(why_no_state(run));
     }
-    let (text, age_s) = run.status().map_err(unreadable)?;
+    let (text, age_s) = run.status().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => why_no_state(run),
+        _ => unreadable(error),
+    })?;
     let mut status = Status::from_json(&text).map_err(unreadable)?;
     status.age_s = Some(age_s);
     Ok(Box::new(status))
@@ -61,7 +65,7 @@ fn why_no_state(run: &LiveRun) -> String {
     } else if !run.is_seen {
         "it may be live; it can't be seen from here".to_owned()
     } else {
-        "it has not written its state: it is starting, or it can't write".to_owned()
+        "no state to show: it is starting, waits for jobs of a killed run, or is ending".to_owned()
     }
 }
 

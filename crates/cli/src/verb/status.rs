@@ -51,7 +51,7 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
     let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
     let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
     let text = match lines[..] {
-        [] => "no batch is running\n".to_owned(),
+        [] => "no run is live\n".to_owned(),
         [
             RunLine {
                 status: Ok(status), ..

@@ -183,12 +183,8 @@ fn head_lines(status: &Status) -> Vec<String> {
         text.push(format!("energy so far {joules:.0} J"));
     }
     let own = &status.own.figures;
-    if let (Some(cpu_s), Some(share)) = (own.get("cpu_s"), own.get("cpu_share")) {
-        text.push(format!(
-            "cosched itself: {} of CPU time, {:.2} % of a CPU",
-            seconds(*cpu_s),
-            share * 100.0
-        ));
+    if let Some(cpu_s) = own.get("cpu_s") {
+        text.push(format!("cosched itself: {} of CPU time", seconds(*cpu_s)));
     }
     text
 }

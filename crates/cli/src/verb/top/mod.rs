@@ -36,7 +36,7 @@ pub fn run(args: TopArgs) -> Result<ExitCode> {
     }
     let root = Root::default();
     let Some(Known { run, status }) = chosen(&root, args.run.as_deref())? else {
-        writeln!(std::io::stdout(), "no batch is running")?;
+        writeln!(std::io::stdout(), "no run is live")?;
         return Ok(ExitCode::SUCCESS);
     };
     let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
