@@ -161,7 +161,7 @@ fn write_names(sheet: &mut Sheet, area: &Area, names: &[String]) {
 
 fn write_upright_names(sheet: &mut Sheet, area: &Area, names: &[String]) {
     let step = area.width / names.len() as f64;
-    let every = (LINE / step).ceil() as usize;
+    let every = (TEXT / step).ceil() as usize;
     let mut depth = 0.0_f64;
     for (group, name) in names.iter().enumerate().step_by(every) {
         let shown = cut(name, MAX_NAME, TEXT);
