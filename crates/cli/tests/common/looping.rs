@@ -13,7 +13,7 @@ pub(crate) struct Run(Child, TempDir);
 impl Run {
     pub(crate) fn start(more: &[&str]) -> Run {
         let folder = tempdir().expect("a folder");
-        let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"while [ -e going ]; do :; done\"\n";
+        let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"while [ -e going ]; do sleep 0.02; done\"\n";
         std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
         std::fs::write(folder.path().join("going"), "").expect("a file");
         let words = [

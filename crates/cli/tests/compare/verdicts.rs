@@ -113,14 +113,14 @@ fn real_jobs_and_other_programs_are_compared() {
     write(
         &folder,
         "jobs.toml",
-        "[[job]]\nname = 'nap'\ncommand = 'sleep 0.2'\ncopies = 2\n",
+        "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\ncopies = 2\n",
     );
     let words = [
         "jobs.toml",
         "--policies",
         "fifo,round-robin",
         "--candidate",
-        "by hand=sleep 0.4; echo done",
+        "by hand=sleep 0.2; echo done",
         "-r",
         "2",
         "--solo-runs",
@@ -146,7 +146,7 @@ fn real_jobs_and_other_programs_are_compared() {
     };
     // Of a command only the time is known.
     let figures = of(2)["figures"].as_object().unwrap().clone();
-    assert!(figures.len() == 1 && figures["turnaround_s"].as_f64().unwrap() >= 0.4);
+    assert!(figures.len() == 1 && figures["turnaround_s"].as_f64().unwrap() >= 0.2);
     assert!(of(2)["policy"].is_null());
     let judged = answer["comparisons"].as_array().unwrap();
     let is_of_other =

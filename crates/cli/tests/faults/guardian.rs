@@ -1,16 +1,20 @@
 //! Guardians that somebody stops, and groups that somebody takes from a run.
 
 use crate::support::{
-    Mix, Run, all_named, cosched, freezers, held, own_group, seen, signal, until,
+    Mix, Run, all_named, cosched, counting, freezers, own_group, seen, signal, until,
 };
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::path::PathBuf;
 
 const JOBS: u32 = 4;
-const LINES: u32 = 50;
+const LINES: u32 = 20;
 
 fn start(freeze: &str) -> Run {
-    Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"])
+    Run::start(
+        Mix::default().counting(JOBS, LINES),
+        freeze,
+        &["--jobs", "4"],
+    )
 }
 
 /// One that could be continued later would take the run for dead.
@@ -174,7 +178,7 @@ fn jobs_whose_groups_were_taken_away_go_on() {
         return;
     }
     for remove in [false, true] {
-        let family = format!("({}) & wait", held(LINES));
+        let family = format!("({}) & wait", counting(LINES));
         let mix = Mix::default().copies("count", JOBS, &family);
         let mut run = Run::start(mix, "cgroup", &["--jobs", "4"]);
         run.until_marked(2 * JOBS as usize);

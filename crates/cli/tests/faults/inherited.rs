@@ -3,7 +3,7 @@
 use crate::support::{Mix, Run, freezers};
 use rustix::process::Signal;
 
-const LINES: u32 = 30;
+const LINES: u32 = 20;
 
 /// Starts by a shell that ignores these signals.
 fn start(ignored: &str, mix: Mix, freeze: &str) -> Run {
@@ -39,7 +39,7 @@ fn ends_are_noticed_where_the_caller_ignores_them() {
 fn ignored_signals_stay_ignored() {
     for freeze in freezers() {
         let mix = Mix::default()
-            .held(3, 4 * LINES)
+            .counting(3, LINES)
             .shell("ignores", "grep SigIgn /proc/self/status");
         let mut run = start("HUP INT", mix, freeze);
         run.until_marked(3);
@@ -47,7 +47,7 @@ fn ignored_signals_stay_ignored() {
         run.send(Signal::INT);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();
-        run.logs_complete(3, 4 * LINES, true);
+        run.logs_complete(3, LINES, true);
         let line = run.output("ignores");
         let ignored = u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).unwrap();
         // Signals above 31 are the C library's.

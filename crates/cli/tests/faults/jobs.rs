@@ -1,10 +1,10 @@
 //! Jobs that misbehave.
 
-use crate::support::{Mix, Run, counting, freezers, held, is_complete, seen, signal, until};
+use crate::support::{Mix, Run, counting, freezers, is_complete, seen, signal, until};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 
-const LINES: u32 = 40;
+const LINES: u32 = 20;
 
 #[test]
 fn forked_children_are_frozen_and_freed() {
@@ -135,7 +135,7 @@ fn no_daemon_that_forks_twice_is_lost() {
         let mix = Mix::default()
             .copies("leaves", 30, &format!("{daemon} & exit"))
             .copies("stays", 30, &format!("{daemon}; {works}"));
-        let mut run = Run::start(mix, freeze, &["--jobs", "6"]);
+        let mut run = Run::start(mix, freeze, &["--jobs", "12"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         let files = std::fs::read_dir(run.dir.path())
             .unwrap()
@@ -278,7 +278,7 @@ fn jobs_that_fail_leave_the_others_alone() {
 #[test]
 fn family_of_a_killed_frozen_job_goes_on() {
     for freeze in freezers() {
-        let family = format!("({}) & wait", held(LINES));
+        let family = format!("({}) & wait", counting(LINES));
         let mix = Mix::default().copies("count", 4, &family);
         let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
         run.until_marked(8);

@@ -4,7 +4,7 @@ use crate::support::{Mix, Moments, Run, cosched, freezers, signal, until};
 use rustix::process::Signal;
 
 const JOBS: u32 = 4;
-const LINES: u32 = 50;
+const LINES: u32 = 20;
 const MOMENTS: u64 = 5;
 
 fn start(freeze: &str) -> Run {
@@ -15,13 +15,19 @@ fn start(freeze: &str) -> Run {
     )
 }
 
+/// Passes a part of the run's life, or all of it: its jobs end by themselves.
+fn pass_some_of(run: &Run, seed: u64) {
+    run.until_marked(1);
+    run.finish();
+    Moments::new(seed).pass(100);
+}
+
 #[test]
 fn killed_run_leaves_nothing_frozen() {
     for freeze in freezers() {
         for seed in 0..MOMENTS {
             let mut run = start(freeze);
-            run.until_marked(1);
-            Moments::new(seed).pass(250);
+            pass_some_of(&run, seed);
             run.send(Signal::KILL);
             run.code();
             run.nothing_left();
@@ -60,7 +66,7 @@ fn killed_guardian_is_replaced() {
         for seed in 0..MOMENTS {
             let mut run = start(freeze);
             run.until_marked(1);
-            Moments::new(200 + seed).pass(150);
+            Moments::new(200 + seed).pass(100);
             let Some(old) = run.guardian() else {
                 panic!("there is no guardian; it said:\n{}", run.stderr())
             };
@@ -84,7 +90,7 @@ fn killed_guardian_is_replaced() {
 #[test]
 fn replaced_guardian_frees_all() {
     for freeze in freezers() {
-        let mut run = Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"]);
+        let mut run = start(freeze);
         run.until_marked(JOBS as usize);
         let old = run.guardian().unwrap();
         signal(old, Signal::KILL);
@@ -130,8 +136,7 @@ fn kill_both(run: &mut Run) {
 fn both_killed_jobs_stopped_by_signals_go_on() {
     for seed in 0..MOMENTS {
         let mut run = start("signals");
-        run.until_marked(1);
-        Moments::new(300 + seed).pass(200);
+        pass_some_of(&run, 300 + seed);
         kill_both(&mut run);
         // Each job is one process here, so the parent-death signal is enough.
         run.nothing_stopped();
@@ -151,8 +156,7 @@ fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
                 freeze,
                 &["--jobs", "4"],
             );
-            run.until_marked(1);
-            Moments::new(400 + seed).pass(200);
+            pass_some_of(&run, 400 + seed);
             kill_both(&mut run);
             let next: &[&str] = if seed % 2 == 0 {
                 &["thaw", "--run", &run.token]

@@ -1,12 +1,11 @@
 //! Groups below the groups of jobs: of runs among the jobs, and of jobs that make groups of their own.
 
 use crate::support::{
-    COSCHED, Mix, Moments, Run, cosched, counting, freezers, held, is_complete, own_group, signal,
-    until,
+    COSCHED, Mix, Moments, Run, cosched, counting, freezers, is_complete, own_group, signal, until,
 };
 use rustix::process::Signal;
 
-const LINES: u32 = 40;
+const LINES: u32 = 5;
 const MOMENTS: u64 = 3;
 
 /// The job moves into a group that it makes below its own; `$own` is its own group.
@@ -65,7 +64,7 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
                     .count()
                     == 1
             });
-            Moments::new(700 + seed).pass(150);
+            Moments::new(700 + seed).pass(100);
             run.send(Signal::STOP);
             // What a run has just forked still has its name.
             let others = || -> Vec<i32> {
@@ -122,6 +121,9 @@ fn subgroups_of_jobs_are_removed_and_their_processes_waited_for() {
     let moves = format!("{}({}) & exit 0", into_subgroup(), counting(LINES));
     let mix = Mix::default().shell("moves", &moves).counting(3, LINES);
     let mut run = Run::start(mix, "cgroup", &["--jobs", "4"]);
+    until("it has worked for some quanta", || {
+        run.output("moves").contains("line 20")
+    });
     assert_eq!(run.code(), Some(0), "{}", run.stderr());
     assert!(
         is_complete(&run.output("moves"), LINES),
@@ -142,10 +144,12 @@ fn jobs_with_subgroups_are_started_again() {
     let mix = Mix::default()
         .top("restart = \"until-last\"")
         .shell("brief", &brief)
-        .counting(1, 4 * LINES);
+        .counting(1, LINES);
     let mut run = Run::start_in(dir, mix, "cgroup", &["--jobs", "2"]);
+    until("it is started again", || {
+        run.file("sh.runs").lines().count() > 1
+    });
     assert_eq!(run.code(), Some(0), "{}", run.stderr());
-    assert!(run.file("sh.runs").lines().count() > 1, "{}", run.stderr());
     assert!(!run.stderr().contains("File exists"), "{}", run.stderr());
     run.nothing_left();
 }
@@ -176,14 +180,14 @@ fn killed_run_leaves_no_subgroup() {
         return;
     }
     for seed in 0..MOMENTS {
-        let moves = format!("{}{}", into_subgroup(), held(LINES));
+        let moves = format!("{}{}", into_subgroup(), counting(LINES));
         let mut run = Run::start(
             Mix::default().copies("count", 4, &moves),
             "cgroup",
             &["--jobs", "4"],
         );
         run.until_marked(4);
-        Moments::new(800 + seed).pass(150);
+        Moments::new(800 + seed).pass(100);
         run.send(Signal::KILL);
         run.code();
         run.nothing_left();

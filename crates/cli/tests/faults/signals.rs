@@ -4,7 +4,7 @@ use crate::support::{Mix, Run, freezers, seen, until};
 use rustix::process::Signal;
 
 const JOBS: u32 = 4;
-const LINES: u32 = 50;
+const LINES: u32 = 20;
 /// A job that never ends by itself within a test.
 const ENDLESS: &str = "trap 'echo ended; exit 3' TERM; while :; do :; done";
 /// A job that ignores SIGTERM.
@@ -93,7 +93,9 @@ fn second_signal_kills_at_once() {
 fn ctrl_z_stands_still_and_fg_goes_on() {
     for freeze in freezers() {
         let family = format!("({}) & wait", crate::support::counting(LINES));
-        let mix = Mix::default().held(JOBS, LINES).shell("family", &family);
+        let mix = Mix::default()
+            .counting(JOBS, LINES)
+            .shell("family", &family);
         let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
         run.until_marked(JOBS as usize);
         for _ in 0..2 {
@@ -131,7 +133,11 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
 #[test]
 fn killed_while_suspended() {
     for freeze in freezers() {
-        let mut run = Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"]);
+        let mut run = Run::start(
+            Mix::default().counting(JOBS, LINES),
+            freeze,
+            &["--jobs", "4"],
+        );
         run.until_marked(JOBS as usize);
         run.send(Signal::TSTP);
         until("the run stands still", || {

@@ -6,7 +6,7 @@ use crate::support::{
 use rustix::process::Signal;
 use std::process::Command;
 
-const LINES: u32 = 40;
+const LINES: u32 = 5;
 const MOMENTS: u64 = 4;
 
 /// Traces its own child, which works, and passes the child's signals on.
@@ -75,6 +75,9 @@ fn complete(run: &Run, files: &[&str], all_started: bool) {
 fn unmarked_processes_are_scheduled() {
     for freeze in freezers() {
         let (mut run, files) = start(freeze);
+        until("all have worked for some quanta", || {
+            files.iter().all(|file| run.file(file).contains("line 20"))
+        });
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();
         complete(&run, &files, true);
@@ -94,7 +97,7 @@ fn killed_run_leaves_no_unmarked_process_stopped() {
             until("all work", || {
                 files.iter().all(|file| run.file(file).contains("line 1"))
             });
-            Moments::new(500 + seed).pass(200);
+            Moments::new(500 + seed).pass(100);
             run.send(Signal::KILL);
             run.code();
             run.all_ended();
@@ -112,7 +115,7 @@ fn thaw_finds_unmarked_processes_when_both_were_killed() {
             until("all work", || {
                 files.iter().all(|file| run.file(file).contains("line 1"))
             });
-            Moments::new(600 + seed).pass(200);
+            Moments::new(600 + seed).pass(100);
             run.send(Signal::STOP);
             signal(run.guardian().unwrap(), Signal::KILL);
             run.send(Signal::KILL);

@@ -1,5 +1,6 @@
 //! Watching a run never holds it up, whatever is written to its pipe of requests.
 
+use crate::common::PATIENCE;
 use crate::support::{Mix, Run, cosched, freezers, until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -7,8 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::PathBuf;
+use std::time::Instant;
 
-const LINES: u32 = 150;
+const LINES: u32 = 20;
 
 /// A file of the run in the user's runtime folder.
 fn file(run: &Run, kind: &str) -> Option<PathBuf> {
@@ -33,7 +35,7 @@ fn requests(run: &Run) -> File {
 }
 
 fn start(freeze: &str) -> Run {
-    let run = Run::start(Mix::default().held(4, LINES), freeze, &["--jobs", "4"]);
+    let run = Run::start(Mix::default().counting(4, LINES), freeze, &["--jobs", "4"]);
     run.until_marked(2);
     until("there is a state", || file(&run, "status").is_some());
     run
@@ -63,16 +65,15 @@ fn the_state_of_a_run_is_its_users_alone_and_always_whole() {
             assert_eq!(meta.permissions().mode() & 0o777, 0o600);
             assert_eq!(meta.file_type().is_fifo(), kind == "requests");
         }
-        for _ in 0..100 {
+        let first = state(&run)["elapsed_s"].as_f64();
+        let end = Instant::now() + PATIENCE;
+        // Without a pause: it is read while the run replaces it, too.
+        while state(&run)["elapsed_s"].as_f64() == first {
             let told = state(&run);
             assert_eq!(told["run"]["run_id"], run.token.as_str());
             assert_eq!(told["totals"]["jobs"], 4);
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert!(Instant::now() < end, "there is no newer state");
         }
-        let first = state(&run)["elapsed_s"].as_f64();
-        until("there is a newer state", || {
-            state(&run)["elapsed_s"].as_f64() > first
-        });
         undisturbed(run);
     }
 }
@@ -105,7 +106,7 @@ fn a_job_is_ended_from_outside() {
     for freeze in freezers() {
         let deaf = "trap '' TERM; echo deaf; while :; do :; done";
         let mix = Mix::default()
-            .held(3, LINES)
+            .counting(3, LINES)
             .shell("deaf", deaf)
             .shell("endless", "while :; do :; done");
         let mut run = Run::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
@@ -195,7 +196,7 @@ fn without_the_files_the_run_goes_on() {
         let by = "umask 077; start=$(cut -d' ' -f22 /proc/$$/stat); ns=$(readlink /proc/$$/ns/pid | tr -dc 0-9); \
                   mkdir -p \"$XDG_RUNTIME_DIR/cosched/requests-$$-$start-$ns\"; exec \"$0\" \"$@\"";
         let variable = format!("XDG_RUNTIME_DIR={}", runtime.display());
-        let mix = Mix::default().counting(4, 20);
+        let mix = Mix::default().counting(4, LINES);
         let mut run = Run::start_by(
             &["env", &variable, "sh", "-c", by],
             dir,
@@ -209,7 +210,7 @@ fn without_the_files_the_run_goes_on() {
             "{}",
             run.stderr()
         );
-        run.logs_complete(4, 20, true);
+        run.logs_complete(4, LINES, true);
         run.nothing_left();
     }
 }
