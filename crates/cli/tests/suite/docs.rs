@@ -5,6 +5,9 @@ use cosched_core::{POLICIES, ParamKind};
 use std::path::Path;
 use std::process::Output;
 
+/// Verbs that the help names in one line.
+const FOR_RESEARCH: [&str; 3] = ["decide", "reproduce", "workload"];
+
 fn cosched(words: &[&str]) -> Output {
     common::command(Path::new("."), words)
         .output()
@@ -67,8 +70,9 @@ fn has_word(page: &str, word: &str) -> bool {
 #[test]
 fn every_option_of_every_verb_is_documented() {
     let page = page("command-line.md");
-    let verbs = names_below(&help(&[]), "Commands:");
+    let mut verbs = names_below(&help(&[]), "Commands:");
     assert!(verbs.len() >= 9, "{verbs:?}");
+    verbs.extend(FOR_RESEARCH.map(str::to_owned));
     let mut found = 0;
     for verb in &verbs {
         assert!(
@@ -146,6 +150,30 @@ fn the_first_screens_fit_a_terminal() {
     );
 }
 
+/// A newcomer meets the verbs and options of daily work first.
+#[test]
+fn research_comes_last() {
+    let all = help(&[]);
+    let told: Vec<&str> = all.lines().filter(|line| line.contains("decide")).collect();
+    let line = "For research: decide, reproduce, workload. `cosched help VERB` explains a verb.";
+    assert_eq!(told, [line]);
+    let text = help(&["run"]);
+    let headings = text
+        .lines()
+        .filter(|line| line.ends_with(':') && !line.starts_with(' '));
+    let headings: Vec<&str> = headings.collect();
+    assert_eq!(headings[headings.len() - 2..], ["Research:", "Exit codes:"]);
+    assert!(text.lines().count() <= 150, "{text}");
+    let policies = cosched(&["list", "policies"]).stdout;
+    let policies = String::from_utf8(policies).expect("UTF-8");
+    let (work, research) = policies
+        .split_once("\nFor research:\n")
+        .expect("two tables");
+    for name in ["oracle", "bias", "big-fair", "lucky"] {
+        assert!(!has_word(work, name) && has_word(research, name), "{name}");
+    }
+}
+
 #[test]
 fn pages_of_the_documentation_are_built_in() {
     let page = cosched(&["man", "mix-file"]);
@@ -167,6 +195,8 @@ fn every_exit_code_and_variable_is_documented() {
             "docs/command-line.md lacks exit code {code}"
         );
     }
+    // Lines are wrapped.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let variables: Vec<&str> = text
         .split("[env: ")
         .skip(1)
