@@ -1,7 +1,7 @@
 //! Watching a run never holds it up, whatever is written to its pipe of requests.
 
-use crate::common::PATIENCE;
 use super::support::{Mix, Run, cosched, freezers, until};
+use crate::common::PATIENCE;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
