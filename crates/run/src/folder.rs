@@ -123,7 +123,10 @@ impl Drop for Folder {
 fn make(path: &Path, may_exist: bool) -> Result<()> {
     if let Some(parent) = path.parent() {
         let mut builder = DirBuilder::new();
-        builder.mode(PRIVATE_FOLDER).recursive(true).create(parent)?;
+        builder
+            .mode(PRIVATE_FOLDER)
+            .recursive(true)
+            .create(parent)?;
     }
     match create_private_folder(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && may_exist => Ok(()),
@@ -272,8 +275,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("a/b");
         for round in 1..=3 {
-            let folder =
-                Folder::claim(&logs, &names(&["x.out", "solo"]), true).unwrap();
+            let folder = Folder::claim(&logs, &names(&["x.out", "solo"]), true).unwrap();
             folder
                 .create("x.out")
                 .unwrap()

@@ -1,7 +1,7 @@
 //! `--resume`: the jobs that succeeded in earlier runs, with their records.
 
-use super::killed::{Before, settle};
 use super::folder::JOBLOG;
+use super::killed::{Before, settle};
 use super::options::{Logs, Orphans, RunOptions};
 use super::runs::{self, JobLine};
 use crate::exit::usage;

@@ -49,7 +49,10 @@ pub fn read_own(path: &Path) -> Option<Vec<u8>> {
 /// # Errors
 /// The file can't be opened, or is not a regular file.
 pub(crate) fn append_regular(path: &Path) -> io::Result<File> {
-    open(path, OpenOptions::new().append(true).create(true).mode(PRIVATE))
+    open(
+        path,
+        OpenOptions::new().append(true).create(true).mode(PRIVATE),
+    )
 }
 
 /// Makes a file of a log folder, for its owner alone.

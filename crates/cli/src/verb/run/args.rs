@@ -74,7 +74,9 @@ pub struct RunArgs {
     )]
     pub shell: Option<OsString>,
 
-    /// Run the jobs of this log folder's run that have not succeeded; without RUN by the --joblog
+    /// Continue the run of this log folder
+    ///
+    /// The jobs that have not succeeded run, in the same folder. Without RUN, cosched reads the file of --joblog.
     #[arg(long, value_name = "RUN", require_equals = true)]
     pub resume: Option<Option<PathBuf>>,
 
@@ -443,7 +445,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub events: Option<PathBuf>,
 
-    /// Write the log of ended jobs here, as GNU parallel does
+    /// Log ended jobs in this file, as GNU parallel does
     #[arg(long, value_name = "FILE")]
     pub joblog: Option<PathBuf>,
 
