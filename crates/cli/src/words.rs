@@ -89,6 +89,10 @@ fn takes_value(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
+fn takes_next_word(arg: &Arg) -> bool {
+    takes_value(arg) && !arg.is_require_equals_set()
+}
+
 fn has_long(arg: &Arg, name: &str) -> bool {
     arg.get_long() == Some(name)
         || arg
@@ -112,7 +116,7 @@ fn takes_next(run: &Command, word: &OsStr) -> bool {
     let text = word.to_string_lossy();
     if let Some(long) = text.strip_prefix("--") {
         let option = run.get_arguments().find(|arg| has_long(arg, long));
-        return option.is_some_and(takes_value);
+        return option.is_some_and(takes_next_word);
     }
     // Among short options in one word, the first that takes a value takes the rest of the word, or the next word.
     let mut letters = text.chars().skip(1);
@@ -171,6 +175,10 @@ mod tests {
         check(
             "cosched run -k --max-procs 3 -a f x",
             "cosched run -k --max-procs 3 -a f -- x",
+        );
+        check(
+            "cosched run --resume gzip --resume",
+            "cosched run --resume -- gzip --resume",
         );
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");

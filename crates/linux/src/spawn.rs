@@ -116,7 +116,7 @@ fn pipe() -> io::Result<(File, File)> {
 /// this run is accepted: opening a pipe would wait for its reader, and a link could lead to any user's file.
 fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.append(true).mode(0o644);
+    options.append(true).mode(0o600);
     if is_there {
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     } else {

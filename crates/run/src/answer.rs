@@ -1,49 +1,106 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::RunOptions;
+use super::options::{OutputOptions, RunOptions};
 use super::terminal::terminal_width;
 use crate::exit::Exit;
+use crate::input::{quote, told};
 use crate::stderr;
 use cosched_core::{EndedBy, Exit as JobExit, Halt, RunResult, TaskResult};
 use cosched_report::{Record, SummaryOptions, summary};
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
-/// Prints the record or the summary, as `--format`, `--output` and `--quiet` say. A reader that has left is no error.
-pub(crate) fn print(options: &RunOptions, record: &Record) -> io::Result<()> {
-    match try_print(options, record) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        printed => printed,
+/// How a run ended, as far as the record does not say it.
+pub(crate) struct Ending<'a> {
+    /// Something else than its last job ended it, and this was not wanted.
+    was_interrupted: bool,
+    /// Its log folder.
+    logs: &'a Path,
+}
+
+impl Ending<'_> {
+    pub(crate) fn new<'a>(result: &RunResult, halt: &Halt, logs: &'a Path) -> Ending<'a> {
+        let was_reached = result.ended_by == EndedBy::Halt && halt.is_on_successes();
+        Ending {
+            was_interrupted: result.ended_by != EndedBy::Completion && !was_reached,
+            logs,
+        }
     }
 }
 
-fn try_print(options: &RunOptions, record: &Record) -> io::Result<()> {
-    let mut stdout = io::stdout();
-    if options.output.json {
-        return stdout.write_all(record.to_json().as_bytes());
+/// Prints the record on standard output, as `--format` says, or a summary on standard error. A reader that has left is no error.
+pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> io::Result<()> {
+    let output = &options.output;
+    if output.json {
+        return match io::stdout().write_all(record.to_json().as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            printed => printed,
+        };
     }
-    if options.output.quiet {
-        return Ok(());
+    if !output.quiet {
+        let text = summary(record, &summary_options(output));
+        stderr::write(&(text + &next_steps(options, record, ending)));
     }
-    // With --output the jobs' output goes to standard output, so the summary goes to standard error.
-    let to_stderr = options.show().is_some();
+    Ok(())
+}
+
+fn summary_options(output: &OutputOptions) -> SummaryOptions {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let width = if to_stderr {
-        terminal_width(io::stderr())
-    } else {
-        terminal_width(&stdout)
-    };
-    let options = SummaryOptions {
+    let width = terminal_width(io::stderr());
+    SummaryOptions {
         width: width.unwrap_or(100),
         colour: width.is_some() && !no_colour,
-        has_record: options.output.keeps_logs() || options.output.record.is_some(),
-        verbose: options.output.verbose,
-    };
-    let text = summary(record, &options);
-    if to_stderr {
-        stderr::write(&text);
-        return Ok(());
+        has_record: output.keeps_logs() || output.record.is_some(),
+        verbose: output.verbose,
     }
-    stdout.write_all(text.as_bytes())
+}
+
+/// Where the output of failed jobs is, and how an interrupted batch is continued.
+fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> String {
+    let mut text = String::new();
+    if options.is_simulated() {
+        return text;
+    }
+    let logs = from_here(ending.logs);
+    if record.totals.failed > 0 && options.output.keeps_logs() {
+        let logs = told(logs);
+        text += &format!("output of all jobs: {logs}\n");
+    }
+    if ending.was_interrupted
+        && let Some(command) = resuming_command(options, record, logs)
+    {
+        text += &format!("to continue: {command}\n");
+    }
+    text
+}
+
+/// The user's command line with `--resume`, for a shell; `None` if the batch can't be resumed.
+fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Option<String> {
+    let mut words = record.setting.command_line.clone()?;
+    let output = &options.output;
+    if options.resume.is_none() {
+        let resume = if output.keeps_logs() {
+            let mut resume = OsString::from("--resume=");
+            resume.push(logs);
+            quote(resume.as_bytes())
+        } else if output.joblog.is_some() {
+            "--resume".to_owned()
+        } else {
+            return None;
+        };
+        let verb = words.iter().skip(1).position(|word| word == "run")? + 1;
+        words.insert(verb + 1, resume);
+    }
+    Some(words.join(" "))
+}
+
+/// A path from the current folder, if it is below that.
+fn from_here(path: &Path) -> &Path {
+    let here = std::env::current_dir();
+    let below = here.ok().and_then(|here| path.strip_prefix(here).ok());
+    below.unwrap_or(path)
 }
 
 /// The exit code for a result under this rule. With `only_job`, that of the only job if nothing else ended the run.

@@ -153,9 +153,10 @@ impl<P: Platform> Batch<'_, P> {
             return;
         }
         let output = &session.options.output;
+        let show = session.options.show(self.specs.len());
         let showing = Showing {
             run: std::process::id(),
-            output: session.options.show().filter(|_| self.shows_output),
+            output: show.filter(|_| self.shows_output),
             keep_order: output.keep_order,
             to_stderr: output.json,
         };

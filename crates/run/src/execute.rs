@@ -1,9 +1,9 @@
 //! Carries out a plan: solo runs if wanted, the run itself, and the report.
 
-use super::answer::{exit_of, exited_ok, print};
+use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
-use super::folder::Folder;
+use super::folder::{Folder, JOBLOG_FILES, Names};
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
 use super::platform::Platform;
@@ -23,6 +23,7 @@ use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Runs a plan to its end and reports.
@@ -76,7 +77,7 @@ pub(crate) fn execute<P: Platform>(
     }
     screen.clear();
     // A full disk does not hide the result.
-    print(options, &record)?;
+    print(options, &record, &Ending::new(&result, &halt, &logs))?;
     kept?;
     let is_complete = report_lost_files(options, &info);
     let exit = match exit_of(&result, &halt, is_only) {
@@ -100,19 +101,44 @@ fn open_files<P: Platform>(
     if !P::HAS_OUTPUT && !is_kept {
         return Ok((None, Files::default()));
     }
-    let mut writes = Vec::new();
-    if P::HAS_OUTPUT {
-        for TaskSpec { name, .. } in &plan.specs {
-            writes.push(format!("{name}.out"));
-            writes.push(format!("{name}.err"));
-        }
-    }
+    let names = names(options, plan);
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
-    let (folder, files) = Files::open(options, &plan.logs, writes, reads, &plan.seen)?;
+    let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen)?;
     if let Some(aside) = &folder.aside {
         follow_files(plan, aside);
     }
     Ok((Some(folder), files))
+}
+
+/// The names of the jobs' files in the log folder: of those that are to run, and of those that are done. A resumed job log stays,
+/// too.
+fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
+    let mut names = Names::default();
+    let mut taken = HashSet::new();
+    if P::HAS_OUTPUT {
+        for TaskSpec { name, .. } in &plan.specs {
+            for end in ["out", "err"] {
+                let file = format!("{name}.{end}");
+                taken.insert(plan.logs.join(&file));
+                names.written.push(file);
+            }
+        }
+    }
+    for job in plan.earlier.iter().flat_map(|earlier| &earlier.job) {
+        for file in [&job.log, &job.log_stderr].into_iter().flatten() {
+            let path = Path::new(file);
+            if path.parent() == Some(&plan.logs)
+                && !taken.contains(path)
+                && let Some(name) = path.file_name().and_then(|name| name.to_str())
+            {
+                names.stays.insert(name.to_owned());
+            }
+        }
+    }
+    if options.resume.is_some() && options.has_own_joblog() {
+        names.stays.extend(JOBLOG_FILES.map(str::to_owned));
+    }
+    names
 }
 
 /// Corrects the paths of earlier runs' files that were put aside.

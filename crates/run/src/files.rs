@@ -1,6 +1,6 @@
 //! The files that a run writes. They are opened before any job starts; the record is written at the end.
 
-use super::folder::{Folder, OWN, Readers};
+use super::folder::{Folder, Names, OWN};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::options::{RunOptions, SoloSource, Source};
@@ -8,7 +8,7 @@ use super::resume::Seen;
 use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
-use crate::whole_file::{stream_whole, write_whole};
+use crate::whole_file::{stream_whole, write_private, write_whole};
 use anyhow::{Context as _, Result};
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) struct Files {
     pub(crate) events: Option<File>,
     pub(crate) joblog: Option<JobLogWriter<Box<dyn Write>>>,
     pub(crate) journal: Journal,
-    /// The job log, unless it is a pipe, a device or a descriptor.
+    /// The file of `--joblog`, unless it is a pipe, a device or a descriptor.
     pub(crate) watched: Option<Watched>,
     pub(crate) record: Option<RecordFile>,
     /// Where `--metrics` is written.
@@ -31,7 +31,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Claims the log folder for files with the names `writes`, and opens the files of the run.
+    /// Claims the log folder for files with these names and the run's own, and opens the files of the run.
     ///
     /// `reads` lists the files that jobs read; it is called only if the user names files to write. `seen` is the state
     /// of the job log when `--resume` read it.
@@ -41,29 +41,26 @@ impl Files {
     pub(crate) fn open(
         options: &RunOptions,
         logs: &Path,
-        writes: Vec<String>,
+        mut names: Names,
         reads: impl FnOnce() -> Vec<PathBuf>,
         seen: &Seen,
     ) -> Result<(Folder, Files)> {
-        let mut names = OWN.map(str::to_owned).to_vec();
-        names.extend(writes);
-        let named = AllNamed::check(options)?;
-        named.check_logs(logs, &names)?;
+        names.written.extend(OWN.map(str::to_owned));
+        let mut named = AllNamed::check(options)?;
+        named.check_logs(logs, &names.written)?;
         named.check_inputs(|| [reads(), inputs(options)].concat())?;
+        if options.has_own_joblog() {
+            named.joblog = Some(Named::joblog_in(logs));
+        }
         // New files are removed if a signal comes.
         let waiting = Waiting::new(options.output.quiet).context("cannot hold signals back")?;
-        let readers = if options.output.keeps_logs() {
-            Readers::Everybody
-        } else {
-            Readers::Owner
-        };
-        let folder = Folder::claim(logs, &names, readers)?;
+        let folder = Folder::claim(logs, &names, options.output.keeps_logs())?;
         let opened = Files::open_in(options, named, (logs, seen), &folder, &waiting);
         match opened.and_then(|files| waiting.look().map(|()| files)) {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
-                folder.abandon(&["series.jsonl"]);
                 waiting.unmake();
+                folder.abandon(&["series.jsonl"]);
                 Err(error)
             }
         }
@@ -107,6 +104,9 @@ impl Files {
                 named.empty(&file)?;
             }
             files.begin_joblog(named, file)?;
+        }
+        if options.has_own_joblog() {
+            files.watched = None;
         }
         Ok(files)
     }
@@ -285,7 +285,7 @@ impl RecordFile {
 /// One of them can't be written. The other is written all the same.
 pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> Result<()> {
     let text = record.to_json();
-    let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
+    let in_logs = write_private(&logs.join("run.json"), text.as_bytes());
     if let Some(to) = to {
         to.write(logs, &text)?;
     }

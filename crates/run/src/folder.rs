@@ -3,6 +3,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
+use crate::whole_file::{PRIVATE, PRIVATE_FOLDER, create_private, create_private_folder};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::collections::HashSet;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -16,8 +17,16 @@ const MANIFEST: &str = ".cosched-run";
 /// Prefix of folders for files of earlier runs; a number follows.
 pub(super) const EARLIER: &str = "earlier-";
 
+/// The job log of a run, unless the user names another.
+pub(super) const JOBLOG: &str = "joblog";
+
+/// The job log, and the list of runs beside it.
+pub(super) const JOBLOG_FILES: [&str; 2] = [JOBLOG, "joblog.runs"];
+
 /// What a run writes into its log folder beside the jobs' output.
-pub(super) const OWN: [&str; 7] = [
+pub(super) const OWN: [&str; 9] = [
+    JOBLOG_FILES[0],
+    JOBLOG_FILES[1],
     "series.jsonl",
     "run.json",
     "run.json.new",
@@ -32,15 +41,17 @@ pub(crate) fn output_files(folder: &Path, job: &str) -> [PathBuf; 2] {
     ["out", "err"].map(|end| folder.join(format!("{job}.{end}")))
 }
 
-/// Who may read a log folder.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Readers {
-    Everybody,
-    /// Only its owner. The folder must be new.
-    Owner,
+/// Names of files in a log folder.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// What the run will write.
+    pub(crate) written: Vec<String>,
+    /// What stays of the batch that it resumes.
+    pub(crate) stays: HashSet<String>,
 }
 
-/// The locked log folder of a run. The lock ends when it is dropped; a private folder is removed then.
+/// The locked log folder of a run. Only its owner may read what is new in it. The lock ends when it is dropped; a temporary
+/// folder is removed then.
 pub(crate) struct Folder {
     path: PathBuf,
     /// Whether it stays when it is dropped.
@@ -53,18 +64,18 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes and locks the folder for a run that will write `names` into it.
+    /// Makes and locks the folder for a run that will write files into it. With `keeps` it may be there, and stays.
     ///
     /// # Errors
     /// The folder can't be written, another run uses it, or a file of the user has one of the names. Nothing is changed
     /// then.
-    pub(crate) fn claim(path: &Path, names: &[String], readers: Readers) -> anyhow::Result<Folder> {
+    pub(crate) fn claim(path: &Path, names: &Names, keeps: bool) -> anyhow::Result<Folder> {
         let mut made: Vec<PathBuf> = path.ancestors().map(Path::to_owned).collect();
         made.retain(|folder| !folder.exists());
-        match make(path, readers).and_then(|()| take_over(path, names)) {
+        match make(path, keeps).and_then(|()| take_over(path, names)) {
             Ok((aside, _manifest)) => Ok(Folder {
                 path: path.to_owned(),
-                keeps: readers == Readers::Everybody,
+                keeps,
                 made,
                 aside,
                 _manifest,
@@ -84,10 +95,10 @@ impl Folder {
     /// # Errors
     /// The file exists, or can't be made.
     pub(crate) fn create(&self, name: &str) -> Result<File> {
-        File::create_new(self.path.join(name))
+        create_private(&self.path.join(name))
     }
 
-    /// Keeps a private folder: it holds output that is nowhere else.
+    /// Keeps a temporary folder: it holds output that is nowhere else.
     pub(crate) fn keep(&mut self) {
         self.keeps = true;
     }
@@ -109,33 +120,29 @@ impl Drop for Folder {
     }
 }
 
-fn make(path: &Path, readers: Readers) -> Result<()> {
-    let mut builder = DirBuilder::new();
-    // Whatever the mask for new files says.
-    builder.mode(if readers == Readers::Owner {
-        0o700
-    } else {
-        0o755
-    });
+fn make(path: &Path, may_exist: bool) -> Result<()> {
     if let Some(parent) = path.parent() {
-        builder.recursive(true).create(parent)?;
+        let mut builder = DirBuilder::new();
+        builder
+            .mode(PRIVATE_FOLDER)
+            .recursive(true)
+            .create(parent)?;
     }
-    match builder.recursive(false).create(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && readers == Readers::Everybody => {
-            Ok(())
-        }
+    match create_private_folder(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && may_exist => Ok(()),
         made => made,
     }
 }
 
-/// Locks a folder, puts aside what an earlier run left in it, and lists `names`.
-fn take_over(path: &Path, names: &[String]) -> Result<(Option<PathBuf>, File)> {
+/// Locks a folder, puts aside what an earlier run left in it, and lists what will be there.
+fn take_over(path: &Path, names: &Names) -> Result<(Option<PathBuf>, File)> {
     let mut manifest = open_manifest(path, OpenOptions::new().write(true).create(true))?;
     if flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(Error::other("another run is using it"));
     }
-    let old = read_names(&mut manifest)?;
-    let mut taken: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut old = read_names(&mut manifest)?;
+    let Names { written, stays } = names;
+    let mut taken: Vec<&str> = written.iter().map(String::as_str).collect();
     taken.retain(|&name| !old.contains(name) && is_there(&path.join(name)));
     taken.truncate(3);
     if !taken.is_empty() {
@@ -144,12 +151,16 @@ fn take_over(path: &Path, names: &[String]) -> Result<(Option<PathBuf>, File)> {
             "there is {taken} already, which no run of cosched made"
         )));
     }
+    old.retain(|name| !stays.contains(name));
     let aside = put_aside(path, &old)?;
+    let mut list = String::new();
+    for name in written.iter().chain(stays) {
+        list.push_str(name);
+        list.push('\n');
+    }
     manifest.set_len(0)?;
     manifest.rewind()?;
-    for name in names {
-        writeln!(manifest, "{name}")?;
-    }
+    manifest.write_all(list.as_bytes())?;
     Ok((aside, manifest))
 }
 
@@ -174,7 +185,7 @@ fn make_aside(path: &Path) -> Result<PathBuf> {
     let mut number = 1;
     loop {
         let aside = path.join(format!("{EARLIER}{number}"));
-        match std::fs::create_dir(&aside) {
+        match create_private_folder(&aside) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             made => return made.map(|()| aside),
         }
@@ -204,7 +215,7 @@ fn open_manifest(path: &Path, how: &mut OpenOptions) -> Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let manifest = how
         .read(true)
-        .mode(0o600)
+        .mode(PRIVATE)
         .custom_flags(flags)
         .open(path.join(MANIFEST))?;
     if manifest.metadata()?.is_file() {
@@ -245,12 +256,15 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode};
     use std::os::unix::fs::symlink;
 
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn names(written: &[&str]) -> Names {
+        Names {
+            written: written.iter().map(|name| (*name).to_owned()).collect(),
+            ..Names::default()
+        }
     }
 
     fn why(path: &Path, wanted: &[&str]) -> String {
-        Folder::claim(path, &names(wanted), Readers::Everybody)
+        Folder::claim(path, &names(wanted), true)
             .err()
             .unwrap()
             .to_string()
@@ -261,8 +275,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("a/b");
         for round in 1..=3 {
-            let folder =
-                Folder::claim(&logs, &names(&["x.out", "solo"]), Readers::Everybody).unwrap();
+            let folder = Folder::claim(&logs, &names(&["x.out", "solo"]), true).unwrap();
             folder
                 .create("x.out")
                 .unwrap()
@@ -299,10 +312,10 @@ mod tests {
             why(dir.path(), &["y.out"]).contains("there is y.out already"),
             "also a link that leads nowhere"
         );
-        let folder = Folder::claim(dir.path(), &names(&["z.out"]), Readers::Everybody).unwrap();
+        let folder = Folder::claim(dir.path(), &names(&["z.out"]), true).unwrap();
         assert!(why(dir.path(), &["w.out"]).contains("another run is using it"));
         drop(folder);
-        assert!(Folder::claim(dir.path(), &names(&["w.out"]), Readers::Everybody).is_ok());
+        assert!(Folder::claim(dir.path(), &names(&["w.out"]), true).is_ok());
     }
 
     #[test]
@@ -331,7 +344,7 @@ mod tests {
         std::fs::create_dir(&logs).unwrap();
         std::fs::write(dir.path().join("precious"), "kept").unwrap();
         std::fs::write(logs.join(MANIFEST), "../precious\n..\n\n").unwrap();
-        Folder::claim(&logs, &names(&["x.out"]), Readers::Everybody).unwrap();
+        Folder::claim(&logs, &names(&["x.out"]), true).unwrap();
         assert_eq!(
             std::fs::read_to_string(dir.path().join("precious")).unwrap(),
             "kept"
@@ -342,20 +355,20 @@ mod tests {
     fn a_claim_that_fails_leaves_no_folder() {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("a/b");
-        Folder::claim(&logs, &names(&["x.out"]), Readers::Everybody)
+        Folder::claim(&logs, &names(&["x.out"]), true)
             .unwrap()
             .abandon(&["x.out"]);
         assert!(!dir.path().join("a").exists());
     }
 
     #[test]
-    fn a_private_folder_is_removed_unless_it_is_kept() {
+    fn a_temporary_folder_is_removed_unless_it_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let (logs, other) = (dir.path().join("logs"), dir.path().join("other"));
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("x.out"), "kept").unwrap();
         for keeps in [false, true] {
-            let mut folder = Folder::claim(&logs, &names(&["x.out"]), Readers::Owner).unwrap();
+            let mut folder = Folder::claim(&logs, &names(&["x.out"]), false).unwrap();
             std::fs::create_dir(logs.join("solo")).unwrap();
             symlink(&other, logs.join("solo/link")).unwrap();
             if keeps {
@@ -374,14 +387,14 @@ mod tests {
         std::fs::create_dir(&logs).unwrap();
         std::fs::write(&other, "kept").unwrap();
         symlink(&other, logs.join(MANIFEST)).unwrap();
-        assert!(Folder::claim(&logs, &names(&["x.out"]), Readers::Everybody).is_err());
+        assert!(Folder::claim(&logs, &names(&["x.out"]), true).is_err());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
     }
 
     #[test]
-    fn a_private_folder_is_always_new() {
+    fn a_temporary_folder_is_always_new() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Folder::claim(dir.path(), &names(&["x.out"]), Readers::Owner).is_err());
+        assert!(Folder::claim(dir.path(), &names(&["x.out"]), false).is_err());
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 }

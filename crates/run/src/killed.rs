@@ -5,7 +5,7 @@ use super::options::{Orphans, RunOptions};
 use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
 use crate::stderr;
-use crate::whole_file::{open_own, read_own, write_whole};
+use crate::whole_file::{open_own, read_own, write_private};
 use anyhow::Result;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
@@ -317,7 +317,7 @@ fn write_back(before: &mut Before, ix: usize) {
         Err(_) => {}
         Ok(_lock) => {
             // A disk may be full.
-            if write_whole(&file, record.to_json().as_bytes()).is_ok() {
+            if write_private(&file, record.to_json().as_bytes()).is_ok() {
                 let lost = record.jobs.iter().filter(|job| job.lost).count();
                 let file = file.display().to_string();
                 before.warnings.push(RunWarning::Rebuilt { file, lost });

@@ -1,12 +1,13 @@
-//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`, `--metrics`). Each may be a pipe, a device or a
-//! descriptor. Files that lie beside them are regular files.
+//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`, `--metrics`). Each may be a pipe, a
+//! device or a descriptor. Files that lie beside them are regular files. The job log in the log folder is opened in the same way.
 
+use super::folder::JOBLOG;
 use super::options::RunOptions;
 use super::runs;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
-use crate::whole_file::{is_descriptor, resolve_links};
+use crate::whole_file::{PRIVATE, USUAL, is_descriptor, resolve_links};
 use anyhow::Result;
 use cosched_linux::{Interrupt, Interrupts, same_open_file};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
@@ -26,9 +27,14 @@ const TRIES_BEFORE_MESSAGE: usize = 50;
 /// Tries to lock a file. A process of an ended run may still hold the lock for a moment.
 const TRIES_TO_LOCK: usize = 10;
 
-/// A file that the user named.
+/// What stands for an option in messages about the job log in a log folder.
+const OWN_JOBLOG: &str = "the job log";
+
+/// A file that the user named, or the job log.
 pub(crate) struct Named {
     option: &'static str,
+    /// Access to it if this run makes it.
+    mode: u32,
     /// As the user wrote it.
     pub(crate) path: PathBuf,
     /// Where its links lead.
@@ -167,9 +173,21 @@ impl Named {
         let place = resolve_links(path).map_err(|error| fail(option, path, error))?;
         Ok(Named {
             option,
+            mode: USUAL,
             path: path.to_owned(),
             place,
         })
+    }
+
+    /// The job log in a log folder.
+    pub(crate) fn joblog_in(logs: &Path) -> Named {
+        let path = logs.join(JOBLOG);
+        Named {
+            option: OWN_JOBLOG,
+            mode: PRIVATE,
+            place: path.clone(),
+            path,
+        }
     }
 
     /// Whether it is a pipe, a device or a descriptor: nothing can lie beside it or replace it.
@@ -182,7 +200,7 @@ impl Named {
         match self.option {
             "--record" if self.is_special() => None,
             "--record" => Some(("the series beside --record", self.series())),
-            "--joblog" => {
+            "--joblog" | OWN_JOBLOG => {
                 let runs = runs::beside(&self.path)?;
                 Some(("the list of runs beside --joblog", runs))
             }
@@ -229,7 +247,7 @@ impl Named {
         let metadata = self.place.metadata();
         let is_pipe = metadata.is_ok_and(|meta| meta.file_type().is_fifo());
         // A pipe that is open for reading as well has a reader always.
-        how.write(true).read(reads && !is_pipe);
+        how.write(true).read(reads && !is_pipe).mode(self.mode);
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !is_descriptor);
         how.custom_flags(flags.bits() as i32);

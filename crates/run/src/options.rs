@@ -27,7 +27,8 @@ pub struct RunOptions {
     pub solo: SoloSource,
     /// The history of commands; by default none is read or written.
     pub history: Option<PathBuf>,
-    /// Skip jobs that succeeded according to the job log, and treat live jobs of a killed run so; by default no job is skipped.
+    /// Skip jobs that succeeded according to the job log, which is in the log folder unless it is named, and treat live jobs of
+    /// a killed run so; by default no job is skipped.
     pub resume: Option<Orphans>,
     /// Start nothing; print the plan.
     pub dry_run: bool,
@@ -143,7 +144,8 @@ impl Default for LimitOptions {
 pub struct OutputOptions {
     /// Folder for the jobs' output, the record and the series.
     pub logs: Logs,
-    /// How the jobs' output is shown; by default not at all, or in one piece where it is not kept or its order is.
+    /// How the jobs' output is shown; by default in one piece when a job ends, and that of a single job as it comes. Hidden if
+    /// the record is printed.
     pub show: Option<Show>,
     /// Show the output in the order of the jobs.
     pub keep_order: bool,
@@ -153,13 +155,13 @@ pub struct OutputOptions {
     pub record: Option<PathBuf>,
     /// File for every decision with its snapshot.
     pub events: Option<PathBuf>,
-    /// File for the job log.
+    /// File for the job log; by default it is in the log folder.
     pub joblog: Option<PathBuf>,
     /// File of metrics, in the text format of Prometheus.
     pub metrics: Option<PathBuf>,
     /// Print no progress, no warnings and no summary.
     pub quiet: bool,
-    /// Print each job's start, and more at the end.
+    /// Print each job's start and end, and more in the summary.
     pub verbose: bool,
 }
 
@@ -255,12 +257,20 @@ pub enum Show {
     Tag,
     /// Lines as they come
     Live,
+    /// Nothing; the log folder has it
+    #[strum(serialize = "none")]
+    Nothing,
 }
 
 impl RunOptions {
     /// Whether the machine is simulated.
     pub(crate) fn is_simulated(&self) -> bool {
         self.machine.on.is_some()
+    }
+
+    /// Whether the job log is in the log folder. A simulation is not resumed.
+    pub(crate) fn has_own_joblog(&self) -> bool {
+        self.output.joblog.is_none() && self.output.keeps_logs() && !self.is_simulated()
     }
 
     /// The folder of the mix file, from which names of files in it count.
@@ -271,12 +281,11 @@ impl RunOptions {
         }
     }
 
-    /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
-    pub(crate) fn show(&self) -> Option<Show> {
+    /// How the output of so many jobs is shown; `None` if it is not. Simulated jobs have none.
+    pub(crate) fn show(&self, jobs: usize) -> Option<Show> {
         let output = &self.output;
-        let is_shown = output.keep_order || !output.keeps_logs();
-        let show = output.show.or(is_shown.then_some(Show::Group));
-        show.filter(|_| !self.is_simulated())
+        let show = output.show.unwrap_or(output.show_by_default(jobs));
+        (show != Show::Nothing && !self.is_simulated()).then_some(show)
     }
 }
 
@@ -284,6 +293,18 @@ impl OutputOptions {
     /// Whether a log folder stays.
     pub(crate) fn keeps_logs(&self) -> bool {
         self.logs != Logs::Nowhere
+    }
+
+    fn show_by_default(&self, jobs: usize) -> Show {
+        if self.keep_order || !self.keeps_logs() {
+            Show::Group
+        } else if self.json {
+            Show::Nothing
+        } else if jobs == 1 {
+            Show::Live
+        } else {
+            Show::Group
+        }
     }
 }
 

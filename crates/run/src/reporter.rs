@@ -107,10 +107,12 @@ impl Reporter<'_> {
         if self.options.quiet && matches!(result.exit, Some(Exit::NotStarted(_))) {
             self.screen.answer(&format!("cosched: {line}"));
         }
-        if failed || self.options.verbose || !self.screen.is_terminal() {
+        // Whoever ends the run knows that its jobs end.
+        let is_news = failed && !result.told_to_end;
+        if is_news || self.options.verbose {
             self.screen.say(&line);
         }
-        if failed && !self.options.quiet {
+        if is_news && !self.options.quiet {
             self.screen.send(Order::LastError { job });
         }
     }

@@ -1,7 +1,8 @@
 //! `--resume`: the jobs that succeeded in earlier runs, with their records.
 
+use super::folder::JOBLOG;
 use super::killed::{Before, settle};
-use super::options::{Orphans, RunOptions};
+use super::options::{Logs, Orphans, RunOptions};
 use super::runs::{self, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job, told};
@@ -11,7 +12,7 @@ use cosched_report::{
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// A batch, and what earlier runs have done of it.
@@ -65,13 +66,13 @@ const NO_RECORD: &str = "no record of its run was found";
 pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Resumed> {
     let mut resumed = Resumed::default();
     let numbered = (1..).zip(jobs);
-    let Some((how, path)) = begun_log(options) else {
+    let Some((how, path)) = begun_log(options)? else {
         resumed.left = numbered.collect();
         return Ok(resumed);
     };
-    resumed.seen = Seen::now(path);
-    let log = read_log(path)?;
-    let mut before = settle(options, how, path)?;
+    resumed.seen = Seen::now(&path);
+    let log = read_log(&path)?;
+    let mut before = settle(options, how, &path)?;
     resumed.warnings = std::mem::take(&mut before.warnings);
     let sought: Vec<Sought> = numbered.map(|(seq, job)| Sought::new(seq, job)).collect();
     let alike = Alike::count(&sought);
@@ -91,11 +92,26 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
 }
 
 /// The job log to resume, if runs wrote to it. Where it was removed, jobs of a killed run may still be known.
-fn begun_log(options: &RunOptions) -> Option<(Orphans, &Path)> {
-    let how = options.resume?;
-    let log = options.output.joblog.as_deref()?;
-    let is_begun = log.exists() || runs::beside(log).is_some_and(|runs| runs.exists());
-    is_begun.then_some((how, log))
+///
+/// # Errors
+/// The user named a log folder that has none.
+fn begun_log(options: &RunOptions) -> anyhow::Result<Option<(Orphans, PathBuf)>> {
+    let Some(how) = options.resume else {
+        return Ok(None);
+    };
+    let log = match (&options.output.joblog, &options.output.logs) {
+        (Some(log), _) => log.clone(),
+        (None, Logs::At(folder)) => folder.join(JOBLOG),
+        (None, _) => return Ok(None),
+    };
+    let is_begun = log.exists() || runs::beside(&log).is_some_and(|runs| runs.exists());
+    if !is_begun && options.has_own_joblog() {
+        let name = told(&log);
+        return Err(usage(format!(
+            "--resume: there is no {name}; give the log folder of a run, or the run's --joblog FILE; nothing was started"
+        )));
+    }
+    Ok(is_begun.then_some((how, log)))
 }
 
 fn read_log(path: &Path) -> anyhow::Result<JobLog> {
@@ -338,10 +354,11 @@ pub(crate) fn moved(earlier: &mut EarlierJob, from: &Path, to: &Path) {
     }
 }
 
-/// The name of a file after everything in one folder has been moved to another.
+/// The name of a file after files in one folder have been moved to another.
 pub(crate) fn move_file(file: &mut String, from: &Path, to: &Path) {
     let path = Path::new(file.as_str());
     if path.parent() == Some(from)
+        && !path.exists()
         && let Some(name) = path.file_name()
     {
         *file = to.join(name).display().to_string();

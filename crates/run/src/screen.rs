@@ -73,6 +73,9 @@ impl Screen {
 
     /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
     pub(crate) fn leave_console(&self) -> Finished {
+        if !self.inner.borrow().quiet {
+            self.clear();
+        }
         let before = std::mem::replace(
             &mut self.inner.borrow_mut().to,
             To::Terminal(Terminal::new()),
@@ -84,10 +87,6 @@ impl Screen {
                 Finished::default()
             }
         }
-    }
-
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.inner.borrow().is_terminal
     }
 
     /// Redraws the progress line.

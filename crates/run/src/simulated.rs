@@ -2,7 +2,7 @@
 
 use super::cpus::{CpuChoice, usable_text};
 use super::gauge::Gauge;
-use super::options::{Actuator, Freeze, RunOptions, Source};
+use super::options::{Actuator, Freeze, RunOptions, Show, Source};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
@@ -142,7 +142,10 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
         ("--event", !machine.events.is_empty()),
         ("--mem-keep", limits.mem_keep.is_some()),
         ("--load", limits.load.is_some()),
-        ("--output", output.show.is_some()),
+        (
+            "--output",
+            output.show.is_some_and(|show| show != Show::Nothing),
+        ),
         ("--keep-order", output.keep_order),
         ("--metrics", output.metrics.is_some()),
         ("--shell", options.shell.is_some()),

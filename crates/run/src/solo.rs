@@ -10,7 +10,7 @@ use super::session::Session;
 use super::setting::setting;
 use crate::exit::Exit;
 use crate::input::told;
-use crate::whole_file::write_whole;
+use crate::whole_file::{create_private, create_private_folder, write_private};
 use anyhow::{Context as _, Result};
 use cosched_core::{
     Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
@@ -138,7 +138,8 @@ impl<J> SoloJobs<J> {
 /// Runs each distinct job alone and notes its solo profile. Returns an exit if the user interrupted it.
 fn measure<P: Platform>(session: &Session<'_, P>, plan: &mut Plan<P>) -> Result<Option<Exit>> {
     let folder = plan.logs.join("solo");
-    std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
+    // What an earlier run left has been put aside.
+    create_private_folder(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
     let first_of = first_copies(plan);
     let positions: Vec<usize> = (0..first_of.len())
@@ -156,10 +157,10 @@ fn measure<P: Platform>(session: &Session<'_, P>, plan: &mut Plan<P>) -> Result<
         session.screen.warn(disturbed);
     }
     let record = record(&result, &info);
-    write_whole(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
+    write_private(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
     let profiles = profiles(&record, &series)?;
     let file = plan.logs.join("solo-profiles.json");
-    write_whole(&file, profiles.to_json().as_bytes())?;
+    write_private(&file, profiles.to_json().as_bytes())?;
     if let EndedBy::Signal(_) = result.ended_by {
         return Ok(Some(exit_of(&result, &plan.config.halt, false)));
     }
@@ -200,8 +201,7 @@ fn run_alone<P: Platform>(
         traffic: false,
         ..plan.config.clone()
     };
-    // What an earlier run left has been put aside.
-    let file = File::create_new(series).with_context(|| told(series))?;
+    let file = create_private(series).with_context(|| told(series))?;
     let mut known = Vec::new();
     for &ix in &solo.positions {
         known.push(plan.known[ix].clone());

@@ -10,6 +10,8 @@ pub(crate) struct Terminal {
     /// Only a terminal gets a progress line.
     is_terminal: bool,
     shown: String,
+    /// A job's output ends here in the middle of a line.
+    in_line: bool,
 }
 
 impl Terminal {
@@ -17,6 +19,7 @@ impl Terminal {
         Terminal {
             is_terminal: std::io::stderr().is_terminal(),
             shown: String::new(),
+            in_line: false,
         }
     }
 
@@ -27,16 +30,35 @@ impl Terminal {
     /// Redraws the progress line. An error is nobody's concern: the files have all that matters.
     pub(crate) fn progress(&mut self, line: &str) {
         if self.is_terminal && line != self.shown {
+            self.end_line();
             stderr::write(&format!("\r\x1b[K{line}"));
             line.clone_into(&mut self.shown);
         }
     }
 
-    /// Removes the progress line, so that something else can be written.
-    pub(crate) fn clear(&mut self) {
+    /// Removes the progress line.
+    pub(crate) fn erase(&mut self) {
         if !self.shown.is_empty() {
             self.shown.clear();
             stderr::write("\r\x1b[K");
+        }
+    }
+
+    /// Removes the progress line and ends a job's last line, so that something else can be written.
+    pub(crate) fn clear(&mut self) {
+        self.erase();
+        self.end_line();
+    }
+
+    /// Notes what a job has just written to a terminal.
+    pub(crate) fn beside(&mut self, bytes: &[u8]) {
+        self.in_line = self.is_terminal && !bytes.ends_with(b"\n");
+    }
+
+    /// A progress line would erase an unfinished line.
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.in_line) {
+            stderr::write("\n");
         }
     }
 

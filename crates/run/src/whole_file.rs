@@ -6,10 +6,19 @@ use anyhow::Result;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
+
+/// Access to the files of a log folder.
+pub(crate) const PRIVATE: u32 = 0o600;
+/// Access to the log folder itself.
+pub(crate) const PRIVATE_FOLDER: u32 = 0o700;
+/// Access to the files that users name, unless their mask for new files says less.
+pub(crate) const USUAL: u32 = 0o666;
 
 /// The kernel's limit of links on the way to a file.
 const MOST_LINKS: usize = 40;
@@ -35,12 +44,32 @@ pub fn read_own(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Opens a file for writing at its end, and makes it if it is not there.
+/// Opens a file for writing at its end, and makes it for its owner alone if it is not there.
 ///
 /// # Errors
 /// The file can't be opened, or is not a regular file.
 pub(crate) fn append_regular(path: &Path) -> io::Result<File> {
-    open(path, OpenOptions::new().append(true).create(true))
+    open(
+        path,
+        OpenOptions::new().append(true).create(true).mode(PRIVATE),
+    )
+}
+
+/// Makes a file of a log folder, for its owner alone.
+///
+/// # Errors
+/// The file exists, or can't be made.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let mut how = OpenOptions::new();
+    how.write(true).create_new(true).mode(PRIVATE).open(path)
+}
+
+/// Makes a folder for its owner alone.
+///
+/// # Errors
+/// It exists, or can't be made.
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(PRIVATE_FOLDER).create(path)
 }
 
 fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
@@ -92,12 +121,24 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     stream_whole(path, |mut file| Ok(file.write_all(content)?))
 }
 
+/// Writes a file of a log folder in the same way, for its owner alone.
+///
+/// # Errors
+/// The file can't be written.
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> Result<()> {
+    stream(path, PRIVATE, |mut file| Ok(file.write_all(content)?))
+}
+
 /// Does the same with content that `write` produces piece by piece.
 ///
 /// # Errors
 /// The file can't be written, or `write` fails. The user's mistakes are returned without the file's name.
 pub fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
-    match replace(path, write) {
+    stream(path, USUAL, write)
+}
+
+fn stream<T>(path: &Path, mode: u32, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+    match replace(path, mode, write) {
         Err(error) if !error.is::<Failure>() => {
             let path = told(path);
             Err(error.context(format!("can't write {path}")))
@@ -106,7 +147,7 @@ pub fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> R
     }
 }
 
-fn replace<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+fn replace<T>(path: &Path, mode: u32, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let name = path.file_name().unwrap_or_default();
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -119,7 +160,7 @@ fn replace<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> 
     let new = tempfile::Builder::new()
         .prefix(&beside)
         .rand_bytes(0)
-        .permissions(Permissions::from_mode(0o666))
+        .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)?;
     let done = write(new.as_file())?;
     new.persist(path).map_err(|error| error.error)?;

@@ -174,7 +174,8 @@ fn of_a_failed_job_the_last_error_is_shown_however_much_it_wrote() {
 name = "bad"
 command = 'head -c 30000000 /dev/zero >&2; printf "\nall \033[31mis lost\n" >&2; exit 3'
 "#;
-    let run = cosched(folder.path(), mix, &[]).output().expect("a run");
+    let mut run = cosched(folder.path(), mix, &["--output", "none"]);
+    let run = run.output().expect("a run");
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert_eq!(run.status.code(), Some(1), "{told}");
     // The line before it shows the command, which holds the same words.

@@ -414,7 +414,16 @@ fn what_users_type_does_not_control_the_terminal() {
         &["run", "no\u{1b}[2Jsuch", "x"],
         &["run", "a\u{1b}[2J.toml"],
         &["run", "-f", "a\u{1b}[2J"],
-        &["run", "sh", "-c", "{}", ":::", "\u{1b}[2J"],
+        &[
+            "run",
+            "--output",
+            "none",
+            "sh",
+            "-c",
+            "{}",
+            ":::",
+            "\u{1b}[2J",
+        ],
         &["decide", "a\u{1b}[2J"],
         &["run", "--policy", "\u{1b}[2J", "true"],
     ] {

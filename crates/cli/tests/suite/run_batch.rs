@@ -359,7 +359,7 @@ fn solo_times_that_can_not_be_had_are_warned_of_by_code() {
 fn the_summary_says_why_figures_are_missing_that_were_asked_for() {
     let folder = tempdir().expect("a folder");
     let jobs = ["--logs", "L", "exit {}", ":::", "0", "3"];
-    let text = |options: &[&str]| out(&cosched(&folder, &[&["run"], options, &jobs].concat()));
+    let text = |options: &[&str]| err(&cosched(&folder, &[&["run"], options, &jobs].concat()));
     let asked = text(&["--solo", "measure"]);
     assert!(
         asked.contains("not known: unfairness, STP, ANTT"),

@@ -1,6 +1,6 @@
 //! The record of real runs: what tells runs apart, what jobs used, and what earlier runs did of a batch.
 
-use crate::common::{command, cosched, json, out, read, write};
+use crate::common::{command, cosched, err, json, out, read, write};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -296,7 +296,7 @@ fn jobs_that_did_not_start_did_not_wait_between_placements() {
         "{record}"
     );
     // The table tells the time in the queue.
-    let text = out(&cosched(
+    let text = err(&cosched(
         &folder,
         &[
             "run", "--jobs", "1", "--logs", "L", "sleep", ":::", "0.1", "0.2",

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Order {
     /// Redraw the progress line.
     Progress(String),
-    /// Remove the progress line.
+    /// Remove the progress line, and end a line that a job has not ended.
     Clear,
     /// Write a line that stays.
     Say(String),
@@ -17,7 +17,7 @@ pub(crate) enum Order {
     Again { job: u32, lengths: [u64; 2] },
     /// A job has ended: show what is left of its output. If it failed, its last error may be asked for.
     Ended { job: u32, failed: bool },
-    /// Show the last line that a failed job wrote to its error output.
+    /// Show the last line that a failed job wrote to its error output, unless all of it is shown.
     LastError { job: u32 },
 }
 

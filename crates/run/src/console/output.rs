@@ -227,8 +227,9 @@ impl FollowedFile {
         }
     }
 
+    /// Opens the file as soon as something is in it. Many jobs write nothing.
     fn open(&mut self) -> Option<&File> {
-        if self.file.is_none() {
+        if self.file.is_none() && self.path.metadata().ok()?.len() > 0 {
             self.file = File::open(&self.path).ok();
         }
         self.file.as_ref()
@@ -290,8 +291,8 @@ impl FollowedFile {
                 return Ok(false);
             }
             match how {
-                Show::Group | Show::Live => to.write_all(bytes)?,
                 Show::Tag => self.tagged(tag, bytes, to)?,
+                _ => to.write_all(bytes)?,
             }
             self.in_line = !bytes.ends_with(b"\n");
             self.tail

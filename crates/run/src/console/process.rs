@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub fn main(showing: &str, folder: &Path) -> anyhow::Result<()> {
     }
     console.show(Output::finish_all);
     console.tell_rewritten(&mut answers);
-    console.terminal.borrow_mut().clear();
+    console.terminal.borrow_mut().erase();
     let _ = answers.write_all(&line(&Report::Done { lost: console.lost }));
     Ok(())
 }
@@ -94,7 +94,7 @@ struct Console {
     lost: Option<String>,
     /// The folder of the jobs' files.
     folder: PathBuf,
-    /// The error output of each job that has started.
+    /// The error output of each job that has started, unless the output is shown.
     errors: BTreeMap<u32, PathBuf>,
 }
 
@@ -126,9 +126,11 @@ impl Console {
         match order {
             Order::Started { job, tag, name } => {
                 let files = output_files(&self.folder, &name);
-                self.errors.insert(job, files[1].clone());
                 if let Some(output) = &mut self.output {
                     output.started(job, tag, files);
+                } else {
+                    let [_, err] = files;
+                    self.errors.insert(job, err);
                 }
             }
             Order::Again { job, lengths } => {
@@ -166,14 +168,12 @@ impl Console {
             return;
         };
         let terminal = &self.terminal;
-        let to: Box<dyn Write> = if self.showing.to_stderr {
-            Box::new(io::stderr())
+        let mut err = Beside::new(terminal, io::stderr());
+        let mut out = if self.showing.to_stderr {
+            Beside::new(terminal, io::stderr())
         } else {
-            Box::new(io::stdout().lock())
+            Beside::new(terminal, io::stdout().lock())
         };
-        let mut out = Beside { terminal, to };
-        let to = Box::new(io::stderr());
-        let mut err = Beside { terminal, to };
         let mut target = Target {
             out: &mut out,
             err: &mut err,
@@ -221,12 +221,27 @@ impl Console {
 struct Beside<'a> {
     terminal: &'a RefCell<Terminal>,
     to: Box<dyn Write>,
+    is_terminal: bool,
+}
+
+impl<'a> Beside<'a> {
+    fn new(terminal: &'a RefCell<Terminal>, to: impl Write + IsTerminal + 'static) -> Beside<'a> {
+        Beside {
+            terminal,
+            is_terminal: to.is_terminal(),
+            to: Box::new(to),
+        }
+    }
 }
 
 impl Write for Beside<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.terminal.borrow_mut().clear();
-        self.to.write(bytes)
+        self.terminal.borrow_mut().erase();
+        let written = self.to.write(bytes)?;
+        if self.is_terminal && written > 0 {
+            self.terminal.borrow_mut().beside(&bytes[..written]);
+        }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

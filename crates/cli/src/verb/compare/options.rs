@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Options of `cosched run` that a comparison sets itself, or that mean nothing in one.
-const NOT_HERE: [(&str, &str); 12] = [
+const NOT_HERE: [(&str, &str); 16] = [
     ("policy", "--policy"),
     ("params", "--param"),
     ("on", "--on"),
@@ -23,6 +23,10 @@ const NOT_HERE: [(&str, &str); 12] = [
     ("no_logs", "--no-logs"),
     ("history", "--history"),
     ("joblog", "--joblog"),
+    ("resume", "--resume"),
+    ("output", "--output"),
+    ("tag", "--tag"),
+    ("keep_order", "--keep-order"),
     ("record", "--record"),
     ("events", "--events"),
     ("dry_run", "--dry-run"),
@@ -93,7 +97,8 @@ pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
 /// The first words of all runs.
 pub fn start(mix: &Path, logs: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["run".into(), mix.into()];
-    add(&mut words, &["--quiet", "--history", "off", "--logs"]);
+    add(&mut words, &["--quiet", "--output", "none"]);
+    add(&mut words, &["--history", "off", "--logs"]);
     words.push(logs.into());
     words
 }

@@ -3,7 +3,7 @@
 use super::parse::{Offered, duration, name_value, seed, solo, time_limit, words};
 use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
-use crate::input::{Reading, Separator, spec, told};
+use crate::input::{Reading, Separator, absolute, spec, told};
 use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
@@ -26,8 +26,8 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 /// Run a batch of jobs under a policy
 ///
 /// Jobs come from a mix file, from a list of commands (-f), or from the command
-/// line. Each job writes to files of its own in the log folder; a job's failure
-/// does not stop the others unless --halt says so.
+/// line. Each job's output is shown when it ends, and kept in the log folder. A
+/// job's failure does not stop the others unless --halt says so.
 ///
 ///   cosched run jobs.toml
 ///   cosched run -f commands.txt --policy bandwidth
@@ -62,9 +62,11 @@ pub struct RunArgs {
     )]
     pub shell: Option<OsString>,
 
-    /// Skip jobs that succeeded before, by the --joblog
-    #[arg(long, requires = "joblog")]
-    pub resume: bool,
+    /// Continue the run of this log folder
+    ///
+    /// The jobs that have not succeeded run, in the same folder. Without RUN, cosched reads the file of --joblog.
+    #[arg(long, value_name = "RUN", require_equals = true)]
+    pub resume: Option<Option<PathBuf>>,
 
     /// What --resume does with live jobs of a killed run
     #[arg(
@@ -308,7 +310,7 @@ pub struct LimitArgs {
 pub struct OutputArgs {
     /// Folder for output and record
     ///
-    /// Each job's output and error output get files of their own in it, beside the run's record and series [default:
+    /// Each job's output and error output get files of their own in it, beside the run's record, series and job log [default:
     /// cosched-logs/TIME-PID]
     #[arg(
         long,
@@ -320,13 +322,14 @@ pub struct OutputArgs {
 
     /// Keep no log folder, as GNU parallel does
     ///
-    /// Each job's output is shown when it ends, unless --output says otherwise. A record is written only with --record.
+    /// A record is written only with --record, and the run can be resumed only with --joblog.
     #[arg(long, hide_short_help = true)]
     pub no_logs: bool,
 
-    /// Show the jobs' output: group, tag or live
+    /// Show the jobs' output: group, tag, live or none
     ///
-    /// Each job's output when it ends, or its lines as they come, with or without its name.
+    /// Each job's output when it ends, or its lines as they come, with or without its name; or nothing [default: group; live
+    /// for a single job; none with --format json]
     #[arg(long, value_parser = words::<Show>(), value_name = "HOW")]
     pub output: Option<Show>,
 
@@ -356,7 +359,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub metrics: Option<PathBuf>,
 
-    /// Keep a log of ended jobs, as GNU parallel does
+    /// Log ended jobs in this file, as GNU parallel does
     #[arg(long, value_name = "FILE")]
     pub joblog: Option<PathBuf>,
 
@@ -484,7 +487,8 @@ impl RunArgs {
     /// for other runs, so they are no error.
     pub fn forget_habits(&mut self, matches: &ArgMatches) {
         let habit = |id: &str| matches.value_source(id) == Some(ValueSource::EnvVariable);
-        if self.output.no_logs && habit("logs") {
+        let names_folder = matches!(self.resume, Some(Some(_)));
+        if (self.output.no_logs || names_folder) && habit("logs") {
             self.output.logs = None;
         }
         if self.is_simulated() && habit("shell") {
@@ -496,7 +500,13 @@ impl RunArgs {
     ///
     /// # Errors
     /// Options contradict each other, or nothing would heed one of them.
-    pub fn options(self) -> Result<RunOptions> {
+    pub fn options(mut self) -> Result<RunOptions> {
+        let resume = self.resume.is_some().then_some(self.orphans);
+        match self.resume.take() {
+            Some(Some(run)) => self.output.go_on_in(run)?,
+            Some(None) => self.check_joblog_to_resume()?,
+            None => {}
+        }
         let history = self.history.place().filter(|_| !self.is_simulated());
         let (machine, policy) = self.policy.options(&self.research);
         let output = self.output.options(self.research.events)?;
@@ -509,10 +519,27 @@ impl RunArgs {
             output,
             solo: self.research.solo.unwrap_or_default(),
             history,
-            resume: self.resume.then_some(self.orphans),
+            resume,
             dry_run: self.dry_run,
             leaves_signals: false,
         })
+    }
+
+    /// Checks that `--resume` without a folder has a job log.
+    fn check_joblog_to_resume(&self) -> Result<()> {
+        let first = self.command.first().map(Path::new).or(self.mix.as_deref());
+        if let Some(folder) = first.filter(|first| first.is_dir()) {
+            let folder = told(folder);
+            return Err(usage(format!(
+                "--resume {folder}: write --resume={folder} to resume the run of this folder"
+            )));
+        }
+        if self.output.joblog.is_none() {
+            return Err(usage(
+                "--resume: name the log folder of the run, as in --resume=cosched-logs/20260131-120000-42, or give its --joblog FILE",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -584,11 +611,25 @@ impl LimitArgs {
 }
 
 impl OutputArgs {
+    /// Takes the log folder of the run to resume.
+    fn go_on_in(&mut self, run: PathBuf) -> Result<()> {
+        if let Some(other) = &self.logs
+            && absolute(other) != absolute(&run)
+        {
+            let run = told(&run);
+            return Err(usage(format!(
+                "--resume={run} continues in that folder, and --logs names another; leave --logs out"
+            )));
+        }
+        self.logs = Some(run);
+        Ok(())
+    }
+
     fn options(self, events: Option<PathBuf>) -> Result<OutputOptions> {
         let logs = match self.logs {
             Some(_) if self.no_logs => {
                 return Err(usage(
-                    "--no-logs keeps no log folder, and --logs names one; leave one of them out",
+                    "--no-logs keeps no log folder, and --logs or --resume names one; leave one of them out",
                 ));
             }
             Some(folder) => Logs::At(folder),

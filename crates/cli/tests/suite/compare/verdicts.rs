@@ -166,7 +166,8 @@ fn real_jobs_and_other_programs_are_compared() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, [".cosched-run", "run.json", "series.jsonl"]);
+    let files = [".cosched-run", "joblog", "joblog.runs", "run.json"];
+    assert_eq!(left, [&files[..], &["series.jsonl"]].concat());
     let one = compare(
         &folder,
         &[

@@ -56,9 +56,9 @@ fn full_disk_under_the_logs() {
         assert_eq!(run.code(), Some(1), "{}", run.stderr());
         assert!(run.stderr().contains("No space left"), "{}", run.stderr());
         assert!(
-            run.stdout().contains("quiet-1"),
+            run.stderr().contains("\nquiet"),
             "a summary all the same: {}",
-            run.stdout()
+            run.stderr()
         );
         run.nothing_left();
         let files = std::fs::read_dir(run.dir.path())

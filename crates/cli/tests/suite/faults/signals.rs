@@ -22,11 +22,10 @@ fn one_signal_ends_the_jobs() {
             run.until_marked(JOBS as usize);
             run.send(what);
             assert_eq!(run.code(), Some(code), "{}", run.stderr());
-            assert!(
-                run.stdout().contains("endless-1"),
-                "a summary: {}",
-                run.stdout()
-            );
+            assert_eq!(run.stdout(), "ended\n".repeat(JOBS as usize));
+            let told = run.stderr();
+            assert!(told.contains("\nendless"), "a summary: {told}");
+            assert!(!told.contains("[4/4]"), "the user ended them: {told}");
             run.nothing_left();
         }
     }

@@ -226,7 +226,7 @@ fn the_record_names_all_that_was_lacking() {
         .collect();
     assert_eq!(codes, of_event);
     assert_eq!(codes, ["core-types", "energy", "mm-writes"]);
-    assert!(out(&output).contains("\noff: writes to memory "));
+    assert!(err(&output).contains("\noff: writes to memory "));
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn plans_give_the_cpus_of_sleeping_jobs_to_others() {
         (&counts["adopted"], &counts["given_up_s"]),
         (&counts["installed"], &Value::Null)
     );
-    let summary = out(&cosched(
+    let summary = err(&cosched(
         &folder,
         &[&words[..], &["--actuation", "plans", "-v"]].concat(),
     ));

@@ -75,8 +75,8 @@ fn failed_jobs_are_started_again() {
     );
     assert_eq!(output.status.code(), Some(124), "{}", err(&output));
     assert!(
-        out(&output).contains("1 job ran more than once, 2 times in all"),
+        err(&output).contains("1 job ran more than once, 2 times in all"),
         "{}",
-        out(&output)
+        err(&output)
     );
 }
