@@ -88,16 +88,16 @@ fn what_can_not_be_answered_is_told() {
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         err(&output)
     };
-    assert!(error(&["why", "gcc"]).contains("it could be gcc-1, gcc-2, gcc-3"));
-    assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
-    assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file and no such live run"));
-    assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
+    assert!(error(&["why", "gcc"]).contains("it could be gcc#1, gcc#2, gcc#3"));
+    assert!(error(&["why", "gvc#1"]).contains("is it gcc#1?"));
+    assert!(error(&["why", "gcc#1", "nowhere"]).contains("no such file and no such live run"));
+    assert!(error(&["why", "gcc#1", "mix.toml"]).contains("expected a series"));
     write(
         &folder,
         "jobs.log",
         "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n",
     );
-    assert!(error(&["why", "gcc-1", "jobs.log"]).contains("jobs.log: expected a series"));
+    assert!(error(&["why", "gcc#1", "jobs.log"]).contains("jobs.log: expected a series"));
     // Which run is meant here depends on which runs go on meanwhile; none has such a job.
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(

@@ -62,7 +62,7 @@ fn every_output_says_that_it_is_simulated() {
         "{summary}"
     );
     assert!(
-        summary.contains("memory-5") && summary.contains("(simulated, 12 CPUs"),
+        summary.contains("memory#5") && summary.contains("(simulated, 12 CPUs"),
         "{summary}"
     );
     for line in err(&output)

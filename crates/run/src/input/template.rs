@@ -61,7 +61,15 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
         return Err(no_value("the lists hold no value"));
     }
     strings.columns = names;
-    let template = Template::new(command, &strings)?.or_at_end()?;
+    let template = Template::new(command, &strings)?;
+    let template = template.or_at_end().map_err(|error| {
+        if wants_values || has_lists {
+            return error;
+        }
+        usage(format!(
+            "{error}; or write `--` before a line that takes no value"
+        ))
+    })?;
     template.check_positions(columns)?;
     let tag = tag_template(reading, &strings)?;
     let is_only = rows.len() == 1;
