@@ -45,7 +45,7 @@ fn jobs_have_a_folder_a_niceness_and_a_slot() {
     check("--workdir~sub~--~sh~-c~basename $PWD", "sub\n", "", 0);
     check("--nice~7~nice", "7\n", "", 0);
     check("echo~{%}~{}~:::~a~b", "1 a\n1 b\n", "", 0);
-    check("echo~x{%}0~:::~a", "x10 a\n", "", 0);
+    check("echo~x{%}0~:::~a", "x10\n", "", 0);
     check("echo $PARALLEL_JOBSLOT {}~:::~a", "1 a\n", "", 0);
     check(
         "--tagstring~{%}~echo~:::~a",

@@ -506,7 +506,7 @@ fn a_resumed_run_has_the_jobs_of_its_batch() {
     assert!(second.status.success(), "{}", err(&second));
     let text = out(&report(&folder, &["two"]));
     assert!(text.contains("2 done earlier"), "{text}");
-    for job in ["\na ", "\nb ", "\nc "] {
+    for job in ["\ntest#1 ", "\ntest#2 ", "\ntest#3 "] {
         assert_eq!(text.matches(job).count(), 1, "{text}");
     }
     // In the order of time, however they are named.
@@ -519,7 +519,12 @@ fn a_resumed_run_has_the_jobs_of_its_batch() {
             .collect();
         assert_eq!(
             runs,
-            [("one", "a"), ("one", "b"), ("one", "c"), ("two", "b")]
+            [
+                ("one", "test#1"),
+                ("one", "test#2"),
+                ("one", "test#3"),
+                ("two", "test#2")
+            ]
         );
     }
 }

@@ -130,7 +130,7 @@ fn a_run_that_goes_on_is_asked() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let told = || out(&cosched(&folder, &["why", "a"]));
+    let told = || out(&cosched(&folder, &["why", "test#1"]));
     let is_told = |word: &str| {
         told()
             .lines()
@@ -138,9 +138,9 @@ fn a_run_that_goes_on_is_asked() {
             .is_some_and(|line| line.contains(word))
     };
     until("a runs and waits in turn", || is_told("runs on CPU"));
-    let by_process = cosched(&folder, &["why", "a", &run.id().to_string()]);
+    let by_process = cosched(&folder, &["why", "test#1", &run.id().to_string()]);
     assert!(by_process.status.success(), "{}", err(&by_process));
-    let logs = cosched(&folder, &["why", "a", "cosched-logs"]);
+    let logs = cosched(&folder, &["why", "test#1", "cosched-logs"]);
     assert!(
         err(&logs).contains("the last of the runs in it is cosched-logs/"),
         "{}",
@@ -148,12 +148,14 @@ fn a_run_that_goes_on_is_asked() {
     );
     until("a waits", || {
         let text = told();
-        text.contains(": waits,") && text.contains("instead: b on CPU") && text.contains("latest: ")
+        text.contains(": waits,")
+            && text.contains("instead: test#2 on CPU")
+            && text.contains("latest: ")
     });
     std::fs::remove_file(folder.path().join("going")).unwrap();
     assert!(ended(&mut run).success());
     assert!(
-        told().contains("a at ") && told().contains("ended at"),
+        told().contains("test#1 at ") && told().contains("ended at"),
         "{}",
         told()
     );

@@ -83,7 +83,7 @@ fn outputs_of_jobs_are_no_place_for_other_files() {
         );
         assert_eq!(output.status.code(), Some(2), "{option}: {}", err(&output));
         assert!(
-            err(&output).contains("the run writes 1.out in its log folder, too"),
+            err(&output).contains("the run writes echo.out in its log folder, too"),
             "{}",
             err(&output)
         );

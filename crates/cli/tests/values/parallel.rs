@@ -82,7 +82,7 @@ const SAME_AS_PARALLEL: &[(&str, &str, &str)] = &[
     ("echo~v=", "a\nb", "echo v= a\necho v= b\n"),
     ("-0~echo~{}", "a\0b\0", "echo a\necho b\n"),
     ("-d~,~echo", "a,b", "echo a\necho b\n"),
-    ("-I~,,~echo~x,,~{}~:::~a", "", "echo xa {}\n"),
+    ("-I~,,~echo~x,,y~:::~a", "", "echo xay\n"),
     (
         "--header~:~echo~{x/.}-{y}~:::~x~d/a.c~:::~y~1~2",
         "",
