@@ -65,24 +65,27 @@ enum Verb {
 fn main() -> ExitCode {
     match parse() {
         Ok(verb) => run(verb).unwrap_or_else(|error| report(&error)),
-        Err(error) => refuse(&error),
+        Err(mut error) => refuse(&mut error),
     }
 }
 
 fn parse() -> Result<Verb, clap::Error> {
     let mut cli = Cli::command();
-    let words = words::mark_command(&cli, std::env::args_os().collect());
+    let mut words = std::env::args_os().collect();
+    let is_bare = words::mark_command(&cli, &mut words);
     cli = words::with_help(cli, &words);
     let matches = cli.try_get_matches_from_mut(words)?;
     let mut verb = Cli::from_arg_matches(&matches)?.verb;
     if let (Verb::Run(args), Some(matches)) = (&mut verb, matches.subcommand_matches("run")) {
         args.forget_habits(matches);
+        args.may_read_input = is_bare;
     }
     Ok(verb)
 }
 
 /// Prints the help, or why a command line can't be parsed.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &mut clap::Error) -> ExitCode {
+    words::advise(error);
     let text = error.render().to_string();
     if text.contains(cosched_report::is_hidden) {
         // What the user typed must not control the terminal.

@@ -4,15 +4,17 @@
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
 //! mix file (`*.toml`) is no command, and options may follow it.
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 
-/// Puts `--` in front of the command of `cosched run`, if there is one and the user did not.
-pub fn mark_command(cli: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
-    if let Some(at) = command_at(cli, &words) {
-        words.insert(at, OsString::from("--"));
-    }
-    words
+/// Puts `--` in front of the command of `cosched run`, if there is one and the user did not; returns whether it did.
+pub fn mark_command(cli: &Command, words: &mut Vec<OsString>) -> bool {
+    let Some(at) = command_at(cli, words) else {
+        return false;
+    };
+    words.insert(at, OsString::from("--"));
+    true
 }
 
 /// The position of the first word of the job's command; `None` without one, or where `--` marks it.
@@ -85,6 +87,54 @@ fn with_flag(run: Command, help: &'static str) -> Command {
         .arg(flag.help_heading(None::<&str>))
 }
 
+/// Options of GNU parallel and xargs that are not there, and what to do instead.
+const INSTEAD: [(&str, &str); 8] = [
+    (
+        "--pipe --pipepart --block --cat --fifo --recstart --recend",
+        "divide the input first: `split -n l/8 FILE part.`, then `cosched run 'CMD < {}' ::: part.*`",
+    ),
+    (
+        "-S --sshlogin --slf --sshloginfile --onall --nonall --transfer --transferfile --return --trc --basefile --cleanup",
+        "jobs run on this machine; for another one write `ssh HOST cosched run ...`",
+    ),
+    ("-X -m --xargs -L", "`-n N` puts N values into each job"),
+    (
+        "--link --xapply",
+        "`:::+` links a list to the one before it",
+    ),
+    (
+        "--resume-failed --retry-failed",
+        "--resume runs failed jobs again",
+    ),
+    (
+        "--env --record-env",
+        "jobs have all exported variables and functions",
+    ),
+    (
+        "--rpl --plus --trim",
+        "change the values beforehand, as in `sed s/a/b/ LIST | cosched run gzip`",
+    ),
+    (
+        "--termseq",
+        "--grace DURATION is the time from SIGTERM to SIGKILL",
+    ),
+];
+
+/// Puts what to do instead into an error about an option that GNU parallel has and cosched lacks.
+pub fn advise(error: &mut clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return;
+    };
+    let mut known = INSTEAD.iter();
+    let Some((_, advice)) = known.find(|(words, _)| words.split(' ').any(|known| known == word))
+    else {
+        return;
+    };
+    error.remove(ContextKind::SuggestedArg);
+    let advice = ContextValue::StyledStrs(vec![(*advice).into()]);
+    error.insert(ContextKind::Suggested, advice);
+}
+
 fn takes_value(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
@@ -139,9 +189,10 @@ mod tests {
     fn commands_are_found() {
         let cli = Command::new("cosched").subcommand(RunArgs::augment_args(Command::new("run")));
         let check = |words: &str, expected: &str| {
-            let words = words.split(' ').map(OsString::from).collect();
-            let marked = mark_command(&cli, words);
+            let mut marked = words.split(' ').map(OsString::from).collect();
+            let is_changed = mark_command(&cli, &mut marked);
             assert_eq!(marked.join(OsStr::new(" ")), expected);
+            assert_eq!(is_changed, words != expected);
         };
         check(
             "cosched run --policy fair gzip -k {} ::: a",
@@ -179,6 +230,10 @@ mod tests {
         check(
             "cosched run --resume gzip --resume",
             "cosched run --resume -- gzip --resume",
+        );
+        check(
+            "cosched run -I{} -I , --header : --wd d --lb x",
+            "cosched run -I{} -I , --header : --wd d --lb -- x",
         );
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");

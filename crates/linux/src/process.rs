@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt;
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
 /// Environment variable in every process of a job; its value is the job's name.
 pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
+/// Environment variable with the number of the slot in which a job runs, as GNU parallel calls it.
+pub(crate) const SLOT_VARIABLE: &str = "PARALLEL_JOBSLOT";
 
 /// One process, as read from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 #![allow(unsafe_code)]
 
 use crate::interrupts;
-use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Stack};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,9 @@ pub struct Program {
     pub env: Arc<Environment>,
     /// Its working directory; `None` for the caller's.
     pub cwd: Option<PathBuf>,
-    /// Its standard input; `None` for none.
+    /// Its niceness; `None` for the caller's.
+    pub nice: Option<i32>,
+    /// Its standard input; `None` for none, and `/dev/stdin` for the caller's.
     pub stdin: Option<PathBuf>,
     /// Its standard output.
     pub stdout: PathBuf,
@@ -54,7 +56,7 @@ impl Environment {
     ) -> io::Result<Environment> {
         let mut entries = Vec::new();
         for (mut entry, value) in variables {
-            if entry != RUN_VARIABLE && entry != JOB_VARIABLE {
+            if ![RUN_VARIABLE, JOB_VARIABLE, SLOT_VARIABLE].contains(&&*entry.to_string_lossy()) {
                 entry.push("=");
                 entry.push(value);
                 entries.push(c_string(&entry)?);
@@ -133,6 +135,15 @@ fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a job's standard input. The caller's own is duplicated: opening it again fails if it is a socket.
+fn open_input(path: Option<&Path>) -> io::Result<File> {
+    let path = path.unwrap_or(Path::new("/dev/null"));
+    if path == Path::new("/dev/stdin") {
+        return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
+    }
+    File::open(path).map_err(|error| named(path, error))
+}
+
 /// The standard files of a job.
 struct Files {
     stdin: File,
@@ -142,10 +153,9 @@ struct Files {
 
 impl Files {
     fn open(program: &Program) -> io::Result<Files> {
-        let stdin = program.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
         let is_there = program.again || program.stderr == program.stdout;
         Ok(Files {
-            stdin: File::open(stdin).map_err(|error| named(stdin, error))?,
+            stdin: open_input(program.stdin.as_deref())?,
             stdout: open_output(&program.stdout, program.again)?,
             stderr: open_output(&program.stderr, is_there)?,
         })
@@ -201,6 +211,7 @@ struct Image {
     argv: Strings,
     envp: Strings,
     cwd: Option<CString>,
+    nice: Option<i32>,
     /// Standard input, output and error.
     files: [RawFd; 3],
     /// The child's ends of the two pipes.
@@ -248,6 +259,7 @@ pub(crate) fn prepare(
         argv: Strings::arguments(program)?,
         envp: Strings::environment(program, marks)?,
         cwd: cwd.transpose()?,
+        nice: program.nice,
         files: files.descriptors(),
         go_read: go_read.as_raw_fd(),
         answer_write: answer_write.as_raw_fd(),
@@ -299,6 +311,11 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
             && libc::chdir(cwd.as_ptr()) < 0
         {
             failed(image, b'c');
+        }
+        if let Some(nice) = image.nice
+            && libc::setpriority(libc::PRIO_PROCESS, 0, nice) < 0
+        {
+            failed(image, b'n');
         }
         if let Some(limit) = &around.files {
             sys::restore_file_limit(limit);
@@ -369,6 +386,7 @@ impl Waiting {
         let error = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
         Err(match (step, &program.cwd) {
             (b'c', Some(cwd)) => named(cwd, error),
+            (b'n', _) => io::Error::new(error.kind(), format!("setting its niceness: {error}")),
             _ => named(&program.path, error),
         })
     }

@@ -186,15 +186,7 @@ fn add_spans(spans: &mut Vec<Span>, row: usize, parts: &Row, until_s: f64) {
     }
 }
 
-/// The name that copies of a job have in common, which are called `NAME-1`, `NAME-2` and so on.
+/// The name that jobs of one program have in common: they are called `NAME#1`, `NAME#2` and so on.
 fn family(name: &str) -> &str {
-    let Some((family, number)) = name.rsplit_once('-') else {
-        return name;
-    };
-    let is_number = number.bytes().all(|b| b.is_ascii_digit());
-    if is_number && !family.is_empty() && !number.is_empty() {
-        family
-    } else {
-        name
-    }
+    name.split('#').next().unwrap_or(name)
 }

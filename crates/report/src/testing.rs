@@ -225,7 +225,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             lost: 1,
         },
         RunWarning::NoneResumed { succeeded: 2 },
-        RunWarning::InputUnread,
         RunWarning::OutputLost {
             why: "disk full".to_owned(),
             folder: "/l".to_owned(),

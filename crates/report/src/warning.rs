@@ -188,10 +188,6 @@ pub enum RunWarning {
     #[error("--resume: all jobs run, since none of the {} that succeeded by the job log has the same text (GNU parallel quotes some values differently)", count(*succeeded, "command"))]
     NoneResumed { succeeded: u64 },
     #[error(
-        "standard input was not read, since the command has no {{}}; for a job per line: `ls | cosched run gzip {{}}`"
-    )]
-    InputUnread,
-    #[error(
         "the jobs' output was not shown completely: {why}; all of it is in {}",
         visible(folder)
     )]

@@ -20,8 +20,6 @@ use crate::stderr;
 use anyhow::Result;
 use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
-use rustix::fs::{FileType, fstat};
-use rustix::io::ioctl_fionread;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
@@ -41,7 +39,6 @@ pub(crate) fn execute<P: Platform>(
         screen.warn(warning);
     }
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
-    let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
     let is_watched = !platform.view().is_simulated();
     let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
@@ -62,8 +59,7 @@ pub(crate) fn execute<P: Platform>(
     }
     let halt = plan.config.halt;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
-    let unread = takes_no_values && unread_input();
-    for warning in late_warnings(&result, &info, unread) {
+    for warning in late_warnings(&result, &info) {
         screen.warn(warning);
     }
     info.warnings.extend(screen.take_warnings());
@@ -224,13 +220,10 @@ fn run_together<P: Platform>(
 }
 
 /// The warnings that follow from the result.
-fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<RunWarning> {
+fn late_warnings(result: &RunResult, info: &RunInfo) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     warnings.extend(result.tasks.iter().filter_map(odd_trace));
     warnings.extend(info.disturbances(false));
-    if unread_input {
-        warnings.push(RunWarning::InputUnread);
-    }
     warnings
 }
 
@@ -253,13 +246,6 @@ fn report_lost_files(options: &RunOptions, info: &RunInfo) -> bool {
         }
     }
     is_complete
-}
-
-/// Whether standard input is a pipe with unread data.
-fn unread_input() -> bool {
-    let input = std::io::stdin();
-    let is_pipe = fstat(&input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo());
-    is_pipe && ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
 }
 
 /// The warning that a solo trace belongs to other work: its instructions differ by more than a tenth.

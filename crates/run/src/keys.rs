@@ -1,6 +1,6 @@
 //! Which command a job is, for what is known of it from earlier runs.
 
-use crate::input::{Command, Job, path_text, program_words};
+use crate::input::{Command, Job, path_text, program_words, script};
 use cosched_memory::Key;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,9 +8,6 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// Programs whose first argument without a dash is the program that matters.
-const INTERPRETERS: &str = "sh bash dash ksh zsh python perl ruby node lua julia Rscript php java";
 
 /// Makes the keys of jobs that run on this machine. Each file is looked at once.
 pub(crate) struct Keys {
@@ -112,17 +109,6 @@ impl File {
         let identity = format!("{path} {size} {changed}.{nanos:09}");
         Some(File { path, identity })
     }
-}
-
-/// The script among the first words of a command.
-fn script(words: &[String]) -> Option<&str> {
-    let name = Path::new(words.first()?).file_name()?.to_str()?;
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if !INTERPRETERS.split(' ').any(|known| known == name) {
-        return None;
-    }
-    let mut arguments = words[1..].iter().map(String::as_str);
-    arguments.find(|word| !word.starts_with('-'))
 }
 
 #[cfg(test)]

@@ -71,13 +71,15 @@ pub use plan::stamp;
 pub use policy::{once_each, unmet};
 pub use screen::Screen;
 pub use sha256::sha256;
+pub use shell::of_caller as shell_of_caller;
 pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
-use input::{Command, Job, list, mix, template, told};
+use input::{Job, JobInput, OWN_INPUT, list, mix, template, told};
+use std::path::Path;
 use std::rc::Rc;
 
 /// The end of a run.
@@ -205,15 +207,31 @@ fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>
             setting::input("command", None, is_simulated)
         }
     };
-    if let Some(name) = &options.shell {
-        let shell = Rc::new(shell::find(name)?);
-        for input in &mut inputs {
-            if let Some(Command::Shell(line)) = &mut input.command {
-                line.shell = Some(shell.clone());
-            }
+    let shell = options.shell.as_deref().map(shell::find).transpose()?;
+    let shell = shell.map(Rc::new);
+    for input in &mut inputs {
+        if let Some(command) = &mut input.command {
+            shell::choose(command, shell.as_ref())?;
         }
+        if input.cwd.is_none() {
+            input.cwd.clone_from(&options.cwd);
+        }
+        input.nice = options.nice;
     }
+    check_own_input(options, &inputs)?;
     Ok(Some((input::expand(inputs)?, restart, from)))
+}
+
+/// Refuses to give the run's standard input to a job that runs twice.
+fn check_own_input(options: &RunOptions, inputs: &[JobInput]) -> Result<()> {
+    let own = Some(Path::new(OWN_INPUT));
+    let is_read = inputs.iter().any(|input| input.stdin.as_deref() == own);
+    if is_read && options.solo == SoloSource::Measured {
+        return Err(usage(
+            "--solo measure runs the job twice, and its standard input can be read once; add `< /dev/null` if the job reads none",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that something can carry out plans where `--actuation` asks for them.

@@ -15,6 +15,10 @@ pub struct RunOptions {
     pub jobs: Source,
     /// Shell for lines: a path, or a name in `PATH`; by default `/bin/sh`. An error if it is not a POSIX shell.
     pub shell: Option<OsString>,
+    /// Working folder of jobs that have none of their own; by default that of the caller.
+    pub cwd: Option<PathBuf>,
+    /// Niceness of the jobs; by default that of the caller.
+    pub nice: Option<i32>,
     /// The machine, and how it is used.
     pub machine: MachineOptions,
     /// The policy.

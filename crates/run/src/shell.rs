@@ -1,11 +1,12 @@
-//! The shell for lines: `--shell`.
+//! The shell for lines: `--shell`, or the caller's own.
 
 use crate::exit::usage;
-use crate::input::{Shell, told};
+use crate::input::{Command, Shell, ShellLine, told};
 use cosched_linux::find_program;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+use std::rc::Rc;
 
 /// Shells that read quotes or variables in their own way, so that a value would not stay in one piece.
 const OTHERS: &str = "csh elvish es fish nu pwsh rc tcsh xonsh";
@@ -31,6 +32,46 @@ pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
         name: name.to_owned(),
         path,
     })
+}
+
+/// Shells that read lines as `/bin/sh` does.
+const POSIX: &str = "sh dash bash ksh zsh";
+
+/// The caller's shell, by `SHELL`, if it is there and a POSIX shell.
+pub fn of_caller() -> Option<OsString> {
+    let shell = std::env::var_os("SHELL")?;
+    let name = Path::new(&shell).file_name()?.to_str()?;
+    let is_posix = POSIX.split(' ').any(|known| known == name);
+    (is_posix && find(&shell).is_ok()).then_some(shell)
+}
+
+/// Gives a line its shell. A call of a function that bash exported becomes a line for bash.
+///
+/// # Errors
+/// There is no bash for it.
+pub(crate) fn choose(command: &mut Command, shell: Option<&Rc<Shell>>) -> anyhow::Result<()> {
+    match command {
+        Command::Shell(line) => line.shell = shell.cloned(),
+        Command::Argv(words) if is_function(&words[0]) => {
+            let bash = shell.filter(|shell| shell.path.ends_with("bash"));
+            let bash = match bash {
+                Some(bash) => bash.clone(),
+                None => Rc::new(find(OsStr::new("bash"))?),
+            };
+            *command = Command::Shell(ShellLine {
+                script: OsString::from_vec(command.line_for_sh()),
+                shell: Some(bash),
+            });
+        }
+        Command::Argv(_) => {}
+    }
+    Ok(())
+}
+
+/// Whether bash exported a function of this name.
+fn is_function(name: &OsStr) -> bool {
+    let variable = [b"BASH_FUNC_", name.as_bytes(), b"%%"].concat();
+    !name.is_empty() && std::env::var_os(OsStr::from_bytes(&variable)).is_some()
 }
 
 /// Refuses a program that is no POSIX shell by its name; `given` is how the user named it.

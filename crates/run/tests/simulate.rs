@@ -45,7 +45,7 @@ fn a_thread_can_simulate_and_nothing_is_written() {
         .map(|thread| thread.join().expect("a record"))
         .collect();
     assert_eq!(records[0], records[1]);
-    assert!(records[0].contains("mcf-3"), "{}", records[0]);
+    assert!(records[0].contains("mcf#3"), "{}", records[0]);
     let files = std::fs::read_dir(folder.path()).expect("the folder");
     assert_eq!(files.count(), 1, "the mix file");
 }

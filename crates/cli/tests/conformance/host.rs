@@ -112,6 +112,7 @@ impl ThisMachine {
             stdin: None,
             stdout: self.outputs.path().join(format!("{id}.out")),
             stderr: self.outputs.path().join(format!("{id}.err")),
+            nice: None,
             again: false,
         }
     }

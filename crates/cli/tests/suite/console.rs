@@ -224,8 +224,8 @@ fn output_that_cannot_be_written_is_told_and_kept() {
             .nth(1)
             .and_then(|rest| rest.split_whitespace().next())
             .expect("a folder");
-        for job in ["1", "2", "3"] {
-            let file = std::path::Path::new(kept).join(format!("{job}.out"));
+        for job in 1..=3 {
+            let file = std::path::Path::new(kept).join(format!("echo#{job}.out"));
             assert_eq!(
                 std::fs::read_to_string(&file).expect("a log"),
                 format!("out {job}\n")
@@ -288,8 +288,8 @@ fn a_console_that_is_killed_loses_nothing() {
         .nth(1)
         .and_then(|rest| rest.split_whitespace().next())
         .expect("a folder");
-    let all: String = ["1", "2", "3"]
-        .map(|job| std::fs::read_to_string(format!("{kept}/{job}.out")).expect("a log"))
+    let all: String = [1, 2, 3]
+        .map(|job| std::fs::read_to_string(format!("{kept}/echo#{job}.out")).expect("a log"))
         .concat();
     assert_eq!(all, "out 1\nout 2\nout 3\n");
 }

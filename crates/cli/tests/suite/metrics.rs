@@ -17,7 +17,7 @@ fn metrics_are_written_while_the_run_is_live_and_at_its_end() {
         "{text}"
     );
     assert!(
-        text.contains("cosched_info{") && !text.contains("loop-1"),
+        text.contains("cosched_info{") && !text.contains("loop#2"),
         "{text}"
     );
     until("they are written again", || read() != text);

@@ -82,7 +82,7 @@ fn a_run_is_told_again_from_its_files() {
     );
     let markdown = out(&report(&folder, &["logs", "--format", "markdown"]));
     assert!(
-        markdown.starts_with("# logs\n\n**Simulated.** ") && markdown.contains("\n| lbm-1 | "),
+        markdown.starts_with("# logs\n\n**Simulated.** ") && markdown.contains("\n| lbm#4 | "),
         "{markdown}"
     );
 
@@ -122,7 +122,7 @@ fn a_run_is_told_again_from_its_files() {
         .collect();
     let all: u64 = samples
         .iter()
-        .filter(|row| row["job"] == "gcc-1")
+        .filter(|row| row["job"] == "gcc#1")
         .map(|row| row["instructions"].as_u64().unwrap())
         .sum();
     assert_eq!(all, record["jobs"][0]["instructions"].as_u64().unwrap());
@@ -178,7 +178,7 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
     );
     let page = read(&folder, "page.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
-    assert!(page.contains("SIMULATED") && page.contains("Who ran where") && page.contains("lbm-3"));
+    assert!(page.contains("SIMULATED") && page.contains("Who ran where") && page.contains("lbm#6"));
     for name in ["timeline", "completion", "slowdowns", "memory"] {
         assert!(
             read(&folder, &format!("figures/{name}.svg")).contains("<svg"),
@@ -215,7 +215,7 @@ fn only_pages_and_figures_are_replaced() {
     for (of, file) in [
         ("r", "r/run.json"),
         ("r", "r/series.jsonl"),
-        ("r", "r/gz-1.out"),
+        ("r", "r/echo.out"),
         ("r", "r/solo.json"),
         ("c", "c/compare.json"),
         ("c", "c/comparison.csv"),
@@ -506,7 +506,7 @@ fn a_resumed_run_has_the_jobs_of_its_batch() {
     assert!(second.status.success(), "{}", err(&second));
     let text = out(&report(&folder, &["two"]));
     assert!(text.contains("2 done earlier"), "{text}");
-    for job in ["\na ", "\nb ", "\nc "] {
+    for job in ["\ntest#1 ", "\ntest#2 ", "\ntest#3 "] {
         assert_eq!(text.matches(job).count(), 1, "{text}");
     }
     // In the order of time, however they are named.
@@ -519,7 +519,12 @@ fn a_resumed_run_has_the_jobs_of_its_batch() {
             .collect();
         assert_eq!(
             runs,
-            [("one", "a"), ("one", "b"), ("one", "c"), ("two", "b")]
+            [
+                ("one", "test#1"),
+                ("one", "test#2"),
+                ("one", "test#3"),
+                ("two", "test#2")
+            ]
         );
     }
 }

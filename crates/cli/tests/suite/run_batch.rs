@@ -29,12 +29,12 @@ fn a_mix_file_with_every_key() {
         .iter()
         .filter_map(|j| j["name"].as_str())
         .collect();
-    assert_eq!(names, ["env-1", "env-2", "true"]);
+    assert_eq!(names, ["env#1", "env#2", "true"]);
     assert!(
         record["jobs"][2]["start_s"].as_f64().expect("a start") >= 0.05,
         "{record}"
     );
-    for copy in ["L/env-1.out", "L/env-2.out"] {
+    for copy in ["L/env#1.out", "L/env#2.out"] {
         let text = read(&folder, copy);
         let lines: Vec<&str> = text.lines().collect();
         assert!(

@@ -39,7 +39,7 @@ fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
     for part in [
         "round-robin on CPUs",
         "of 5 jobs done",
-        "loop-1",
+        "loop#2",
         "exit 3",
         "waits",
         "at the latest",

@@ -209,8 +209,8 @@ fn a_run_is_seen_until_its_end_and_after() {
     };
     for word in [
         "round-robin",
-        "loop-1",
-        "loop-2",
+        "loop#2",
+        "loop#3",
         "waiting",
         "running",
         "quit",
@@ -246,7 +246,7 @@ fn a_run_that_is_killed_is_told_to_be_so() {
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
-    screen.shows("loop-1");
+    screen.shows("loop#2");
     let pid: i32 = run.pid().parse().unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     // A child that nobody has waited for is still there.
@@ -271,7 +271,7 @@ fn a_job_is_ended_after_a_confirmation() {
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
-    screen.shows("loop-1");
+    screen.shows("loop#2");
     let has_ended = |name: &str| {
         let status = common::looping::status(&run.pid()).expect("a state");
         status["jobs"]
@@ -281,14 +281,14 @@ fn a_job_is_ended_after_a_confirmation() {
             .any(|job| job["name"] == name && job["state"] == "ended")
     };
     // The filter leaves one job to choose.
-    screen.press("/loop-1\re");
-    screen.shows("End loop-1?");
+    screen.press("/loop#2\re");
+    screen.shows("End loop#2?");
     screen.press("n");
-    until("the question is gone", || !screen.is_shown("End loop-1?"));
-    assert!(!has_ended("loop-1"), "any other key is a no");
+    until("the question is gone", || !screen.is_shown("End loop#2?"));
+    assert!(!has_ended("loop#2"), "any other key is a no");
     screen.press("ey");
-    until("the job has ended", || has_ended("loop-1"));
-    assert!(!has_ended("loop-2"));
+    until("the job has ended", || has_ended("loop#2"));
+    assert!(!has_ended("loop#3"));
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
     run.end();
@@ -301,12 +301,12 @@ fn signals_leave_the_terminal_as_it_was() {
         let Some(mut screen) = Screen::start(&[&run.pid()]) else {
             break;
         };
-        screen.shows("loop-1");
+        screen.shows("loop#2");
         screen.send(signal);
         assert_eq!(screen.code(), Some(code));
     }
     if let Some(mut screen) = Screen::start(&[&run.pid()]) {
-        screen.shows("loop-1");
+        screen.shows("loop#2");
         screen.press("\x03");
         assert_eq!(screen.code(), Some(0), "ctrl-c leaves as q does");
     }
@@ -319,7 +319,7 @@ fn it_stops_and_goes_on_as_other_programs_do() {
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
-    screen.shows("loop-1");
+    screen.shows("loop#2");
     for stop in ["key", "signal"] {
         match stop {
             "key" => screen.press("\x1a"),
@@ -330,7 +330,7 @@ fn it_stops_and_goes_on_as_other_programs_do() {
         let before = screen.text().len();
         screen.send(Signal::CONT);
         until("it goes on", || {
-            screen.text()[before..].contains("loop-1") && !screen.is_usual()
+            screen.text()[before..].contains("loop#2") && !screen.is_usual()
         });
     }
     screen.press("q");

@@ -86,16 +86,16 @@ fn what_can_not_be_answered_is_told() {
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         err(&output)
     };
-    assert!(error(&["why", "gcc"]).contains("it could be gcc-1, gcc-2, gcc-3"));
-    assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
-    assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file and no such live run"));
-    assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
+    assert!(error(&["why", "gcc"]).contains("it could be gcc#1, gcc#2, gcc#3"));
+    assert!(error(&["why", "gvc#1"]).contains("is it gcc#1?"));
+    assert!(error(&["why", "gcc#1", "nowhere"]).contains("no such file and no such live run"));
+    assert!(error(&["why", "gcc#1", "mix.toml"]).contains("expected a series"));
     write(
         &folder,
         "jobs.log",
         "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n",
     );
-    assert!(error(&["why", "gcc-1", "jobs.log"]).contains("jobs.log: expected a series"));
+    assert!(error(&["why", "gcc#1", "jobs.log"]).contains("jobs.log: expected a series"));
     // Which run is meant here depends on which runs go on meanwhile; none has such a job.
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_run_that_goes_on_is_asked() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let told = || out(&cosched(&folder, &["why", "a"]));
+    let told = || out(&cosched(&folder, &["why", "test#1"]));
     let is_told = |word: &str| {
         told()
             .lines()
@@ -136,9 +136,9 @@ fn a_run_that_goes_on_is_asked() {
             .is_some_and(|line| line.contains(word))
     };
     until("a runs and waits in turn", || is_told("runs on CPU"));
-    let by_process = cosched(&folder, &["why", "a", &run.id().to_string()]);
+    let by_process = cosched(&folder, &["why", "test#1", &run.id().to_string()]);
     assert!(by_process.status.success(), "{}", err(&by_process));
-    let logs = cosched(&folder, &["why", "a", "cosched-logs"]);
+    let logs = cosched(&folder, &["why", "test#1", "cosched-logs"]);
     assert!(
         err(&logs).contains("the last of the runs in it is cosched-logs/"),
         "{}",
@@ -146,12 +146,14 @@ fn a_run_that_goes_on_is_asked() {
     );
     until("a waits", || {
         let text = told();
-        text.contains(": waits,") && text.contains("instead: b on CPU") && text.contains("latest: ")
+        text.contains(": waits,")
+            && text.contains("instead: test#2 on CPU")
+            && text.contains("latest: ")
     });
     std::fs::remove_file(folder.path().join("going")).unwrap();
     assert!(ended(&mut run).success());
     assert!(
-        told().contains("a at ") && told().contains("ended at"),
+        told().contains("test#1 at ") && told().contains("ended at"),
         "{}",
         told()
     );

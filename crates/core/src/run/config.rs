@@ -89,6 +89,8 @@ pub enum Order {
     Longest,
     /// As given
     Given,
+    /// At random, by the seed
+    Random,
 }
 
 /// How decisions are carried out.

@@ -6,6 +6,7 @@
 
 use super::config::{Order, RunConfig};
 use crate::expected::Expected;
+use crate::rng::Rng;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
 use std::cmp::Reverse;
@@ -17,6 +18,10 @@ use std::cmp::Reverse;
 /// no length is known, or if all known lengths are alike. It is also unchanged if only one task runs at a time, because
 /// the batch then takes equally long in any order.
 pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
+    if config.order == Order::Random {
+        let mut rng = Rng::new(config.seed);
+        return tasks.iter().map(|_| rng.next_u64() as u32).collect();
+    }
     let by_length = config.order == Order::Longest && config.jobs > 1;
     let known = tasks.iter().map(|task| {
         let expected = task.expected.as_ref().filter(|_| by_length);
@@ -91,6 +96,16 @@ mod tests {
             order(&[Some(0.001), Some(0.05), Some(0.02)], Order::Longest),
             [0, 1, 2]
         );
+    }
+
+    #[test]
+    fn the_seed_shuffles() {
+        let shuffled = order(&[None; 8], Order::Random);
+        assert_ne!(shuffled, order(&[None; 8], Order::Given));
+        assert_eq!(shuffled, order(&[None; 8], Order::Random));
+        let mut sorted = shuffled;
+        sorted.sort_unstable();
+        assert_eq!(sorted, order(&[None; 8], Order::Given));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::interrupts;
 use crate::ledger::{Head, Ledger};
 use crate::meminfo;
 use crate::mend::{self, Reach};
-use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
@@ -85,6 +85,8 @@ struct Job {
 
 struct Live {
     tree: Tree,
+    /// The lowest number, from 1, that no other live job had when it started.
+    slot: usize,
     /// How the job's own process ended, and the usage of it and its waited-for descendants.
     main_end: Option<(Exit, Used)>,
     /// Time since which it has been stopped by itself or others, but not by cosched.
@@ -204,14 +206,15 @@ impl Lifecycle {
         task: TaskId,
         ready: impl FnOnce(&str, &Tree),
     ) -> io::Result<()> {
-        let (waiting, process, group) = self.spawn(task)?;
+        let slot = self.free_slot();
+        let (waiting, process, group) = self.spawn(task, slot)?;
         let tree =
             Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
         let job = &mut self.jobs[task.0 as usize];
         // The guardian must know the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
-        ready(&job.name, &job.live.insert(Live::new(tree)).tree);
+        ready(&job.name, &job.live.insert(Live::new(tree, slot)).tree);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(&job.program));
@@ -225,14 +228,33 @@ impl Lifecycle {
         started
     }
 
+    /// The lowest number, from 1, that no live job has.
+    fn free_slot(&self) -> usize {
+        let mut is_taken = vec![false; self.live.len() + 1];
+        for &task in &self.live {
+            let slot = self.live(task).map_or(0, |live| live.slot);
+            if let Some(taken) = is_taken.get_mut(slot.wrapping_sub(1)) {
+                *taken = true;
+            }
+        }
+        let before = is_taken.iter().take_while(|taken| **taken);
+        before.count() + 1
+    }
+
     /// Creates the process of a job, in its own group if possible.
-    fn spawn(&mut self, task: TaskId) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
+    fn spawn(
+        &mut self,
+        task: TaskId,
+        slot: usize,
+    ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let job = &mut self.jobs[task.0 as usize];
+        let slot = slot.to_string();
         let variables = [
             (RUN_VARIABLE, self.token.as_str()),
             (JOB_VARIABLE, job.name.as_str()),
+            (SLOT_VARIABLE, slot.as_str()),
         ];
         let waiting = spawn::prepare(
             &job.program,
@@ -546,9 +568,10 @@ fn owner_of(
 }
 
 impl Live {
-    fn new(tree: Tree) -> Live {
+    fn new(tree: Tree, slot: usize) -> Live {
         Live {
             tree,
+            slot,
             main_end: None,
             stopped_itself: None,
             told_to_end: false,

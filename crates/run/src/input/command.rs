@@ -81,10 +81,10 @@ impl Command {
         let mut quoted = Vec::new();
         for (ix, word) in words.iter().enumerate() {
             let word = word.as_bytes();
-            if is_plain(word) && (ix > 0 || !is_special_first(word)) {
-                quoted.push(word.to_vec());
-            } else {
+            if ix == 0 && is_special_first(word) {
                 quoted.push(quote_for_sh(word));
+            } else {
+                quoted.push(quote_if_needed(word));
             }
         }
         quoted.join(&b' ')
@@ -158,6 +158,15 @@ fn quote_always(word: &[u8]) -> String {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
     quote_in_a_line(word)
+}
+
+/// Quotes a word for any POSIX shell if it needs it; its bytes stay as they are.
+pub(crate) fn quote_if_needed(word: &[u8]) -> Vec<u8> {
+    if is_plain(word) {
+        word.to_vec()
+    } else {
+        quote_for_sh(word)
+    }
 }
 
 /// Quotes a word for any POSIX shell; its bytes stay as they are.

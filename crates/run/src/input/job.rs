@@ -5,10 +5,13 @@ use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+/// The standard input of the run.
+pub(crate) const OWN_INPUT: &str = "/dev/stdin";
 
 /// One job as it was given, before its copies are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,8 @@ pub(crate) struct JobInput {
     pub(crate) name: Option<String>,
     /// The command to run on this machine; `None` if it can only be simulated.
     pub(crate) command: Option<Command>,
+    /// What `--tag` puts before its output, if the user chose that.
+    pub(crate) tag: Option<OsString>,
     /// The values that were put into its command; empty if it was given as a whole.
     pub(crate) values: Vec<OsString>,
     /// The program profile that it simulates: a built-in name or a path.
@@ -27,7 +32,9 @@ pub(crate) struct JobInput {
     pub(crate) env: BTreeMap<String, String>,
     /// Its working directory.
     pub(crate) cwd: Option<PathBuf>,
-    /// The file that it reads as standard input; `None` is `/dev/null`.
+    /// Its niceness; `None` is that of the run.
+    pub(crate) nice: Option<i32>,
+    /// The file that it reads as standard input; `None` is `/dev/null`, and `/dev/stdin` that of the run.
     pub(crate) stdin: Option<PathBuf>,
     /// When it arrives, in seconds from the start of the run.
     pub(crate) start_s: f64,
@@ -49,11 +56,13 @@ impl JobInput {
         JobInput {
             name: None,
             command: Some(command),
+            tag: None,
             values: Vec::new(),
             program: None,
             copies: 1,
             env: BTreeMap::new(),
             cwd: None,
+            nice: None,
             stdin: None,
             start_s: 0.0,
             cpus: None,
@@ -111,18 +120,27 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Its values in one line, or its name if it has none: what `--tag` puts before its output.
+    /// The tag that the user chose, or its values in one line, or its name: what `--tag` puts before its output.
     pub(crate) fn tag(&self) -> String {
-        if self.input.values.is_empty() {
+        let JobInput { tag, values, .. } = &self.input;
+        if let Some(tag) = tag {
+            return in_a_line(tag);
+        }
+        if values.is_empty() {
             return self.name.clone();
         }
-        let values = self.input.values.iter().map(|value| match value.to_str() {
-            Some(text) if !text.contains(|c| is_hidden(c) || c == '\n' || c == '\t') => {
-                text.to_owned()
-            }
-            _ => quote_in_a_line(value.as_bytes()),
-        });
+        let values = values.iter().map(|value| in_a_line(value));
         values.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The text as it is, or quoted if it would not stay in one line.
+fn in_a_line(text: &OsStr) -> String {
+    match text.to_str() {
+        Some(plain) if !plain.contains(|c| is_hidden(c) || c == '\n' || c == '\t') => {
+            plain.to_owned()
+        }
+        _ => quote_in_a_line(text.as_bytes()),
     }
 }
 
@@ -134,7 +152,6 @@ pub(crate) fn wrong(job: &Job, what: impl Display) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
 
     #[test]
     fn tags_are_values() {

@@ -139,11 +139,13 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
     Ok(JobInput {
         name: source.name(entry.name)?,
         command: source.command(entry.command)?,
+        tag: None,
         values: Vec::new(),
         program: entry.program,
         copies: copies.unwrap_or(1),
         env: entry.env,
         cwd: entry.cwd,
+        nice: None,
         stdin: entry.stdin,
         start_s: start_s.unwrap_or(0.0),
         cpus: source.number("cpus", entry.cpus, 1..=65_536)?,

@@ -27,11 +27,11 @@ mod word;
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
 pub(crate) use command::path_text;
-pub(crate) use command::{Command, Shell};
+pub(crate) use command::{Command, Shell, ShellLine};
 pub use command::{quote, told};
 pub use job::absolute;
-pub(crate) use job::{Job, JobInput, wrong};
-pub(crate) use names::{expand, program_words};
+pub(crate) use job::{Job, JobInput, OWN_INPUT, wrong};
+pub(crate) use names::{expand, program_words, script};
 pub(crate) use read::{read_bytes, read_text};
 pub use read::{read_mix, read_spec};
 pub(crate) use values::files as value_files;

@@ -3,10 +3,10 @@
 use super::command::told;
 use crate::exit::usage;
 use anyhow::Result;
-use rustix::fs::makedev;
+use rustix::fs::{fstat, makedev};
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal as _, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -63,6 +63,17 @@ fn read_at_most(path: &Path, most_mib: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn is_null(device: u64) -> bool {
+    device == makedev(1, 3)
+}
+
+/// Whether standard input may hold something: it is neither a terminal nor `/dev/null`.
+pub(crate) fn has_input() -> bool {
+    let input = io::stdin();
+    let is_null = fstat(&input).is_ok_and(|stat| is_null(stat.st_rdev));
+    !is_null && !input.is_terminal()
+}
+
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
@@ -73,7 +84,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
         return Err(io::Error::other("it is a folder"));
     }
     // The one device that ends at once: people give it where a file has nothing in it.
-    let is_null = kind.is_char_device() && meta.rdev() == makedev(1, 3);
+    let is_null = kind.is_char_device() && is_null(meta.rdev());
     if !kind.is_file() && !kind.is_fifo() && !is_null {
         let why = "it is neither a plain file nor a pipe";
         return Err(io::Error::other(why));

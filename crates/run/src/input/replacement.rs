@@ -2,7 +2,8 @@
 
 use super::command::os;
 use crate::exit::usage;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 /// What stands in a replacement string's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,20 @@ pub(crate) enum Replacement {
     Nth(i32, Part),
     /// The number of the job, counted from 1.
     Number,
+    /// The slot that the job runs in, counted from 1. It is known when the job starts, so the shell fills it in.
+    Slot,
+}
+
+/// What the shell reads in place of `{%}`.
+pub(crate) const SLOT: &[u8] = b"${PARALLEL_JOBSLOT}";
+
+/// The replacement strings of a command line: GNU parallel's, as the user changed them.
+#[derive(Debug, Default)]
+pub(crate) struct Strings<'a> {
+    /// `-I`: what stands in the place of `{}`.
+    pub(crate) whole: Option<&'a OsStr>,
+    /// `--header`: the names of the columns, from the first.
+    pub(crate) columns: Vec<OsString>,
 }
 
 /// The part of a value that is used.
@@ -52,12 +67,17 @@ impl Row {
     }
 }
 
-impl Replacement {
+impl Strings<'_> {
     /// The replacement string at the beginning of `text`, with its length; `None` for other braces, which stay.
     ///
     /// # Errors
     /// It is one of GNU parallel's that has no meaning here.
-    pub(crate) fn at(text: &[u8]) -> anyhow::Result<Option<(Replacement, usize)>> {
+    pub(crate) fn at(&self, text: &[u8]) -> anyhow::Result<Option<(Replacement, usize)>> {
+        if let Some(whole) = self.whole
+            && text.starts_with(whole.as_bytes())
+        {
+            return Ok(Some((Replacement::All(Part::Whole), whole.len())));
+        }
         if !text.starts_with(b"{") {
             return Ok(None);
         }
@@ -66,36 +86,48 @@ impl Replacement {
                 "{= ... =} is a program in Perl, which cosched does not run; change the values beforehand",
             ));
         }
-        // The longest is a sign, some digits and two more.
-        let Some(length) = text.iter().take(16).position(|&byte| byte == b'}') else {
+        // Names of columns are shorter.
+        let Some(length) = text.iter().take(256).position(|&byte| byte == b'}') else {
             return Ok(None);
         };
-        let inside = &text[1..length];
-        if inside == b"%" {
-            return Err(usage(
-                "{%} has no meaning here: jobs have no slots; {#} is the job's number, and COSCHED_JOB holds its name",
-            ));
-        }
-        let found = Replacement::inside(inside);
+        let found = self.inside(&text[1..length]);
         Ok(found.map(|found| (found, length + 1)))
     }
 
     /// The replacement string with this text between its braces.
-    fn inside(text: &[u8]) -> Option<Replacement> {
-        let text = std::str::from_utf8(text).ok()?;
-        if text == "#" {
-            return Some(Replacement::Number);
+    fn inside(&self, text: &[u8]) -> Option<Replacement> {
+        if text.is_empty() && self.whole.is_some() {
+            return None;
         }
+        self.column(text).or_else(|| Replacement::inside(text))
+    }
+
+    /// The replacement string of a column that the text begins with.
+    fn column(&self, text: &[u8]) -> Option<Replacement> {
+        for (nth, name) in (1..).zip(&self.columns) {
+            if let Some(part) = text.strip_prefix(name.as_bytes())
+                && !name.is_empty()
+                && let Some(part) = Part::of_suffix(part)
+            {
+                return Some(Replacement::Nth(nth, part));
+            }
+        }
+        None
+    }
+}
+
+impl Replacement {
+    /// The replacement string with this text between its braces, where columns have no names.
+    fn inside(text: &[u8]) -> Option<Replacement> {
+        match text {
+            b"#" => return Some(Replacement::Number),
+            b"%" => return Some(Replacement::Slot),
+            _ => {}
+        }
+        let text = std::str::from_utf8(text).ok()?;
         let part = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
         let number = &text[..text.len() - part.len()];
-        let part = match part {
-            "" => Part::Whole,
-            "." => Part::NoExtension,
-            "/" => Part::Name,
-            "//" => Part::Folder,
-            "/." => Part::Stem,
-            _ => return None,
-        };
+        let part = Part::of_suffix(part.as_bytes())?;
         if number.is_empty() {
             return Some(Replacement::All(part));
         }
@@ -109,6 +141,7 @@ impl Replacement {
     pub(crate) fn values(self, row: &Row, nth: Option<usize>) -> Vec<OsString> {
         let (part, values) = match self {
             Replacement::Number => return vec![row.number.to_string().into()],
+            Replacement::Slot => return vec![os(SLOT)],
             Replacement::Nth(n, part) => (part, row.nth(n).into_iter().collect()),
             Replacement::All(part) => match nth {
                 None => (part, row.values.iter().collect()),
@@ -124,12 +157,24 @@ impl Replacement {
         match self {
             Replacement::Number => true,
             Replacement::Nth(n, part) => n > 0 && part == Part::Whole,
-            Replacement::All(_) => false,
+            Replacement::All(_) | Replacement::Slot => false,
         }
     }
 }
 
 impl Part {
+    /// The part that these signs mean at the end of a replacement string.
+    fn of_suffix(signs: &[u8]) -> Option<Part> {
+        Some(match signs {
+            b"" => Part::Whole,
+            b"." => Part::NoExtension,
+            b"/" => Part::Name,
+            b"//" => Part::Folder,
+            b"/." => Part::Stem,
+            _ => return None,
+        })
+    }
+
     /// This part of a value.
     fn of(self, value: &OsString) -> OsString {
         let bytes = value.as_encoded_bytes();
@@ -183,7 +228,7 @@ mod tests {
     use super::*;
 
     fn filled(text: &str, values: &[&str]) -> Option<String> {
-        let (found, length) = Replacement::at(text.as_bytes()).unwrap()?;
+        let (found, length) = Strings::default().at(text.as_bytes()).unwrap()?;
         assert_eq!(length, text.len());
         let row = Row {
             values: values.iter().map(OsString::from).collect(),
@@ -232,14 +277,29 @@ mod tests {
             (String::new(), String::new())
         );
         for other in ["{print}", "{0}", "{a.}", "{1,2}", "{1..}", "{", "{x"] {
-            assert_eq!(Replacement::at(other.as_bytes()).unwrap(), None, "{other}");
+            assert_eq!(filled(other, &values), None, "{other}");
         }
     }
 
     #[test]
     fn what_has_no_meaning_here_is_told() {
-        let error = |text: &str| Replacement::at(text.as_bytes()).unwrap_err().to_string();
-        assert!(error("{%}").contains("COSCHED_JOB") && error("{= s/a/b/ =}").contains("Perl"));
+        let error = Strings::default().at(b"{= s/a/b/ =}").unwrap_err();
+        assert!(error.to_string().contains("Perl"), "{error}");
+    }
+
+    #[test]
+    fn users_choose_strings() {
+        let strings = Strings {
+            whole: Some(OsStr::new(",,")),
+            columns: vec!["file".into(), "n".into()],
+        };
+        let at = |text: &str| strings.at(text.as_bytes()).unwrap();
+        assert_eq!(at(",,x"), Some((Replacement::All(Part::Whole), 2)));
+        assert_eq!(at("{}"), None);
+        assert_eq!(at("{/.}"), Some((Replacement::All(Part::Stem), 4)));
+        assert_eq!(at("{file/}"), Some((Replacement::Nth(1, Part::Name), 7)));
+        assert_eq!(at("{n}"), Some((Replacement::Nth(2, Part::Whole), 3)));
+        assert_eq!(at("{nn}"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! the end of such a construct, every replacement string after it is refused, too.
 
 use super::command::{Command, is_bare, is_plain_byte, os, quote_for_sh};
-use super::replacement::{Replacement, Row};
+use super::replacement::{Replacement, Row, Strings};
 use super::word::Word;
 use crate::exit::usage;
 use anyhow::Result;
@@ -25,7 +25,7 @@ impl ShellTemplate {
     ///
     /// # Errors
     /// A replacement string stands where the shell reads no plain word.
-    pub(crate) fn new(line: &[u8]) -> Result<ShellTemplate> {
+    pub(crate) fn new(line: &[u8], strings: &Strings) -> Result<ShellTemplate> {
         let mut words = vec![Word::default()];
         let mut in_word = false;
         let mut at = 0;
@@ -35,17 +35,30 @@ impl ShellTemplate {
                 words.push(Word::default());
             }
             let word = words.last_mut().expect("there is always one");
-            if let Some((what, length)) = Replacement::at(&line[at..])? {
+            if let Some((what, length)) = strings.at(&line[at..])? {
                 word.push(what);
                 at += length;
             } else {
-                let end = end_of_text(line, at, word.is_empty())?;
+                let end = end_of_text(line, at, word.is_empty(), strings)?;
                 word.push_text(&line[at..end]);
                 at = end;
             }
         }
         let line = line.to_vec();
         Ok(ShellTemplate { line, words })
+    }
+
+    /// The line of a program with these arguments.
+    pub(crate) fn of_words(arguments: Vec<Word>) -> ShellTemplate {
+        let mut words = Vec::new();
+        for word in arguments {
+            let mut blank = Word::default();
+            blank.push_text(b" ");
+            words.extend([word.quoted(), blank]);
+        }
+        words.pop();
+        let line = Vec::new();
+        ShellTemplate { line, words }
     }
 
     /// Its replacement strings.
@@ -64,7 +77,8 @@ impl ShellTemplate {
             .all(|&byte| is_plain_byte(byte) || byte == b' ' || byte == b'\t');
         let mut words = self.line.split(u8::is_ascii_whitespace);
         if is_plain && words.find(|word| !word.is_empty()).is_some_and(is_bare) {
-            return ShellTemplate::new(&[&self.line, &b" {}"[..]].concat());
+            let line = [&self.line, &b" {}"[..]].concat();
+            return ShellTemplate::new(&line, &Strings::default());
         }
         Err(usage(format!(
             "the shell line has no {{}}: {}; write {{}} where the value belongs, as in `sort {{}} > {{}}.out`",
@@ -92,7 +106,7 @@ impl ShellTemplate {
 }
 
 /// The end of a construct, or of the plain byte, that begins at `at`.
-fn end_of_text(line: &[u8], at: usize, starts_word: bool) -> Result<usize> {
+fn end_of_text(line: &[u8], at: usize, starts_word: bool, strings: &Strings) -> Result<usize> {
     if line[at..].starts_with(b"<<<") {
         return Ok(at + 3);
     }
@@ -101,7 +115,7 @@ fn end_of_text(line: &[u8], at: usize, starts_word: bool) -> Result<usize> {
     };
     let length = construct.length_at(line, at);
     let end = length.map_or(line.len(), |length| at + length);
-    construct.refuse_replacement(line, at..end, length.is_some())?;
+    construct.refuse_replacement(line, at..end, length.is_some(), strings)?;
     Ok(end)
 }
 
@@ -225,9 +239,15 @@ impl Construct {
     }
 
     /// Refuses a replacement string in a part of the line that this construct takes. `has_end` says that its end is known.
-    fn refuse_replacement(&self, line: &[u8], part: Range<usize>, has_end: bool) -> Result<()> {
+    fn refuse_replacement(
+        &self,
+        line: &[u8],
+        part: Range<usize>,
+        has_end: bool,
+        strings: &Strings,
+    ) -> Result<()> {
         for at in part {
-            let Some((what, length)) = Replacement::at(&line[at..])? else {
+            let Some((what, length)) = strings.at(&line[at..])? else {
                 continue;
             };
             if what.is_shell_parameter() && follows_lone_dollar(&line[..at]) {

@@ -10,7 +10,8 @@ fn row(values: &[&[u8]]) -> Row {
 
 /// The script for these values, or the error.
 fn filled(line: &[u8], values: &[&[u8]], repeats: bool) -> Result<Vec<u8>, String> {
-    let template = ShellTemplate::new(line).map_err(|error| error.to_string())?;
+    let template =
+        ShellTemplate::new(line, &Strings::default()).map_err(|error| error.to_string())?;
     match template.fill(&row(values), repeats) {
         Command::Shell(line) => Ok(line.script.into_vec()),
         Command::Argv(_) => unreachable!("a line stays a line"),
@@ -121,14 +122,14 @@ fn other_places_are_refused_with_column_and_remedy() {
 #[test]
 fn values_go_to_the_end_only_of_plain_arguments() {
     for line in ["ls -l", " grep x", "x/y a=b"] {
-        let template = ShellTemplate::new(line.as_bytes()).unwrap();
+        let template = ShellTemplate::new(line.as_bytes(), &Strings::default()).unwrap();
         let template = template.with_values_at_end().unwrap();
         assert_eq!(template.line, format!("{line} {{}}").as_bytes());
     }
     for line in [
         "echo hi;", "A=1 cmd", "if x", "", "ls *", "ls | wc", "echo 'x", "a\nb",
     ] {
-        let template = ShellTemplate::new(line.as_bytes()).unwrap();
+        let template = ShellTemplate::new(line.as_bytes(), &Strings::default()).unwrap();
         let error = template.with_values_at_end().unwrap_err().to_string();
         assert!(
             error.contains("write {} where the value belongs"),

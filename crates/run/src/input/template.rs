@@ -1,9 +1,10 @@
 //! A command with replacement strings and the values to put there: `gzip -k {} ::: a b c`.
 
 use super::COMMAND_LINE;
-use super::command::{Command, told};
-use super::job::JobInput;
-use super::replacement::{Replacement, Row};
+use super::command::{Command, os, told};
+use super::job::{JobInput, OWN_INPUT};
+use super::read::has_input;
+use super::replacement::{Replacement, Row, Strings};
 use super::shell_line::ShellTemplate;
 use super::values::{self, Reading, Rows, rows};
 use super::word::Word;
@@ -19,7 +20,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// Several words are started without a shell. Without a replacement string the values go to the end.
 ///
 /// Without `:::`, `::::` and `-a`, values come from standard input if the command has a replacement string or an option
-/// is given that makes sense only with values. Otherwise the command is a single job, and standard input is not read.
+/// is given that makes sense only with values. They also do if the caller lets them. Otherwise the command is a single
+/// job, and standard input is its own.
 ///
 /// # Errors
 /// There is no command or no value, a file can't be read, or a value can't be put where it should go.
@@ -32,39 +34,88 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
             "there is no command before `{first}`; as in `cosched run gzip ::: a.txt`, or in a list, as in -f commands.txt"
         )));
     }
+    let mut strings = Strings {
+        whole: reading.whole.as_deref(),
+        columns: Vec::new(),
+    };
     let has_lists = command.len() < words.len() || !reading.files.is_empty();
-    let template = Template::new(command)?;
-    let from_stdin = !has_lists && (template.has_replacement() || reading.wants_values());
+    let wants_values =
+        reading.wants_values() || Template::new(command, &strings)?.has_replacement();
+    let from_stdin = !has_lists && (wants_values || reading.may_read_input && has_input());
     if !has_lists && !from_stdin {
-        return Ok(vec![JobInput {
-            is_only: true,
-            ..on_command_line(whole_command(command))
-        }]);
+        return Ok(vec![single_job(command, reading)?]);
     }
     if from_stdin && std::io::stdin().is_terminal() {
         return Err(no_value("the command wants values"));
     }
-    let Rows { rows, columns } = rows(words, reading, from_stdin)?;
-    if rows.is_empty() && !reading.skip_empty {
-        return Err(no_value(if from_stdin {
-            "standard input holds no value"
-        } else {
-            "the lists hold no value"
-        }));
+    let Rows {
+        names,
+        rows,
+        columns,
+    } = rows(words, reading, from_stdin)?;
+    if rows.is_empty() && from_stdin && !wants_values {
+        let job = single_job(command, reading)?;
+        return Ok(vec![JobInput { stdin: None, ..job }]);
     }
-    let template = template.or_at_end()?;
+    if rows.is_empty() && !from_stdin && !reading.skip_empty {
+        return Err(no_value("the lists hold no value"));
+    }
+    strings.columns = names;
+    let template = Template::new(command, &strings)?;
+    let template = template.or_at_end().map_err(|error| {
+        if wants_values || has_lists {
+            return error;
+        }
+        usage(format!(
+            "{error}; or write `--` before a line that takes no value"
+        ))
+    })?;
     template.check_positions(columns)?;
+    let tag = tag_template(reading, &strings)?;
     let is_only = rows.len() == 1;
     let mut jobs = Vec::new();
     for row in rows {
         let command = template.fill(&row, reading.repeats)?;
         jobs.push(JobInput {
+            tag: tag.as_ref().map(|tag| tag_text(tag, &row)),
             values: row.values,
             is_only,
             ..on_command_line(command)
         });
     }
     Ok(jobs)
+}
+
+/// A command without values. Its standard input is that of the run.
+fn single_job(words: &[OsString], reading: &Reading) -> Result<JobInput> {
+    let tag = tag_template(reading, &Strings::default())?;
+    let row = Row {
+        values: Vec::new(),
+        number: 1,
+    };
+    Ok(JobInput {
+        tag: tag.map(|tag| tag_text(&tag, &row)),
+        stdin: has_input().then(|| OWN_INPUT.into()),
+        is_only: true,
+        ..on_command_line(whole_command(words))
+    })
+}
+
+fn tag_template(reading: &Reading, strings: &Strings) -> Result<Option<Word>> {
+    let Some(tag) = &reading.tag else {
+        return Ok(None);
+    };
+    let tag = Word::parse(tag.as_bytes(), strings)?;
+    if tag.has_slot() {
+        return Err(usage(
+            "--tagstring: {%} is known only when a job starts; {#} is its number",
+        ));
+    }
+    Ok(Some(tag))
+}
+
+fn tag_text(tag: &Word, row: &Row) -> OsString {
+    os(&tag.fill(row, false, <[u8]>::to_vec).join(&b' '))
 }
 
 fn on_command_line(command: Command) -> JobInput {
@@ -98,16 +149,20 @@ enum Template {
 }
 
 impl Template {
-    fn new(words: &[OsString]) -> Result<Template> {
+    fn new(words: &[OsString], strings: &Strings) -> Result<Template> {
         let mut parsed = Vec::new();
         for word in words {
-            parsed.push(Word::parse(word.as_bytes())?);
+            parsed.push(Word::parse(word.as_bytes(), strings)?);
         }
         // `{#}` alone makes no shell line, although the shell knows `#`.
         if let [word] = &parsed[..]
             && word.texts().any(is_shell_line)
         {
-            return Ok(Template::Shell(ShellTemplate::new(words[0].as_bytes())?));
+            let line = words[0].as_bytes();
+            return Ok(Template::Shell(ShellTemplate::new(line, strings)?));
+        }
+        if parsed.iter().any(Word::has_slot) {
+            return Ok(Template::Shell(ShellTemplate::of_words(parsed)));
         }
         Ok(Template::Words(parsed))
     }
@@ -131,7 +186,7 @@ impl Template {
         match self {
             Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end()?)),
             Template::Words(mut words) => {
-                words.push(Word::parse(b"{}")?);
+                words.push(Word::parse(b"{}", &Strings::default())?);
                 Ok(Template::Words(words))
             }
         }
@@ -237,6 +292,10 @@ mod tests {
             ["mv d/a e/a.1"]
         );
         assert_eq!(lines("echo~{#}~:::~a~b"), ["echo 1", "echo 2"]);
+        assert_eq!(
+            lines("env~D={%}~a b~{}~:::~x y"),
+            ["env D=${PARALLEL_JOBSLOT} 'a b' 'x y'"]
+        );
         assert_eq!(lines("{}~:::~a"), ["a"]);
         assert_eq!(lines("{/}~x~:::~d/a"), ["a x"]);
         assert_eq!(lines("{//}~:::~d/a"), ["d"]);

@@ -4,7 +4,10 @@ use super::command::{os, told};
 use super::read::read_bytes;
 use super::replacement::Row;
 use crate::exit::usage;
+use crate::stderr;
 use anyhow::Result;
+use regex_lite::Regex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -14,8 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct Reading {
     /// `-a`: files of values, each a list of its own.
     pub files: Vec<PathBuf>,
-    /// `-0`: values in files end with a zero byte instead of a line end.
-    pub zero: bool,
+    /// `-0` and `-d`: values in files end with this byte instead of a line end.
+    pub end: Option<u8>,
     /// `--colsep`: divides a value into columns.
     pub columns: Option<Separator>,
     /// `-n` or `-N`: values of a job.
@@ -24,82 +27,79 @@ pub struct Reading {
     pub repeats: bool,
     /// `-r`: leave out empty values, and having none is no error.
     pub skip_empty: bool,
+    /// `--header`: the first value of each list names its columns.
+    pub header: bool,
+    /// `-I`: what stands in the place of `{}`.
+    pub whole: Option<OsString>,
+    /// `--tagstring`: the tag of each job's output, with replacement strings.
+    pub tag: Option<OsString>,
+    /// Standard input may hold values, although nothing in the command line says so.
+    pub may_read_input: bool,
+    /// Say nothing while standard input is silent.
+    pub quiet: bool,
 }
 
 impl Reading {
     /// Whether an option is given that makes sense only with values.
     pub fn wants_values(&self) -> bool {
         !self.files.is_empty()
-            || self.zero
+            || self.end.is_some()
+            || self.header
+            || self.whole.is_some()
             || self.columns.is_some()
             || self.per_job.is_some()
             || self.skip_empty
     }
 }
 
-/// What divides columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Separator {
-    /// This text.
-    Text(Vec<u8>),
-    /// Any number of blanks.
-    Blanks,
-}
+/// What divides columns: a regular expression.
+#[derive(Clone, Debug)]
+pub struct Separator(Regex);
 
 impl std::str::FromStr for Separator {
     type Err = String;
 
-    /// Reads a text, `\t`, `\s+`, or a backslash and the character that is meant.
+    /// Reads a regular expression; a single character stands for itself.
     fn from_str(text: &str) -> Result<Separator, String> {
-        match text {
-            r"\s+" => return Ok(Separator::Blanks),
-            r"\t" => return Ok(Separator::Text(b"\t".to_vec())),
-            _ => {}
-        }
-        let plain = match text.strip_prefix('\\') {
-            Some(sign) if sign.len() == 1 && !sign.contains(char::is_alphanumeric) => sign,
-            _ => text,
+        let expected =
+            |why: &str| format!("{why}; expected a text or a pattern, as in , or '\\s+'");
+        let pattern = match text.chars().count() {
+            0 => return Err(expected("it is empty")),
+            1 => regex_lite::escape(text),
+            _ => text.to_owned(),
         };
-        let is_pattern = plain.chars().count() > 1 && plain.contains(is_sign_of_patterns);
-        if plain.is_empty() || is_pattern {
-            return Err(r"expected plain text, not a pattern, as in --colsep , or --colsep '\t'; blanks are --colsep '\s+'".to_owned());
-        }
-        Ok(Separator::Text(plain.as_bytes().to_vec()))
+        let regex = Regex::new(&letters(pattern.as_bytes()));
+        regex
+            .map(Separator)
+            .map_err(|error| expected(&error.to_string()))
     }
-}
-
-fn is_sign_of_patterns(c: char) -> bool {
-    r"\[](){}*+?|^$.".contains(c)
 }
 
 impl Separator {
-    /// The columns of a value. Blanks around them, and the end of a line from Windows, do not count, as for GNU parallel.
+    /// The columns of a value, without blanks around them and without empty columns at the end, as for GNU parallel.
     fn split(&self, value: &[u8]) -> Vec<OsString> {
-        match self {
-            Separator::Text(text) => {
-                let mut columns = Vec::new();
-                let mut rest = value;
-                while let Some(at) = rest.windows(text.len()).position(|part| part == &text[..]) {
-                    columns.push(os(rest[..at].trim_ascii()));
-                    rest = &rest[at + text.len()..];
-                }
-                columns.push(os(rest.trim_ascii()));
-                columns
-            }
-            Separator::Blanks => {
-                // Blanks at the beginning make an empty first column, as a pattern would; at the end they make none.
-                let value = value.trim_ascii_end();
-                let mut columns = Vec::new();
-                if value.first().is_none_or(u8::is_ascii_whitespace) {
-                    columns.push(OsString::new());
-                }
-                let words = value.split(u8::is_ascii_whitespace);
-                columns.extend(words.filter(|word| !word.is_empty()).map(os));
-                columns
-            }
+        let mut columns = Vec::new();
+        for column in self.0.split(&letters(value)) {
+            let bytes: Vec<u8> = column.chars().map(|letter| letter as u8).collect();
+            columns.push(os(bytes.trim_ascii()));
         }
+        while columns.len() > 1 && columns.last().is_some_and(|column| column.is_empty()) {
+            columns.pop();
+        }
+        columns
     }
 }
+
+/// A letter for each byte: values are bytes, and patterns read text.
+fn letters(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| char::from(byte)).collect()
+}
+
+/// How long standard input may be silent before the user is told.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
 
 /// A list of values.
 struct List {
@@ -166,6 +166,8 @@ pub(crate) const MOST_JOBS: usize = 5_000_000;
 
 /// The rows of values of a command line.
 pub(crate) struct Rows {
+    /// The names of the columns, if they have any.
+    pub(crate) names: Vec<OsString>,
     /// Each is a job.
     pub(crate) rows: Vec<Row>,
     /// The number of values in each row; `None` if rows can differ.
@@ -177,19 +179,44 @@ pub(crate) struct Rows {
 /// # Errors
 /// A file can't be read, or the lists make no sense.
 pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Rows> {
-    let lists = lists(words, reading, from_stdin)?;
+    let mut lists = lists(words, reading, from_stdin)?;
+    let names = if reading.header {
+        take_names(&mut lists, reading)
+    } else {
+        Vec::new()
+    };
     let can_differ = reading.columns.is_some() || reading.per_job.is_some();
     let columns = (!can_differ).then_some(lists.len());
     let mut rows = Vec::new();
     for (number, mut values) in (1..).zip(combine(lists, reading)?) {
-        if let Some(separator) = &reading.columns {
-            let divided = values.iter();
-            let divided = divided.flat_map(|value| separator.split(value.as_bytes()));
-            values = divided.collect();
-        }
+        values = divided(values, reading);
         rows.push(Row { values, number });
     }
-    Ok(Rows { rows, columns })
+    Ok(Rows {
+        names,
+        rows,
+        columns,
+    })
+}
+
+/// The columns of values.
+fn divided(values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
+    let Some(separator) = &reading.columns else {
+        return values;
+    };
+    let values = values.iter().map(|value| value.as_bytes());
+    values.flat_map(|value| separator.split(value)).collect()
+}
+
+/// Takes the first value of each list, which names its columns.
+fn take_names(lists: &mut [List], reading: &Reading) -> Vec<OsString> {
+    let mut names = Vec::new();
+    for List { values, .. } in lists {
+        if !values.is_empty() {
+            names.push(values.remove(0));
+        }
+    }
+    divided(names, reading)
 }
 
 fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Vec<List>> {
@@ -199,6 +226,7 @@ fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Vec<
     }
     let mut rest = &words[template(words).len()..];
     if rest.is_empty() && lists.is_empty() && from_stdin {
+        announce_silence(reading);
         lists.push(List::read(Path::new("-"), false, reading)?);
     }
     while let Some((word, others)) = rest.split_first() {
@@ -295,6 +323,18 @@ fn linked_groups(lists: Vec<List>) -> Vec<Vec<Vec<OsString>>> {
     groups
 }
 
+/// Says that standard input is waited for if nothing comes for two seconds.
+fn announce_silence(reading: &Reading) {
+    let input = std::io::stdin();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    let is_silent = matches!(poll(&mut fds, Some(&PATIENCE)), Ok(0));
+    if is_silent && !reading.quiet {
+        stderr::say(
+            "cosched: waiting for values on standard input; for a command that takes none write `cosched run -- COMMAND`",
+        );
+    }
+}
+
 /// Leaves out empty values if the user wants that.
 fn without_empty(mut values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
     if reading.skip_empty {
@@ -309,7 +349,7 @@ fn read_values(file: &Path, reading: &Reading) -> Result<Vec<OsString>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    let end = if reading.zero { b'\0' } else { b'\n' };
+    let end = reading.end.unwrap_or(b'\n');
     let bytes = bytes.strip_suffix(&[end]).unwrap_or(&bytes);
     let mut values = Vec::new();
     for (line, value) in (1..).zip(bytes.split(|&byte| byte == end)) {
@@ -388,7 +428,7 @@ mod tests {
         let zero = file("zero", b"a\nb\0\xff\0");
         let reading = Reading {
             files: vec![zero.clone()],
-            zero: true,
+            end: Some(0),
             ..Reading::default()
         };
         let found = rows(&[], &reading, false).unwrap().rows;
@@ -425,15 +465,14 @@ mod tests {
         assert_eq!(columns(r"\|", "a|b"), ["a", "b"]);
         assert_eq!(columns("::", "a::b:c"), ["a", "b:c"]);
         assert_eq!(columns(r"\s+", " a \t b "), ["", "a", "b"]);
-        for pattern in ["", "[,;]", "a|b", r"\d", "a.b"] {
-            assert!(
-                pattern
-                    .parse::<Separator>()
-                    .unwrap_err()
-                    .contains("as in --colsep ,"),
-                "{pattern}"
-            );
+        assert_eq!(columns("|", "a|b"), ["a", "b"]);
+        assert_eq!(columns("[,;]", "a,b;c,,"), ["a", "b", "c"]);
+        for pattern in ["", "[,"] {
+            let error = pattern.parse::<Separator>().unwrap_err();
+            assert!(error.contains("as in ,"), "{error}");
         }
+        let bytes = ",".parse::<Separator>().unwrap().split(b"\xff,\xe4");
+        assert_eq!(bytes, [os(b"\xff"), os(b"\xe4")]);
         let reading = Reading {
             per_job: Some(2),
             ..Reading::default()

@@ -1,6 +1,7 @@
 //! A word of a command with replacement strings, such as `{.}.out`.
 
-use super::replacement::{Replacement, Row};
+use super::command::quote_if_needed;
+use super::replacement::{Replacement, Row, SLOT, Strings};
 use std::os::unix::ffi::OsStrExt;
 
 /// A word: texts and replacement strings in order.
@@ -18,11 +19,11 @@ impl Word {
     ///
     /// # Errors
     /// It has one of GNU parallel's that has no meaning here.
-    pub(crate) fn parse(text: &[u8]) -> anyhow::Result<Word> {
+    pub(crate) fn parse(text: &[u8], strings: &Strings) -> anyhow::Result<Word> {
         let mut word = Word::default();
         let mut at = 0;
         while at < text.len() {
-            if let Some((what, length)) = Replacement::at(&text[at..])? {
+            if let Some((what, length)) = strings.at(&text[at..])? {
                 word.push(what);
                 at += length;
             } else {
@@ -58,6 +59,21 @@ impl Word {
             Piece::Text(text) => Some(&text[..]),
             Piece::Replacement(_) => None,
         })
+    }
+
+    /// The word as a shell reads it, with quotes around its texts.
+    pub(crate) fn quoted(mut self) -> Word {
+        for piece in &mut self.0 {
+            if let Piece::Text(text) = piece {
+                *text = quote_if_needed(text);
+            }
+        }
+        self
+    }
+
+    /// Whether it has `{%}`.
+    pub(crate) fn has_slot(&self) -> bool {
+        self.replacements().any(|what| what == Replacement::Slot)
     }
 
     pub(crate) fn replacements(&self) -> impl Iterator<Item = Replacement> {
@@ -101,6 +117,10 @@ impl Word {
             let what = match piece {
                 Piece::Text(text) => {
                     word.get_or_insert_default().extend(text);
+                    continue;
+                }
+                Piece::Replacement(Replacement::Slot) => {
+                    word.get_or_insert_default().extend(SLOT);
                     continue;
                 }
                 Piece::Replacement(what) => what,

@@ -1,6 +1,7 @@
 //! The command line of `cosched run`.
 
-use super::parse::{Offered, duration, name_value, seed, solo, time_limit, words};
+use super::parallel::ParallelArgs;
+use super::parse::{Offered, delimiter, duration, name_value, seed, solo, time_limit, words};
 use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
 use crate::input::{Reading, Separator, absolute, spec, told};
@@ -21,7 +22,7 @@ const HOST: &str = "host";
 
 /// Two lines, so that the short help fits a screen.
 const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f commands.txt -p bandwidth\n\
-                        ls | cosched run gzip -k {}          cosched run jobs.toml --on xeon-e5645";
+                        ls *.txt | cosched run gzip -k       cosched run jobs.toml --on xeon-e5645";
 
 /// Run a batch of jobs under a policy
 ///
@@ -33,7 +34,7 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 ///   cosched run -f commands.txt --policy bandwidth
 ///   cosched run -- make -C project test
 ///   cosched run gzip -k {} ::: *.txt
-///   ls | cosched run gzip -k {}
+///   ls *.txt | cosched run gzip -k
 ///   cosched run jobs.toml --on xeon-e5645
 #[derive(Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES, after_long_help = exit::TABLE)]
@@ -43,6 +44,8 @@ pub struct RunArgs {
     pub mix: Option<PathBuf>,
 
     /// A command and its arguments; with `::: A B C`, or values on standard input, one job for each value
+    ///
+    /// After `--` it is one job, and standard input is its own, unless there is `:::`, {} or an option about values
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub command: Vec<OsString>,
 
@@ -53,7 +56,7 @@ pub struct RunArgs {
     /// Shell for lines, as in bash: a path, or a name in PATH
     ///
     /// A POSIX shell. It runs lines of -f, lines in mix files, and commands of one word with blanks or shell characters
-    /// [default: /bin/sh]
+    /// [default: $SHELL if it is sh, dash, bash, ksh or zsh, else /bin/sh]
     #[arg(
         long,
         value_name = "SHELL",
@@ -61,6 +64,20 @@ pub struct RunArgs {
         hide_short_help = true
     )]
     pub shell: Option<OsString>,
+
+    /// Working folder of the jobs
+    #[arg(long, visible_alias = "wd", value_name = "DIR", hide_short_help = true)]
+    pub workdir: Option<PathBuf>,
+
+    /// Niceness of the jobs, as in 10
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i32).range(-20..20),
+        hide_short_help = true
+    )]
+    pub nice: Option<i32>,
 
     /// Continue the run of this log folder
     ///
@@ -80,8 +97,12 @@ pub struct RunArgs {
     pub orphans: Orphans,
 
     /// Start nothing; print the plan
-    #[arg(long, visible_alias = "explain")]
+    #[arg(long, visible_alias = "explain", alias = "dryrun")]
     pub dry_run: bool,
+
+    /// The user wrote no `--` before the command, so standard input may hold its values.
+    #[arg(skip)]
+    pub may_read_input: bool,
 
     // A group's heading also covers what follows it.
     #[command(flatten)]
@@ -98,6 +119,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub history: HistoryArgs,
+
+    #[command(flatten)]
+    pub parallel: ParallelArgs,
 
     #[command(flatten)]
     pub research: ResearchArgs,
@@ -117,11 +141,30 @@ pub struct ValueArgs {
     #[arg(short = '0', long, hide_short_help = true)]
     pub null: bool,
 
-    /// Split each value into columns {1}, {2} and so on, at this text; '\\s+' means blanks
+    /// Values in files and on standard input end with this character, as in , or '\t'
+    #[arg(short, long, value_name = "CHAR", value_parser = delimiter, conflicts_with = "null")]
+    #[arg(allow_hyphen_values = true, hide_short_help = true)]
+    pub delimiter: Option<u8>,
+
+    /// The first value of each list names its columns: {name}
+    #[arg(long, value_name = ":", value_parser = [":"], hide_short_help = true)]
+    pub header: Option<String>,
+
+    /// Replace STR instead of {}
+    #[arg(
+        short = 'I',
+        long = "replace",
+        value_name = "STR",
+        hide_short_help = true
+    )]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub replacement: Option<String>,
+
+    /// Split each value into columns {1}, {2} and so on, at this text or regular expression
     #[arg(
         short = 'C',
         long,
-        value_name = "SEP",
+        value_name = "REGEX",
         allow_hyphen_values = true,
         hide_short_help = true
     )]
@@ -145,6 +188,15 @@ pub struct ValueArgs {
     /// Skip empty values; no value at all is no error
     #[arg(short = 'r', long, hide_short_help = true)]
     pub no_run_if_empty: bool,
+
+    /// Tag each line of output with STR, in which {} and the like are replaced
+    #[arg(
+        long,
+        value_name = "STR",
+        conflicts_with = "output",
+        hide_short_help = true
+    )]
+    pub tagstring: Option<OsString>,
 }
 
 impl ValueArgs {
@@ -152,11 +204,15 @@ impl ValueArgs {
     pub fn reading(&self) -> Reading {
         Reading {
             files: self.arg_file.clone(),
-            zero: self.null,
+            end: self.delimiter.or(self.null.then_some(0)),
             columns: self.colsep.clone(),
             per_job: self.max_args.or(self.max_replace_args).map(|n| n as usize),
             repeats: self.max_replace_args.is_some(),
             skip_empty: self.no_run_if_empty,
+            header: self.header.is_some(),
+            whole: self.replacement.clone().map(OsString::from),
+            tag: self.tagstring.clone(),
+            ..Reading::default()
         }
     }
 }
@@ -246,6 +302,7 @@ pub struct LimitArgs {
     /// Start no job while less memory than this is available, as in 2G
     #[arg(
         long,
+        alias = "memfree",
         value_name = "SIZE",
         value_parser = crate::size::parse_size,
         hide_short_help = true
@@ -507,12 +564,24 @@ impl RunArgs {
             Some(None) => self.check_joblog_to_resume()?,
             None => {}
         }
-        let history = self.history.place().filter(|_| !self.is_simulated());
+        let is_simulated = self.is_simulated();
+        let history = self.history.place().filter(|_| !is_simulated);
+        let shell = self.shell.take();
+        let shell = shell.or_else(|| cosched_run::shell_of_caller().filter(|_| !is_simulated));
+        self.parallel.apply(&mut self.limits, &mut self.output);
+        self.output.tag |= self.values.tagstring.is_some();
+        let reading = Reading {
+            may_read_input: self.may_read_input,
+            quiet: self.output.quiet,
+            ..self.values.reading()
+        };
         let (machine, policy) = self.policy.options(&self.research);
         let output = self.output.options(self.research.events)?;
         Ok(RunOptions {
-            jobs: source(self.mix, self.list, self.command, &self.values)?,
-            shell: self.shell,
+            jobs: source(self.mix, self.list, self.command, reading)?,
+            shell,
+            cwd: self.workdir,
+            nice: self.nice,
             machine,
             policy,
             limits: self.limits.options(),
@@ -548,18 +617,18 @@ fn source(
     mix: Option<PathBuf>,
     list: Option<PathBuf>,
     command: Vec<OsString>,
-    values: &ValueArgs,
+    reading: Reading,
 ) -> Result<Source> {
-    let reading = values.reading();
     let is_list = mix.is_some() || list.is_some();
-    if reading.wants_values() && command.is_empty() {
+    let is_about_values = reading.wants_values() || reading.tag.is_some();
+    if is_about_values && command.is_empty() {
         let what = if is_list {
             "a list of jobs takes no values"
         } else {
             "there is no command for the values"
         };
         return Err(usage(format!(
-            "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
+            "-a, -0, -d, --colsep, -I, --header, -n, -r and --tagstring are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
         )));
     }
     match (mix, list) {

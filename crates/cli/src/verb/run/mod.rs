@@ -1,6 +1,7 @@
 //! `cosched run`: the command line of a run. The run itself is the crate `cosched-run`.
 
 mod args;
+mod parallel;
 mod parse;
 
 pub use args::{Format, RunArgs};

@@ -90,6 +90,20 @@ pub fn moment(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Reads the byte that ends each value: a character, or `\n`, `\t`, `\r` or `\0`.
+pub fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        r"\n" => Ok(b'\n'),
+        r"\t" => Ok(b'\t'),
+        r"\r" => Ok(b'\r'),
+        r"\0" => Ok(0),
+        _ => match text.as_bytes() {
+            [byte] => Ok(*byte),
+            _ => Err(r"expected one character, as in , or '\t'".to_owned()),
+        },
+    }
+}
+
 /// Reads a seed.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse()

@@ -17,6 +17,8 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     {
         command.env_remove(name);
     }
+    // Lines are for /bin/sh.
+    command.env_remove("SHELL");
     // What the user's own runs know is none of the tests' business.
     command.env("COSCHED_HISTORY", "off");
     // Other tests run beside this one, and must not be given CPUs in its place.

@@ -122,11 +122,9 @@ impl Mix {
         self
     }
 
-    pub(crate) fn copies(mut self, name: &str, copies: u32, command: &str) -> Mix {
-        self.0.push_str(&format!(
-            "[[job]]\nname = \"{name}\"\ncopies = {copies}\ncommand = '''{command}'''\n\n"
-        ));
-        self
+    /// Jobs `NAME-1`, `NAME-2` and so on.
+    pub(crate) fn copies(self, name: &str, copies: u32, command: &str) -> Mix {
+        (1..=copies).fold(self, |mix, n| mix.shell(&format!("{name}-{n}"), command))
     }
 
     /// `count` jobs `count-N` that do [`counting`].

@@ -69,12 +69,21 @@ fn outputs_of_jobs_are_no_place_for_other_files() {
         let output = cosched(
             &folder,
             &[
-                "run", "-q", "--logs", "L", option, "L/1.out", "echo", "{}", ":::", "1",
+                "run",
+                "-q",
+                "--logs",
+                "L",
+                option,
+                "L/echo.out",
+                "echo",
+                "{}",
+                ":::",
+                "1",
             ],
         );
         assert_eq!(output.status.code(), Some(2), "{option}: {}", err(&output));
         assert!(
-            err(&output).contains("the run writes 1.out in its log folder, too"),
+            err(&output).contains("the run writes echo.out in its log folder, too"),
             "{}",
             err(&output)
         );

@@ -59,7 +59,7 @@ fn every_output_says_that_it_is_simulated() {
     let title = format!("\nSIMULATED on {MACHINE}: ");
     let (lines, summary) = told.split_once(&title).expect("a summary");
     assert!(
-        summary.contains("memory-5") && summary.contains("(simulated, 12 CPUs"),
+        summary.contains("memory#5") && summary.contains("(simulated, 12 CPUs"),
         "{summary}"
     );
     for line in lines.lines().filter(|line| !line.starts_with("cosched: ")) {

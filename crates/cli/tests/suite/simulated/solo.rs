@@ -66,7 +66,7 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
     assert_eq!(solo(0), (Some(4.25), Some("record")));
     assert_eq!(solo(1).1, Some("simulated"));
     assert!(
-        err(&output).contains("no solo time for job memory-2; its simulated solo time is used"),
+        err(&output).contains("no solo time for job memory#2; its simulated solo time is used"),
         "{}",
         err(&output)
     );

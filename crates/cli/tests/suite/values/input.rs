@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
 #[test]
-fn standard_input_is_read_for_values_only_where_they_are_wanted() {
+fn standard_input_holds_values_or_belongs_to_the_job() {
     let folder = tempdir().expect("a folder");
     let shown = |words: &[&str]| {
         let words = [&["-q", "--output", "group", "--jobs", "1"], words].concat();
@@ -18,9 +18,10 @@ fn standard_input_is_read_for_values_only_where_they_are_wanted() {
     assert_eq!(shown(&["echo", "<{}>"]), "<a>\n<b c>\n");
     assert_eq!(shown(&["echo \"<\"{/}\">\"; true"]), "<a>\n<b c>\n");
     assert_eq!(shown(&["-n", "2", "echo"]), "a b c\n");
-    // A single job reads nothing, and leaves the input to whoever comes next.
-    assert_eq!(shown(&["--", "cat"]), "");
-    assert_eq!(shown(&["cat"]), "");
+    assert_eq!(shown(&["echo"]), "a\nb c\n");
+    assert_eq!(shown(&["--", "echo", "{}"]), "a\nb c\n");
+    assert_eq!(shown(&["--", "cat"]), "a\nb c\n");
+    // What the job does not read is left to whoever comes next.
     assert_eq!(shown(&["echo", "{}", ":::", "x"]), "x\n");
     let words = "\"$0\" run -q -- true; cat";
     let mut shell = Command::new("sh");
@@ -46,18 +47,6 @@ fn standard_input_is_read_for_values_only_where_they_are_wanted() {
         "{}",
         err(&none)
     );
-}
-
-#[test]
-fn input_that_nobody_reads_is_told() {
-    let folder = tempdir().expect("a folder");
-    let told = |words: &[&str], input: &str| err(&run_with_input(&folder, words, input.as_bytes()));
-    assert!(
-        told(&["sleep", "0.2"], "a\nb\n")
-            .contains("standard input was not read, since the command has no {}")
-    );
-    assert!(!told(&["sleep", "0.2"], "").contains("standard input"));
-    assert!(!told(&["echo", "{}"], "a\n").contains("standard input"));
 }
 
 /// As with GNU parallel, an empty line is an empty value.

@@ -81,6 +81,19 @@ const SAME_AS_PARALLEL: &[(&str, &str, &str)] = &[
     ("--colsep~\\t~echo~{2}-{1}~{3}x", "a\tb\n", "echo b-a x\n"),
     ("echo~v=", "a\nb", "echo v= a\necho v= b\n"),
     ("-0~echo~{}", "a\0b\0", "echo a\necho b\n"),
+    ("-d~,~echo", "a,b", "echo a\necho b\n"),
+    ("-I~,,~echo~x,,y~:::~a", "", "echo xay\n"),
+    (
+        "--header~:~echo~{x/.}-{y}~:::~x~d/a.c~:::~y~1~2",
+        "",
+        "echo a-1\necho a-2\n",
+    ),
+    (
+        "--header~:~--colsep~,~echo~{m}~{n}",
+        "n,m\n1,2\n",
+        "echo 2 1\n",
+    ),
+    ("--colsep~[,;]~echo~{3}{2}{1}", "a,b;c\n", "echo cba\n"),
     ("-r~echo~{}", "\na\n", "echo a\n"),
     ("-r~echo~{}", "", ""),
     ("sort {} > {.}.out~:::~a.txt", "", "sort a.txt > a.out\n"),
@@ -91,14 +104,6 @@ fn commands_are_those_of_gnu_parallel() {
     let folder = tempdir().expect("a folder");
     std::fs::write(folder.path().join("A"), "f1\nf2\n").expect("a file");
     std::fs::write(folder.path().join("B"), "g1\ng2\n").expect("a file");
-    // `echo v=` has no replacement string: what makes it read values is an option.
-    let options = |words: &str| {
-        if words == "echo~v=" {
-            vec!["--dry-run", "-q", "-a", "-"]
-        } else {
-            vec!["--dry-run", "-q"]
-        }
-    };
     let has_parallel = Command::new("parallel")
         .arg("--version")
         .env("PARALLEL_HOME", folder.path())
@@ -108,7 +113,7 @@ fn commands_are_those_of_gnu_parallel() {
         let split: Vec<&str> = words.split('~').collect();
         let output = run_with_input(
             &folder,
-            &[options(words), split.clone()].concat(),
+            &[&["--dry-run", "-q"], &split[..]].concat(),
             input.as_bytes(),
         );
         assert_eq!(out(&output), *expected, "{words}: {}", err(&output));
