@@ -524,7 +524,13 @@ fn what_is_known_decides_which_job_begins_first() {
     ];
     std::thread::scope(|scope| {
         for more in &as_given {
-            scope.spawn(move || assert_eq!(starts(&run(more)), ["sleep#1", "sleep#2", "sleep#3"], "{more:?}"));
+            scope.spawn(move || {
+                assert_eq!(
+                    starts(&run(more)),
+                    ["sleep#1", "sleep#2", "sleep#3"],
+                    "{more:?}"
+                )
+            });
         }
     });
     let record = json(&second);

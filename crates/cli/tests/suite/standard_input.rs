@@ -1,8 +1,6 @@
 //! Standard input of `cosched run`: values, the input of the single job, or nothing.
 
-mod common;
-
-use common::{command, err, out};
+use crate::common::{command, err, out};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Output, Stdio};
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! `--resume=RUN`: a batch goes on in its log folder.
 
-mod common;
-
-use common::{command, cosched, ended, err, out, read, until, write};
+use crate::common::{command, cosched, ended, err, out, read, until, write};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -96,7 +94,7 @@ fn an_interrupted_run_says_how_it_goes_on() {
     );
     write(&folder, "go", "");
     let mut shell = Command::new("sh");
-    common::without_settings(&mut shell).env("COSCHED_LOGS", "elsewhere");
+    crate::common::without_settings(&mut shell).env("COSCHED_LOGS", "elsewhere");
     shell.args(["-c", pasted]).current_dir(folder.path());
     let resumed = shell.output().expect("sh");
     assert_eq!(resumed.status.code(), Some(0), "{}", err(&resumed));

@@ -1,8 +1,6 @@
 //! Options of GNU parallel, as hands know them.
 
-mod common;
-
-use common::{cosched, err, out, write};
+use crate::common::{cosched, err, out, write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
 use tempfile::{TempDir, tempdir};
@@ -138,7 +136,7 @@ fn from_bash(folder: &TempDir, shell: &str, words: &[&str]) -> std::io::Result<O
     let script = "my() { echo \"<$1>\"; }; export -f my; exec \"$0\" \"$@\"";
     let fixed = ["run", "--no-logs", "-q", "-k"];
     let mut bash = Command::new("bash");
-    common::without_settings(&mut bash)
+    crate::common::without_settings(&mut bash)
         .args(["-c", script, env!("CARGO_BIN_EXE_cosched")])
         .args(fixed)
         .args(words)
@@ -174,7 +172,7 @@ fn exported_functions_and_the_shell_of_the_caller() {
         (out(&output).as_str(), err(&output).as_str()),
         ("<a>\n", "")
     );
-    assert!(common::read(&folder, "r.json").contains("\"shell\": \"/bin/bash\""));
+    assert!(crate::common::read(&folder, "r.json").contains("\"shell\": \"/bin/bash\""));
     // A shell that is no POSIX shell, or not there, is not the default.
     write(&folder, "fish", "#!/bin/sh\necho wrong\n");
     let fish = folder.path().join("fish");

@@ -1,8 +1,6 @@
 //! What a run shows, and where: the jobs' output, lines about jobs, and the summary.
 
-mod common;
-
-use common::{command, cosched, ended, err, json, out, read, write};
+use crate::common::{command, cosched, ended, err, json, out, read, write};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
