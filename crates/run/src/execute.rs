@@ -62,8 +62,17 @@ pub(crate) fn execute<P: Platform>(
     let halt = plan.config.halt;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
     let unread = takes_no_values && unread_input();
-    for warning in late_warnings(&result, &info, unread) {
+    for warning in late_warnings(&result, unread) {
         screen.warn(warning);
+    }
+    let disturbances = info.disturbances(false);
+    if options.solo == SoloSource::Nothing {
+        // Only who measures must know at once that other programs ran.
+        info.warnings.extend(disturbances);
+    } else {
+        disturbances
+            .into_iter()
+            .for_each(|warning| screen.warn(warning));
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
@@ -198,10 +207,9 @@ fn run_together<P: Platform>(
 }
 
 /// The warnings that follow from the result.
-fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<RunWarning> {
+fn late_warnings(result: &RunResult, unread_input: bool) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     warnings.extend(result.tasks.iter().filter_map(odd_trace));
-    warnings.extend(info.disturbances(false));
     if unread_input {
         warnings.push(RunWarning::InputUnread);
     }
