@@ -10,7 +10,7 @@ const MAX_ROWS: usize = 20;
 /// Times of jobs are worth a table if one of them is longer, in seconds.
 const WORTH_S: f64 = 1.0;
 /// A shorter time in the queue, as a share of the turnaround, is not worth a column.
-const LEAST_QUEUED: f64 = 0.01;
+const LEAST_QUEUED: f64 = 0.05;
 
 pub(super) struct Jobs {
     pub columns: Vec<Column>,
