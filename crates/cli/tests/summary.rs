@@ -59,7 +59,7 @@ fn of_short_jobs_that_succeed_there_is_one_line() {
 #[test]
 fn failures_come_last_with_their_errors() {
     let folder = tempdir().expect("a folder");
-    let jobs = "[[job]]\nname = \"bad\"\ncommand = \"echo first >&2; echo 'no\u{1b}space' >&2; exit 3\"\n[[job]]\nname = \"long\"\ncommand = \"sleep 1.1\"\n";
+    let jobs = "[[job]]\nname = \"bad\"\ncommand = \"echo first >&2; echo 'no\\u001bspace' >&2; exit 3\"\n[[job]]\nname = \"long\"\ncommand = \"sleep 1.1\"\n";
     write(&folder, "jobs.toml", jobs);
     let output = cosched(&folder, &["run", "jobs.toml", "--output", "live"]);
     assert_eq!(output.status.code(), Some(1));
@@ -144,7 +144,7 @@ fn lines_about_jobs_begin_with_the_local_time() {
     let local = now.as_secs() + 5 * 3600;
     let told = hour * 3600 + minute * 60 + second;
     assert!((local + 86_400 - told) % 86_400 < 3600, "{line}");
-    let simulated = "[[job]]\nprogram = \"mcf\"\nwork_instructions = \"1e9\"\n";
+    let simulated = "[[job]]\nprogram = \"mcf\"\nwork_instructions = 1e9\n";
     write(&folder, "mix.toml", simulated);
     let output = cosched(&folder, &["run", "mix.toml", "--on", "big1-small3"]);
     let shown = lines(&output);
@@ -173,7 +173,7 @@ fn of_a_suspended_run_no_job_runs() {
     let head = format!("(suspended; `fg` in its terminal, or `kill -CONT {pid}`, continues it)");
     line_with(&lines(&output), &head);
     line_with(&lines(&output), "CPUs: 0 idle");
-    assert!(out(&output).contains("iB "), "memory in powers of 1,024");
+    assert!(out(&output).contains("iB"), "memory in powers of 1,024");
     assert_eq!(
         (output.status.code(), err(&output)),
         (Some(0), String::new())
