@@ -1,4 +1,5 @@
-//! Resident memory of the jobs of a run. Another process reads it, so it costs the run nothing.
+//! The processes of the jobs of a run, for other processes: their memory, and whether they are frozen. The run itself
+//! has no cost.
 
 use crate::cgroup;
 use crate::claim::{job_groups, task_of};
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct Residents {
     root: Root,
+    run: RunId,
     processes: HashMap<u32, Vec<(RawPid, u64)>>,
     groups: HashMap<u32, PathBuf>,
 }
@@ -45,9 +47,28 @@ impl Residents {
             .collect();
         Ok(Residents {
             root: root.clone(),
+            run,
             processes,
             groups,
         })
+    }
+
+    /// Whether the run itself is stopped, as by Ctrl-Z.
+    pub fn is_run_stopped(&self) -> bool {
+        let run = Process::find(&self.root, self.run.pid, self.run.start);
+        run.is_some_and(|process| process.is_stopped())
+    }
+
+    /// Whether a job is frozen.
+    pub fn is_frozen(&self, job: u32) -> bool {
+        let mut listed = self.processes.get(&job).into_iter().flatten();
+        self.groups
+            .get(&job)
+            .is_some_and(|group| cgroup::is_frozen(group))
+            || listed.any(|&(pid, start)| {
+                let process = Process::find(&self.root, pid, start);
+                process.is_some_and(|process| process.is_stopped())
+            })
     }
 
     /// Resident memory of a job in bytes: the sum over its processes. Memory shared between processes counts for each.

@@ -101,6 +101,11 @@ pub fn own_run(root: &Root) -> Option<String> {
     RunId::own(root).map(|run| run.to_string())
 }
 
+/// Whether a text has the form of an identity.
+pub fn is_run_id(text: &str) -> bool {
+    RunId::parse(text).is_some()
+}
+
 /// Whether the run with this identity is alive; unknown for an invalid identity. Valid for this host since its boot.
 pub fn fate_of(root: &Root, run: &str) -> Fate {
     RunId::parse(run).map_or(Fate::Unknown, |run| run.fate(root))

@@ -41,6 +41,8 @@ impl Sum {
 #[derive(Clone, Copy, Debug)]
 struct Job {
     expected_s: Option<f64>,
+    /// Seconds from the start of the run.
+    arrives_s: f64,
     ended: bool,
 }
 
@@ -48,6 +50,8 @@ struct Job {
 pub(crate) struct Now<'a> {
     /// Time since the start of the run.
     pub elapsed: Nanos,
+    /// Part of it in which no job was there, because the next had not arrived.
+    pub idle: Nanos,
     /// CPUs of the run.
     pub cpus: usize,
     /// The jobs that are live and have not ended, and the time for which each was placed.
@@ -70,11 +74,19 @@ impl Forecast {
     pub(crate) fn new(expected_s: impl IntoIterator<Item = Option<f64>>) -> Forecast {
         let jobs = expected_s.into_iter().map(|expected_s| Job {
             expected_s,
+            arrives_s: 0.0,
             ended: false,
         });
         Forecast {
             jobs: jobs.collect(),
             ..Forecast::default()
+        }
+    }
+
+    /// Use the times of arrival of the jobs.
+    pub(crate) fn arriving(&mut self, arrivals: impl Iterator<Item = Nanos>) {
+        for (job, arrival) in self.jobs.iter_mut().zip(arrivals) {
+            job.arrives_s = arrival.as_s();
         }
     }
 
@@ -151,10 +163,9 @@ impl Forecast {
         if work_s <= 0.0 {
             return Left::Overdue;
         }
-        let longest_s = rest_s.iter().copied().fold(0.0, f64::max);
         let ran_s: f64 = now.live.iter().map(|(_, ran)| ran.as_s()).sum();
         let done_s = self.done_s + ran_s;
-        let elapsed_s = now.elapsed.as_s();
+        let elapsed_s = (now.elapsed - now.idle).as_s();
         let at_once = now.cpus.min(self.jobs.len()).max(1) as f64;
         let rate = if elapsed_s < 1.0 || done_s < 0.02 * (work_s + done_s) {
             at_once
@@ -164,7 +175,19 @@ impl Forecast {
             // Where the kernel shares CPUs out, jobs are placed for longer than they run. Only their ends show by how much.
             (done_s / elapsed_s).min(at_once)
         };
-        Left::Seconds((work_s / rate).max(longest_s))
+        Left::Seconds((work_s / rate).max(self.longest_s(&rest_s, now)))
+    }
+
+    /// Return the longest time to the end of one job, if no other delays it.
+    fn longest_s(&self, rest_s: &[f64], now: &Now<'_>) -> f64 {
+        let mut longest_s = 0.0_f64;
+        for (job, rest_s) in self.jobs.iter().zip(rest_s) {
+            let until_arrival_s = (job.arrives_s - now.elapsed.as_s()).max(0.0);
+            if !job.ended {
+                longest_s = longest_s.max(until_arrival_s + rest_s);
+            }
+        }
+        longest_s
     }
 }
 
@@ -206,6 +229,7 @@ mod tests {
                 .collect();
             let left = forecast.left(&Now {
                 elapsed: Nanos::from_s(at),
+                idle: Nanos::ZERO,
                 cpus,
                 live: &live,
             });
@@ -291,6 +315,7 @@ mod tests {
             let live = [(TaskId(0), Nanos::from_s(at))];
             forecast.left(&Now {
                 elapsed: Nanos::from_s(at),
+                idle: Nanos::ZERO,
                 cpus: 1,
                 live: &live,
             })
@@ -299,5 +324,25 @@ mod tests {
         assert_eq!(left(&forecast, 4.0), Left::Seconds(6.0));
         assert_eq!(left(&forecast, 25.0), Left::Overdue);
         assert_eq!(left(&Forecast::new([None]), 4.0), Left::Unknown);
+    }
+
+    #[test]
+    fn a_job_that_arrives_later_ends_later() {
+        let mut forecast = Forecast::new([Some(10.0), Some(10.0)]);
+        forecast.arriving([0.0, 60.0].map(Nanos::from_s).into_iter());
+        let left = |forecast: &Forecast, at: f64, idle: f64, live: &[(TaskId, Nanos)]| {
+            forecast.left(&Now {
+                elapsed: Nanos::from_s(at),
+                idle: Nanos::from_s(idle),
+                cpus: 2,
+                live,
+            })
+        };
+        let first = [(TaskId(0), Nanos::from_s(4.0))];
+        assert_eq!(left(&forecast, 4.0, 0.0, &first), Left::Seconds(66.0));
+        forecast.ended(TaskId(0), Nanos::from_s(10.0), true);
+        assert_eq!(left(&forecast, 50.0, 40.0, &[]), Left::Seconds(20.0));
+        let second = [(TaskId(1), Nanos::from_s(5.0))];
+        assert_eq!(left(&forecast, 65.0, 50.0, &second), Left::Seconds(5.0));
     }
 }

@@ -1,8 +1,8 @@
 //! What cosched writes: the run record, the series beside it, the events, the job log, charts, and texts for people.
 //!
-//! Everything here is a pure function of the results of a run, or a writer onto any [`std::io::Write`]. Only the job
-//! log is opened here, because a cut-off last line must be removed before appending. `docs/formats.md` describes the
-//! formats field by field.
+//! Everything here is a pure function of the results of a run, or a writer onto any [`std::io::Write`]. Only two files are
+//! opened here: the job log, because a cut-off last line must be removed before appending, and the error output of failed
+//! jobs for the summary. `docs/formats.md` describes the formats field by field.
 
 pub mod chart;
 #[cfg(test)]
@@ -14,6 +14,7 @@ mod holders;
 mod info;
 mod joblog;
 mod json;
+mod last_line;
 mod live;
 mod machine_load;
 mod markdown;
@@ -48,6 +49,7 @@ pub use joblog::{
     append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
+pub use last_line::last_line;
 pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, RunLine,
     STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, runs_text,

@@ -5,7 +5,7 @@ use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -141,11 +141,7 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
     } else {
         String::new()
     };
-    let timed_out = if result.timed_out {
-        " (ran out of its time)"
-    } else {
-        ""
-    };
+    let timed_out = if result.timed_out { " (timed out)" } else { "" };
     let simulated = if progress.simulated {
         "[simulated] "
     } else {
@@ -164,6 +160,12 @@ pub struct ProgressTracker {
     solo_s: BTreeMap<TaskId, f64>,
     forecast: Forecast,
     left_from: LeftFrom,
+    /// Jobs with a time of their own, not one of other commands.
+    known: BTreeSet<TaskId>,
+    /// Time without any job.
+    idle: Nanos,
+    /// When the jobs were counted last, if there was none.
+    idle_since: Option<Nanos>,
     started: usize,
     started_ended: usize,
 }
@@ -181,6 +183,9 @@ impl ProgressTracker {
             solo_s,
             forecast: Forecast::default(),
             left_from: LeftFrom::Mean,
+            known: BTreeSet::new(),
+            idle: Nanos::ZERO,
+            idle_since: None,
             started: 0,
             started_ended: 0,
         }
@@ -196,9 +201,15 @@ impl ProgressTracker {
         let expected: Vec<Option<Expected>> = expected.collect();
         let mut known = 0;
         let mut of_others = 0;
-        for expected in expected.iter().flatten() {
+        self.known = self.solo_s.keys().copied().collect();
+        for (id, expected) in (0..).zip(&expected) {
+            let Some(expected) = expected else { continue };
             known += 1;
-            of_others += usize::from(expected.from == ExpectedFrom::Program);
+            if expected.from == ExpectedFrom::Program {
+                of_others += 1;
+            } else {
+                self.known.insert(TaskId(id));
+            }
         }
         self.left_from = if self.solo_s.len() == total {
             LeftFrom::Solo
@@ -215,6 +226,12 @@ impl ProgressTracker {
             self.solo_s_of(TaskId(id)).or(expected_s)
         });
         self.forecast = Forecast::new(expected_s);
+        self
+    }
+
+    /// Use the time of arrival of each job, in the order of the tasks.
+    pub fn arriving(mut self, arrivals: impl Iterator<Item = Nanos>) -> ProgressTracker {
+        self.forecast.arriving(arrivals);
         self
     }
 
@@ -253,7 +270,7 @@ impl ProgressTracker {
 
     /// A job ended.
     pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
-        let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+        let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !result.timed_out;
         self.progress.elapsed = now;
         self.progress.done += 1;
         self.progress.failed += usize::from(!ok);
@@ -284,12 +301,19 @@ impl ProgressTracker {
         self.progress.running = running;
         self.progress.elapsed = snapshot.now;
         self.count();
+        if let Some(since) = self.idle_since.take() {
+            self.idle += snapshot.now - since;
+        }
+        self.idle_since = snapshot.tasks.is_empty().then_some(snapshot.now);
         let left = self.forecast.left(&Now {
             elapsed: snapshot.now,
+            idle: self.idle,
             cpus: snapshot.machine.cpus.len(),
             live: &live,
         });
-        self.progress.is_overdue = left == Left::Overdue && !live.is_empty();
+        // A job of unknown length can't be late.
+        let are_known = live.iter().all(|(task, _)| self.known.contains(task));
+        self.progress.is_overdue = left == Left::Overdue && !live.is_empty() && are_known;
         self.progress.left = match left {
             Left::Seconds(s) => Some(Nanos::from_s(s)),
             Left::Unknown | Left::Overdue => None,
@@ -319,7 +343,7 @@ mod tests {
         }
     }
 
-    /// What is known of other commands is no firm time, and a job that has outlived it has none left.
+    /// What is known of other commands is no firm time: a job that has outlived it is not late.
     #[test]
     fn what_is_known_of_other_commands_is_marked() {
         let tracker = |from| {
@@ -340,13 +364,14 @@ mod tests {
             (line(&mut other, 2.0).as_str(), other.left_from()),
             ("0/1 done, about 0:06 left", LeftFrom::Program)
         );
-        line(&mut other, 12.0);
-        assert!(other.progress().is_overdue && other.progress().left.is_none());
-        let wide = progress_line(other.progress(), 60);
+        line(&mut own, 12.0);
+        assert!(own.progress().is_overdue && own.progress().left.is_none());
+        let wide = progress_line(own.progress(), 60);
         assert!(
             wide.starts_with("0/1 done, longer than expected, "),
             "{wide}"
         );
+        assert_eq!(line(&mut other, 12.0), "0/1 done, --:-- left");
     }
 
     #[test]
@@ -405,7 +430,7 @@ mod tests {
         };
         assert_eq!(
             ended_line(&sim, &result, None),
-            "[simulated] [ 3/24] mcf\\x1b[2J: SIGTERM after 12.5 s (ran out of its time)"
+            "[simulated] [ 3/24] mcf\\x1b[2J: SIGTERM after 12.5 s (timed out)"
         );
     }
 

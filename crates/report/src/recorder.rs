@@ -92,7 +92,9 @@ impl<'a> FileRecorder<'a> {
         let simulated = info.backend == BackendKind::Sim;
         let started_at = info.started_at.unwrap_or(SystemTime::UNIX_EPOCH);
         let run_start = started_at.duration_since(SystemTime::UNIX_EPOCH);
-        let tracker = ProgressTracker::new(simulated, tasks.len(), solo_times(info, tasks));
+        let tracker = ProgressTracker::new(simulated, tasks.len(), solo_times(info, tasks))
+            .expecting(tasks.iter().map(|task| task.expected))
+            .arriving(tasks.iter().map(|task| task.arrives));
         FileRecorder {
             jobs: info.jobs.clone(),
             run_start: (!simulated).then(|| run_start.unwrap_or_default()),
@@ -100,7 +102,7 @@ impl<'a> FileRecorder<'a> {
             events: None,
             joblog: None,
             listener: None,
-            tracker: tracker.expecting(tasks.iter().map(|task| task.expected)),
+            tracker,
             live: Live::new(info),
             warnings: Vec::new(),
             policy_fault_shown: false,
@@ -414,7 +416,7 @@ mod tests {
                 [
                     "the policy's decision could not be carried out (task #9 is unknown or has ended); round-robin \
                      decided instead",
-                    "mcf-2 ran out of its time and is ended",
+                    "mcf-2 timed out and is ended",
                 ]
             );
         }

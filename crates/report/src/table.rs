@@ -1,6 +1,6 @@
 //! A plain text table that fits a width.
 
-use crate::text::clip;
+use crate::text::clip_middle;
 use std::borrow::Cow;
 
 /// Shown in place of an absent value.
@@ -55,6 +55,12 @@ impl Column {
         self.cells.iter().any(|cell| cell != NONE)
     }
 
+    /// Whether a cell has a value other than 0.
+    pub(crate) fn says_something(&self) -> bool {
+        let mut cells = self.cells.iter();
+        cells.any(|cell| cell != NONE && cell != "0" && cell != "0 s")
+    }
+
     fn aligned(&self, cell: &str) -> String {
         let width = self.width();
         if self.right {
@@ -84,7 +90,7 @@ fn total_width(columns: &[Column]) -> usize {
 }
 
 /// The table's lines, the titles first, in at most `width` characters if possible: columns are left out as their
-/// numbers say, then the first column is clipped.
+/// numbers say, then the first column is clipped. Names of jobs and runs often differ in their last characters, so those stay.
 pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
     loop {
         let spare = total_width(&columns).saturating_sub(width);
@@ -104,7 +110,7 @@ pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
         let least = LEAST_NAME.min(width);
         let clipped = width.saturating_sub(spare).max(least);
         for cell in &mut first.cells {
-            *cell = clip(cell, clipped);
+            *cell = clip_middle(cell, clipped);
         }
     }
     let rows = columns.first().map_or(0, |column| column.cells.len());

@@ -52,15 +52,15 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// A number of bytes with three digits or so and its unit, in powers of 1,000: `512 B`, `1.50 MB`, `23.4 GB`.
+/// A number of bytes with three digits or so and its unit, in powers of 1,024: `512 B`, `1.50 MiB`, `23.4 GiB`.
 pub fn bytes(bytes: f64) -> String {
     let mut scaled = bytes;
     let mut unit = "B";
-    for larger in ["kB", "MB", "GB", "TB"] {
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
         if scaled < 999.5 {
             break;
         }
-        scaled /= 1e3;
+        scaled /= 1024.0;
         unit = larger;
     }
     let decimals = match scaled {
@@ -176,6 +176,16 @@ pub fn clip(text: &str, width: usize) -> String {
     begin + "…"
 }
 
+/// The text in at most `width` characters; if it was too long, an ellipsis stands for its middle.
+pub(crate) fn clip_middle(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let tail: String = text.chars().skip(length - width / 2).collect();
+    clip(text, width - width / 2) + &tail
+}
+
 /// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole, and so does a text
 /// with non-breaking spaces.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -216,7 +226,7 @@ mod tests {
         );
         assert_eq!(
             (seconds(1e300), bytes(1e300)),
-            ("1.00e300 s".to_owned(), "1.00e288 TB".to_owned())
+            ("1.00e300 s".to_owned(), "9.09e287 TiB".to_owned())
         );
     }
 
@@ -244,11 +254,12 @@ mod tests {
         check(120.4, "120 s");
         check(307.2, "5 min 07 s");
         check(7_500.0, "2 h 05 min");
-        let sizes = [0.0, 999.4, 1_500.0, 23.44e6, 999.7e6, 5.2e9, 3e15].map(bytes);
+        let mib = 1_048_576.0;
+        let sizes = [0.0, 999.4, 1_536.0, 23.44 * mib, 1023.9 * mib, 5e9 * mib].map(bytes);
         assert_eq!(
             sizes,
             [
-                "0 B", "999 B", "1.50 kB", "23.4 MB", "1.00 GB", "5.20 GB", "3000 TB"
+                "0 B", "999 B", "1.50 KiB", "23.4 MiB", "1.00 GiB", "4768 TiB"
             ]
         );
         assert_eq!(
@@ -268,6 +279,10 @@ mod tests {
                 clip("ab", 0).as_str()
             ),
             ("abc…", "abcd", "")
+        );
+        assert_eq!(
+            ["abcdef#1", "ab#2", ""].map(|name| clip_middle(name, 5)),
+            ["ab…#1", "ab#2", ""]
         );
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
         assert_eq!(

@@ -63,7 +63,7 @@ pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 pub enum RunWarning {
     #[error("the policy's decision could not be carried out ({0}); round-robin decided instead")]
     PolicyFault(InvalidDecision),
-    #[error("{job} ran out of its time and is ended")]
+    #[error("{job} timed out and is ended")]
     TimedOut { job: String },
     #[error("{job} is ended by the user")]
     EndedByUser { job: String },

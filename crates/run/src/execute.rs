@@ -59,8 +59,17 @@ pub(crate) fn execute<P: Platform>(
     }
     let halt = plan.config.halt;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
-    for warning in late_warnings(&result, &info) {
+    for warning in late_warnings(&result) {
         screen.warn(warning);
+    }
+    let disturbances = info.disturbances(false);
+    if options.solo == SoloSource::Nothing {
+        // Only who measures must know at once that other programs ran.
+        info.warnings.extend(disturbances);
+    } else {
+        disturbances
+            .into_iter()
+            .for_each(|warning| screen.warn(warning));
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
@@ -220,10 +229,9 @@ fn run_together<P: Platform>(
 }
 
 /// The warnings that follow from the result.
-fn late_warnings(result: &RunResult, info: &RunInfo) -> Vec<RunWarning> {
+fn late_warnings(result: &RunResult) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     warnings.extend(result.tasks.iter().filter_map(odd_trace));
-    warnings.extend(info.disturbances(false));
     warnings
 }
 

@@ -9,6 +9,7 @@ use super::runs::Journal;
 use super::screen::Screen;
 use super::watch::Watch;
 use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
+use cosched_linux::time_of_day;
 use cosched_report::{JobInfo, LiveProgress, Notice, RunWarning, ended_line, progress_line};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -75,7 +76,7 @@ impl Reporter<'_> {
         });
         if self.options.verbose {
             let what = what(task, info);
-            self.screen.say(&format!("{}started {what}", self.mark));
+            self.say(&format!("{}started {what}", self.mark));
         }
     }
 
@@ -90,9 +91,19 @@ impl Reporter<'_> {
         let exit = result.exit.as_ref().map(Exit::to_string);
         let exit = exit.unwrap_or_default();
         let attempt = result.runs;
-        self.screen.say(&format!(
+        self.say(&format!(
             "{mark}{what}: {exit} in attempt {attempt}; retrying"
         ));
+    }
+
+    /// Writes a line about a job. In a real run it begins with the time of day.
+    fn say(&self, line: &str) {
+        if self.started_at.is_some() {
+            let now = time_of_day(SystemTime::now());
+            self.screen.say(&format!("{now} {line}"));
+        } else {
+            self.screen.say(line);
+        }
     }
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
@@ -110,7 +121,7 @@ impl Reporter<'_> {
         // Whoever ends the run knows that its jobs end.
         let is_news = failed && !result.told_to_end;
         if is_news || self.options.verbose {
-            self.screen.say(&line);
+            self.say(&line);
         }
         if is_news && !self.options.quiet {
             self.screen.send(Order::LastError { job });

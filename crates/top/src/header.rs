@@ -49,6 +49,9 @@ fn news(scene: &Scene<'_>) -> Option<String> {
     if let Some(told) = scene.told {
         return Some(told.to_owned());
     }
+    if scene.status.suspended {
+        return Some("SUSPENDED".to_owned());
+    }
     if scene.view.is_paused {
         return Some("PAUSED (space goes on)".to_owned());
     }
@@ -102,12 +105,11 @@ pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
     (lines.min((height / 4).max(1)), across)
 }
 
-/// The time for which a job has had a CPU without a break, in s.
-fn held_s(status: &Status, cpu: &CpuNow) -> f64 {
-    match cpu.since_s {
-        Some(since_s) => (status.elapsed_s - since_s).max(0.0),
-        None => 0.0,
-    }
+/// The time for which the job on a CPU has run so far, in s. Without a break it has often just begun.
+fn ran_s(status: &Status, cpu: &CpuNow) -> f64 {
+    let job = cpu.job.and_then(|job| status.job(job));
+    let ran_s = job.and_then(|job| job.figures.get("ran_s"));
+    ran_s.copied().unwrap_or(0.0)
 }
 
 /// Where the bars are.
@@ -127,7 +129,7 @@ impl Grid {
     }
 }
 
-/// Draws the bars. Each is as long as its job has had the CPU without a break, beside the longest of them.
+/// Draws the bars. Each is as long as its job has run so far, beside the longest of them.
 pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Scene<'_>) {
     let cpus = &scene.status.cpus;
     let grid = Grid {
@@ -173,7 +175,7 @@ fn draw_bar(buffer: &mut Buffer, grid: &Grid, ix: usize, cpu: &CpuNow, scene: &S
 /// The inside of a bar: the job on the left, its time on the right, and between them `|` as far as the bar goes.
 fn bar_text(status: &Status, cpu: &CpuNow, width: usize) -> String {
     let time = match cpu.job {
-        Some(_) => seconds(held_s(status, cpu)),
+        Some(_) => seconds(ran_s(status, cpu)),
         None => String::new(),
     };
     let time_width = time.chars().count();
@@ -191,12 +193,12 @@ fn filled(status: &Status, cpu: &CpuNow, width: usize) -> usize {
     if cpu.job.is_none() {
         return 0;
     }
-    let held = status.cpus.iter().map(|cpu| held_s(status, cpu));
-    let longest = held.fold(0.0, f64::max);
+    let ran = status.cpus.iter().map(|cpu| ran_s(status, cpu));
+    let longest = ran.fold(0.0, f64::max);
     if longest == 0.0 {
         return width.min(1);
     }
-    let share = held_s(status, cpu) / longest;
+    let share = ran_s(status, cpu) / longest;
     let filled = (width as f64 * share).round() as usize;
     filled.max(1).min(width)
 }

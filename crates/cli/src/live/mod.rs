@@ -10,9 +10,14 @@ use cosched_linux::Residents;
 use cosched_linux::root::Root;
 use cosched_report::{JobState, Status};
 
-/// Adds the memory that the jobs of a run hold now. It is read here, so that the run pays nothing for it.
-pub fn add_memory(root: &Root, status: &mut Status) {
+/// Adds what is seen from outside: the memory of the jobs, and whether the run is suspended. The run pays nothing for it.
+pub fn look_at_jobs(root: &Root, status: &mut Status) {
     let residents = Residents::of(root, &status.run.run_id);
+    if let Ok(residents) = &residents
+        && residents.is_run_stopped()
+    {
+        status.suspend(|job| residents.is_frozen(job));
+    }
     for job in &mut status.jobs {
         if matches!(job.state, JobState::Queued | JobState::Ended) {
             continue;

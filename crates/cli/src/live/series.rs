@@ -3,7 +3,7 @@
 use super::find::{Known, meant};
 use crate::exit::usage;
 use crate::input::told;
-use crate::run_files::{SERIES, series_beside};
+use crate::run_files::{SERIES, open_series, series_beside};
 use anyhow::Result;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
@@ -22,7 +22,7 @@ pub fn goes_on(header: &SeriesHeader) -> bool {
 }
 
 /// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process
-/// or its identity. Without a name it is the newest run in `cosched-logs`.
+/// or its identity. Without a name it is the run in `cosched-logs` that was started last.
 ///
 /// # Errors
 /// No run is meant, or it has left no series.
@@ -98,14 +98,23 @@ fn by_default() -> Result<PathBuf> {
     )))
 }
 
-/// The run in a folder of runs whose series was written last.
+/// The run in a folder of runs that was started last.
 fn newest_in(folder: &Path) -> Option<PathBuf> {
     let mut runs = Vec::new();
     for entry in folder.read_dir().ok()?.flatten() {
-        let series = entry.path().join(SERIES).metadata();
-        if let Ok(written) = series.and_then(|series| series.modified()) {
-            runs.push((written, entry.path()));
+        if let Some(started) = started(&entry.path().join(SERIES)) {
+            runs.push((started, entry.path()));
         }
     }
     runs.into_iter().max().map(|(_, run)| run)
+}
+
+/// The start of the run of a series, RFC 3339 in UTC. That of a simulation is when the series was written.
+fn started(series: &Path) -> Option<String> {
+    let written = series.metadata().ok()?.modified().ok()?;
+    let header = open_series(series)
+        .ok()
+        .map(|series| series.header().started_at.clone());
+    let written = humantime::format_rfc3339_millis(written).to_string();
+    Some(header.flatten().unwrap_or(written))
 }

@@ -1,12 +1,13 @@
 //! `cosched status`: the live runs, and what their jobs do.
 
 use super::run::Format;
-use crate::live::{Known, add_memory, known, meant};
+use crate::live::{Known, known, look_at_jobs, meant};
 use crate::print::print;
 use anyhow::Result;
 use clap::Args;
+use cosched_linux::orphans::{Orphan, orphans};
 use cosched_linux::root::Root;
-use cosched_report::{RunLine, Status, jobs_text, runs_text, visible_json};
+use cosched_report::{RunLine, Status, count, jobs_text, runs_text, visible_json};
 use cosched_run::terminal_width;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ const WIDE: usize = 120;
 /// Show live runs, or the jobs of one of them
 ///
 /// It shows the jobs, the CPUs and the reasons to wait of RUN, or of the only live run. Of several runs it shows a line each.
+/// SLOWDOWN is the time since a job's arrival, the queue included, divided by the time that it would have taken alone.
 /// Only root sees other users' runs.
 #[derive(Args)]
 pub struct StatusArgs {
@@ -37,7 +39,7 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
     };
     for run in &mut runs {
         if let Ok(status) = &mut run.status {
-            add_memory(&root, status);
+            look_at_jobs(&root, status);
         }
     }
     if args.format == Format::Json {
@@ -50,7 +52,7 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
     }
     let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
     let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
-    let text = match lines[..] {
+    let mut text = match lines[..] {
         [] => "no run is live\n".to_owned(),
         [
             RunLine {
@@ -59,7 +61,21 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
         ] => jobs_text(status, width),
         _ => runs_text(&lines, width),
     };
+    if args.run.is_none() {
+        text += &left_text(&orphans(&root));
+    }
     print(text)
+}
+
+/// What killed runs have left.
+fn left_text(orphans: &[Orphan]) -> String {
+    if orphans.is_empty() {
+        return String::new();
+    }
+    let jobs = count(orphans.len() as u64, "job");
+    format!(
+        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n"
+    )
 }
 
 /// The schema of all runs that go on.

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::print::print;
 use anyhow::Result;
 use clap::Args;
+use cosched_linux::is_run_id;
 use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
@@ -28,12 +29,21 @@ pub struct ThawArgs {
     kill: bool,
 
     /// Only this run, as in COSCHED_RUN of its processes; repeatable
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", value_parser = identity)]
     run: Vec<String>,
 
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
+}
+
+/// Refuses what can't be the identity of a run.
+fn identity(text: &str) -> Result<String, String> {
+    if is_run_id(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("no identity of a run, as in 10-78-4026531836; `cosched thaw` alone is for all killed runs".to_owned())
+    }
 }
 
 pub fn run(args: ThawArgs) -> Result<ExitCode> {

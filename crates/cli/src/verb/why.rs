@@ -23,8 +23,8 @@ pub struct WhyArgs {
     /// The job's name
     job: String,
 
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
-    /// run in cosched-logs, and where there is none, the only one that goes on
+    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the run
+    /// in cosched-logs that was started last
     run: Option<PathBuf>,
 
     /// At this time since the start of the run, as in 90s or 1.5m [default: the last time that is known]
@@ -81,18 +81,33 @@ fn find(header: &SeriesHeader, name: &str, file: &str) -> Result<TaskId> {
     if let [only] = &begin[..] {
         return Ok(TaskId(only.task));
     }
+    let names: Vec<&str> = tasks.iter().map(|task| &*task.name).collect();
     let hint = if !begin.is_empty() {
-        let named = begin.iter().take(NAMED);
-        let names: Vec<String> = named.map(|task| visible(&task.name)).collect();
-        let more = if begin.len() > NAMED { " and more" } else { "" };
-        format!("it could be {}{more}", names.join(", "))
-    } else if let Some(other) = near(name, tasks.iter().map(|task| &*task.name)) {
+        let begin: Vec<&str> = begin.iter().map(|task| &*task.name).collect();
+        format!("it could be {}", some_of(&begin))
+    } else if let Some(other) = near(name, names.iter().copied()) {
         format!("is it {}?", visible(other))
     } else {
-        "`cosched report` lists the jobs of a run".to_owned()
+        let alike = named_like(name, &names);
+        let names = if alike.is_empty() { names } else { alike };
+        format!("there is {}", some_of(&names))
     };
     let name = visible(name);
     Err(usage(format!(
         "{file}: there is no job `{name}` in this run; {hint}"
     )))
+}
+
+/// The jobs whose program, the part of their names before `#`, is nearly `name`.
+fn named_like<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let mut alike = names.to_vec();
+    alike.retain(|job| near(name, job.split('#').next()).is_some());
+    alike
+}
+
+/// The first names.
+fn some_of(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(NAMED).map(|name| visible(name)).collect();
+    let more = if names.len() > NAMED { " and more" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }

@@ -292,7 +292,7 @@ fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
     let folder = tempdir().expect("a folder");
     let summary = cosched(&folder, &["run", "--record", "/dev/full", "--", "true"]);
     assert_eq!(summary.status.code(), Some(1));
-    assert!(err(&summary).contains("1 ended well"), "{}", err(&summary));
+    assert!(err(&summary).contains("1 succeeded"), "{}", err(&summary));
     assert!(
         err(&summary).contains("can't write /dev/full: No space left on device"),
         "{}",

@@ -23,6 +23,7 @@ mod simulated;
 mod simulated_refusals;
 mod standard_input;
 mod status;
+mod summary;
 mod top;
 mod trace;
 mod values;

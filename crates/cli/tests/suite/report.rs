@@ -468,7 +468,7 @@ fn a_run_without_a_record_is_told_from_its_series() {
         err(&dead)
     );
     // The same files stay where a disk was full: then the run ended by itself, and its jobs did.
-    let known = "2 jobs: 1 ended well, of 1 no end is known; the run left no record: it was killed, or could not write it";
+    let known = "1 succeeded, 1 without a known end; the run left no record: it was killed, or could not write it";
     let words = out(&dead).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains(known) && out(&dead).contains("lost: "),

@@ -296,16 +296,12 @@ fn jobs_that_did_not_start_did_not_wait_between_placements() {
         "{record}"
     );
     // The table tells the time in the queue.
-    let text = err(&cosched(
-        &folder,
-        &[
-            "run", "--jobs", "1", "--logs", "L", "sleep", ":::", "0.1", "0.2",
-        ],
-    ));
+    let words = ["run", "-v", "--jobs", "1", "--logs", "L", "sleep"];
+    let output = cosched(&folder, &[&words[..], &[":::", "0.1", "0.2"]].concat());
+    let text = err(&output);
+    let titles = text.lines().find(|line| line.starts_with("JOB "));
     assert!(
-        text.lines()
-            .next()
-            .is_some_and(|titles| titles.contains("QUEUED")),
+        titles.is_some_and(|titles| titles.contains("QUEUED")),
         "{text}"
     );
 }

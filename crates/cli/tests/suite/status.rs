@@ -110,19 +110,19 @@ fn a_suspended_run_is_told_to_be_so() {
         )
     };
     stop("-STOP");
-    until("the age of its state is told", || {
+    until("it is shown", || {
         let output = command(run.folder(), &["status", &run.pid()])
             .output()
             .expect("text");
         assert!(output.status.success());
-        out(&output).contains("may be suspended")
+        out(&output).contains("(suspended; `fg`")
     });
     stop("-CONT");
     until("there is a new state", || {
         let output = command(run.folder(), &["status", &run.pid()])
             .output()
             .expect("text");
-        !out(&output).contains("may be suspended")
+        !out(&output).contains("(suspended; `fg`")
     });
     run.end();
 }

@@ -3,11 +3,13 @@
 
 mod clone;
 mod limits;
+mod local_time;
 mod sched;
 mod signals;
 
 pub(crate) use clone::{Side, Stack, clone_into, fork};
 pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
+pub use local_time::time_of_day;
 pub use sched::affinity;
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
 pub(crate) use signals::{

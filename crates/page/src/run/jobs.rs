@@ -3,7 +3,7 @@
 use super::time_cell;
 use crate::html::{Cell, Table};
 use crate::view::RunView;
-use cosched_report::{Job, clip, decimal};
+use cosched_report::{Job, bytes, clip, decimal};
 
 /// Maximum number of characters of a command.
 const MAX_COMMAND: usize = 160;
@@ -49,7 +49,7 @@ fn ratio(x: f64) -> String {
 
 fn memory_cell(row: &BatchJob<'_>) -> Cell {
     match row.job.max_rss_bytes {
-        Some(bytes) => Cell::Text(format!("{:.1} MiB", bytes as f64 / 1_048_576.0)),
+        Some(size) => Cell::Text(bytes(size as f64)),
         None => Cell::None,
     }
 }

@@ -1,7 +1,7 @@
 //! The setting of a run, and how to repeat it.
 
 use crate::html::{Cell, Table, element, list};
-use cosched_report::{BackendKind, Record, count, escaped_lines, seconds};
+use cosched_report::{BackendKind, Record, bytes, count, escaped_lines, seconds};
 
 /// Return the command that repeats a run. A simulation has no command line, so it is put together.
 fn command(record: &Record) -> String {
@@ -61,7 +61,7 @@ const ROWS: [Row; 17] = [
 fn topology(record: &Record) -> String {
     let machine = &record.machine_details;
     let size = match machine.llc_bytes {
-        Some(bytes) => format!(" of {:.1} MiB", bytes as f64 / 1_048_576.0),
+        Some(size) => format!(" of {}", bytes(size as f64)),
         None => String::new(),
     };
     format!(

@@ -86,6 +86,7 @@ impl Live {
             run: self.facts.clone().unwrap_or_default(),
             elapsed_s: now.at.as_s(),
             age_s: None,
+            suspended: false,
             energy: Energy {
                 joules,
                 source,
@@ -286,16 +287,13 @@ fn add_estimates(
     row.progress_from = progress.is_value().then(|| from.to_owned());
     figures.push_reading("progress_quanta", progress);
     let done_s = progress.map(|quanta| quanta * now.config.quantum.as_s());
-    // CPU time does not tell a sleeping job from a slowed one. Then only time without a CPU counts as lost.
-    let needed_s = if from == "cpu-time" {
-        progress.map(|_| task.ran.as_s())
+    // CPU time does not show how much others slow a job down.
+    let slowdown = if from == "cpu-time" {
+        Err("nothing shows how fast it would be alone")
     } else {
-        done_s
+        slowdown((now.at - view.arrived).as_s(), done_s)
     };
-    figures.push(
-        "slowdown",
-        slowdown((now.at - view.arrived).as_s(), needed_s),
-    );
+    figures.push("slowdown", slowdown);
     let (share, left_s, from) = forecast(view, task, done_s.value(), now, tracker);
     row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
     figures.push("share", share);
@@ -350,7 +348,12 @@ fn forecast(
         }
     };
     if done >= whole {
-        return (Err(OVERDUE), Err(OVERDUE), Some(from));
+        let why = if from == "program" {
+            "it has run for longer than other commands with its program"
+        } else {
+            OVERDUE
+        };
+        return (Err(why), Err(why), Some(from));
     }
     let passed = task
         .started

@@ -39,6 +39,9 @@ pub struct Status {
     /// Age of the state in seconds when it was read; absent in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_s: Option<f64>,
+    /// The run is suspended, as by Ctrl-Z; absent in the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
     /// Numbers of jobs by state.
     pub totals: LiveTotals,
     /// Energy so far.

@@ -1,11 +1,40 @@
-//! The last state of a run that has ended, from its record.
+//! The state of a run that writes none: of a suspended one, and of one that has ended.
 
 use super::{CpuNow, JobNow, JobState, LiveTotals, Status};
 use crate::figures::Figures;
 use crate::record::{Job, Record};
 use crate::text::visible;
+use cosched_core::Absence;
 
 impl Status {
+    /// Bring the state to a suspended run, in which these jobs are frozen.
+    pub fn suspend(&mut self, is_frozen: impl Fn(u32) -> bool) {
+        self.suspended = true;
+        for row in &mut self.jobs {
+            let total = match row.state {
+                JobState::Running => &mut self.totals.running,
+                JobState::Sleeping => &mut self.totals.sleeping,
+                _ => continue,
+            };
+            if is_frozen(row.job) {
+                *total = total.saturating_sub(1);
+                self.totals.waiting += 1;
+                row.state = JobState::Waiting;
+                row.cpus = None;
+            }
+        }
+        let mut states = self.jobs.iter().map(|row| row.state);
+        if !states.any(|state| state == JobState::Running) {
+            self.clear_cpus();
+        }
+    }
+
+    fn clear_cpus(&mut self) {
+        for cpu in &mut self.cpus {
+            *cpu = CpuNow::idle(cpu.cpu);
+        }
+    }
+
     /// Bring the state to the end of the run: no CPU has a job, and every job has ended or did not start.
     pub fn over(&mut self, record: &Record) {
         let mut totals = LiveTotals {
@@ -23,9 +52,7 @@ impl Status {
         for job in &record.jobs {
             self.elapsed_s = self.elapsed_s.max(job.finish_s.unwrap_or(0.0));
         }
-        for cpu in &mut self.cpus {
-            *cpu = CpuNow::idle(cpu.cpu);
-        }
+        self.clear_cpus();
         for row in &mut self.jobs {
             if let Some(job) = record.jobs.get(row.job as usize)
                 && visible(&job.name) == visible(&row.name)
@@ -44,9 +71,9 @@ fn end(row: &mut JobNow, job: &Job) {
     row.share_from = None;
     row.exit = job.exit;
     let not_ended = if job.start_s.is_some() {
-        "did not end"
+        Absence::NotEnded.text()
     } else {
-        "not started"
+        Absence::NotStarted.text()
     };
     row.exit_text = Some(visible(job.exit_text.as_deref().unwrap_or(not_ended)));
     row.runs = Some(job.runs).filter(|&runs| runs > 1);

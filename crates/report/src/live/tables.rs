@@ -28,7 +28,9 @@ pub fn job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) ->
         Column::number("IPC", 8, jobs, |job| figure(job, "ipc", two_decimals)),
         Column::number("GB/s", 7, jobs, |job| or_none(bandwidth_text(job))),
         Column::number("DONE", 2, jobs, |job| or_none(job.share_text())),
-        Column::number("SLOWDOWN", 4, jobs, |job| slowdown_text(job)),
+        Column::number("SLOWDOWN", 4, jobs, |job| {
+            figure(job, "slowdown", two_decimals)
+        }),
         Column::number("MEMORY", 5, jobs, |job| {
             figure(job, "resident_bytes", bytes)
         }),
@@ -119,10 +121,16 @@ fn left_text(status: &Status) -> String {
     }
 }
 
-/// Return that a state is old: the run may be suspended.
+/// Return that a run is suspended, or that its state is old.
 fn old_text(status: &Status) -> Option<String> {
+    if status.suspended {
+        let pid = status.run.pid;
+        return Some(format!(
+            "suspended; `fg` in its terminal, or `kill -CONT {pid}`, continues it"
+        ));
+    }
     let age = seconds(status.old_s()?);
-    Some(format!("this state is {age} old; the run may be suspended"))
+    Some(format!("this state is {age} old"))
 }
 
 fn joined(lines: Vec<String>) -> String {
@@ -206,14 +214,6 @@ fn reason_lines(status: &Status, width: usize) -> Vec<String> {
         text.push(format!("and {} more that wait", count(more as u64, "job")));
     }
     text
-}
-
-/// Return the slowdown of a job; a lower bound where only CPU time is known.
-fn slowdown_text(job: &JobNow) -> String {
-    match job.progress_from.as_deref() {
-        Some("cpu-time") => figure(job, "slowdown", |slowdown| format!("≥{slowdown:.2}")),
-        _ => figure(job, "slowdown", two_decimals),
-    }
 }
 
 /// Return the state of a job, or its end.

@@ -128,30 +128,30 @@ fn a_state_is_read_as_it_was_written() {
     );
 }
 
-/// CPU time does not tell a job that sleeps from one that is held up: only time in the queue and paused is lost for sure.
 #[test]
-fn a_job_that_sleeps_is_not_slowed_down() {
-    let slowdown = |status: &Status, job: usize| status.jobs[job].figures.get("slowdown").copied();
-    // All of its 12 s on CPUs of which it used 5.5 s.
+fn of_cpu_time_alone_no_slowdown_is_known() {
     let placed = status_after(Nanos::from_s(12.0));
+    assert!(placed.jobs[0].figures.get("slowdown").is_some());
     assert_eq!(placed.jobs[1].progress_from.as_deref(), Some("cpu-time"));
-    assert_eq!(slowdown(&placed, 1), Some(1.0));
+    let why = Some("nothing shows how fast it would be alone");
+    assert_eq!(placed.jobs[1].figures.why("slowdown"), why);
+}
+
+#[test]
+fn of_a_suspended_run_frozen_jobs_do_not_run() {
+    let mut status = status();
+    let (running, waiting) = (status.totals.running, status.totals.waiting);
+    let first = status.jobs[0].job;
+    status.suspend(|job| job == first);
+    assert_eq!(status.jobs[0].state, JobState::Waiting);
+    assert_eq!(status.jobs[0].cpus, None);
+    let totals = &status.totals;
+    assert_eq!((totals.running, totals.waiting), (running - 1, waiting + 1));
+    let head = "12 elapsed, time left not known yet (suspended; `fg` in its terminal, or `kill -CONT 10`, continues it)";
     assert!(
-        jobs_text(&placed, 120).contains("≥1.00"),
+        jobs_text(&status, 120).contains(head),
         "{}",
-        jobs_text(&placed, 120)
-    );
-    let paused = status_after(Nanos::from_s(3.0));
-    assert_eq!(slowdown(&paused, 1), Some(4.0));
-    assert_eq!(
-        slowdown(&paused, 0),
-        slowdown(&placed, 0),
-        "what is counted tells more"
-    );
-    let begun = status_after(Nanos::from_ms(1));
-    assert_eq!(
-        begun.jobs[1].figures.why("slowdown"),
-        Some("too little has been done to tell")
+        jobs_text(&status, 120)
     );
 }
 
@@ -213,7 +213,7 @@ fn after_the_end_all_jobs_have_ended() {
     };
     assert_eq!(
         (exit("mcf").as_deref(), exit("late").as_deref()),
-        (Some("exit 3"), Some("not started"))
+        (Some("exit 3"), Some("did not start"))
     );
     assert_eq!(status.elapsed_s, 24.0);
 }
@@ -297,11 +297,9 @@ fn what_rests_on_other_commands_is_marked() {
         after(6.0),
         (Some("~75 %".to_owned()), None, Some("program".to_owned()))
     );
+    let longer = "it has run for longer than other commands with its program";
     for outlived in [8.0, 80.0] {
-        assert_eq!(
-            after(outlived),
-            (None, Some("longer than expected".to_owned()), None)
-        );
+        assert_eq!(after(outlived), (None, Some(longer.to_owned()), None));
     }
     assert_eq!(
         share(Ok(0.999), Ok(61.0), Some("same")),

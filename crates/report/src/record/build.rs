@@ -339,7 +339,7 @@ fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
     };
     for task in tasks {
         match &task.exit {
-            Some(exit) if exit.ok() => totals.succeeded += 1,
+            Some(exit) if exit.ok() && !task.timed_out => totals.succeeded += 1,
             Some(_) => totals.failed += 1,
             None => totals.unfinished += 1,
         }

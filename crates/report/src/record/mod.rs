@@ -124,7 +124,7 @@ pub struct Missing {
 pub struct Totals {
     /// Number of all jobs.
     pub jobs: usize,
-    /// Jobs that ended with code 0.
+    /// Jobs that ended with code 0, in time.
     pub succeeded: usize,
     /// Jobs that ended otherwise, or could not be started.
     pub failed: usize,
@@ -256,6 +256,16 @@ pub struct Job {
 }
 
 impl Job {
+    /// Whether it ended otherwise than with code 0, or ran out of its time.
+    pub fn failed(&self) -> bool {
+        self.timed_out || self.exit.is_some_and(|exit| exit != 0)
+    }
+
+    /// From its start to its end in seconds.
+    pub fn time_s(&self) -> Option<f64> {
+        Some(self.finish_s? - self.start_s?)
+    }
+
     /// From its arrival to its end in seconds.
     pub fn turnaround_s(&self) -> Option<f64> {
         self.finish_s.map(|finish| finish - self.arrival_s)
@@ -342,6 +352,11 @@ pub struct WarningRecord {
 }
 
 impl Record {
+    /// Whether the user asked for slowdowns. A simulation always has them.
+    pub fn asks_for_slowdowns(&self) -> bool {
+        self.backend == BackendKind::Sim || self.setting.options.solo.is_some()
+    }
+
     /// The record as indented JSON text with a newline at its end.
     pub fn to_json(&self) -> String {
         // A record can't fail to serialise: its maps have text keys, and none of its types refuses.

@@ -1,34 +1,28 @@
-//! The table of jobs. Of many jobs it shows those that failed or took longest.
+//! The table of the jobs that did not fail. Of many jobs it shows those that took longest.
 
 use crate::record::{Job, Record};
 use crate::table::{Column, NONE, or_none};
-use crate::text::{clip, decimal, grouped, seconds, visible};
+use crate::text::{decimal, seconds, visible};
 use cosched_core::ProgressBasis;
 
-/// Maximum number of jobs that all have a row.
-const MAX_ROWS: usize = 40;
-/// Number of rows if there are more jobs.
-const FEW_ROWS: usize = 15;
-/// Maximum width of a cell for how a job ended. A line below the table has the whole text.
-const MAX_EXIT: usize = 24;
-/// Maximum number of failures with a line of their own.
-const MAX_FAILURES: usize = 10;
+/// Maximum number of rows.
+const MAX_ROWS: usize = 20;
+/// Times of jobs are worth a table if one of them is longer, in seconds.
+const WORTH_S: f64 = 1.0;
 /// A shorter time in the queue, as a share of the turnaround, is not worth a column.
-const LEAST_QUEUED: f64 = 0.01;
+const LEAST_QUEUED: f64 = 0.05;
 
-/// The columns of the table, and for each row whether its job failed.
 pub(super) struct Jobs {
     pub columns: Vec<Column>,
-    pub failed: Vec<bool>,
     /// Number of jobs without a row.
     pub others: usize,
 }
 
 type Cell = fn(&Record, &Job) -> Option<String>;
 
-/// Columns of numbers: title, the order in which they go if there is no room, and the cell. A column without a value goes.
+/// Columns of numbers: title, the order in which they go if there is no room, and the cell.
 const NUMBERS: [(&str, u8, Cell); 7] = [
-    ("TIME", 0, |_, job| time(job).map(seconds)),
+    ("TIME", 0, |_, job| job.time_s().map(seconds)),
     ("CPU", 3, |_, job| job.cpu_s.map(seconds)),
     ("SLOWDOWN", 0, |_, job| slowdown(job)),
     ("QUEUED", 2, |record, job| queued(record, job).map(seconds)),
@@ -37,55 +31,53 @@ const NUMBERS: [(&str, u8, Cell); 7] = [
     ("PROGRESS", 5, progress),
 ];
 
-pub(super) fn jobs(record: &Record) -> Jobs {
-    let shown = shown_jobs(&record.jobs);
-    let mut columns = vec![
-        Column::text("JOB", 0, &shown, |job| visible(&job.name)),
-        Column::text("EXIT", 0, &shown, |job| exit_cell(job)),
-    ];
+/// Whether a job took long.
+pub(super) fn are_long(record: &Record) -> bool {
+    let mut times = record.jobs.iter().filter_map(Job::time_s);
+    times.any(|time_s| time_s > WORTH_S)
+}
+
+/// Return the table; `verbose` adds the progress.
+pub(super) fn jobs(record: &Record, verbose: bool) -> Jobs {
+    let (shown, others) = shown_jobs(record);
+    let mut columns = vec![Column::text("JOB", 0, &shown, |job| visible(&job.name))];
+    if shown.iter().any(|job| job.exit.is_none()) {
+        columns.push(Column::text("EXIT", 0, &shown, |job| exit_cell(job)));
+    }
     for (title, expendable, cell) in NUMBERS {
         let column = Column::number(title, expendable, &shown, |job| or_none(cell(record, job)));
-        if column.has_values() {
+        let is_wanted = verbose || title != "PROGRESS";
+        if is_wanted && column.says_something() {
             columns.push(column);
         }
     }
-    Jobs {
-        columns,
-        failed: shown.iter().map(|job| failed(job)).collect(),
-        others: record.jobs.len() - shown.len(),
-    }
+    Jobs { columns, others }
 }
 
-/// The jobs with a row. Of many jobs those that failed come first, then those that took longest.
-fn shown_jobs(jobs: &[Job]) -> Vec<&Job> {
-    let mut shown: Vec<&Job> = jobs.iter().collect();
-    if shown.len() > MAX_ROWS {
+/// The jobs with a row, and the number of others.
+fn shown_jobs(record: &Record) -> (Vec<&Job>, usize) {
+    let mut shown: Vec<&Job> = record.jobs.iter().filter(|job| has_row(job)).collect();
+    let others = shown.len().saturating_sub(MAX_ROWS);
+    if others > 0 {
         shown.sort_by(|a, b| {
-            let by_time = time(b).unwrap_or(0.0).total_cmp(&time(a).unwrap_or(0.0));
-            failed(b).cmp(&failed(a)).then(by_time)
+            let [a, b] = [a, b].map(|job| job.time_s().unwrap_or(f64::INFINITY));
+            b.total_cmp(&a)
         });
-        shown.truncate(FEW_ROWS);
+        shown.truncate(MAX_ROWS);
     }
-    shown
+    (shown, others)
 }
 
-fn failed(job: &Job) -> bool {
-    job.exit.is_some_and(|exit| exit != 0)
+/// Failed jobs have lines of their own; jobs that were not started are only counted.
+fn has_row(job: &Job) -> bool {
+    !job.failed() && (job.exit.is_some() || job.start_s.is_some())
 }
 
-/// How a job ended, in the shortest form.
 fn exit_cell(job: &Job) -> String {
-    let text = match (job.exit, &job.exit_text) {
-        (Some(code), Some(text)) if *text == format!("exit {code}") => code.to_string(),
-        (_, Some(text)) => visible(text.split(": ").next().unwrap_or(text)),
-        (_, None) => job.absent.why("exit").unwrap_or(NONE).to_owned(),
-    };
-    let timed_out = if job.timed_out { ", timed out" } else { "" };
-    clip(&format!("{text}{timed_out}"), MAX_EXIT)
-}
-
-fn time(job: &Job) -> Option<f64> {
-    Some(job.finish_s? - job.start_s?)
+    match job.exit {
+        Some(code) => code.to_string(),
+        None => job.absent.why("exit").unwrap_or(NONE).to_owned(),
+    }
 }
 
 fn slowdown(job: &Job) -> Option<String> {
@@ -112,30 +104,4 @@ fn progress(record: &Record, job: &Job) -> Option<String> {
     };
     let progress = seconds(job.progress? * record.quantum_s);
     Some(format!("{about}{progress}"))
-}
-
-/// The jobs that failed, each with how it ended and its command.
-pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
-    let all: Vec<&Job> = record.jobs.iter().filter(|job| failed(job)).collect();
-    let mut lines = Vec::new();
-    for job in all.iter().take(MAX_FAILURES) {
-        lines.push(clip(&failure(job), width));
-    }
-    if all.len() > MAX_FAILURES {
-        let more = grouped((all.len() - MAX_FAILURES) as u64);
-        lines.push(format!("and {more} more failed"));
-    }
-    lines
-}
-
-fn failure(job: &Job) -> String {
-    let name = visible(&job.name);
-    let exit = visible(job.exit_text.as_deref().unwrap_or("ended"));
-    let mut text = format!("failed: {name} ({exit})");
-    let command = job.command.as_deref().map(visible).unwrap_or_default();
-    // A name that is the whole command says enough.
-    if !command.is_empty() && command != name {
-        text += &format!(": {command}");
-    }
-    text
 }

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Style};
 use crate::record::Record;
-use crate::source::{BackendKind, EnergySource};
+use crate::source::EnergySource;
 use crate::text::{count, decimal, grouped, seconds, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use std::collections::BTreeMap;
@@ -63,8 +63,10 @@ impl MetricRow {
 
 /// Adds the metrics and what they cover.
 pub(super) fn metrics(record: &Record, page: &mut Page) {
-    let rows: Vec<MetricRow> = METRICS
-        .iter()
+    let verbose = page.options.verbose;
+    let metrics = METRICS.iter();
+    let metrics = metrics.filter(|metric| verbose || says_something(metric, record));
+    let rows: Vec<MetricRow> = metrics
         .filter_map(|metric| MetricRow::of(record, metric))
         .collect();
     table(&rows, page);
@@ -77,9 +79,14 @@ pub(super) fn metrics(record: &Record, page: &mut Page) {
     if record.metrics_estimated.is_some() {
         page.plain("~ estimated from progress measured by IPC, since solo times are missing");
     }
-    for (why, names) in unknown(record, page.options.verbose) {
+    for (why, names) in unknown(record, verbose) {
         page.plain(&format!("not known: {} ({why})", names.join(", ")));
     }
+}
+
+/// Whether a metric is more than 0, and not in the last line anyway.
+fn says_something(metric: &Metric, record: &Record) -> bool {
+    metric.name != "turnaround_s" && record.metrics.get(metric.name) != Some(&0.0)
 }
 
 fn table(rows: &[MetricRow], page: &mut Page) {
@@ -102,7 +109,7 @@ fn table(rows: &[MetricRow], page: &mut Page) {
 fn unknown(record: &Record, verbose: bool) -> BTreeMap<&str, Vec<String>> {
     let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     // A user who asked for solo times must see why there are no slowdowns.
-    let asked = record.backend == BackendKind::Sim || record.setting.options.solo.is_some();
+    let asked = record.asks_for_slowdowns();
     let estimated = record.metrics_estimated.as_ref();
     for metric in METRICS {
         let is_estimated = estimated.is_some_and(|all| all.get(metric.name).is_some());

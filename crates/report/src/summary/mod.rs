@@ -1,5 +1,6 @@
 //! The summary of a run for people: its jobs, its metrics with their meaning, and how they were obtained.
 
+mod failures;
 mod jobs;
 mod metrics;
 mod overview;
@@ -10,6 +11,7 @@ mod tests;
 use crate::record::Record;
 use crate::source::BackendKind;
 use crate::text::{count, grouped, seconds, unbroken, visible};
+use crate::warning::DISTURBED;
 use cosched_core::signal_name;
 use metrics::metrics;
 pub use metrics::{metric_name, metric_value};
@@ -20,13 +22,35 @@ use std::collections::BTreeMap;
 
 /// The summary of a run, with a newline at its end.
 ///
-/// With many jobs, those that failed or took longest have a row. How the run ended comes last, where a terminal shows it.
-/// A simulated run says so in its first line and in its last.
+/// A batch of short jobs that all succeeded has one line. Failures and how the run ended come last, where a terminal shows
+/// them. A simulated run says so in its first line and in its last.
 pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     let mut page = Page {
         options: *options,
         text: String::new(),
     };
+    if options.verbose || record.asks_for_slowdowns() || jobs::are_long(record) {
+        figures(record, &mut page);
+    }
+    if options.verbose {
+        details(record, &mut page);
+        setting(record, &mut page);
+    }
+    notes(record, &mut page);
+    for line in failures::failures(record, options.width) {
+        page.line(&line, Style::Bad);
+    }
+    let style = if record.totals.failed > 0 {
+        Style::Bad
+    } else {
+        Style::Title
+    };
+    page.paragraph(&headline_text(record), style);
+    page.text
+}
+
+/// The jobs and the metrics.
+fn figures(record: &Record, page: &mut Page) {
     if record.backend == BackendKind::Sim {
         let machine = visible(&record.machine);
         page.paragraph(
@@ -35,25 +59,22 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
         );
         page.gap();
     }
-    push_jobs(record, &mut page);
+    push_jobs(record, page);
     page.gap();
-    metrics(record, &mut page);
+    metrics(record, page);
     page.gap();
-    if options.verbose {
-        details(record, &mut page);
-    }
-    setting(record, &mut page);
-    headline(record, &mut page);
-    page.text
 }
 
 fn push_jobs(record: &Record, page: &mut Page) {
-    let width = page.options.width;
-    let jobs = jobs::jobs(record);
-    let mut lines = crate::table::lines(jobs.columns, width).into_iter();
-    page.line(&lines.next().unwrap_or_default(), Style::Title);
-    for (line, failed) in lines.zip(jobs.failed) {
-        page.line(&line, if failed { Style::Bad } else { Style::Plain });
+    let jobs = jobs::jobs(record, page.options.verbose);
+    let lines = crate::table::lines(jobs.columns, page.options.width);
+    if let [titles, rows @ ..] = &lines[..]
+        && !rows.is_empty()
+    {
+        page.line(titles, Style::Title);
+        for row in rows {
+            page.line(row, Style::Plain);
+        }
     }
     if jobs.others > 0 {
         let others = count(jobs.others as u64, "more job");
@@ -61,43 +82,48 @@ fn push_jobs(record: &Record, page: &mut Page) {
             "and {others}; `cosched report --format csv` lists all"
         ));
     }
-    for line in jobs::failures(record, width) {
-        page.line(&line, Style::Bad);
-    }
 }
 
 /// How the run ended, in a line.
 pub fn headline_text(record: &Record) -> String {
-    let totals = &record.totals;
-    let mut parts = vec![format!("{} ended well", totals.succeeded)];
-    if totals.failed > 0 {
-        let timed_out = match totals.timed_out {
-            0 => String::new(),
-            n => format!(" ({n} ran out of time)"),
-        };
-        parts.push(format!("{} failed{timed_out}", totals.failed));
-    }
-    match (totals.unfinished, record.finished_by.as_str()) {
-        (0, _) => {}
-        // They may have ended after the last line of the series.
-        (n, "killed") => parts.push(format!("of {n} no end is known")),
-        (n, _) => parts.push(format!("{n} did not end")),
-    }
-    if totals.earlier > 0 {
-        parts.push(format!("{} done earlier", totals.earlier));
-    }
-    let turnaround = match record.metrics.get("turnaround_s") {
-        Some(s) => format!(" in {}", seconds(*s)),
-        None => String::new(),
-    };
-    let jobs = count(totals.jobs as u64, "job");
     let simulated = if record.backend == BackendKind::Sim {
         "simulated: "
     } else {
         ""
     };
+    let turnaround = match record.metrics.get("turnaround_s") {
+        Some(s) => format!(" in {}", seconds(*s)),
+        None => String::new(),
+    };
+    let ends = ends_text(record);
     let by = ended_by(record);
-    format!("{simulated}{jobs}{turnaround}: {}{by}", parts.join(", "))
+    format!("{simulated}{ends}{turnaround}{by}")
+}
+
+/// How many jobs ended how.
+fn ends_text(record: &Record) -> String {
+    let totals = &record.totals;
+    let jobs = record.jobs.iter();
+    let not_started = jobs.filter(|job| job.exit.is_none() && job.start_s.is_none());
+    let not_started = not_started.count().min(totals.unfinished);
+    let without_end = match record.finished_by.as_str() {
+        // They may have ended after the last line of the series.
+        "killed" => "without a known end",
+        _ => "did not end",
+    };
+    let mut parts = vec![format!("{} succeeded", grouped(totals.succeeded as u64))];
+    for (number, what) in [
+        (totals.failed.saturating_sub(totals.timed_out), "failed"),
+        (totals.timed_out, "timed out"),
+        (totals.unfinished - not_started, without_end),
+        (not_started, "not started"),
+        (totals.earlier, "done earlier"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{} {what}", grouped(number as u64)));
+        }
+    }
+    parts.join(", ")
 }
 
 /// What ended the run, if not its last job.
@@ -114,25 +140,6 @@ fn ended_by(record: &Record) -> String {
         },
         _ => String::new(),
     }
-}
-
-/// How the run ended.
-fn headline(record: &Record, page: &mut Page) {
-    let restarted = record.jobs.iter().filter(|job| job.runs > 1);
-    let runs: Vec<u64> = restarted.map(|job| u64::from(job.runs)).collect();
-    if !runs.is_empty() {
-        let jobs = count(runs.len() as u64, "job");
-        let starts = grouped(runs.iter().sum());
-        page.plain(&format!(
-            "{jobs} ran more than once, {starts} times in all; the table has one run of each"
-        ));
-    }
-    let style = if record.totals.failed > 0 {
-        Style::Bad
-    } else {
-        Style::Title
-    };
-    page.paragraph(&headline_text(record), style);
 }
 
 /// What decided, and where.
@@ -160,6 +167,19 @@ fn setting(record: &Record, page: &mut Page) {
         record.seed,
         visible(&record.machine)
     ));
+}
+
+/// What a reader of the figures must know.
+fn notes(record: &Record, page: &mut Page) {
+    let restarted = record.jobs.iter().filter(|job| job.runs > 1);
+    let runs: Vec<u64> = restarted.map(|job| u64::from(job.runs)).collect();
+    if !runs.is_empty() {
+        let jobs = count(runs.len() as u64, "job");
+        let starts = grouped(runs.iter().sum());
+        page.plain(&format!(
+            "{jobs} ran more than once, {starts} times in all; the figures are of one run of each"
+        ));
+    }
     let faults = record.overhead.policy_faults;
     if faults > 0 {
         let faults = count(faults, "decision");
@@ -168,18 +188,29 @@ fn setting(record: &Record, page: &mut Page) {
             Style::Bad,
         );
     }
-    let warnings = record.warnings.len() as u64;
-    if warnings > 0 && !page.options.verbose {
-        let record = if page.options.has_record {
+    if !page.options.verbose {
+        count_warnings(record, page);
+    }
+}
+
+fn count_warnings(record: &Record, page: &mut Page) {
+    let warnings = record.warnings.iter();
+    let shown = warnings.filter(|warning| is_shown(&warning.code, record));
+    let shown = shown.count() as u64;
+    if shown > 0 {
+        let kept = if page.options.has_record {
             " and in the record"
         } else {
             ""
         };
-        page.paragraph(
-            &format!("{} above{record}", count(warnings, "warning")),
-            Style::Bad,
-        );
+        let warnings = count(shown, "warning");
+        page.paragraph(&format!("{warnings} above{kept}"), Style::Bad);
     }
+}
+
+/// Whether a run shows a warning with this code. Other programs disturb nearly every run; it matters to who measures.
+fn is_shown(code: &str, record: &Record) -> bool {
+    code != DISTURBED || record.setting.options.solo.is_some()
 }
 
 /// What was in use and what was not, and what cosched itself took.

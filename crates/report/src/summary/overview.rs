@@ -14,10 +14,13 @@ pub fn overview(runs: &[(String, &Record)], width: usize) -> String {
     let mut columns = vec![
         Column::text("RUN", 0, runs, |(name, _)| visible(name)),
         Column::text("POLICY", 0, runs, |(_, run)| visible(&run.policy)),
-        Column::text("MACHINE", 9, runs, |(_, run)| visible(&run.machine)),
         Column::number("JOBS", 2, runs, |(_, run)| run.totals.jobs.to_string()),
         Column::number("FAILED", 1, runs, |(_, run)| run.totals.failed.to_string()),
     ];
+    if runs.iter().any(|(_, run)| run.machine != runs[0].1.machine) {
+        let machine = Column::text("MACHINE", 9, runs, |(_, run)| visible(&run.machine));
+        columns.insert(2, machine);
+    }
     // A job that was never started, or did not end, is no failure.
     if runs.iter().any(|(_, run)| run.totals.unfinished > 0) {
         columns.push(Column::number("NOT ENDED", 1, runs, |(_, run)| {
@@ -37,7 +40,7 @@ pub fn overview(runs: &[(String, &Record)], width: usize) -> String {
                 None => NONE.to_owned(),
             }
         });
-        if column.has_values() {
+        if column.says_something() {
             columns.push(column);
         }
     }

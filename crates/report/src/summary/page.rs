@@ -64,7 +64,10 @@ impl Page {
         self.paragraph(text, Style::Plain);
     }
 
+    /// Adds an empty line, unless nothing stands before it.
     pub(super) fn gap(&mut self) {
-        self.text.push('\n');
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
     }
 }

@@ -344,22 +344,9 @@ impl FollowedFile {
     }
 }
 
-/// The last line of a file that holds more than blanks, at most `most` characters of it.
-pub(super) fn last_line(path: &std::path::Path, most: usize) -> Option<String> {
-    let file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    let mut end = vec![0; PIECE.min(usize::try_from(length).unwrap_or(PIECE))];
-    let from = length - end.len() as u64;
-    file.read_exact_at(&mut end, from).ok()?;
-    let text = String::from_utf8_lossy(&end);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.chars().take(most).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Seek as _;
 
     struct Shown {
         dir: tempfile::TempDir,
@@ -575,20 +562,5 @@ mod tests {
             text[0] == text[1] && text[2] == text[3] && text[1] != text[2],
             "{all}"
         );
-    }
-
-    #[test]
-    fn of_a_huge_file_only_the_end_is_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("err");
-        let mut file = File::create(&path).unwrap();
-        file.set_len(1 << 40).unwrap();
-        file.seek(io::SeekFrom::End(0)).unwrap();
-        file.write_all("\nwhy \u{416}\n  \n".as_bytes()).unwrap();
-        assert_eq!(last_line(&path, 200).as_deref(), Some("why \u{416}"));
-        assert_eq!(last_line(&path, 2).as_deref(), Some("wh"));
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(last_line(&path, 200), None);
-        assert_eq!(last_line(&dir.path().join("none"), 200), None);
     }
 }

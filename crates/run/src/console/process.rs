@@ -2,10 +2,10 @@
 
 use super::Showing;
 use super::message::{Order, Report, line};
-use super::output::{Output, Target, last_line};
+use super::output::{Output, Target};
 use crate::folder::output_files;
 use crate::terminal::Terminal;
-use cosched_report::visible;
+use cosched_report::{last_line, visible};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use std::cell::RefCell;

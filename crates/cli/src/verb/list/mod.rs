@@ -45,10 +45,13 @@ enum What {
 
 /// What can be shown in full.
 fn all_names() -> Vec<&'static str> {
-    [What::Policies, What::Machines, What::Programs]
-        .into_iter()
-        .flat_map(names_of)
-        .collect()
+    let whats = [
+        What::Policies,
+        What::Machines,
+        What::Programs,
+        What::Metrics,
+    ];
+    whats.into_iter().flat_map(names_of).collect()
 }
 
 /// The names in a list that can be shown in full.
@@ -57,7 +60,8 @@ fn names_of(what: What) -> Vec<&'static str> {
         What::Policies => POLICIES.iter().map(|policy| policy.name).collect(),
         What::Machines => MACHINES.iter().map(|machine| machine.name).collect(),
         What::Programs => spec::program_names(),
-        What::Metrics | What::Events => Vec::new(),
+        What::Metrics => METRICS.iter().map(|metric| metric.name).collect(),
+        What::Events => Vec::new(),
     }
 }
 
@@ -86,7 +90,7 @@ pub fn run(args: ListArgs) -> Result<ExitCode> {
         What::Policies => policies(&args.names),
         What::Machines => simulated::machines(&args.names)?,
         What::Programs => simulated::programs(&args.names)?,
-        What::Metrics => metrics(),
+        What::Metrics => metrics(&args.names),
         What::Events => events()?,
     };
     print(text)
@@ -161,9 +165,12 @@ fn add_policy(text: &mut String, entry: &PolicyEntry) {
     text.push('\n');
 }
 
-fn metrics() -> String {
+fn metrics(names: &[String]) -> String {
     let mut text = String::new();
     for metric in METRICS {
+        if !is_wanted(metric.name, names) {
+            continue;
+        }
         let better = format!("{:?}", metric.better).to_lowercase();
         let unit = format!("[{}; {better} is better]", metric.unit);
         let _ = writeln!(text, "{:<16} {} {unit}", metric.name, metric.meaning);

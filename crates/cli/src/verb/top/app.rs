@@ -2,7 +2,7 @@
 
 use super::terminal::Screen;
 use crate::exit::Exit;
-use crate::live::{add_memory, state_of};
+use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
 use cosched_linux::{EndRequest, Fate, LiveRun, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
@@ -134,7 +134,7 @@ impl App {
         }
         match state_of(&self.run) {
             Ok(mut status) => {
-                add_memory(&self.root, &mut status);
+                look_at_jobs(&self.root, &mut status);
                 self.status = status;
                 self.told = None;
             }

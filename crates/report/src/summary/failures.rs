@@ -1,0 +1,58 @@
+//! The jobs that failed: how, their commands, and the last lines of their error output.
+
+use crate::last_line::last_line;
+use crate::record::{Job, Record};
+use crate::text::{clip, grouped, seconds, visible};
+use std::path::Path;
+
+/// Maximum number of failures with lines of their own.
+const MAX_FAILURES: usize = 10;
+/// Maximum number of characters read of an error line.
+const MAX_ERROR: usize = 200;
+
+/// Return two lines for each failure: the job, and its last error.
+pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
+    let all: Vec<&Job> = record.jobs.iter().filter(|job| job.failed()).collect();
+    let mut lines = Vec::new();
+    for job in all.iter().take(MAX_FAILURES) {
+        lines.push(failure(job));
+        lines.extend(last_error(job));
+    }
+    if all.len() > MAX_FAILURES {
+        let more = grouped((all.len() - MAX_FAILURES) as u64);
+        lines.push(format!("and {more} more failed"));
+    }
+    for line in &mut lines {
+        *line = clip(line, width);
+    }
+    lines
+}
+
+fn failure(job: &Job) -> String {
+    let name = visible(&job.name);
+    let mut text = format!("failed: {name} ({})", end_of(job));
+    let command = job.command.as_deref().map(visible).unwrap_or_default();
+    // A name that is the whole command says enough.
+    if !command.is_empty() && command != name {
+        text += &format!(": {command}");
+    }
+    text
+}
+
+/// How a job ended, and after how long.
+fn end_of(job: &Job) -> String {
+    let end = match &job.exit_text {
+        _ if job.timed_out => "timed out".to_owned(),
+        Some(text) => visible(text),
+        None => "ended".to_owned(),
+    };
+    match job.time_s() {
+        Some(time_s) => format!("{end} after {}", seconds(time_s)),
+        None => end,
+    }
+}
+
+fn last_error(job: &Job) -> Option<String> {
+    let line = last_line(Path::new(job.log_stderr.as_ref()?), MAX_ERROR)?;
+    Some(format!("    {}", visible(&line)))
+}
