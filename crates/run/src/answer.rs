@@ -76,9 +76,13 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
     text
 }
 
+/// Longest command line that is shown whole, in bytes. A shell may have put thousands of values into it.
+const LONGEST_COMMAND: usize = 1_000;
+
 /// The user's command line with `--resume`, for a shell; `None` if the batch can't be resumed.
 fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Option<String> {
     let mut words = record.setting.command_line.clone()?;
+    let verb = words.iter().skip(1).position(|word| word == "run")? + 1;
     let output = &options.output;
     if options.resume.is_none() {
         let resume = if output.keeps_logs() {
@@ -90,10 +94,14 @@ fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Optio
         } else {
             return None;
         };
-        let verb = words.iter().skip(1).position(|word| word == "run")? + 1;
         words.insert(verb + 1, resume);
     }
-    Some(words.join(" "))
+    let whole = words.join(" ");
+    if whole.len() <= LONGEST_COMMAND {
+        return Some(whole);
+    }
+    let begin = words[..verb + 2].join(" ");
+    Some(format!("{begin} ... (the rest as before)"))
 }
 
 /// A path from the current folder, if it is below that.

@@ -138,6 +138,22 @@ fn a_killed_run_goes_on() {
     check_outputs(&folder, &logs);
 }
 
+#[test]
+fn a_long_command_line_is_not_shown_whole() {
+    let folder = tempdir().expect("a folder");
+    let values = vec!["value"; 1000];
+    let words = ["run", "--logs=L", "--halt", "now,fail=1", "false", ":::"];
+    let run = cosched(&folder, &[&words[..], &values].concat());
+    assert_eq!((run.status.code(), out(&run).as_str()), (Some(1), ""));
+    let told = err(&run);
+    let last = told.lines().last().expect("a line");
+    assert!(
+        last.starts_with("to continue: ")
+            && last.ends_with("cosched run --resume=L ... (the rest as before)"),
+        "{last}"
+    );
+}
+
 /// The output of each attempt is kept, and that of a job that is done stays in its place.
 #[test]
 fn failed_jobs_run_again_as_often_as_the_user_resumes() {
