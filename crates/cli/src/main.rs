@@ -23,9 +23,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
+const FOR_RESEARCH: &str =
+    "For research: decide, reproduce, workload. `cosched help VERB` explains a verb.";
+
 /// Decides which processes run together, on which core, and when a core is better left idle
 #[derive(Parser)]
-#[command(name = "cosched", version, max_term_width = 110)]
+#[command(name = "cosched", version, max_term_width = 110, after_help = FOR_RESEARCH)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -36,9 +39,11 @@ enum Verb {
     Run(Box<verb::run::RunArgs>),
     Compare(Box<verb::compare::CompareArgs>),
     Why(verb::why::WhyArgs),
+    #[command(hide = true)]
     Decide(verb::decide::DecideArgs),
     Report(verb::report::ReportArgs),
     Trace(verb::trace::TraceArgs),
+    #[command(hide = true)]
     Reproduce(verb::reproduce::ReproduceArgs),
     List(verb::list::ListArgs),
     Doctor(verb::doctor::DoctorArgs),
@@ -46,6 +51,7 @@ enum Verb {
     Status(verb::status::StatusArgs),
     Top(verb::top::TopArgs),
     Thaw(verb::thaw::ThawArgs),
+    #[command(hide = true)]
     Workload(verb::workload::WorkloadArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
@@ -67,10 +73,7 @@ fn parse() -> Result<Verb, clap::Error> {
     let mut cli = Cli::command();
     let mut words = std::env::args_os().collect();
     let is_bare = words::mark_command(&cli, &mut words);
-    let mut options = words.iter().take_while(|word| *word != "--");
-    if options.any(|word| word == "-h") {
-        cli = words::short_help(cli);
-    }
+    cli = words::with_help(cli, &words);
     let matches = cli.try_get_matches_from_mut(words)?;
     let mut verb = Cli::from_arg_matches(&matches)?.verb;
     if let (Verb::Run(args), Some(matches)) = (&mut verb, matches.subcommand_matches("run")) {

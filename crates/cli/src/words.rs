@@ -38,26 +38,53 @@ fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
     (!is_mix).then_some(at)
 }
 
-/// The command line with a `-h` that fits a screen: one list of options, each on a line of its own. `--help` has all.
-pub fn short_help(cli: Command) -> Command {
-    cli.mut_subcommand("run", |run| {
-        let brief = |arg: Arg| {
-            let arg = arg.help_heading(None::<&str>).hide_env(true);
-            if !arg.get_action().takes_values() {
-                return arg;
-            }
-            arg.hide_default_value(true).hide_possible_values(true)
-        };
-        let run = run.mut_args(brief).max_term_width(80);
-        let help = Arg::new("help")
-            .short('h')
-            .long("help")
-            .action(ArgAction::HelpShort);
-        run.disable_help_flag(true).arg(
-            help.help("Print this help; --help prints all")
-                .help_heading(None::<&str>),
-        )
-    })
+/// The command line with the help of `cosched run` that these words ask for. Both forms give each option one line; the
+/// manual page has more.
+pub fn with_help(cli: Command, words: &[OsString]) -> Command {
+    let mut options = words.iter().take_while(|word| *word != "--");
+    if options.all(|word| *word != "run") {
+        return cli;
+    }
+    match options.find(|word| *word == "-h" || *word == "--help") {
+        Some(word) if word == "-h" => cli.mut_subcommand("run", short_help),
+        Some(_) => cli.mut_subcommand("run", full_help),
+        None => cli,
+    }
+}
+
+/// One list of the most used options. It fits a screen.
+fn short_help(run: Command) -> Command {
+    let run = run.mut_args(brief).max_term_width(80);
+    with_flag(run, "Print this help; --help prints all options")
+}
+
+fn brief(arg: Arg) -> Arg {
+    let arg = arg.help_heading(None::<&str>).hide_env(true);
+    if !arg.get_action().takes_values() {
+        return arg;
+    }
+    arg.hide_default_value(true).hide_possible_values(true)
+}
+
+/// All options, under their headings.
+fn full_help(run: Command) -> Command {
+    let run = run.mut_args(|arg| arg.hide_short_help(false));
+    let about = run.get_long_about().cloned();
+    let after = run.get_after_long_help().cloned();
+    let run = run.about(about.unwrap_or_default());
+    let run = run.after_help(after.unwrap_or_default());
+    with_flag(
+        run,
+        "Print this help; `cosched man command-line` explains more",
+    )
+}
+
+/// Replaces the flag for help by one that prints a line for each option.
+fn with_flag(run: Command, help: &'static str) -> Command {
+    let flag = Arg::new("help").short('h').long("help").help(help);
+    let flag = flag.action(ArgAction::HelpShort);
+    run.disable_help_flag(true)
+        .arg(flag.help_heading(None::<&str>))
 }
 
 /// Options of GNU parallel and xargs that are not there, and what to do instead.

@@ -1,4 +1,4 @@
-//! Counting real processes.
+//! Counting real processes. In a program of its own: it reads the CPU time of all children of this process.
 
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
@@ -43,7 +43,6 @@ fn waited_children() -> Nanos {
     Nanos(ns(usage.ru_utime) + ns(usage.ru_stime))
 }
 
-/// A single test, because it reads the CPU time of all children of this process.
 #[test]
 fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
     // The job's shell only waits; its child burns, reports that, waits for a line, and burns again.

@@ -11,7 +11,8 @@ use serde_json::{Value, json, to_value};
 use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantNames as _;
 
-#[path = "../../cli/tests/common/schema.rs"]
+#[path = "../../cli/tests/suite/common/schema.rs"]
+#[allow(dead_code)] // The tests of the binary use the rest.
 mod schema;
 
 const PAGE: &str = include_str!("../../../docs/formats.md");

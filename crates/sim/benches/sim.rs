@@ -2,7 +2,7 @@
 //! `cargo bench -p cosched-sim`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/suite/support/mod.rs"]
 mod support;
 
 use cosched_sim::*;

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]
-#[path = "../tests/scenarios/lab.rs"]
+#[path = "../tests/suite/scenarios/lab.rs"]
 mod lab;
 
 use lab::{Run, SEEDS, Scene, heavy, starving, walkers};

@@ -11,6 +11,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bias",
     gist: "big cores for the jobs that miss the last-level cache least per instruction",
     source: "bias scheduling, as in the lucky paper, section 4",
+    for_research: true,
     time_shares: true,
     can_hand_over: false,
     params: &[QUANTUM_S],

@@ -7,6 +7,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "big-fair",
     gist: "the big cores go round all jobs in turn",
     source: "the fair share policy of the lucky paper, section 4",
+    for_research: true,
     time_shares: true,
     can_hand_over: false,
     params: &[QUANTUM_S],

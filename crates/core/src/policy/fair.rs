@@ -12,6 +12,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fair",
     gist: "the job with the least progress against running alone first",
     source: "Feliu et al., `Fair` in Perf&Fair",
+    for_research: false,
     time_shares: true,
     can_hand_over: false,
     params: &[

@@ -7,6 +7,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fifo",
     gist: "at most as many jobs as CPUs, each to its end, in order",
     source: "baseline (GNU parallel -j)",
+    for_research: false,
     time_shares: false,
     can_hand_over: false,
     params: &[QUANTUM_S],

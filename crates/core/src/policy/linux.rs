@@ -7,6 +7,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "linux",
     gist: "everything runs, the kernel decides who runs where",
     source: "baseline",
+    for_research: false,
     time_shares: true,
     can_hand_over: false,
     params: &[QUANTUM_S],

@@ -93,6 +93,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lucky",
     gist: "a lottery for the big cores, with tickets by how much more efficient a job is there",
     source: "lucky scheduling, section 3",
+    for_research: true,
     time_shares: true,
     can_hand_over: false,
     params: PARAMS,

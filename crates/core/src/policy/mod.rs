@@ -106,6 +106,8 @@ pub struct PolicyEntry {
     pub gist: &'static str,
     /// The paper, or `ours`.
     pub source: &'static str,
+    /// Whether it serves experiments rather than work: it needs a solo run of each task, or only moves big cores around.
+    pub for_research: bool,
     /// Whether more tasks than CPUs are live, and take turns.
     pub time_shares: bool,
     /// Whether a scheduler in the kernel can decide in its place, at each event.

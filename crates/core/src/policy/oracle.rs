@@ -14,6 +14,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "oracle",
     gist: "perf-fair that knows each job's solo run beforehand: a bound for what estimates can reach",
     source: "Feliu et al., Perf&Fair, section 6",
+    for_research: true,
     time_shares: true,
     can_hand_over: false,
     params: &[QUANTUM_S, MARGIN],

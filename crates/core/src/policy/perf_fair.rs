@@ -30,6 +30,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "perf-fair",
     gist: "evens out bandwidth among the jobs that are behind, so that all progress alike",
     source: "Feliu et al., Perf&Fair",
+    for_research: false,
     time_shares: true,
     can_hand_over: false,
     params: &[

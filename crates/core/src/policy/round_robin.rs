@@ -6,6 +6,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "round-robin",
     gist: "by quantum, the longest waiting first",
     source: "baseline",
+    for_research: false,
     time_shares: true,
     can_hand_over: false,
     params: &[QUANTUM_S],

@@ -116,9 +116,9 @@ fn policies(names: &[String]) -> String {
     if names.is_empty() {
         let about = "the best policy that this machine supports (the default)";
         brief_entry(&mut text, "auto", about);
-        for entry in POLICIES {
-            brief_entry(&mut text, entry.name, entry.gist);
-        }
+        brief_policies(&mut text, false);
+        text.push_str("\nFor research:\n");
+        brief_policies(&mut text, true);
         text.push_str("\n`cosched list policies NAME` shows parameters, needs and the source\n");
         return text;
     }
@@ -128,6 +128,14 @@ fn policies(names: &[String]) -> String {
         }
     }
     text
+}
+
+fn brief_policies(text: &mut String, for_research: bool) {
+    for entry in POLICIES {
+        if entry.for_research == for_research {
+            brief_entry(text, entry.name, entry.gist);
+        }
+    }
 }
 
 fn add_policy(text: &mut String, entry: &PolicyEntry) {

@@ -53,18 +53,6 @@ pub struct RunArgs {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub list: Option<PathBuf>,
 
-    /// Solo times for slowdowns: measured first, or from an earlier run
-    ///
-    /// `measure` runs each distinct job alone first (a simulation always does). `only` does nothing else. FILE is a run record
-    /// of an earlier run, or solo-profiles.json in its log folder; `oracle` needs the latter
-    #[arg(
-        long,
-        value_name = "measure|only|FILE",
-        hide_short_help = true,
-        value_parser = solo
-    )]
-    pub solo: Option<SoloSource>,
-
     /// Shell for lines, as in bash: a path, or a name in PATH
     ///
     /// A POSIX shell. It runs lines of -f, lines in mix files, and commands of one word with blanks or shell characters
@@ -132,6 +120,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub parallel: ParallelArgs,
+
+    #[command(flatten)]
+    pub research: ResearchArgs,
 }
 
 /// Where the values of a command come from.
@@ -255,36 +246,6 @@ pub struct PolicyArgs {
     #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     pub policy: String,
 
-    /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
-    #[arg(
-        long = "param",
-        value_name = "NAME=VALUE",
-        value_parser = name_value,
-        hide_short_help = true
-    )]
-    pub params: Vec<(String, String)>,
-
-    /// Machine profile with parameters for this machine (TOML with a table `params`)
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "COSCHED_PROFILE",
-        hide_short_help = true
-    )]
-    pub profile: Option<PathBuf>,
-
-    /// Seed of everything random
-    #[arg(
-        long,
-        default_value_t = 1,
-        env = "COSCHED_SEED",
-        value_name = "N",
-        hide_short_help = true,
-        allow_negative_numbers = true,
-        value_parser = seed
-    )]
-    pub seed: u64,
-
     /// Use only these CPUs, as in 0-3,8
     ///
     /// `all`: all that the caller may use. Default: those that no other run of cosched uses; if none, all.
@@ -306,49 +267,6 @@ pub struct PolicyArgs {
         hide_short_help = true
     )]
     pub cpus_per_job: CpusPerJob,
-
-    /// Count another event, as in mm=0x4844; repeatable
-    #[arg(
-        id = "event",
-        long = "event",
-        value_name = "NAME=RAW",
-        hide_short_help = true
-    )]
-    pub events: Vec<String>,
-
-    /// How jobs are frozen: by the cgroup freezer where it works, else by signals
-    #[arg(
-        long,
-        value_parser = words::<Freeze>(),
-        default_value = "auto",
-        value_name = "HOW",
-        hide_short_help = true
-    )]
-    pub freeze: Freeze,
-
-    /// How jobs are scheduled on this machine; `sched-ext` is a scheduler in the kernel
-    ///
-    /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
-    /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
-    /// cosched that was built with it: see `cosched doctor`.
-    #[arg(
-        long,
-        value_parser = words::<Actuator>(),
-        default_value = "freezer",
-        value_name = "HOW",
-        hide_short_help = true
-    )]
-    pub actuator: Actuator,
-
-    /// How decisions are carried out; `plans` needs a simulated machine or --actuator sched-ext
-    #[arg(
-        long,
-        value_parser = words::<Actuation>(),
-        default_value = "decisions",
-        value_name = "HOW",
-        hide_short_help = true
-    )]
-    pub actuation: Actuation,
 }
 
 /// Limits on the run and its jobs.
@@ -496,10 +414,6 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub metrics: Option<PathBuf>,
 
-    /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub events: Option<PathBuf>,
-
     /// Keep a log of ended jobs, as GNU parallel does
     #[arg(long, value_name = "FILE")]
     pub joblog: Option<PathBuf>,
@@ -513,6 +427,100 @@ pub struct OutputArgs {
     /// Also report each job's end, the figures that are missing and why, and cosched's own CPU time.
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
+}
+
+/// Options for experiments.
+#[derive(Args)]
+#[command(next_help_heading = "Research")]
+pub struct ResearchArgs {
+    /// Solo times for slowdowns: measured first, or from an earlier run
+    ///
+    /// `measure` runs each distinct job alone first (a simulation always does). `only` does nothing else. FILE is a run record
+    /// of an earlier run, or solo-profiles.json in its log folder; `oracle` needs the latter
+    #[arg(
+        long,
+        value_name = "measure|only|FILE",
+        hide_short_help = true,
+        value_parser = solo
+    )]
+    pub solo: Option<SoloSource>,
+
+    /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
+    #[arg(
+        long = "param",
+        value_name = "NAME=VALUE",
+        value_parser = name_value,
+        hide_short_help = true
+    )]
+    pub params: Vec<(String, String)>,
+
+    /// Machine profile with parameters for this machine (TOML with a table `params`)
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "COSCHED_PROFILE",
+        hide_short_help = true
+    )]
+    pub profile: Option<PathBuf>,
+
+    /// Seed of everything random
+    #[arg(
+        long,
+        default_value_t = 1,
+        env = "COSCHED_SEED",
+        value_name = "N",
+        hide_short_help = true,
+        allow_negative_numbers = true,
+        value_parser = seed
+    )]
+    pub seed: u64,
+
+    /// Count another event, as in mm=0x4844; repeatable
+    #[arg(
+        id = "event",
+        long = "event",
+        value_name = "NAME=RAW",
+        hide_short_help = true
+    )]
+    pub counters: Vec<String>,
+
+    /// How jobs are frozen: by the cgroup freezer where it works, else by signals
+    #[arg(
+        long,
+        value_parser = words::<Freeze>(),
+        default_value = "auto",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub freeze: Freeze,
+
+    /// How jobs are scheduled on this machine; `sched-ext` is a scheduler in the kernel
+    ///
+    /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
+    /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
+    /// cosched that was built with it: see `cosched doctor`.
+    #[arg(
+        long,
+        value_parser = words::<Actuator>(),
+        default_value = "freezer",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub actuator: Actuator,
+
+    /// How decisions are carried out; `plans` needs a simulated machine or --actuator sched-ext
+    #[arg(
+        long,
+        value_parser = words::<Actuation>(),
+        default_value = "decisions",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub actuation: Actuation,
+
+    /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub events: Option<PathBuf>,
 }
 
 /// What standard output is for.
@@ -561,7 +569,8 @@ impl RunArgs {
             quiet: self.output.quiet,
             ..self.values.reading()
         };
-        let (machine, policy) = self.policy.options();
+        let (machine, policy) = self.policy.options(&self.research);
+        let output = self.output.options(self.research.events)?;
         Ok(RunOptions {
             jobs: source(self.mix, self.list, self.command, reading)?,
             shell,
@@ -570,8 +579,8 @@ impl RunArgs {
             machine,
             policy,
             limits: self.limits.options(),
-            output: self.output.options()?,
-            solo: self.solo.unwrap_or_default(),
+            output,
+            solo: self.research.solo.unwrap_or_default(),
             history,
             resume: self.resume.then_some(self.orphans),
             dry_run: self.dry_run,
@@ -610,21 +619,21 @@ fn source(
 }
 
 impl PolicyArgs {
-    fn options(self) -> (MachineOptions, PolicyOptions) {
+    fn options(self, research: &ResearchArgs) -> (MachineOptions, PolicyOptions) {
         let machine = MachineOptions {
             on: Some(self.on).filter(|on| on != HOST),
             cpus: self.cpus,
             cpus_per_job: self.cpus_per_job,
-            events: self.events,
-            freeze: self.freeze,
-            actuator: self.actuator,
-            actuation: self.actuation,
+            events: research.counters.clone(),
+            freeze: research.freeze,
+            actuator: research.actuator,
+            actuation: research.actuation,
         };
         let policy = PolicyOptions {
             name: Some(self.policy).filter(|name| name != spec::AUTO),
-            params: self.params,
-            profile: self.profile,
-            seed: self.seed,
+            params: research.params.clone(),
+            profile: research.profile.clone(),
+            seed: research.seed,
         };
         (machine, policy)
     }
@@ -648,7 +657,7 @@ impl LimitArgs {
 }
 
 impl OutputArgs {
-    fn options(self) -> Result<OutputOptions> {
+    fn options(self, events: Option<PathBuf>) -> Result<OutputOptions> {
         let logs = match self.logs {
             Some(_) if self.no_logs => {
                 return Err(usage(
@@ -672,7 +681,7 @@ impl OutputArgs {
             keep_order: self.keep_order,
             json: self.format == Format::Json,
             record: self.record,
-            events: self.events,
+            events,
             joblog: self.joblog,
             metrics: self.metrics,
             quiet: self.quiet,

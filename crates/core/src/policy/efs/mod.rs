@@ -93,6 +93,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "efs",
     gist: "runs only what fits the memory bus; a CPU idles where one more job would cost more energy than it brings",
     source: "EFS (2016)",
+    for_research: false,
     time_shares: true,
     can_hand_over: true,
     params: settings::PARAMS,

@@ -57,6 +57,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "even",
     gist: "equal progress for all at the greatest predicted speed",
     source: "ours",
+    for_research: false,
     time_shares: true,
     can_hand_over: false,
     params: &[

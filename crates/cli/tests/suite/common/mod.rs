@@ -1,0 +1,101 @@
+//! Runs the built binary in a folder, without the settings of whoever runs the tests.
+
+pub(crate) mod looping;
+pub(crate) mod schema;
+pub(crate) mod simulated;
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Takes the settings of whoever runs the tests from a command.
+pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_"))
+    {
+        command.env_remove(name);
+    }
+    // Lines are for /bin/sh.
+    command.env_remove("SHELL");
+    // What the user's own runs know is none of the tests' business.
+    command.env("COSCHED_HISTORY", "off");
+    // Other tests run beside this one, and must not be given CPUs in its place.
+    command.env("COSCHED_CPUS", "all")
+}
+
+/// A call of cosched that reads nothing from standard input. Who runs the tests in the background may ignore signals.
+pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new("/usr/bin/env");
+    without_settings(&mut command);
+    command
+        .arg("--default-signal=INT,QUIT,HUP,TERM")
+        .arg(env!("CARGO_BIN_EXE_cosched"));
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn cosched(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder.path(), words)
+        .output()
+        .expect("the binary runs")
+}
+
+pub(crate) fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
+}
+
+/// A CPU that this process may use: the first is not 0 everywhere.
+pub(crate) fn one_cpu() -> String {
+    let cpus = cosched_linux::affinity(0).expect("the CPUs of this process");
+    cpus.iter().next().expect("a CPU").0.to_string()
+}
+
+/// Writes a file, and makes its folder if there is none.
+pub(crate) fn write(folder: &TempDir, name: &str, text: &str) {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+}
+
+pub(crate) fn read(folder: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(name))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The limit of a wait. No condition takes nearly this long, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a run has ended, and ends it if it never does.
+pub(crate) fn ended(run: &mut Child) -> ExitStatus {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = run.try_wait().expect("a child") {
+            return status;
+        }
+        if Instant::now() > end {
+            let _ = run.kill();
+            panic!("the run does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a condition holds; panics with its name if it never does.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,82 @@
+//! Signals that the caller ignored, and signals that are no end: neither ends a run, and no job is lost by them.
+
+use super::support::{Mix, Run, freezers};
+use rustix::process::Signal;
+
+const LINES: u32 = 20;
+
+/// Starts by a shell that ignores these signals.
+fn start(ignored: &str, mix: Mix, freeze: &str) -> Run {
+    let by = format!("trap '' {ignored}; exec \"$0\" \"$@\"");
+    Run::start_by(
+        &["sh", "-c", &by],
+        tempfile::tempdir().unwrap(),
+        mix,
+        freeze,
+        &["--jobs", "4"],
+    )
+}
+
+#[test]
+fn ends_are_noticed_where_the_caller_ignores_them() {
+    for freeze in freezers() {
+        let mut run = start(
+            "CHLD",
+            Mix::default()
+                .counting(4, LINES)
+                .shell("waits", "sleep 0.05 & wait; echo end"),
+            freeze,
+        );
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        assert_eq!(run.output("waits"), "end\n");
+        run.nothing_left();
+        run.logs_complete(4, LINES, true);
+    }
+}
+
+/// As under `nohup`, and for commands that a script starts in the background.
+#[test]
+fn ignored_signals_stay_ignored() {
+    for freeze in freezers() {
+        let mix = Mix::default()
+            .counting(3, LINES)
+            .shell("ignores", "grep SigIgn /proc/self/status");
+        let mut run = start("HUP INT", mix, freeze);
+        run.until_marked(3);
+        run.send(Signal::HUP);
+        run.send(Signal::INT);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(3, LINES, true);
+        let line = run.output("ignores");
+        let ignored = u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        // Signals above 31 are the C library's.
+        assert_eq!(
+            ignored & 0x7fff_ffff,
+            0b11,
+            "signals 1 and 2, and no other: {line}"
+        );
+    }
+}
+
+#[test]
+fn signals_without_a_meaning_are_survived() {
+    for freeze in freezers() {
+        let mut run = Run::start(Mix::default().counting(4, LINES), freeze, &["--jobs", "4"]);
+        run.until_marked(1);
+        for signal in [
+            Signal::USR1,
+            Signal::USR2,
+            Signal::XFSZ,
+            Signal::ALARM,
+            Signal::VTALARM,
+            Signal::PROF,
+            Signal::IO,
+        ] {
+            run.send(signal);
+        }
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(4, LINES, true);
+    }
+}

@@ -1,0 +1,21 @@
+//! The fault matrix: whatever happens to a run, to its guardian or to its jobs, nothing stays frozen, no output is
+//! lost, and the run leaves nothing behind. `docs/safety.md` names the test for each line of the matrix.
+//!
+//! Every scenario drives the built program with more jobs than CPUs and a short quantum, so that freezing goes on all
+//! the time, once with signals and once with the cgroup freezer where that works.
+
+mod foreign;
+mod guardian;
+mod inherited;
+mod jobs;
+mod killed;
+mod nested;
+mod orphans;
+mod resources;
+mod resumed;
+#[path = "../../../../xtask/src/seen.rs"]
+mod seen;
+mod signals;
+mod support;
+mod unmarked;
+mod watch;

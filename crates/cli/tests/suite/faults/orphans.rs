@@ -1,0 +1,146 @@
+//! Jobs that run on although their run was killed: they are listed, and ended if asked.
+
+use super::support::{Mix, Run, cosched, freezers, signal, until};
+use rustix::process::Signal;
+
+/// A run that was killed with its guardian, or alone, with jobs that never end.
+fn killed(freeze: &str, guardian_too: bool) -> Run {
+    let mix = Mix::default()
+        .shell("plain", "touch plain; while :; do sleep 0.01; done")
+        .shell(
+            "cleared",
+            "exec env -i sh -c \"touch cleared; while :; do sleep 0.01; done\"",
+        );
+    killed_with(mix, &["cleared", "plain"], freeze, guardian_too)
+}
+
+/// The same with one more job, which ignores SIGTERM. It takes the grace of `thaw --kill` to end it.
+fn killed_with_a_deaf_job(freeze: &str) -> Run {
+    let deaf = "trap \"\" TERM; touch deaf; (while :; do sleep 0.01; done) & wait; wait";
+    let mix = Mix::default().shell("deaf", deaf);
+    killed_with(mix, &["deaf"], freeze, false)
+}
+
+/// Kills a run once each of these jobs has made a file of its name.
+fn killed_with(mix: Mix, jobs: &[&str], freeze: &str, guardian_too: bool) -> Run {
+    let mut run = Run::start(mix, freeze, &["--jobs", "2"]);
+    until("all jobs run", || {
+        jobs.iter().all(|job| run.dir.path().join(job).exists())
+    });
+    run.send(Signal::STOP);
+    if guardian_too {
+        signal(run.guardian().unwrap(), Signal::KILL);
+    }
+    run.send(Signal::KILL);
+    run.code();
+    run
+}
+
+#[test]
+fn orphans_are_listed_and_ended() {
+    for freeze in freezers() {
+        check_listed_and_ended(&killed(freeze, false), &["cleared", "plain"]);
+        check_listed_and_ended(&killed(freeze, true), &["cleared", "plain"]);
+    }
+}
+
+#[test]
+fn orphans_that_ignore_sigterm_are_killed() {
+    // At once: each takes the whole grace of `thaw --kill`.
+    std::thread::scope(|scope| {
+        for freeze in freezers() {
+            scope.spawn(move || check_listed_and_ended(&killed_with_a_deaf_job(freeze), &["deaf"]));
+        }
+    });
+}
+
+fn check_listed_and_ended(run: &Run, jobs: &[&str]) {
+    let listed = cosched()
+        .args(["thaw", "--run", &run.token, "--format", "json"])
+        .output()
+        .unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let of_run = |answer: &serde_json::Value, key: &str| -> Vec<String> {
+        let jobs = answer[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|job| job["run"] == run.token.as_str());
+        jobs.map(|job| job["job"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(of_run(&answer, "orphans"), jobs, "{answer}");
+    let doctor = cosched().arg("doctor").output().unwrap();
+    let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(
+        doctor.contains("jobs of killed runs") && doctor.contains(&run.token),
+        "{doctor}"
+    );
+    assert!(!run.in_folder().is_empty());
+    let ended = cosched()
+        .args(["thaw", "--kill", "--run", &run.token, "--format", "json"])
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(of_run(&answer, "ended"), jobs, "{answer}");
+    assert!(of_run(&answer, "orphans").is_empty(), "{answer}");
+    run.all_ended();
+    run.nothing_left_to_thaw();
+    let file = format!("cpus-{}", run.token);
+    let user = rustix::process::geteuid().as_raw();
+    let folders = [
+        "/run/cosched".to_owned(),
+        format!("/run/user/{user}/cosched"),
+        format!("/tmp/cosched-{user}"),
+    ];
+    let left = folders
+        .iter()
+        .any(|folder| std::path::Path::new(folder).join(&file).exists());
+    assert!(!left, "{file} is left");
+}
+
+/// `cosched doctor` frees nothing, so it sees what stands still.
+#[test]
+fn doctor_says_which_orphans_stand_still() {
+    for freeze in freezers() {
+        let attempt = || {
+            let run = killed(freeze, true);
+            let state = match run.group().filter(|_| freeze == "cgroup") {
+                Some(group) => {
+                    std::fs::write(group.join("cgroup.freeze"), "1").unwrap();
+                    ": frozen"
+                }
+                None => {
+                    until("they stand still", || {
+                        run.in_folder()
+                            .iter()
+                            .for_each(|process| signal(process.pid, Signal::STOP));
+                        run.in_folder().iter().any(|process| process.state == 'T')
+                    });
+                    ": stopped"
+                }
+            };
+            let doctor = cosched().arg("doctor").output().unwrap();
+            let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+            let told = doctor
+                .lines()
+                .any(|line| line.contains(&run.token) && line.ends_with(state));
+            let ended = ["thaw", "--kill", "--run", &run.token, "--format", "json"];
+            let ended = cosched().args(ended).output().unwrap();
+            let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+            assert!(
+                answer["ended"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|job| job["state"] == "runs"),
+                "thawed before: {answer}"
+            );
+            run.nothing_left_to_thaw();
+            told
+        };
+        // Other runs start at the same time, and each of them frees what dead runs left.
+        assert!((0..50).any(|_| attempt()), "{freeze}");
+    }
+}

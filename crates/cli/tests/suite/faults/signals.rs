@@ -1,0 +1,151 @@
+//! Signals from the user: Ctrl-C once and twice, SIGTERM, Ctrl-Z and fg.
+
+use super::support::{Mix, Run, freezers, seen, until};
+use rustix::process::Signal;
+
+const JOBS: u32 = 4;
+const LINES: u32 = 20;
+/// A job that never ends by itself within a test.
+const ENDLESS: &str = "trap 'echo ended; exit 3' TERM; while :; do :; done";
+/// A job that ignores SIGTERM.
+const DEAF: &str = "trap '' TERM INT HUP; echo deaf; while :; do :; done";
+
+#[test]
+fn one_signal_ends_the_jobs() {
+    for freeze in freezers() {
+        for (what, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+            let mut run = Run::start(
+                Mix::default().copies("endless", JOBS, ENDLESS),
+                freeze,
+                &["--jobs", "4"],
+            );
+            run.until_marked(JOBS as usize);
+            run.send(what);
+            assert_eq!(run.code(), Some(code), "{}", run.stderr());
+            assert!(
+                run.stdout().contains("endless-1"),
+                "a summary: {}",
+                run.stdout()
+            );
+            run.nothing_left();
+        }
+    }
+}
+
+/// A stopped job that is killed without being continued could not do this.
+#[test]
+fn frozen_jobs_hear_the_term_signal() {
+    for freeze in freezers() {
+        let traps = format!(
+            "trap 'echo ended; exit 3' TERM; echo ready; {}",
+            "while :; do :; done"
+        );
+        let mut run = Run::start(
+            Mix::default().copies("traps", JOBS, &traps),
+            freeze,
+            &["--jobs", "4", "--grace", "50s"],
+        );
+        let each = |run: &Run, word: &str| {
+            (1..=JOBS).all(|n| run.output(&format!("traps-{n}")).contains(word))
+        };
+        until("all traps are set", || each(&run, "ready"));
+        run.send(Signal::TERM);
+        assert_eq!(run.code(), Some(143), "{}", run.stderr());
+        assert!(each(&run, "ended"), "{}", run.stderr());
+        run.nothing_left();
+    }
+}
+
+#[test]
+fn deaf_jobs_are_killed_after_the_grace_period() {
+    for freeze in freezers() {
+        let mix = Mix::default().copies("deaf", JOBS, DEAF);
+        let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "0.2"]);
+        until("all are deaf", || {
+            (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf"))
+        });
+        run.send(Signal::TERM);
+        assert_eq!(run.code(), Some(143), "{}", run.stderr());
+        run.nothing_left();
+    }
+}
+
+#[test]
+fn second_signal_kills_at_once() {
+    for freeze in freezers() {
+        let mix = Mix::default().copies("deaf", JOBS, DEAF);
+        let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "1h"]);
+        until("all are deaf", || {
+            (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf"))
+        });
+        run.send(Signal::INT);
+        // The kernel merges two pending signals of one kind.
+        until("the first was heard", || {
+            run.stderr().contains("no more jobs are started")
+        });
+        run.send(Signal::INT);
+        assert_eq!(run.code(), Some(130), "{}", run.stderr());
+        run.nothing_left();
+    }
+}
+
+#[test]
+fn ctrl_z_stands_still_and_fg_goes_on() {
+    for freeze in freezers() {
+        let family = format!("({}) & wait", super::support::counting(LINES));
+        let mix = Mix::default()
+            .counting(JOBS, LINES)
+            .shell("family", &family);
+        let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
+        run.until_marked(JOBS as usize);
+        for _ in 0..2 {
+            run.send(Signal::TSTP);
+            let stands = || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z');
+            until("the run stands still", stands);
+            let cpu = || {
+                run.marked()
+                    .iter()
+                    .map(|process| process.cpu_ticks)
+                    .sum::<u64>()
+            };
+            // Frozen groups stop a short time after the request; then they use no CPU time at all.
+            until("the jobs stand still", || {
+                let before = cpu();
+                std::thread::sleep(std::time::Duration::from_millis(150));
+                cpu() == before
+            });
+            if freeze == "signals" {
+                assert!(
+                    run.marked().iter().all(|process| process.state == 'T'),
+                    "{:?}",
+                    run.marked()
+                );
+            }
+            run.send(Signal::CONT);
+        }
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        assert!(!run.stderr().contains("stopped itself"), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(JOBS, LINES, true);
+    }
+}
+
+#[test]
+fn killed_while_suspended() {
+    for freeze in freezers() {
+        let mut run = Run::start(
+            Mix::default().counting(JOBS, LINES),
+            freeze,
+            &["--jobs", "4"],
+        );
+        run.until_marked(JOBS as usize);
+        run.send(Signal::TSTP);
+        until("the run stands still", || {
+            seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z')
+        });
+        run.send(Signal::KILL);
+        run.code();
+        run.nothing_left();
+        run.logs_complete(JOBS, LINES, false);
+    }
+}

@@ -1,0 +1,682 @@
+//! `cosched report`: what is told of runs that ended, were killed, were resumed, or whose files are damaged; and of comparisons.
+
+use crate::common::{self, cosched, ended, err, json, out, read, until, write};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const SIMULATED: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 1e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
+                         work_instructions = 1e9\n";
+
+fn report(folder: &TempDir, words: &[&str]) -> Output {
+    cosched(folder, &[&["report"], words].concat())
+}
+
+/// Simulates the mix under a policy and leaves its files in a folder.
+fn simulate(folder: &TempDir, policy: &str, logs: &str) -> Output {
+    write(folder, "mix.toml", SIMULATED);
+    let words = [
+        "run",
+        "mix.toml",
+        "--on",
+        "epyc-2cpu",
+        "-p",
+        policy,
+        "--logs",
+        logs,
+        "-v",
+    ];
+    let output = cosched(folder, &words);
+    assert!(output.status.success(), "{}", err(&output));
+    output
+}
+
+/// Compares policies on the mix of the folder, into the folder `c`.
+fn compare(folder: &TempDir, policies: &str, blocks: &str) -> Output {
+    let on = ["compare", "mix.toml", "--on", "epyc-2cpu", "-p", policies];
+    let more = ["-r", blocks, "--out", "c", "--format", "json", "-q"];
+    let output = cosched(folder, &[&on[..], &more].concat());
+    assert!(output.status.success(), "{}", err(&output));
+    output
+}
+
+fn error(folder: &TempDir, words: &[&str]) -> String {
+    let output = report(folder, words);
+    assert_eq!(
+        (output.status.code(), out(&output)),
+        (Some(2), String::new()),
+        "{words:?}"
+    );
+    err(&output)
+}
+
+/// The rows of a CSV file without quoted fields, by the names of their columns.
+fn rows(csv: &str) -> Vec<std::collections::BTreeMap<&str, &str>> {
+    let names: Vec<&str> = csv.lines().next().expect("a header").split(',').collect();
+    csv.lines()
+        .skip(1)
+        .map(|line| names.iter().copied().zip(line.split(',')).collect())
+        .collect()
+}
+
+#[test]
+fn a_run_is_told_again_from_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = simulate(&folder, "fair", "logs");
+    let again = report(&folder, &["logs"]);
+    assert_eq!(out(&again), out(&first), "{}", err(&again));
+    for file in ["logs/run.json", "logs/series.jsonl"] {
+        let named = report(&folder, &[file]);
+        assert_eq!(
+            (out(&named), err(&named)),
+            (out(&first), String::new()),
+            "{file}"
+        );
+    }
+    assert_eq!(
+        out(&report(&folder, &["logs", "--format", "json"])),
+        read(&folder, "logs/run.json")
+    );
+    let markdown = out(&report(&folder, &["logs", "--format", "markdown"]));
+    assert!(
+        markdown.starts_with("# logs\n\n**Simulated.** ") && markdown.contains("\n| lbm#4 | "),
+        "{markdown}"
+    );
+
+    // The tables say what the record says.
+    let record: Value = serde_json::from_str(&read(&folder, "logs/run.json")).unwrap();
+    let csv = out(&report(&folder, &["logs", "--format", "csv"]));
+    let jobs = rows(&csv);
+    assert_eq!(jobs.len(), 6);
+    for (row, job) in jobs.iter().zip(record["jobs"].as_array().unwrap()) {
+        assert_eq!(
+            (row["run"], row["name"]),
+            ("logs", job["name"].as_str().unwrap())
+        );
+        assert_eq!(row["slowdown"], job["slowdown"].to_string());
+        assert_eq!(row["instructions"], job["instructions"].to_string());
+    }
+    let jsonl = out(&report(
+        &folder,
+        &["logs", "--format", "jsonl", "--table", "metrics"],
+    ));
+    let metrics: Vec<Value> = jsonl
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let unfairness = metrics
+        .iter()
+        .find(|row| row["metric"] == "unfairness")
+        .unwrap();
+    assert_eq!(unfairness["value"], record["metrics"]["unfairness"]);
+    let samples = out(&report(
+        &folder,
+        &["logs", "--format", "jsonl", "--table", "samples"],
+    ));
+    let samples: Vec<Value> = samples
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let all: u64 = samples
+        .iter()
+        .filter(|row| row["job"] == "gcc#1")
+        .map(|row| row["instructions"].as_u64().unwrap())
+        .sum();
+    assert_eq!(all, record["jobs"][0]["instructions"].as_u64().unwrap());
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    std::fs::remove_file(folder.path().join("logs/series.jsonl")).unwrap();
+    let told = "there is no series beside the record: who ran when is not known";
+    for words in [
+        &["logs", "--format", "csv", "--table", "samples"][..],
+        &["logs", "--html", "page.html"],
+    ] {
+        let output = report(&folder, words);
+        assert!(
+            output.status.success() && err(&output).contains(told),
+            "{words:?}: {}",
+            err(&output)
+        );
+    }
+    // It is also for whoever reads only the page.
+    assert!(read(&folder, "page.html").contains(told));
+    assert!(!err(&report(&folder, &["logs"])).contains("series"));
+    assert!(
+        error(&folder, &["logs", "--table", "jobs"])
+            .contains("--table needs --format csv or jsonl")
+    );
+    // Nothing is put in the place of what others have there.
+    std::os::unix::fs::symlink("page.html", folder.path().join("link")).unwrap();
+    assert!(error(&folder, &["logs", "--html", "link"]).contains("--html link: it is a link"));
+    assert!(error(&folder, &["logs", "--html", "/dev/null"]).contains("it is no regular file"));
+    assert!(
+        Path::new("/dev/null")
+            .metadata()
+            .is_ok_and(|meta| !meta.is_file())
+    );
+}
+
+#[test]
+fn the_page_and_the_figures_need_nothing_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    let made = report(
+        &folder,
+        &["logs", "--html", "page.html", "--figures", "figures"],
+    );
+    assert!(
+        made.status.success() && out(&made).is_empty(),
+        "{}",
+        err(&made)
+    );
+    let page = read(&folder, "page.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.contains("SIMULATED") && page.contains("Who ran where") && page.contains("lbm#6"));
+    for name in ["timeline", "completion", "slowdowns", "memory"] {
+        assert!(
+            read(&folder, &format!("figures/{name}.svg")).contains("<svg"),
+            "{name}"
+        );
+    }
+    // What can't be written is told, and nothing else is lost.
+    write(&folder, "file", "");
+    let made = report(&folder, &["logs", "--html", "file/page.html"]);
+    assert!(
+        !made.status.success() && err(&made).contains("file/page.html"),
+        "{}",
+        err(&made)
+    );
+}
+
+/// A page or figure takes the place of none of the files that it is made of, nor of any other that cosched did not make.
+#[test]
+fn only_pages_and_figures_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = [
+        "run", "-q", "-j1", "-p", "fifo", "--solo", "measure", "--logs", "r", "echo {}", ":::",
+        "gz-1",
+    ];
+    let made = cosched(&folder, &run);
+    assert!(made.status.success(), "{}", err(&made));
+    write(&folder, "mix.toml", SIMULATED);
+    compare(&folder, "linux,fair", "2");
+    write(
+        &folder,
+        "own.html",
+        "<!DOCTYPE html>\n<title>by hand</title>\n",
+    );
+    for (of, file) in [
+        ("r", "r/run.json"),
+        ("r", "r/series.jsonl"),
+        ("r", "r/echo.out"),
+        ("r", "r/solo.json"),
+        ("c", "c/compare.json"),
+        ("c", "c/comparison.csv"),
+        ("c", "c/runs/0001/mix/linux/run.json"),
+        ("c", "c/runs/0001/mix/linux/series.jsonl"),
+        ("c", "c/mixes/mix.toml"),
+        ("r", "own.html"),
+    ] {
+        let before = read(&folder, file);
+        let told = error(&folder, &[of, "--html", file]);
+        assert!(
+            told.contains(&format!(
+                "--html {file}: this file is not a page that cosched made"
+            )),
+            "{told}"
+        );
+        assert_eq!(read(&folder, file), before, "{file}");
+    }
+    // What cosched made is made again, and an empty file holds nothing.
+    write(&folder, "page.html", "");
+    for (of, file) in [
+        ("r", "page.html"),
+        ("c", "page.html"),
+        ("c", "c/comparison.html"),
+    ] {
+        let made = report(&folder, &[of, "--html", file]);
+        assert!(made.status.success(), "{file}: {}", err(&made));
+        assert!(read(&folder, file).starts_with("<!DOCTYPE html>"), "{file}");
+    }
+
+    // All figures are written, or none.
+    let figures = ["r", "--figures", "figures", "-q"];
+    for attempt in ["first", "again"] {
+        let made = report(&folder, &figures);
+        assert!(made.status.success(), "{attempt}: {}", err(&made));
+    }
+    std::fs::remove_file(folder.path().join("figures/completion.svg")).unwrap();
+    write(
+        &folder,
+        "figures/timeline.svg",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n",
+    );
+    let told = error(&folder, &figures);
+    assert!(
+        told.contains("figures/timeline.svg: this file is not a figure that cosched made"),
+        "{told}"
+    );
+    assert!(!folder.path().join("figures/completion.svg").exists());
+    assert!(read(&folder, "figures/timeline.svg").ends_with("svg\"/>\n"));
+}
+
+#[test]
+fn runs_are_shown_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "all/one");
+    simulate(&folder, "linux", "all/two");
+    let text = out(&report(&folder, &["all"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("RUN  POLICY")
+            && lines[1].starts_with("one  fair")
+            && lines[2].starts_with("two  linux"),
+        "{text}"
+    );
+    // However often it is named.
+    assert_eq!(
+        out(&report(&folder, &["all/one", "all", "all/two/run.json"])),
+        text
+    );
+    let csv = out(&report(&folder, &["all", "--format", "csv"]));
+    assert!(
+        rows(&csv)
+            .iter()
+            .any(|row| (row["run"], row["metric"]) == ("two", "turnaround_s")),
+        "{csv}"
+    );
+    assert!(
+        json(&report(&folder, &["all", "--format", "json"]))
+            .as_array()
+            .is_some_and(|records| records.len() == 2)
+    );
+    assert!(
+        report(&folder, &["all", "--html", "page.html", "-q"])
+            .status
+            .success()
+    );
+    assert!(read(&folder, "page.html").contains("2 runs"));
+}
+
+#[test]
+fn files_that_are_damaged_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    let (record, series) = (
+        read(&folder, "logs/run.json"),
+        read(&folder, "logs/series.jsonl"),
+    );
+
+    // A record that is cut off is no record; its series still tells what happened.
+    write(&folder, "logs/run.json", &record[..record.len() / 2]);
+    let told = error(&folder, &["logs"]);
+    assert!(
+        told.contains("run.json: line ") && told.contains("cosched report logs/series.jsonl"),
+        "{told}"
+    );
+    let alone = report(&folder, &["logs/series.jsonl"]);
+    assert!(
+        alone.status.success() && err(&alone).contains("left no record"),
+        "{}",
+        err(&alone)
+    );
+    write(
+        &folder,
+        "logs/run.json",
+        &record.replace("cosched.run/1", "cosched.run/9"),
+    );
+    assert!(error(&folder, &["logs"]).contains("found `cosched.run/9`"));
+
+    // A series with a wrong line leaves the figures of the record.
+    write(&folder, "logs/run.json", &record);
+    let lines: Vec<&str> = series.lines().collect();
+    let wrong = [&lines[..20], &["[\"p\",1,2]"], &lines[20..]]
+        .concat()
+        .join("\n");
+    write(&folder, "logs/series.jsonl", &wrong);
+    let page = report(
+        &folder,
+        &["logs", "--html", "page.html", "--format", "json"],
+    );
+    assert_eq!(out(&page), record);
+    assert!(
+        err(&page).contains("series.jsonl, line 21: column `cpus`"),
+        "{}",
+        err(&page)
+    );
+    assert!(
+        read(&folder, "page.html").contains("line 21")
+            && !read(&folder, "page.html").contains("Who ran where")
+    );
+    assert_eq!(
+        out(&report(&folder, &["logs/series.jsonl", "--format", "json"])),
+        record,
+        "its record tells"
+    );
+    std::fs::rename(
+        folder.path().join("logs/run.json"),
+        folder.path().join("aside"),
+    )
+    .unwrap();
+    assert!(error(&folder, &["logs/series.jsonl"]).contains("line 21"));
+    std::fs::rename(
+        folder.path().join("aside"),
+        folder.path().join("logs/run.json"),
+    )
+    .unwrap();
+
+    // The series of another run is not mixed with it.
+    simulate(&folder, "linux", "other");
+    write(
+        &folder,
+        "logs/series.jsonl",
+        &read(&folder, "other/series.jsonl"),
+    );
+    let page = report(&folder, &["logs", "--html", "page.html"]);
+    assert!(
+        err(&page).contains("is of another run, and was not used"),
+        "{}",
+        err(&page)
+    );
+    assert!(!read(&folder, "page.html").contains("Who ran where"));
+
+    for (name, content, expected) in [
+        ("text", "hello\n", "this is no run record (cosched.run/1)"),
+        ("empty", "", "this is no run record"),
+        (
+            "future",
+            "{\"schema\":\"cosched.series/9\"}\n",
+            "this is no run record",
+        ),
+    ] {
+        write(&folder, name, content);
+        assert!(error(&folder, &[name]).contains(expected), "{name}");
+    }
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe"), mode).unwrap();
+    assert!(
+        error(&folder, &["pipe"]).contains("pipe: it is no regular file; name a log folder"),
+        "nobody waits for it"
+    );
+    std::fs::create_dir(folder.path().join("nothing")).unwrap();
+    assert!(error(&folder, &["nothing"]).contains("no run in this folder"));
+    assert!(error(&folder, &["gone"]).contains("gone: No such file"));
+    assert!(
+        error(&folder, &["logs", "--baseline", "x"])
+            .contains("--baseline is for the folder of a comparison")
+    );
+}
+
+/// What no run can have is no figure, and the record of another run is none of this one.
+#[test]
+fn a_run_without_a_record_is_told_from_its_series() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "going", "");
+    let job = "test {} = a || while test -e going; do sleep 0.1; done";
+    let words = ["run", "--logs", "logs", "-q", "-j2", job, ":::", "a", "b"];
+    let mut run = common::command(folder.path(), &words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let series = folder.path().join("logs/series.jsonl");
+    until("a has ended", || {
+        std::fs::read_to_string(&series)
+            .is_ok_and(|text| text.lines().any(|line| line.starts_with("[\"e\",")))
+    });
+    let live = report(&folder, &["logs"]);
+    assert!(
+        err(&live).contains("This run is still live"),
+        "{}",
+        err(&live)
+    );
+    let text = out(&live);
+    assert!(
+        text.contains("still running")
+            && text.contains("; the run goes on")
+            && !text.contains("lost"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("launch to the end of the last job"),
+        "the last job has no end yet: {text}"
+    );
+    run.kill().unwrap();
+    ended(&mut run);
+    until("the guardian has ended", || {
+        let id = serde_json::from_str::<Value>(
+            read(&folder, "logs/series.jsonl").lines().next().unwrap(),
+        )
+        .unwrap();
+        let id = id["run_id"].as_str().unwrap().to_owned();
+        !Command::new("pgrep")
+            .args(["-f", &format!("cosched-guardian.*{id}")])
+            .output()
+            .is_ok_and(|found| found.status.success())
+    });
+    let dead = report(&folder, &["logs"]);
+    assert!(
+        dead.status.success() && err(&dead).contains("left no record"),
+        "{}",
+        err(&dead)
+    );
+    // The same files stay where a disk was full: then the run ended by itself, and its jobs did.
+    let known = "2 jobs: 1 ended well, of 1 no end is known; the run left no record: it was killed, or could not write it";
+    let words = out(&dead).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(known) && out(&dead).contains("lost: "),
+        "{}",
+        out(&dead)
+    );
+    assert!(
+        !out(&dead).contains("launch to the end of the last job"),
+        "{}",
+        out(&dead)
+    );
+    assert!(
+        report(&folder, &["logs", "--html", "page.html", "-q"])
+            .status
+            .success()
+    );
+    assert!(read(&folder, "page.html").contains("left no record"));
+    std::fs::remove_file(folder.path().join("going")).unwrap();
+}
+
+#[test]
+fn a_resumed_run_has_the_jobs_of_its_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |more: &[&'static str]| {
+        let run = ["run", "-q", "--joblog", "batch.log", "-j1", "-p", "fifo"];
+        let jobs = ["test {} != b || test -e ready", ":::", "a", "b", "c"];
+        [&run[..], more, &jobs[..]].concat()
+    };
+    assert_eq!(
+        cosched(&folder, &words(&["--logs", "one"])).status.code(),
+        Some(1)
+    );
+    write(&folder, "ready", "");
+    let second = cosched(&folder, &words(&["--logs", "two", "--resume"]));
+    assert!(second.status.success(), "{}", err(&second));
+    let text = out(&report(&folder, &["two"]));
+    assert!(text.contains("2 done earlier"), "{text}");
+    for job in ["\ntest#1 ", "\ntest#2 ", "\ntest#3 "] {
+        assert_eq!(text.matches(job).count(), 1, "{text}");
+    }
+    // In the order of time, however they are named.
+    for paths in [["one", "two"], ["two", "one"]] {
+        let csv = [&paths[..], &["--format", "csv", "--table", "jobs"]].concat();
+        let csv = out(&report(&folder, &csv));
+        let runs: Vec<(&str, &str)> = rows(&csv)
+            .iter()
+            .map(|row| (row["run"], row["name"]))
+            .collect();
+        assert_eq!(
+            runs,
+            [
+                ("one", "test#1"),
+                ("one", "test#2"),
+                ("one", "test#3"),
+                ("two", "test#2")
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_comparison_is_judged_again() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "mix.toml", SIMULATED);
+    let first = compare(&folder, "linux,fair,even", "3");
+    assert!(read(&folder, "c/comparison.html").contains("Verdicts"));
+    let again = report(&folder, &["c", "--format", "json"]);
+    assert_eq!(json(&again), json(&first));
+    assert_eq!(
+        out(&report(&folder, &["c", "--format", "csv"])),
+        read(&folder, "c/comparison.csv")
+    );
+    // With another baseline and other metrics.
+    let other = json(&report(
+        &folder,
+        &[
+            "c",
+            "--format",
+            "json",
+            "--baseline",
+            "fair",
+            "--metric",
+            "antt",
+        ],
+    ));
+    let comparisons = other["comparisons"].as_array().unwrap();
+    assert_eq!(
+        (comparisons.len(), &other["compared"]["baseline"]),
+        (2, &Value::from(1))
+    );
+    let jobs = out(&report(
+        &folder,
+        &["c", "--format", "csv", "--table", "jobs"],
+    ));
+    assert_eq!(rows(&jobs).len(), 3 * 3 * 6);
+    assert!(
+        error(&folder, &["c", "--baseline", "x"]).contains("the candidates are linux, fair, even")
+    );
+    assert!(error(&folder, &["c", "--metric", "x"]).contains("no such metric"));
+    assert!(error(&folder, &["c", "c"]).contains("this is a comparison; report on it alone"));
+    assert!(
+        error(&folder, &["c/compare.json"]).contains("report on the folder of the comparison, c")
+    );
+    let made = report(
+        &folder,
+        &["c", "--html", "page.html", "--figures", "figures", "-q"],
+    );
+    assert!(made.status.success(), "{}", err(&made));
+    assert!(folder.path().join("figures/fair-and-fast.svg").exists());
+    // A record that is gone is a run that was not made.
+    std::fs::remove_file(folder.path().join("c/runs/0001/mix/fair/run.json")).unwrap();
+    assert_eq!(
+        json(&report(&folder, &["c", "--format", "json"]))["blocks"],
+        2
+    );
+}
+
+/// How wide pages are looked at, in CSS pixels.
+const WIDTHS: [u32; 3] = [360, 1280, 2560];
+
+/// The page in a browser: it says nothing on its console, and nothing stands out of it at the side.
+#[test]
+fn a_browser_shows_the_pages_without_complaint() {
+    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| {
+            Command::new(name)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        })
+    else {
+        eprintln!("skipped, because there is no Chromium");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    compare(&folder, "linux,fair", "3");
+    assert!(
+        report(&folder, &["logs", "--html", "run.html", "-q"])
+            .status
+            .success()
+    );
+    std::fs::copy(
+        folder.path().join("c/comparison.html"),
+        folder.path().join("compare.html"),
+    )
+    .unwrap();
+    // A page with frames of all widths measures what is in them.
+    let frames: String = ["run.html", "compare.html"]
+        .iter()
+        .flat_map(|page| {
+            WIDTHS.map(|width| {
+                format!("<iframe src=\"{page}\" width=\"{width}\" height=\"900\"></iframe>")
+            })
+        })
+        .collect();
+    let script = "onload = () => { document.title = [...document.querySelectorAll('iframe')].map((frame) => { \
+                  const page = frame.contentDocument.scrollingElement; \
+                  return page.scrollWidth <= page.clientWidth && page.scrollHeight > 900 ? 'fits' : page.scrollWidth + '>' + \
+                  page.clientWidth; }).join(' '); }";
+    write(
+        &folder,
+        "all.html",
+        &format!("<!DOCTYPE html><title>-</title>{frames}<script>{script}</script>"),
+    );
+    let shown = browse(browser, folder.path(), "all.html");
+    let dom = out(&shown);
+    let title = dom
+        .split("<title>")
+        .nth(1)
+        .and_then(|rest| rest.split("</title>").next());
+    assert_eq!(
+        title,
+        Some("fits fits fits fits fits fits"),
+        "{}",
+        err(&shown)
+    );
+    assert!(!err(&shown).contains("CONSOLE"), "{}", err(&shown));
+}
+
+/// The page after its scripts have run, and what the browser says.
+fn browse(browser: &str, folder: &Path, page: &str) -> Output {
+    let mut command = Command::new("timeout");
+    command.args([
+        "60",
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-sync",
+    ]);
+    command.args([
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--allow-file-access-from-files",
+    ]);
+    command.args([
+        "--virtual-time-budget=5000",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--dump-dom",
+    ]);
+    command.arg(format!(
+        "--user-data-dir={}",
+        folder.join("profile").display()
+    ));
+    command.arg(format!("file://{}", folder.join(page).display()));
+    command.output().expect("the browser runs")
+}

@@ -1,0 +1,113 @@
+//! Standard input of `cosched run`: values, the input of the single job, or nothing.
+
+use crate::common::{command, err, out};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tempfile::{TempDir, tempdir};
+
+/// A run with this text in a pipe.
+fn piped(folder: &TempDir, words: &[&str], input: &str) -> Output {
+    let words = [&["run", "--no-logs", "--output", "group", "-j", "1"], words].concat();
+    let mut child = command(folder.path(), &words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // A run that refuses its command line does not read.
+    let _ = pipe.write_all(input.as_bytes());
+    drop(pipe);
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn input_is_values_or_that_of_the_single_job() {
+    let folder = tempdir().expect("a folder");
+    let nothing = "cosched: there are no values, so nothing to run\n";
+    for (words, input, stdout, stderr) in [
+        (&["-q", "echo", "hi"][..], "a\nb c\n", "hi a\nhi b c\n", ""),
+        (&["-q", "echo", "hi"], "", "hi\n", ""),
+        (&["-q", "echo 1; echo 2"], "", "1\n2\n", ""),
+        (&["-q", "--", "cat"], "a\nb\n", "a\nb\n", ""),
+        (&["-q", "--", "cat | wc -l"], "a\nb\n", "2\n", ""),
+        (&["-q", "--", "echo", "{}"], "a\n", "a\n", ""),
+        (&["-q", "--", "cat", ":::", "/dev/null"], "a\n", "", ""),
+        (&["echo", "{}"], "", "", nothing),
+        (&["-n2", "echo"], "", "", nothing),
+        (&["-q", "echo", "{}"], "", "", ""),
+    ] {
+        let output = piped(&folder, words, input);
+        assert_eq!(
+            (out(&output).as_str(), err(&output).as_str()),
+            (stdout, stderr),
+            "{words:?} {input:?}"
+        );
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+    }
+}
+
+#[test]
+fn lines_that_take_no_value_and_jobs_that_run_twice_are_refused() {
+    let folder = tempdir().expect("a folder");
+    for (words, stderr) in [
+        (
+            &["-q", "touch m; ls"][..],
+            "cosched: the shell line has no {}: touch m; ls; write {} where the value belongs, as in `sort {} > {}.out`; \
+             or write `--` before a line that takes no value\n",
+        ),
+        (
+            &["-q", "--solo", "measure", "--", "touch", "m"],
+            "cosched: --solo measure runs the job twice, and its standard input can be read once; add `< /dev/null` if the \
+             job reads none\n",
+        ),
+    ] {
+        let output = piped(&folder, words, "a\n");
+        assert_eq!(
+            (out(&output).as_str(), err(&output).as_str()),
+            ("", stderr),
+            "{words:?}"
+        );
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(!folder.path().join("m").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_silent_pipe_is_told_unless_quiet() {
+    let folder = tempdir().expect("a folder");
+    let start = |option: &str| {
+        let words = ["run", "--no-logs", "--format", "json", option, "touch"];
+        command(folder.path(), &words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs")
+    };
+    let mut quiet = start("--quiet");
+    let mut silent = start("--seed=1");
+    let mut line = String::new();
+    BufReader::new(silent.stderr.take().expect("a pipe"))
+        .read_line(&mut line)
+        .expect("a line");
+    assert_eq!(
+        line,
+        "cosched: waiting for values on standard input; for a command that takes none write `cosched run -- COMMAND`\n"
+    );
+    let write = |pipe: &mut Option<std::process::ChildStdin>, value: &[u8]| {
+        pipe.take()
+            .expect("a pipe")
+            .write_all(value)
+            .expect("it reads");
+    };
+    write(&mut silent.stdin, b"one\n");
+    // The quiet one had its time as well, and said nothing.
+    std::thread::sleep(Duration::from_millis(500));
+    write(&mut quiet.stdin, b"two\n");
+    let quiet = quiet.wait_with_output().expect("it ends");
+    assert_eq!((err(&quiet).as_str(), quiet.status.code()), ("", Some(0)));
+    assert!(silent.wait_with_output().expect("it ends").status.success());
+    assert!(folder.path().join("one").exists() && folder.path().join("two").exists());
+}

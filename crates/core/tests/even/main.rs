@@ -1,8 +1,0 @@
-//! `even` from decision to decision: its measurements, the cores that it leaves idle, and its use of the fast cores.
-
-mod energy;
-mod measurement;
-mod play;
-mod progress;
-#[path = "../random/mod.rs"]
-mod random;

@@ -1,0 +1,9 @@
+//! `efs` in the world in memory: which tasks run, which wait and why, and for how long at most.
+
+mod bus;
+mod demand;
+mod fairness;
+mod idle;
+mod log;
+mod replay;
+mod starvation;

@@ -1,0 +1,286 @@
+//! Which jobs are measured, where, for how long and beside which others.
+
+use super::play::{Play, cpu_of};
+use cosched_core::model::contention::{Asks, Latency};
+use cosched_core::*;
+use std::sync::Arc;
+
+const STEP: Nanos = Nanos::from_ms(15);
+
+#[test]
+fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
+    let mut play = Play::new();
+    play.decide(0, None);
+    let first = play.measured();
+    assert_eq!(first.len(), 2);
+    assert_eq!(
+        (play.decision.basis.measures, play.wake_in()),
+        (Some(TaskId(first[0])), STEP)
+    );
+    assert!(
+        play.decision
+            .waits
+            .iter()
+            .all(|wait| matches!(wait.reason, WaitReason::Measuring { .. }))
+    );
+    // The second step counts.
+    play.decide(15, None);
+    assert_eq!((play.measured(), play.wake_in()), (first, STEP));
+    play.decide(15, None);
+    assert_eq!(
+        (play.measured(), play.decision.basis.measures),
+        (vec![], None)
+    );
+    assert_eq!(
+        play.snap
+            .tasks
+            .iter()
+            .filter(|task| task.running.is_some())
+            .count(),
+        4
+    );
+}
+
+#[test]
+fn a_later_measurement_goes_on_while_the_cache_fills() {
+    let mut play = Play::new();
+    play.all_learnt(|learnt| learnt.measured = true);
+    play.decide(0, None);
+    let first = play.measured();
+    for (settling, goes_on) in [
+        (None, true),
+        (Some(0.05), true),
+        (Some(0.02), true),
+        (Some(0.005), false),
+    ] {
+        first
+            .iter()
+            .for_each(|&id| play.learnt(id, |learnt| learnt.settling = settling));
+        play.decide(15, None);
+        assert_eq!(!play.measured().is_empty(), goes_on, "{settling:?}");
+    }
+}
+
+#[test]
+fn nobody_begins_beside_a_measurement_when_a_job_ends() {
+    let mut play = Play::new();
+    play.decide(0, None);
+    let first = play.measured();
+    play.end(first[0]);
+    play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
+    assert_eq!(
+        (play.decision.changes.len(), play.measured(), play.wake_in()),
+        (0, vec![first[1]], Nanos::from_ms(10))
+    );
+    // Without a measured job there is nothing to disturb.
+    play.end(first[1]);
+    play.decide(5, Some(Trigger::Ended(TaskId(first[1]))));
+    assert_eq!(
+        play.snap
+            .tasks
+            .iter()
+            .filter(|task| task.running.is_some())
+            .count(),
+        4
+    );
+}
+
+#[test]
+fn an_overdue_job_does_not_wait_for_a_measurement() {
+    let mut play = Play::new();
+    play.decide(0, None);
+    let first = play.measured();
+    play.end(first[0]);
+    let late = play
+        .snap
+        .tasks
+        .iter()
+        .position(|task| task.running.is_none())
+        .unwrap();
+    play.snap.tasks[late].overdue = true;
+    play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
+    assert!(play.snap.tasks[late].running.is_some());
+    // The continued step still ends at its planned time.
+    assert_eq!(play.wake_in(), Nanos::from_ms(10));
+    // Nothing is measured while a job is overdue.
+    let mut play = Play::new();
+    play.snap.tasks[3].overdue = true;
+    play.decide(0, None);
+    assert_eq!(
+        (play.measured(), play.snap.tasks[3].running.is_some()),
+        (vec![], true)
+    );
+}
+
+#[test]
+fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
+    let with = |penalty: f64, reads: [f64; 4]| {
+        let mut play = Play::new();
+        play.snap.machine = Arc::new(Machine::uniform("three cores", 3, 1));
+        play.snap.contention.memory = Latency {
+            most: Some(0.1),
+            rise: 0.2,
+        };
+        (4..8).for_each(|id| play.end(id));
+        let shared = play.snap.contention;
+        for (id, reads) in (0..).zip(reads) {
+            play.learnt(id, |learnt| {
+                // As many cycles as a read takes at a full memory, whether attributed to the reads or to the core.
+                let own = if penalty > 0.0 {
+                    0.5
+                } else {
+                    f64::max(0.5, 2.0 * reads / 0.1)
+                };
+                learnt.asks = Asks {
+                    own,
+                    penalty,
+                    llc: reads,
+                    reads,
+                    ..learnt.asks
+                };
+                (learnt.solo_cpi, learnt.measured) = (learnt.asks.solo_cpi(&shared), true);
+            });
+        }
+        play.decide(0, None);
+        play.measured()
+    };
+    // Two jobs that each saturate the memory, also if their waiting time for it is unknown.
+    for penalty in [60.0, 0.0] {
+        assert_eq!(with(penalty, [0.25, 0.25, 0.0, 0.0]), [0, 2, 3]);
+    }
+}
+
+#[test]
+fn who_hardly_reads_is_measured_beside_jobs_that_fill_the_memory() {
+    let company = |reads: f64| {
+        let mut play = Play::new();
+        play.snap.machine = Arc::new(Machine::uniform("three cores", 3, 1));
+        play.snap.contention.memory = Latency {
+            most: Some(0.1),
+            rise: 0.2,
+        };
+        (4..8).for_each(|id| play.end(id));
+        let shared = play.snap.contention;
+        for (id, reads) in (0..).zip([0.25, 0.25, reads, 0.0]) {
+            play.learnt(id, |learnt| {
+                learnt.asks = Asks {
+                    own: f64::max(0.5, reads / 0.05),
+                    penalty: 0.0,
+                    llc: reads,
+                    reads,
+                    ..learnt.asks
+                };
+                (learnt.solo_cpi, learnt.measured) = (learnt.asks.solo_cpi(&shared), true);
+                learnt.error = if id == 2 { 0.3 } else { 0.001 };
+            });
+        }
+        play.decide(0, None);
+        assert_eq!(play.measured(), [2]);
+        (0..2).filter(|&id| cpu_of(&play, id).is_some()).count()
+    };
+    // 0.8 % and 40 % of the memory's capacity.
+    assert_eq!((company(0.000_2), company(0.01)), (1, 0));
+}
+
+#[test]
+fn a_job_that_is_ahead_is_no_company() {
+    // Two jobs with many reads cannot be measured together, so one core is free for others.
+    let run = |ahead: &[u32]| {
+        let mut play = Play::new();
+        play.snap.contention.memory.most = Some(0.02);
+        for id in 0..8 {
+            play.learnt(id, |learnt| {
+                learnt.measured = id > 1;
+                learnt.error = if id > 1 { 0.0 } else { 0.3 };
+                learnt.asks.reads = if id > 1 { 1e-5 } else { 0.01 };
+                learnt.asks.llc = learnt.asks.reads;
+                learnt.progress = if ahead.contains(&id) { 10.9 } else { 10.0 };
+                learnt.solo_cpi = learnt.asks.solo_cpi(&Default::default());
+            });
+        }
+        play.decide(0, None);
+        let beside = |task: &&TaskView| {
+            task.running
+                .as_ref()
+                .is_some_and(|running| running.purpose == Purpose::Run)
+        };
+        let company: Vec<u32> = play
+            .snap
+            .tasks
+            .iter()
+            .filter(beside)
+            .map(|task| task.id.0)
+            .collect();
+        (play.measured(), company)
+    };
+    assert_eq!(run(&[]), (vec![0], vec![2, 3]));
+    assert_eq!(run(&[2, 3, 4, 5]), (vec![0], vec![6, 7]));
+    assert_eq!(run(&[2, 3, 4, 5, 6, 7]), (vec![0], vec![]));
+}
+
+#[test]
+fn a_job_that_cannot_be_stopped_prevents_measurements() {
+    let mut play = Play::new();
+    let cpus = CpuSet::from_iter([CpuId(0)]);
+    let placement = Placement::Exclusive {
+        cpus,
+        whole_core: false,
+    };
+    play.snap.tasks[5].control.freeze = false;
+    play.snap.tasks[5].running = Some(Running {
+        placement,
+        purpose: Purpose::Run,
+        since: Nanos::ZERO,
+        lease_end: None,
+    });
+    play.decide(0, None);
+    assert!(
+        play.measured().is_empty()
+            && play
+                .snap
+                .tasks
+                .iter()
+                .filter(|task| task.running.is_some())
+                .count()
+                == 4
+    );
+}
+
+#[test]
+fn a_job_is_measured_at_the_cache_where_it_was() {
+    let mut play = Play::new();
+    let mut machine = Machine::uniform("two caches", 4, 1);
+    machine
+        .cpus
+        .iter_mut()
+        .filter(|cpu| cpu.id.0 >= 2)
+        .for_each(|cpu| cpu.llc = 1);
+    machine.llcs = vec!["0-1".parse().unwrap(), "2-3".parse().unwrap()];
+    play.snap.machine = Arc::new(machine);
+    // All but the first two were at the second cache; the last two are known best.
+    for (id, task) in (0..).zip(&mut play.snap.tasks) {
+        task.last_cpus = CpuSet::from_iter([CpuId(if id < 2 { id } else { 2 + id % 2 })]);
+    }
+    for id in [6, 7] {
+        play.learnt(id, |learnt| (learnt.measured, learnt.error) = (true, 0.0));
+    }
+    play.decide(0, None);
+    assert_eq!(play.measured().len(), 4, "{:?}", play.decision);
+    assert_eq!([0, 1].map(|id| cpu_of(&play, id)), [Some(0), Some(1)]);
+    let there = play
+        .measured()
+        .into_iter()
+        .filter(|&id| id > 1)
+        .map(|id| cpu_of(&play, id).unwrap());
+    assert_eq!(
+        there.collect::<std::collections::BTreeSet<u32>>(),
+        [2, 3].into()
+    );
+    // The second step is on the same CPUs as the first.
+    let before: Vec<_> = (0..8).map(|id| cpu_of(&play, id)).collect();
+    play.decide(15, None);
+    assert_eq!(
+        (0..8).map(|id| cpu_of(&play, id)).collect::<Vec<_>>(),
+        before
+    );
+}

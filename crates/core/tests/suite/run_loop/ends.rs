@@ -1,0 +1,132 @@
+//! Early ends of tasks: `--halt`, timeouts and interrupts.
+
+use super::support::world;
+use crate::memory::{Work, run_policy};
+use cosched_core::*;
+
+/// Closing one task's interval visits the others. One by one, that would cost quadratic time.
+#[test]
+fn tasks_that_are_ended_together_are_read_together() {
+    let n = 50;
+    for timeout in [None, Some(TimeLimit::Fixed(Nanos::from_ms(50)))] {
+        let mut world = world(1, vec![Work::ms(10_000); n]);
+        if timeout.is_none() {
+            world.interrupts = vec![Nanos::from_ms(50)];
+        }
+        let config = RunConfig {
+            jobs: n,
+            timeout,
+            ..RunConfig::default()
+        };
+        let result = run_policy(&mut world, "linux", &[], &config);
+        assert!(
+            result
+                .tasks
+                .iter()
+                .all(|task| task.told_to_end != task.timed_out)
+        );
+        // All before they are asked to end, and each once it has ended.
+        let (together, one): (Vec<usize>, Vec<usize>) =
+            world.reads.iter().partition(|&&tasks| tasks > 1);
+        assert_eq!((together, one.len()), (vec![n], n), "{timeout:?}");
+    }
+}
+
+#[test]
+fn halt_now_ends_the_others_and_soon_lets_them_finish() {
+    let work = || vec![Work::ms(100).exit(1), Work::ms(500), Work::ms(500)];
+    let config = |rule: &str| RunConfig {
+        halt: rule.parse().unwrap(),
+        ..RunConfig::default()
+    };
+    let mut world = world(2, work());
+    let result = run_policy(&mut world, "fifo", &[], &config("now,fail=1"));
+    assert_eq!(result.ended_by, EndedBy::Halt);
+    assert_eq!(
+        result.tasks[1].exit,
+        Some(Exit::Signal {
+            signal: 15,
+            oom: false
+        })
+    );
+    assert_eq!(result.tasks[2].started, None);
+    let mut world = self::world(2, work());
+    let result = run_policy(&mut world, "fifo", &[], &config("soon,fail=1"));
+    assert_eq!(result.tasks[1].exit, Some(Exit::Code(0)));
+    assert_eq!(result.tasks[2].started, None);
+}
+
+#[test]
+fn a_timeout_counts_placed_time_only_and_kills_the_deaf() {
+    let mut deaf = Work::ms(60_000);
+    deaf.ignores_term = true;
+    let mut world = world(1, vec![deaf, Work::ms(900), Work::ms(900)]);
+    let config = RunConfig {
+        timeout: Some(TimeLimit::Fixed(Nanos::from_ms(1_000))),
+        grace: Nanos::from_ms(700),
+        ..RunConfig::default()
+    };
+    let result = run_policy(&mut world, "round-robin", &[], &config);
+    assert!(result.tasks[0].timed_out);
+    assert_eq!(
+        result.tasks[0].exit,
+        Some(Exit::Signal {
+            signal: 9,
+            oom: false
+        })
+    );
+    for task in &result.tasks[1..] {
+        assert!(!task.timed_out);
+        assert_eq!(task.exit, Some(Exit::Code(0)));
+        assert!(task.finished.unwrap() > Nanos::from_ms(1_000));
+    }
+}
+
+#[test]
+fn first_interrupt_asks_second_kills() {
+    let deaf = || {
+        let mut work = Work::ms(60_000);
+        work.ignores_term = true;
+        work
+    };
+    let mut world = world(1, vec![deaf(), deaf()]);
+    world.interrupts = vec![Nanos::from_ms(300)];
+    let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+    assert_eq!(result.ended_by, EndedBy::Signal(15));
+    assert_eq!(
+        result.turnaround,
+        Nanos::from_ms(5_300),
+        "killed after the grace period"
+    );
+    // A batch system sends SIGTERM several times; a user who presses Ctrl-C again does not want to wait.
+    for (signal, turnaround) in [(15, 5_300), (1, 5_300), (2, 400)] {
+        let mut world = self::world(1, vec![deaf(), deaf()]);
+        world.interrupts = vec![Nanos::from_ms(300), Nanos::from_ms(400)];
+        world.signals = [15, signal].into();
+        let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+        assert_eq!(
+            result.turnaround,
+            Nanos::from_ms(turnaround),
+            "signal {signal}"
+        );
+    }
+}
+
+/// A job that saves its state and exits with 0 on SIGTERM is not complete.
+#[test]
+fn a_job_that_was_told_to_end_did_not_succeed() {
+    let mut world = world(
+        2,
+        vec![
+            Work::ms(100),
+            Work {
+                term_exit: Some(Exit::Code(0)),
+                ..Work::ms(60_000)
+            },
+        ],
+    );
+    world.interrupts = vec![Nanos::from_ms(500)];
+    let result = run_policy(&mut world, "fifo", &[], &RunConfig::default());
+    let exits: Vec<_> = result.tasks.iter().map(|task| task.exit.clone()).collect();
+    assert_eq!(exits, [Some(Exit::Code(0)), Some(Exit::ToldToEnd)]);
+}

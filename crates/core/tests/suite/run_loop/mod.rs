@@ -1,0 +1,8 @@
+//! The loop, against a world in memory.
+
+mod ends;
+mod faults;
+mod progress;
+mod starts;
+mod support;
+mod turns;

@@ -1,0 +1,4 @@
+//! The tests on processes and file trees, as one program.
+
+mod group;
+mod topology;

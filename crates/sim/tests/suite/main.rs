@@ -1,0 +1,18 @@
+//! The tests of the simulated machine, as one program, which builds sooner than many.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
+
+mod again;
+mod faults;
+mod fit;
+mod held_out;
+mod least_solo;
+mod oracle;
+mod plans;
+mod progress;
+mod properties;
+mod random;
+mod random_world;
+mod scenarios;
+mod support;
+mod table;
+mod world;
