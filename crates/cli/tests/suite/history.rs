@@ -529,7 +529,7 @@ fn what_is_known_decides_which_job_begins_first() {
                     starts(&run(more)),
                     ["sleep#1", "sleep#2", "sleep#3"],
                     "{more:?}"
-                )
+                );
             });
         }
     });

@@ -165,7 +165,7 @@ fn check_variables(env: &BTreeMap<String, String>, place: &str) -> Result<()> {
                 "{place}: env: `{name}` can't be the name of a variable"
             )));
         }
-        if name == "COSCHED_JOB" || name == "COSCHED_RUN" {
+        if ["COSCHED_JOB", "COSCHED_RUN", "PARALLEL_JOBSLOT"].contains(&name.as_str()) {
             return Err(usage(format!(
                 "{place}: env: {name} is set by cosched; choose another name"
             )));

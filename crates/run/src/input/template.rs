@@ -72,12 +72,22 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
     })?;
     template.check_positions(columns)?;
     let tag = tag_template(reading, &strings)?;
+    jobs_of(&template, tag.as_ref(), rows, reading.repeats)
+}
+
+/// One job for each row of values.
+fn jobs_of(
+    template: &Template,
+    tag: Option<&Word>,
+    rows: Vec<Row>,
+    repeats: bool,
+) -> Result<Vec<JobInput>> {
     let is_only = rows.len() == 1;
     let mut jobs = Vec::new();
     for row in rows {
-        let command = template.fill(&row, reading.repeats)?;
+        let command = template.fill(&row, repeats)?;
         jobs.push(JobInput {
-            tag: tag.as_ref().map(|tag| tag_text(tag, &row)),
+            tag: tag.map(|tag| tag_text(tag, &row)),
             values: row.values,
             is_only,
             ..on_command_line(command)

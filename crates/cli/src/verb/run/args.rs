@@ -147,7 +147,8 @@ pub struct ValueArgs {
     pub delimiter: Option<u8>,
 
     /// The first value of each list names its columns: {name}
-    #[arg(long, value_name = ":", value_parser = [":"], hide_short_help = true)]
+    #[arg(long, value_name = ":", value_parser = [":"], hide_possible_values = true)]
+    #[arg(hide_short_help = true)]
     pub header: Option<String>,
 
     /// Replace STR instead of {}
@@ -568,7 +569,10 @@ impl RunArgs {
         let history = self.history.place().filter(|_| !is_simulated);
         let shell = self.shell.take();
         let shell = shell.or_else(|| cosched_run::shell_of_caller().filter(|_| !is_simulated));
-        self.parallel.apply(&mut self.limits, &mut self.output);
+        if self.parallel.shuf {
+            self.limits.order = Order::Random;
+        }
+        self.output.output = self.output.output.or(self.parallel.show());
         self.output.tag |= self.values.tagstring.is_some();
         let reading = Reading {
             may_read_input: self.may_read_input,

@@ -1,8 +1,6 @@
 //! Options of GNU parallel that are short for another option, or mean nothing here. The help does not show them.
 
-use super::args::{LimitArgs, OutputArgs};
 use clap::{ArgAction, Args};
-use cosched_core::Order;
 use cosched_run::Show;
 
 #[derive(Args)]
@@ -22,20 +20,16 @@ pub struct ParallelArgs {
 
     /// The same as --order random
     #[arg(long, conflicts_with = "order", hide = true)]
-    shuf: bool,
+    pub shuf: bool,
 }
 
 impl ParallelArgs {
-    /// Sets the options that these words mean.
-    pub fn apply(&self, limits: &mut LimitArgs, output: &mut OutputArgs) {
-        if self.shuf {
-            limits.order = Order::Random;
-        }
-        if self.ungroup {
-            output.output = Some(Show::Live);
-        }
-        if self.group {
-            output.output = Some(Show::Group);
+    /// How these words say that output is shown.
+    pub fn show(&self) -> Option<Show> {
+        match self {
+            ParallelArgs { ungroup: true, .. } => Some(Show::Live),
+            ParallelArgs { group: true, .. } => Some(Show::Group),
+            _ => None,
         }
     }
 }
