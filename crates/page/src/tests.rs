@@ -129,7 +129,7 @@ fn many_jobs_share_rows_and_the_failed_one_comes_first() {
     let page = run_page(&[view("r", &record, Some(&timeline))]);
     check(&page);
     assert!(page.len() < 500_000, "{}", page.len());
-    assert!(page.contains("a row holds one job after the other"));
+    assert!(page.contains("a row holds several jobs"));
     let spans = page.matches("<title>gzip#").count();
     assert!((300..=800).contains(&spans), "{spans}");
     let jobs = page.split("id=\"jobs\"").nth(1).unwrap();

@@ -89,7 +89,7 @@ impl Layout {
         Layout {
             names: (1..=count).map(|lane| lane.to_string()).collect(),
             of_job: Some(of_job),
-            what: "each job's time on CPUs; a row holds one job after the other",
+            what: "each job's time on CPUs; a row holds several jobs",
         }
     }
 

@@ -1,7 +1,7 @@
 //! What to use, and what is not known, in a sentence or two.
 
 use crate::comparison::answer::Answer;
-use crate::comparison::design::Design;
+use crate::comparison::design::{Design, Means};
 use crate::comparison::verdict::{Change, Comparison, Verdict};
 use crate::comparison::words::{Amount, interval_text, why_unknown};
 use cosched_core::metric::{METRICS, Metric};
@@ -62,7 +62,11 @@ impl<'a> Findings<'a> {
     /// Whether nothing at all can be said.
     fn is_blank(&self) -> bool {
         let has_verdict = !self.better.is_empty() || !self.worse.is_empty();
-        !has_verdict && self.others.iter().all(|one| one.verdict == Verdict::CantSay)
+        !has_verdict
+            && self
+                .others
+                .iter()
+                .all(|one| one.verdict == Verdict::CantSay)
     }
 
     fn is_only_better(&self) -> bool {
@@ -93,8 +97,14 @@ fn place(name: &str) -> usize {
     all.take_while(|metric| metric.name != name).count()
 }
 
+/// The name of a candidate; a command stands in quotes.
 fn name_of(design: &Design, candidate: usize) -> String {
-    visible(&design.candidates[candidate].name)
+    let candidate = &design.candidates[candidate];
+    let name = visible(&candidate.name);
+    match candidate.means {
+        Means::Command(_) => format!("`{name}`"),
+        Means::Policy { .. } => name,
+    }
 }
 
 fn use_it(design: &Design, advised: &Findings<'_>, found: &[Findings<'_>]) -> String {

@@ -1,8 +1,8 @@
 //! What a comparison found, for people: text for a terminal, or Markdown; and tidy CSV for programs.
 
 use crate::comparison::answer::{Answer, Judged, Spread};
-use crate::comparison::design::{Design, Trial};
 use crate::comparison::conclusion::conclusion;
+use crate::comparison::design::{Design, Trial};
 use crate::comparison::verdict::Comparison;
 use crate::comparison::words::{change_text, number, verdict_text};
 use cosched_core::metric::Better;
@@ -71,9 +71,7 @@ pub fn meaning(answer: &Answer, judged: &Judged) -> String {
 pub fn what(answer: &Answer) -> String {
     let design = &answer.manifest.design;
     let mixes = match &design.mixes[..] {
-        [one] if one.file.is_none() => {
-            count(design.candidates.len() as u64, "command line")
-        }
+        [one] if one.file.is_none() => count(design.candidates.len() as u64, "command line"),
         [one] => visible(&one.name),
         all => format!("{} mixes", all.len()),
     };

@@ -192,7 +192,7 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
         let [Some(a), Some(b)] = both else { continue };
         if !a.did_as_much_as(b) {
             return if a.is_command() || b.is_command() {
-                "the command or jobs failed: it is not known that both did the same".to_owned()
+                "the command or jobs failed, so it is not known that both did the same".to_owned()
             } else {
                 "more jobs failed in one than in the other".to_owned()
             };
@@ -377,8 +377,7 @@ mod tests {
         for blocks in [3, 7, 12] {
             let shown = (0..400).filter(|_| {
                 let all = times(&mut rng, blocks, 1, 1.0, 0.05);
-                compare(&design(1), &all, 1, "turnaround_s", None).verdict
-                    != Verdict::NoDifference
+                compare(&design(1), &all, 1, "turnaround_s", None).verdict != Verdict::NoDifference
             });
             let shown = shown.count();
             assert!(shown <= 20, "{blocks} blocks: {shown} of 400");
@@ -421,11 +420,7 @@ mod tests {
                 let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
                 low > 0.0 || high < 0.0
             };
-            sure += u32::from(
-                found
-                    .iter()
-                    .any(|one| one.verdict != Verdict::NoDifference),
-            );
+            sure += u32::from(found.iter().any(|one| one.verdict != Verdict::NoDifference));
             likely += u32::from(found.iter().any(is_off));
         }
         (

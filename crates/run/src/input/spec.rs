@@ -7,8 +7,8 @@ use crate::exit::usage;
 use anyhow::Result;
 use cosched_core::POLICIES;
 use cosched_sim::{
-    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine_with,
-    parse_program,
+    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program,
+    parse_machine_with, parse_program,
 };
 use std::path::{Path, PathBuf};
 

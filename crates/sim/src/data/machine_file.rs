@@ -254,7 +254,8 @@ fn curve_of(latency: &Table<'_>, read_curve: ReadCurve<'_>) -> Result<LatencyCur
     if !name.contains('/') && !name.ends_with(".toml") {
         let names: Vec<&str> = CURVES.iter().map(|curve| curve.name).collect();
         let names = names.join("\", \"");
-        let expected = format!("\"{names}\", or a latency file beside this one, as in \"./my.toml\"");
+        let expected =
+            format!("\"{names}\", or a latency file beside this one, as in \"./my.toml\"");
         return Err(latency.error("curve", expected));
     }
     let text = read_curve(&name);

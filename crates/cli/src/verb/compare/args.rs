@@ -21,7 +21,12 @@ pub struct CompareArgs {
     pub inputs: Vec<PathBuf>,
 
     /// Read a shell command from each line, as `cosched run -f` does
-    #[arg(short = 'f', long = "file", value_name = "FILE", conflicts_with = "inputs")]
+    #[arg(
+        short = 'f',
+        long = "file",
+        value_name = "FILE",
+        conflicts_with = "inputs"
+    )]
     pub list: Option<PathBuf>,
 
     /// Policies to compare, as in linux,fifo,even

@@ -30,7 +30,7 @@ pub fn command_lines(args: &CompareArgs) -> Result<Option<Vec<String>>> {
     };
     if let Some(mix) = mixes.first() {
         return Err(usage(format!(
-            "`{first}` is a command line, and {mix} is none; beside mix files, as in --candidate NAME='{first}'"
+            "`{first}` is a command line, and {mix} is a mix file; beside a mix file, give a command as --candidate NAME='{first}'"
         )));
     }
     if lines.len() < 2 {
@@ -55,7 +55,7 @@ fn refuse_beside(args: &CompareArgs) -> Result<()> {
     } else if args.solo_runs.is_some() {
         "--solo-runs"
     } else if !args.options.is_empty() {
-        "--"
+        "`-- OPTIONS`"
     } else {
         return Ok(());
     };

@@ -119,7 +119,9 @@ fn policies(names: &[String]) -> String {
         for entry in POLICIES {
             brief_entry(&mut text, entry.name, entry.gist);
         }
-        text.push_str("\n`cosched list policies NAME` shows parameters, needs, the source and its BibTeX entry\n");
+        text.push_str(
+            "\n`cosched list policies NAME` shows parameters, needs, the source and BibTeX\n",
+        );
         return text;
     }
     for entry in POLICIES {
