@@ -135,7 +135,7 @@ fn many_jobs_share_rows_and_the_failed_one_comes_first() {
     let jobs = page.split("id=\"jobs\"").nth(1).unwrap();
     let first = jobs.split("<tr>").nth(2).unwrap();
     assert!(
-        first.starts_with("<td>gzip#500</td><td class=\"n\">500 s</td><td><span class=\"bad\">failed: exit 3</span></td>"),
+        first.starts_with("<td>gzip#500</td><td class=\"n\">8 min 20 s</td><td><span class=\"bad\">failed: exit 3</span></td>"),
         "{first}"
     );
 }

@@ -66,14 +66,13 @@ fn refuse_beside(args: &CompareArgs) -> Result<()> {
 
 /// Whether this is a command line, not the path of a mix file: a program, or words with blanks.
 fn is_command_line(input: &Path) -> bool {
-    if input.exists() && input.extension().is_some_and(|ending| ending == "toml") {
+    let text = input.to_string_lossy();
+    if input.exists() && (!text.contains('/') || text.ends_with(".toml")) {
         return false;
     }
     let path = std::env::var_os("PATH");
-    if find_program(input.as_os_str(), None, path.as_deref()).is_some() {
-        return true;
-    }
-    !input.exists() && input.to_string_lossy().contains(char::is_whitespace)
+    let is_program = find_program(input.as_os_str(), None, path.as_deref()).is_some();
+    is_program || (!input.exists() && text.contains(char::is_whitespace))
 }
 
 /// What stands for the batch, which each command line brings itself.
