@@ -12,6 +12,8 @@ mod expected;
 mod listed;
 pub mod metric;
 pub mod model;
+pub mod near;
+mod papers;
 mod placement;
 mod plan;
 mod policy;
@@ -35,6 +37,7 @@ pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, DemandBasis, Wait, WaitReason};
 pub use estimate::{Earlier, EarlierPhase, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
+pub use papers::{PAPERS, Paper};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{

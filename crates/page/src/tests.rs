@@ -111,7 +111,33 @@ fn a_run_without_a_series_says_so() {
     let record = record_of(&["a"]);
     let page = run_page(&[view("r", &record, None)]);
     check(&page);
-    assert!(page.contains("No series of this run was found") && !page.contains("Who ran where"));
+    assert!(page.contains("a &lt;note&gt;") && !page.contains("id=\"timeline\""));
+}
+
+/// Many jobs in turn on shared CPUs, one of which failed.
+#[test]
+fn many_jobs_share_rows_and_the_failed_one_comes_first() {
+    let names: Vec<String> = (1..=1_000).map(|number| format!("gzip#{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut record = record_of(&names);
+    record.jobs[499].exit = Some(3);
+    record.jobs[499].exit_text = Some("exit 3".to_owned());
+    let mut timeline = timeline();
+    timeline.stays = (0..1_000)
+        .map(|job| vec![placed(2 * job, 2 * job + 4, "0-1", Mode::Shared)])
+        .collect();
+    let page = run_page(&[view("r", &record, Some(&timeline))]);
+    check(&page);
+    assert!(page.len() < 500_000, "{}", page.len());
+    assert!(page.contains("a row holds several jobs"));
+    let spans = page.matches("<title>gzip#").count();
+    assert!((300..=800).contains(&spans), "{spans}");
+    let jobs = page.split("id=\"jobs\"").nth(1).unwrap();
+    let first = jobs.split("<tr>").nth(2).unwrap();
+    assert!(
+        first.starts_with("<td>gzip#500</td><td class=\"n\">8 min 20 s</td><td><span class=\"bad\">failed: exit 3</span></td>"),
+        "{first}"
+    );
 }
 
 #[test]
@@ -127,7 +153,8 @@ fn runs_stand_side_by_side() {
 fn answer(mixes: usize) -> Answer {
     let mix = |at: usize| Mix {
         name: format!("mix<{at}>"),
-        file: format!("{at}.toml"),
+        file: Some(format!("{at}.toml")),
+        is_list: false,
     };
     let program = Candidate {
         name: "by hand".to_owned(),

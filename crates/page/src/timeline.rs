@@ -1,82 +1,133 @@
 //! The timeline of a run as a still chart: who had each CPU at some hundred moments.
 
-use crate::html::{charts, paragraph};
+use crate::html::charts;
 use cosched_core::Nanos;
 use cosched_report::chart::{Axis, Chart, Plot, Span, Timeline as Rows};
-use cosched_report::{Mode, Record, Stay, Timeline};
+use cosched_report::{Job, Mode, Record, Stay, Timeline};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-/// Number of parts that a run is cut into: about one per point of a chart. Each shows its middle.
-const PARTS: usize = 600;
+/// Numbers of parts that a run is cut into: at most about one per point of a chart, and fewer if that makes too many spans.
+/// Each part shows its middle.
+const PARTS: [usize; 6] = [600, 300, 150, 75, 30, 15];
+/// Maximum number of spans, which keeps pages small.
+const MAX_SPANS: usize = 800;
 /// Maximum number of rows that a reader can tell apart.
 const MAX_ROWS: usize = 64;
-/// Maximum number of job families with a colour of their own.
+/// Maximum number of jobs, or of their families, with a colour of their own.
 const MAX_COLOURS: usize = 24;
 
 const PERFETTO_HINT: &str = include_str!("perfetto.html");
 
-/// Return the timeline as part of a page; `None` if no job was placed on a CPU.
+/// Return the timeline as part of a page; `None` if there is no chart.
 pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record) -> Option<String> {
-    if timeline.stays.iter().all(Vec::is_empty) {
-        return None;
-    }
-    let figure = match timeline_chart(label, timeline, record) {
-        Some(chart) => charts([chart]),
-        None => paragraph(&format!(
-            "No chart: more than {MAX_ROWS} rows, or too little time on CPUs."
-        )),
-    };
-    Some(figure + PERFETTO_HINT)
+    let chart = timeline_chart(label, timeline, record)?;
+    Some(charts([chart]) + PERFETTO_HINT)
 }
 
 /// Return the chart of a run; `None` if there is nothing to draw, or too much.
-///
-/// Rows are CPUs; or jobs, if jobs share CPUs most of the time.
 pub(crate) fn timeline_chart(label: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
     if timeline.until.0 == 0 || timeline.stays.len() > record.jobs.len() {
         return None;
     }
-    let is_by_job = is_mostly_shared(timeline);
-    let names = if is_by_job {
-        job_names(record)
-    } else {
-        cpu_names(timeline)
-    };
-    if names.is_empty() || names.len() > MAX_ROWS {
+    let layout = Layout::of(timeline, record);
+    if layout.names.is_empty() || layout.names.len() > MAX_ROWS {
         return None;
     }
-    let families = Families::of(record);
-    let mut rows: Vec<Row> = vec![[None; PARTS]; names.len()];
-    for (job, stay) in all_stays(timeline) {
-        for row in rows_of(job, stay, timeline, is_by_job) {
-            rows[row][parts_of(stay, timeline)].fill(Some(families.of_job[job]));
-        }
-    }
+    let colours = Colours::of(record);
     let mut spans = Vec::new();
-    for (row, parts) in rows.iter().enumerate() {
-        add_spans(&mut spans, row, parts, timeline.until.as_s());
+    for parts in PARTS {
+        spans = all_spans(timeline, record, &layout, &colours, parts);
+        if spans.len() <= MAX_SPANS {
+            break;
+        }
     }
     if spans.is_empty() {
         return None;
     }
-    let what = if is_by_job {
-        "each job's time on CPUs"
-    } else {
-        "the job that had each CPU"
-    };
     let rows = Rows {
-        rows: names,
-        series: families.names,
+        rows: layout.names,
+        series: colours.names,
         spans,
     };
     Some(Chart {
         title: format!("Who ran where: {label}"),
-        subtitle: Some(what.to_owned()),
+        subtitle: Some(layout.what.to_owned()),
         x: Axis::new("time since the start", "s"),
         y: Axis::default(),
         plot: Plot::Timeline(rows),
     })
+}
+
+/// What the rows are.
+struct Layout {
+    names: Vec<String>,
+    /// Where rows are not CPUs: the row of each job.
+    of_job: Option<Vec<usize>>,
+    what: &'static str,
+}
+
+impl Layout {
+    /// Rows are CPUs. If jobs share CPUs most of the time, nobody knows which job runs on which: rows are jobs then, or lanes
+    /// that hold one job after the other if there are many.
+    fn of(timeline: &Timeline, record: &Record) -> Layout {
+        if !is_mostly_shared(timeline) {
+            return Layout {
+                names: cpu_names(timeline),
+                of_job: None,
+                what: "the job that had each CPU",
+            };
+        }
+        if record.jobs.len() <= MAX_ROWS {
+            return Layout {
+                names: record.jobs.iter().map(|job| job.name.clone()).collect(),
+                of_job: Some((0..record.jobs.len()).collect()),
+                what: "each job's time on CPUs",
+            };
+        }
+        let of_job = lanes(timeline);
+        let count = of_job.iter().max().map_or(0, |last| last + 1);
+        Layout {
+            names: (1..=count).map(|lane| lane.to_string()).collect(),
+            of_job: Some(of_job),
+            what: "each job's time on CPUs; a row holds several jobs",
+        }
+    }
+
+    /// The rows on which a stay is drawn.
+    fn rows_of(&self, job: usize, stay: &Stay, timeline: &Timeline) -> Vec<usize> {
+        if let Some(of_job) = &self.of_job {
+            return vec![of_job[job]];
+        }
+        if stay.mode == Mode::Shared {
+            return Vec::new();
+        }
+        let cpus = timeline.cpus.iter().enumerate();
+        let own = cpus.filter(|(_, cpu)| stay.cpus.contains(*cpu));
+        own.map(|(row, _)| row).collect()
+    }
+}
+
+/// The lane of each job: the first that is free when the job begins.
+fn lanes(timeline: &Timeline) -> Vec<usize> {
+    let mut times = Vec::new();
+    for (job, stays) in timeline.stays.iter().enumerate() {
+        if let (Some(first), Some(last)) = (stays.first(), stays.last()) {
+            times.push((first.from, last.to, job));
+        }
+    }
+    times.sort();
+    let mut free_from: Vec<Nanos> = Vec::new();
+    let mut of_job = vec![0; timeline.stays.len()];
+    for (from, to, job) in times {
+        let free = free_from.iter().position(|&free| free <= from);
+        let lane = free.unwrap_or(free_from.len());
+        if lane == free_from.len() {
+            free_from.push(to);
+        }
+        free_from[lane] = to;
+        of_job[job] = lane;
+    }
+    of_job
 }
 
 /// All stays, each with the index of its job.
@@ -97,46 +148,30 @@ fn is_mostly_shared(timeline: &Timeline) -> bool {
     shared_ns > own_ns
 }
 
-fn job_names(record: &Record) -> Vec<String> {
-    record.jobs.iter().map(|job| job.name.clone()).collect()
-}
-
 fn cpu_names(timeline: &Timeline) -> Vec<String> {
     let cpus = timeline.cpus.iter();
     cpus.map(|cpu| format!("CPU {}", cpu.0)).collect()
 }
 
-/// The rows on which a stay is drawn. On shared CPUs nobody knows which job runs.
-fn rows_of(job: usize, stay: &Stay, timeline: &Timeline, is_by_job: bool) -> Vec<usize> {
-    if is_by_job {
-        return vec![job];
-    }
-    if stay.mode == Mode::Shared {
-        return Vec::new();
-    }
-    let mut rows = Vec::new();
-    for (row, cpu) in timeline.cpus.iter().enumerate() {
-        if stay.cpus.contains(cpu) {
-            rows.push(row);
-        }
-    }
-    rows
-}
-
-/// Families of jobs: copies of one job share a colour.
-struct Families {
+/// The colours of jobs: each its own if there are few, else one for all copies of a job, as `gzip#1` and `gzip#2`.
+struct Colours {
     names: Vec<String>,
-    /// The family of each job, as an index of `names`.
+    /// The colour of each job, as an index of `names`.
     of_job: Vec<usize>,
 }
 
-impl Families {
-    fn of(record: &Record) -> Families {
+impl Colours {
+    fn of(record: &Record) -> Colours {
+        let name_of = if record.jobs.len() <= MAX_COLOURS {
+            whole_name
+        } else {
+            family
+        };
         let mut names: Vec<String> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let mut of_job = Vec::new();
         for job in &record.jobs {
-            let name = family(&job.name);
+            let name = name_of(&job.name);
             if !known.contains_key(name) {
                 match names.len() {
                     0..MAX_COLOURS => names.push(name.to_owned()),
@@ -147,46 +182,81 @@ impl Families {
             }
             of_job.push(known[name]);
         }
-        Families { names, of_job }
+        Colours { names, of_job }
     }
 }
 
-/// The family that had a row in the middle of each part of the run.
-type Row = [Option<usize>; PARTS];
+fn whole_name(name: &str) -> &str {
+    name
+}
 
-/// The parts whose middle lies within a stay.
-fn parts_of(stay: &Stay, timeline: &Timeline) -> Range<usize> {
-    part_at(stay.from, timeline)..part_at(stay.to, timeline)
+/// The name that copies of a job have in common.
+fn family(name: &str) -> &str {
+    match name.rsplit_once('#') {
+        Some((family, number)) if number.parse::<u64>().is_ok() => family,
+        _ => name,
+    }
+}
+
+/// A span for each stretch of a row that one job had, with the run cut into so many parts.
+fn all_spans(
+    timeline: &Timeline,
+    record: &Record,
+    layout: &Layout,
+    colours: &Colours,
+    parts: usize,
+) -> Vec<Span> {
+    let mut rows: Vec<Vec<Option<usize>>> = vec![vec![None; parts]; layout.names.len()];
+    for (job, stay) in all_stays(timeline) {
+        let within = part_at(stay.from, timeline, parts)..part_at(stay.to, timeline, parts);
+        for row in layout.rows_of(job, stay, timeline) {
+            rows[row][within.clone()].fill(Some(job));
+        }
+    }
+    let mut spans = Vec::new();
+    for (row, row_parts) in rows.iter().enumerate() {
+        for (job, from_s, to_s) in stretches(row_parts, timeline.until.as_s()) {
+            spans.push(Span {
+                name: span_name(&record.jobs[job]),
+                row,
+                series: colours.of_job[job],
+                from: from_s,
+                to: to_s,
+            });
+        }
+    }
+    spans
+}
+
+/// The name of a job, and how it failed.
+fn span_name(job: &Job) -> String {
+    match &job.exit_text {
+        Some(how) if job.exit != Some(0) => format!("{} ({how})", job.name),
+        _ => job.name.clone(),
+    }
 }
 
 /// The first part whose middle is not before a time.
-fn part_at(at: Nanos, timeline: &Timeline) -> usize {
+fn part_at(at: Nanos, timeline: &Timeline, parts: usize) -> usize {
     let at_ns = u128::from(at.0);
     let until_ns = u128::from(timeline.until.0);
-    let parts = at_ns * PARTS as u128 / until_ns.max(1);
-    let middle_ns = (2 * parts + 1) * until_ns / (2 * PARTS as u128);
+    let before = at_ns * parts as u128 / until_ns.max(1);
+    let middle_ns = (2 * before + 1) * until_ns / (2 * parts as u128);
     let is_past = middle_ns < at_ns;
-    (parts as usize + usize::from(is_past)).min(PARTS)
+    (before as usize + usize::from(is_past)).min(parts)
 }
 
-/// Add a span for each stretch of equal parts.
-fn add_spans(spans: &mut Vec<Span>, row: usize, parts: &Row, until_s: f64) {
+/// The stretches of equal parts: the job, and from when to when it had them.
+fn stretches(parts: &[Option<usize>], until_s: f64) -> Vec<(usize, f64, f64)> {
+    let part_s = until_s / parts.len() as f64;
+    let mut stretches = Vec::new();
     let mut begin = 0;
     for stretch in parts.chunk_by(|a, b| a == b) {
         let end = begin + stretch.len();
-        if let Some(series) = stretch[0] {
-            spans.push(Span {
-                row,
-                series,
-                from: begin as f64 / PARTS as f64 * until_s,
-                to: end as f64 / PARTS as f64 * until_s,
-            });
+        if let Some(job) = stretch[0] {
+            stretches.push((job, begin as f64 * part_s, end as f64 * part_s));
         }
         begin = end;
     }
-}
-
-/// The name that jobs of one program have in common: they are called `NAME#1`, `NAME#2` and so on.
-fn family(name: &str) -> &str {
-    name.split('#').next().unwrap_or(name)
+    stretches
 }

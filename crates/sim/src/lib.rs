@@ -25,7 +25,7 @@ mod world;
 pub use config::{DEFAULT_STEP, DEFAULT_VARIATION, SimConfig, SimJob, Work};
 pub use data::{
     BuiltIn, MACHINES, PROGRAMS, SpecError, builtin_machine, builtin_program, parse_machine,
-    parse_program,
+    parse_machine_with, parse_program,
 };
 pub use error::SimError;
 pub use fault::{Fault, FaultKind};

@@ -2,6 +2,7 @@
 
 mod common;
 mod compare;
+mod comparing;
 mod console;
 mod docs;
 mod exit_codes;
@@ -10,12 +11,14 @@ mod history;
 mod input_errors;
 mod job_log;
 mod log_folders;
+mod machine_files;
 mod metrics;
 mod parallel_options;
 mod report;
 mod reproduce;
 mod resume_folder;
 mod run_batch;
+mod run_page;
 mod run_record;
 mod schemas;
 mod shown;

@@ -41,6 +41,11 @@ impl Candidate {
         }
     }
 
+    /// Whether cosched chooses the policy.
+    pub(crate) fn is_auto(&self) -> bool {
+        matches!(&self.means, Means::Policy { policy, .. } if policy == "auto")
+    }
+
     /// One candidate for each value of a parameter; they are named after it.
     pub fn sweep(&self, param: &str, values: &[&str]) -> Vec<Candidate> {
         let Means::Policy { policy, params } = &self.means else {
@@ -63,12 +68,16 @@ impl Candidate {
 }
 
 /// A batch that every candidate runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mix {
     /// Its unique name: that of its file without the ending.
     pub name: String,
-    /// The whole path of the mix file.
-    pub file: String,
+    /// The whole path of its file; `None` where each candidate is a command with a batch of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whether the file is a list of commands, not a mix file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_list: bool,
 }
 
 /// What is compared.
@@ -152,7 +161,8 @@ mod tests {
     fn design(mixes: usize, candidates: usize, seed: u64) -> Design {
         let mix = |at: usize| Mix {
             name: format!("mix{at}"),
-            file: format!("mix{at}.toml"),
+            file: Some(format!("mix{at}.toml")),
+            is_list: false,
         };
         Design {
             mixes: (0..mixes).map(mix).collect(),

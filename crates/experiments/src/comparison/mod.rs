@@ -2,19 +2,21 @@
 //! keeps them.
 
 mod answer;
+mod conclusion;
 mod design;
 mod figures;
 mod store;
 mod text;
 mod verdict;
+mod words;
 
 pub use answer::{Answer, Judged, Spread};
+pub use conclusion::conclusion;
 pub use design::{Candidate, Design, Means, Mix, Trial};
 pub use figures::Outcome;
 pub use store::{
     COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, SHOWN_BLOCK, Store, StoreError,
 };
-pub use text::{
-    LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what,
-};
-pub use verdict::{Change, Comparison, Verdict, compare};
+pub use text::{LEVELS, csv, json, markdown, meaning, runs_text, text, what};
+pub use verdict::{Change, Comparison, More, Verdict, compare};
+pub use words::{change_text, number, verdict_text};

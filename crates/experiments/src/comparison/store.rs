@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! compare.json                    what is compared
-//! mixes/MIX.toml                  the mixes as they were
+//! mixes/MIX.toml, MIX.txt         the mixes and lists of commands as they were
 //! commands/CANDIDATE.toml         the commands, each as a mix of one job
 //! solo/MIX.json                   what their jobs do alone
 //! runs/BLOCK/MIX/CANDIDATE/       the log folder of a run, with its run.json
@@ -53,6 +53,8 @@ pub struct Store {
     /// The names of the folders of mixes and candidates, in their order.
     mixes: Vec<String>,
     candidates: Vec<String>,
+    /// Of each mix, whether it is a list of commands.
+    are_lists: Vec<bool>,
     /// Of each candidate, whether it is a command.
     are_commands: Vec<bool>,
 }
@@ -114,6 +116,7 @@ impl Store {
             folder: folder.to_owned(),
             mixes: folders(design.mixes.iter().map(|mix| mix.name.as_str())),
             candidates: folders(candidates.iter().map(|one| one.name.as_str())),
+            are_lists: design.mixes.iter().map(|mix| mix.is_list).collect(),
             are_commands: candidates
                 .iter()
                 .map(|one| matches!(one.means, Means::Command(_)))
@@ -155,11 +158,12 @@ impl Store {
         &self.folder
     }
 
-    /// The copy of a mix file.
+    /// The copy of a mix file or of a list of commands.
     pub fn mix(&self, mix: usize) -> PathBuf {
+        let ending = if self.are_lists[mix] { "txt" } else { "toml" };
         self.folder
             .join("mixes")
-            .join(format!("{}.toml", self.mixes[mix]))
+            .join(format!("{}.{ending}", self.mixes[mix]))
     }
 
     /// The file of a command, as a mix of one job.
@@ -300,7 +304,8 @@ mod tests {
     fn manifest() -> Manifest {
         let mix = |name: &str| Mix {
             name: name.to_owned(),
-            file: format!("{name}.toml"),
+            file: Some(format!("{name}.toml")),
+            is_list: false,
         };
         let command = Candidate {
             name: "GNU parallel".to_owned(),

@@ -1,76 +1,14 @@
 //! What a comparison found, for people: text for a terminal, or Markdown; and tidy CSV for programs.
 
 use crate::comparison::answer::{Answer, Judged, Spread};
+use crate::comparison::conclusion::conclusion;
 use crate::comparison::design::{Design, Trial};
-use crate::comparison::verdict::{Change, Comparison, Verdict, WORTH};
+use crate::comparison::verdict::Comparison;
+use crate::comparison::words::{change_text, number, verdict_text};
 use cosched_core::metric::Better;
-use cosched_report::{count, csv_field, decimal, visible, wrap};
+use cosched_report::{count, csv_field, visible, wrap};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-
-/// A number with about four significant digits.
-pub fn number(value: f64) -> String {
-    match value.abs() {
-        // Too many digits to read.
-        size if size >= 1e9 => format!("{value:.3e}"),
-        size if size >= 999.95 => format!("{value:.0}"),
-        size if size >= 99.995 => format!("{value:.1}"),
-        size if size >= 9.999_5 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// A share in per cent: one decimal below 10 %, none above.
-fn percent(share: f64) -> String {
-    let value = 100.0 * share;
-    let decimals = if value.abs() < 9.95 { 1 } else { 0 };
-    decimal(value, decimals)
-}
-
-/// The greatest end of an interval that is shown, as a change from the baseline. Nobody has an idea of more.
-const MAX_SHOWN: f64 = 4.0;
-
-/// A change from the baseline in words: by how much it is more or less, with the ends of the 95 % interval in brackets.
-pub fn change_text(change: &Change) -> String {
-    let is_less = change.mean < 0.0;
-    let word = if is_less { "less" } else { "more" };
-    let size = percent(change.mean.abs());
-    let Some((low, high)) = change.interval else {
-        return format!("{size} % {word}");
-    };
-    if high > MAX_SHOWN {
-        return format!("{size} % {word} (the blocks differ too much to say)");
-    }
-    // Both ends have the sense of the word.
-    let (from, to) = if is_less { (-high, -low) } else { (low, high) };
-    let from = percent(from);
-    let to = percent(to);
-    format!("{size} % {word} ({from} to {to})")
-}
-
-/// A verdict in words.
-pub fn verdict_text(comparison: &Comparison) -> String {
-    match comparison.verdict {
-        Some(Verdict::Better) => "better".to_owned(),
-        Some(Verdict::Worse) => "worse".to_owned(),
-        Some(Verdict::NoDifference) => no_difference_text(comparison),
-        None => "one block shows nothing; make more".to_owned(),
-    }
-}
-
-fn no_difference_text(comparison: &Comparison) -> String {
-    let change = comparison.change.as_ref().ok();
-    let ends = change.and_then(|change| change.interval);
-    let shown = match ends {
-        Some((low, high)) if low > 0.0 || high < 0.0 => "likely, but not sure",
-        _ => "no difference shown",
-    };
-    let Some(more) = comparison.more_blocks else {
-        return shown.to_owned();
-    };
-    let more = count(u64::from(more), "more block");
-    let percent = 100.0 * WORTH;
-    format!("{shown}; about {more} to see {percent} %")
-}
 
 /// The cells of a metric's table, the head first.
 fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
@@ -99,10 +37,11 @@ fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
 }
 
 fn comparison_cells(comparison: &Comparison) -> [String; 2] {
-    match &comparison.change {
-        Ok(change) => [change_text(change), verdict_text(comparison)],
-        Err(why) => ["-".to_owned(), why.clone()],
-    }
+    let change = match &comparison.change {
+        Ok(change) => change_text(change),
+        Err(_) => "-".to_owned(),
+    };
+    [change, verdict_text(comparison)]
 }
 
 fn spread_cells(spread: Option<&Spread>) -> [String; 3] {
@@ -132,6 +71,7 @@ pub fn meaning(answer: &Answer, judged: &Judged) -> String {
 pub fn what(answer: &Answer) -> String {
     let design = &answer.manifest.design;
     let mixes = match &design.mixes[..] {
+        [one] if one.file.is_none() => count(design.candidates.len() as u64, "command line"),
         [one] => visible(&one.name),
         all => format!("{} mixes", all.len()),
     };
@@ -147,18 +87,37 @@ pub fn what(answer: &Answer) -> String {
         some => format!("; {some} runs of blocks that are not whole are left out"),
     };
     format!(
-        "{mixes} {simulated}{}, {blocks}, seed {}{left_out}",
+        "{mixes} {simulated}{}, {blocks}, seed {}{}{left_out}",
         visible(&answer.machine),
-        design.seed
+        design.seed,
+        auto_text(answer)
     )
+}
+
+/// What the policy `auto` was.
+fn auto_text(answer: &Answer) -> String {
+    let mut text = String::new();
+    for (at, candidate) in answer.manifest.design.candidates.iter().enumerate() {
+        if !candidate.is_auto() {
+            continue;
+        }
+        let runs = answer.outcomes.iter();
+        let runs = runs.filter(|outcome| outcome.trial.candidate == at);
+        let taken: BTreeSet<&str> = runs.filter_map(|run| run.policy.as_deref()).collect();
+        let taken = taken.into_iter().collect::<Vec<_>>().join(" or ");
+        if !taken.is_empty() {
+            let _ = write!(text, "; {} was {taken}", visible(&candidate.name));
+        }
+    }
+    text
 }
 
 /// A column of words has at least so many characters.
 const LEAST_ROOM: usize = 20;
 
 /// What intervals and verdicts are.
-pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. A verdict needs a 99 % \
-                      interval on one side of zero.";
+pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. Better and worse need \
+                      a 99 % interval on one side of zero.";
 
 /// Runs by candidate, mix and block. Of many runs only the first are named.
 pub fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
@@ -208,6 +167,8 @@ pub fn text(answer: &Answer, width: usize) -> String {
     for note in &answer.notes {
         paragraph(&mut out, width, &visible(note));
     }
+    out.push('\n');
+    paragraph(&mut out, width, &conclusion(answer));
     out
 }
 
@@ -292,6 +253,7 @@ pub fn markdown(answer: &Answer) -> String {
     for note in &answer.notes {
         let _ = writeln!(out, "- {}", cell(&visible(note)));
     }
+    let _ = writeln!(out, "\n## Conclusion\n\n{}", cell(&conclusion(answer)));
     out
 }
 
@@ -356,6 +318,7 @@ pub fn json(answer: &Answer) -> String {
         "machine": answer.machine,
         "blocks": answer.whole_blocks(),
         "notes": answer.notes,
+        "conclusion": conclusion(answer),
         "comparisons": comparisons,
         "runs": answer.outcomes,
     });
@@ -377,7 +340,8 @@ mod tests {
     fn answer(mixes: usize) -> Answer {
         let mix = |at: usize| Mix {
             name: format!("mix|{at}"),
-            file: String::new(),
+            file: Some(String::new()),
+            is_list: false,
         };
         let program = Candidate {
             name: "by\u{1b} hand".to_owned(),
@@ -472,7 +436,7 @@ mod tests {
         insta::assert_snapshot!(text(&answer(1), 100));
         let narrow = text(&answer(1), 60);
         assert!(
-            narrow.lines().all(|line| line.chars().count() <= 64),
+            narrow.lines().all(|line| line.chars().count() <= 68),
             "{narrow}"
         );
         assert!(!narrow.contains('\u{1b}'));
@@ -481,17 +445,6 @@ mod tests {
     #[test]
     fn the_document_has_each_mix() {
         insta::assert_snapshot!(markdown(&answer(2)));
-    }
-
-    #[test]
-    fn an_interval_that_says_nothing_is_not_told_in_figures() {
-        let told = |mean, interval| change_text(&Change { mean, interval });
-        assert_eq!(told(-0.08, Some((-0.12, -0.04))), "8.0 % less (4.0 to 12)");
-        assert_eq!(
-            told(-0.08, Some((-0.96, 20.02))),
-            "8.0 % less (the blocks differ too much to say)"
-        );
-        assert_eq!(told(0.1, None), "10 % more");
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub enum Verdict {
     Worse,
     /// No difference is shown. There may be one that is too small to be seen.
     NoDifference,
+    /// There are too few figures, or they differ too much.
+    CantSay,
 }
 
 /// A ratio of a candidate's figure to the baseline's, less 1: -0.1 is a tenth less.
@@ -34,6 +36,15 @@ pub struct Change {
     pub mean: f64,
     /// The ends of the 95 % interval; `None` with fewer than two blocks.
     pub interval: Option<(f64, f64)>,
+}
+
+/// What more blocks would show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct More {
+    /// The number of further blocks; 0 if these blocks would have shown it.
+    pub blocks: u32,
+    /// The difference that they would probably show, as a share of the baseline.
+    pub share: f64,
 }
 
 /// How a candidate compares with the baseline in one metric, over all mixes or with one.
@@ -49,18 +60,17 @@ pub struct Comparison {
     pub blocks: usize,
     /// The change from the baseline, or why there is none.
     pub change: Result<Change, String>,
-    /// `None` with fewer than two blocks.
-    pub verdict: Option<Verdict>,
-    /// Without a difference: the number of further blocks that would probably show one of `WORTH`. `None` if these blocks would
-    /// have shown it.
-    pub more_blocks: Option<u32>,
+    /// The only verdict.
+    pub verdict: Verdict,
+    /// Without a difference: what a few more blocks would show; `None` if they would show none of interest.
+    pub more: Option<More>,
     /// Blocks whose ratio is far from that of the others.
     pub odd_blocks: Vec<u32>,
 }
 
 impl Serialize for Comparison {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Comparison", 10)?;
+        let mut object = serializer.serialize_struct("Comparison", 11)?;
         object.serialize_field("metric", &self.metric)?;
         object.serialize_field("candidate", &self.candidate)?;
         object.serialize_field("mix", &self.mix)?;
@@ -72,7 +82,8 @@ impl Serialize for Comparison {
         object.serialize_field("low", &ends.map(|ends| ends.0))?;
         object.serialize_field("high", &ends.map(|ends| ends.1))?;
         object.serialize_field("verdict", &self.verdict)?;
-        object.serialize_field("more_blocks", &self.more_blocks)?;
+        object.serialize_field("more_blocks", &self.more.map(|more| more.blocks))?;
+        object.serialize_field("more_share", &self.more.map(|more| more.share))?;
         object.end()
     }
 }
@@ -83,10 +94,12 @@ const ODD: f64 = 5.0;
 const LEAST_ODD: f64 = 0.02;
 /// The normal quantiles of a 99 % interval, and of the chance of 80 % that a difference is seen.
 const SEEN: f64 = 2.576 + 0.842;
-/// The smallest difference of interest, as a share of the baseline.
-pub(super) const WORTH: f64 = 0.02;
-/// Maximum number of blocks that is suggested.
-const MOST_BLOCKS: f64 = 1e6;
+/// Differences of interest, as shares of the baseline.
+const WORTH: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
+/// Maximum number of further blocks that is suggested.
+const MOST_MORE: f64 = 50.0;
+/// The greatest ratio of the ends of an interval that says something.
+const MOST_WIDE: f64 = 5.0;
 
 /// The figure of each block: the mean over these mixes of the logarithm of candidate / baseline. Only blocks count in which
 /// both have positive figures for all mixes, and did the same.
@@ -179,7 +192,7 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
         let [Some(a), Some(b)] = both else { continue };
         if !a.did_as_much_as(b) {
             return if a.is_command() || b.is_command() {
-                "the command or jobs failed: it is not known that both did the same".to_owned()
+                "the command or jobs failed, so it is not known that both did the same".to_owned()
             } else {
                 "more jobs failed in one than in the other".to_owned()
             };
@@ -208,8 +221,8 @@ pub fn compare(
         mix,
         blocks: values.len(),
         change: Err(String::new()),
-        verdict: None,
-        more_blocks: None,
+        verdict: Verdict::CantSay,
+        more: None,
         odd_blocks: odd_blocks(&logs),
     };
     let Some(estimate) = Estimate::of(&values) else {
@@ -224,28 +237,43 @@ pub fn compare(
             .half_width
             .map(|_| (libm::expm1(low), libm::expm1(high))),
     });
-    comparison.verdict = verdict(&values, estimate.mean, name);
-    if comparison.verdict == Some(Verdict::NoDifference) {
-        comparison.more_blocks = more_blocks(&values);
+    comparison.verdict = verdict(&values, &estimate, name);
+    if comparison.verdict == Verdict::NoDifference {
+        comparison.more = more(&values);
     }
     comparison
 }
 
-/// The verdict on logarithms of candidate / baseline; `None` of fewer than two.
-fn verdict(logs: &[f64], mean: f64, name: &str) -> Option<Verdict> {
+/// The verdict on logarithms of candidate / baseline.
+fn verdict(logs: &[f64], estimate: &Estimate, name: &str) -> Verdict {
     let lower_is_better = metric(name).is_none_or(|metric| metric.better == Better::Lower);
-    Some(match is_sure(logs)? {
-        false => Verdict::NoDifference,
-        true if (mean < 0.0) == lower_is_better => Verdict::Better,
-        true => Verdict::Worse,
-    })
+    match is_sure(logs) {
+        None => Verdict::CantSay,
+        Some(true) if (estimate.mean < 0.0) == lower_is_better => Verdict::Better,
+        Some(true) => Verdict::Worse,
+        Some(false) if is_wide(estimate) => Verdict::CantSay,
+        Some(false) => Verdict::NoDifference,
+    }
 }
 
-/// How many more blocks are likely to show a difference of [`WORTH`].
-fn more_blocks(logs: &[f64]) -> Option<u32> {
-    let wanted = SEEN * sample_deviation(logs)? / libm::log1p(WORTH);
-    let more = (wanted * wanted).ceil().min(MOST_BLOCKS) - logs.len() as f64;
-    (more > 0.0).then_some(more as u32)
+/// Whether the interval of a logarithm is too wide to say anything.
+fn is_wide(estimate: &Estimate) -> bool {
+    let (low, high) = estimate.interval();
+    high - low > libm::log(MOST_WIDE)
+}
+
+/// The smallest difference that a few more blocks would show.
+fn more(logs: &[f64]) -> Option<More> {
+    let deviation = sample_deviation(logs)?;
+    for share in WORTH {
+        let wanted = SEEN * deviation / libm::log1p(share);
+        let more = (wanted * wanted).ceil() - logs.len() as f64;
+        if more <= MOST_MORE {
+            let blocks = more.max(0.0) as u32;
+            return Some(More { blocks, share });
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -257,7 +285,8 @@ mod tests {
     fn design(mixes: usize) -> Design {
         let mix = |at: usize| Mix {
             name: format!("mix{at}"),
-            file: format!("mix{at}.toml"),
+            file: Some(format!("mix{at}.toml")),
+            is_list: false,
         };
         Design {
             mixes: (0..mixes).map(mix).collect(),
@@ -326,11 +355,11 @@ mod tests {
         let (low, high) = change.interval.unwrap();
         assert!(low < -0.1 && -0.1 < high && high - low < 0.04, "{change:?}");
         assert_eq!(
-            (seen.verdict, seen.blocks, seen.more_blocks),
-            (Some(Verdict::Better), 7, None)
+            (seen.verdict, seen.blocks, seen.more),
+            (Verdict::Better, 7, None)
         );
         let of_one = compare(&design(2), &all, 1, "turnaround_s", Some(1));
-        assert_eq!((of_one.verdict, of_one.blocks), (Some(Verdict::Better), 7));
+        assert_eq!((of_one.verdict, of_one.blocks), (Verdict::Better, 7));
         // The same ratio of a metric of which more is better.
         let mut other = all.clone();
         for outcome in &mut other {
@@ -338,7 +367,7 @@ mod tests {
         }
         assert_eq!(
             compare(&design(2), &other, 1, "stp", None).verdict,
-            Some(Verdict::Worse)
+            Verdict::Worse
         );
     }
 
@@ -348,8 +377,7 @@ mod tests {
         for blocks in [3, 7, 12] {
             let shown = (0..400).filter(|_| {
                 let all = times(&mut rng, blocks, 1, 1.0, 0.05);
-                compare(&design(1), &all, 1, "turnaround_s", None).verdict
-                    != Some(Verdict::NoDifference)
+                compare(&design(1), &all, 1, "turnaround_s", None).verdict != Verdict::NoDifference
             });
             let shown = shown.count();
             assert!(shown <= 20, "{blocks} blocks: {shown} of 400");
@@ -357,7 +385,7 @@ mod tests {
         // It is not blind: a difference of as much as the noise is seen in most of twelve blocks.
         let seen = (0..200).filter(|_| {
             let all = times(&mut rng, 12, 1, 0.93, 0.05);
-            compare(&design(1), &all, 1, "turnaround_s", None).verdict == Some(Verdict::Better)
+            compare(&design(1), &all, 1, "turnaround_s", None).verdict == Verdict::Better
         });
         assert!(seen.count() > 120);
     }
@@ -392,11 +420,7 @@ mod tests {
                 let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
                 low > 0.0 || high < 0.0
             };
-            sure += u32::from(
-                found
-                    .iter()
-                    .any(|one| one.verdict != Some(Verdict::NoDifference)),
-            );
+            sure += u32::from(found.iter().any(|one| one.verdict != Verdict::NoDifference));
             likely += u32::from(found.iter().any(is_off));
         }
         (
@@ -426,15 +450,18 @@ mod tests {
     fn the_blocks_that_it_takes_are_about_right() {
         let mut rng = Rng::new(3);
         let all = times(&mut rng, 200, 1, 1.0, 0.05);
-        let told = compare(&design(1), &all[..20], 1, "turnaround_s", None)
-            .more_blocks
-            .unwrap();
-        // The logarithm of a pair deviates by 0.05 sqrt 2: (3.418 x 0.0707 / 0.0198)^2 = 149 blocks in all.
-        assert!((30..400).contains(&told), "{told}");
-        assert_eq!(
-            compare(&design(1), &all, 1, "turnaround_s", None).more_blocks,
-            None
-        );
+        let more = |all| compare(&design(1), all, 1, "turnaround_s", None).more;
+        // The logarithm of a pair deviates by 0.05 sqrt 2: (3.418 x 0.0707 / 0.0198)^2 = 149 blocks in all would show 2 %.
+        let few = more(&all[..2 * 120]).unwrap();
+        assert!(few.share == 0.02 && few.blocks <= 50, "{few:?}");
+        let noisy = times(&mut rng, 30, 1, 1.0, 0.1);
+        let noisy = more(&noisy).unwrap();
+        assert!(noisy.share == 0.05 && noisy.blocks <= 90, "{noisy:?}");
+        let many = more(&all).unwrap();
+        assert_eq!((many.blocks, many.share), (0, 0.02));
+        // Nobody makes thousands of blocks.
+        let wild = times(&mut rng, 5, 1, 1.0, 0.4);
+        assert_eq!(more(&wild), None);
     }
 
     #[test]
@@ -449,7 +476,7 @@ mod tests {
         let none = compare(&design(1), &all, 1, "antt", None);
         assert_eq!(
             (none.change, none.verdict, none.blocks),
-            (Err("no solo time".to_owned()), None, 0)
+            (Err("no solo time".to_owned()), Verdict::CantSay, 0)
         );
         all[1].policy = None;
         all[1].absent.clear();
@@ -507,7 +534,7 @@ mod tests {
                     mean: 0.5,
                     interval: None
                 }),
-                None
+                Verdict::CantSay
             )
         );
     }

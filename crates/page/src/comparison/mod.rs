@@ -11,7 +11,9 @@ use crate::pictures::mix_charts;
 use crate::run::{machine, same_again};
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
-use cosched_experiments::comparison::{Answer, Means, Outcome, number, runs_text, what};
+use cosched_experiments::comparison::{
+    Answer, Means, Outcome, conclusion, number, runs_text, what,
+};
 use cosched_report::{count, escaped};
 
 /// The page.
@@ -21,7 +23,7 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
     let names: Vec<&str> = design.candidates.iter().map(|one| &*one.name).collect();
     let head = Head {
         title: format!("Comparison: {}", names.join(", ")),
-        intro: paragraph(&what(answer)),
+        intro: paragraph(&conclusion(answer)) + &paragraph(&what(answer)),
         is_simulated: design.is_simulated(),
     };
     let judged = answer.judged.iter();
@@ -122,10 +124,13 @@ fn setting(view: &ComparisonView<'_>) -> String {
     }
     let mut mixes = Vec::new();
     for mix in &design.mixes {
-        mixes.push(vec![Cell::text(&mix.name), Cell::text(&mix.file)]);
+        let file = mix.file.iter();
+        mixes.extend(file.map(|file| vec![Cell::text(&mix.name), Cell::text(file)]));
     }
     let mut body = Table::new(&["candidate", "is"], candidates).html();
-    body.push_str(&Table::new(&["mix", "file"], mixes).html());
+    if !mixes.is_empty() {
+        body.push_str(&Table::new(&["mix", "file"], mixes).html());
+    }
     body.push_str(&same_again(&escaped(&manifest.command_line.join(" "))));
     if let Some((trial, record, _)) = view.whole.first() {
         let title = format!("The run of {}", view.name(*trial));

@@ -7,11 +7,11 @@ use cosched_experiments::comparison::{
 use cosched_report::escaped;
 
 /// The colour of a verdict. The words say the same.
-fn mark(verdict: Option<Verdict>) -> &'static str {
+fn mark(verdict: Verdict) -> &'static str {
     match verdict {
-        Some(Verdict::Better) => "good",
-        Some(Verdict::Worse) => "bad",
-        Some(Verdict::NoDifference) | None => "",
+        Verdict::Better => "good",
+        Verdict::Worse => "bad",
+        Verdict::NoDifference | Verdict::CantSay => "",
     }
 }
 
@@ -54,13 +54,13 @@ fn row(answer: &Answer, judged: &Judged, candidate: usize) -> Vec<Cell> {
     let compared = compared.find(|one| one.candidate == candidate);
     let [verdict, change] = match compared {
         None => [Cell::text("the baseline"), Cell::text("")],
-        Some(one) => match &one.change {
-            Err(why) => [Cell::text(why), Cell::None],
-            Ok(change) => [
-                Cell::Marked(mark(one.verdict), verdict_text(one)),
-                Cell::Text(change_text(change)),
-            ],
-        },
+        Some(one) => [
+            Cell::Marked(mark(one.verdict), verdict_text(one)),
+            match &one.change {
+                Ok(change) => Cell::Text(change_text(change)),
+                Err(_) => Cell::None,
+            },
+        ],
     };
     let mut cells = vec![Cell::text(name), verdict, change];
     let figures = match judged.spreads[candidate] {

@@ -1,4 +1,4 @@
-//! The table of jobs, the most slowed-down first.
+//! The table of jobs: those that failed first, then the most slowed-down.
 
 use super::time_cell;
 use crate::html::{Cell, Table};
@@ -17,7 +17,9 @@ struct BatchJob<'a> {
 type Column = (&'static str, fn(&BatchJob<'_>) -> Cell);
 
 /// The columns that are shown if any job has a value.
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
+    ("#took", |row| time_cell(took_s(row.job))),
+    ("ended", exit_cell),
     ("#slowdown", |row| Cell::number(row.job.slowdown, ratio)),
     ("#slowdown, estimated", |row| {
         Cell::number(row.job.slowdown_estimate, |x| format!("~{}", ratio(x)))
@@ -35,12 +37,16 @@ const COLUMNS: [Column; 13] = [
     ("#IPC", |row| Cell::number(row.job.ipc, ratio)),
     ("#memory", memory_cell),
     ("#starts", |row| Cell::Text(row.job.runs.to_string())),
-    ("ended", exit_cell),
     ("run", |row| Cell::text(row.run.unwrap_or("this one"))),
 ];
 
 fn name_cell(row: &BatchJob<'_>) -> Cell {
     Cell::text(&row.job.name)
+}
+
+/// From its start to its end in seconds.
+fn took_s(job: &Job) -> Option<f64> {
+    Some(job.finish_s? - job.start_s?)
 }
 
 fn ratio(x: f64) -> String {
@@ -66,9 +72,10 @@ fn exit_cell(row: &BatchJob<'_>) -> Cell {
     let text = job.exit_text.as_deref().or(job.absent.why("exit"));
     let text = text.unwrap_or("did not end");
     match job.exit {
-        _ if job.timed_out => Cell::Marked("bad", format!("{text}, timed out")),
+        _ if job.timed_out => Cell::Marked("bad", format!("failed: {text}, timed out")),
         Some(0) => Cell::text(text),
-        _ => Cell::Marked("bad", text.to_owned()),
+        Some(_) => Cell::Marked("bad", format!("failed: {text}")),
+        None => Cell::Marked("bad", text.to_owned()),
     }
 }
 
@@ -91,7 +98,13 @@ fn batch_jobs<'a>(run: &'a RunView<'_>) -> Vec<BatchJob<'a>> {
 /// Return the table.
 pub(super) fn table(run: &RunView<'_>) -> String {
     let mut jobs = batch_jobs(run);
-    jobs.sort_by(|a, b| a.job.worst_first(b.job));
+    if jobs.is_empty() {
+        return String::new();
+    }
+    jobs.sort_by(|a, b| {
+        let failed_first = has_failed(b.job).cmp(&has_failed(a.job));
+        failed_first.then_with(|| a.job.worst_first(b.job))
+    });
     let is_estimated = jobs.iter().all(|row| row.job.slowdown.is_none());
     let mut columns: Vec<Column> = vec![("job", name_cell)];
     columns.extend(COLUMNS.iter().filter(|column| has_news(column, &jobs)));
@@ -106,9 +119,9 @@ pub(super) fn table(run: &RunView<'_>) -> String {
         rows.push(columns.iter().map(|(_, cell)| cell(job)).collect());
     }
     let caption = if is_estimated {
-        "the longest turnaround first"
+        "failed jobs first, then the longest turnaround"
     } else {
-        "the greatest slowdown first"
+        "failed jobs first, then the greatest slowdown"
     };
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let table = Table {
@@ -116,6 +129,10 @@ pub(super) fn table(run: &RunView<'_>) -> String {
         ..Table::new(&names, rows)
     };
     table.html()
+}
+
+fn has_failed(job: &Job) -> bool {
+    job.exit.is_some_and(|exit| exit != 0) || job.timed_out
 }
 
 /// Whether a column says something about any job.

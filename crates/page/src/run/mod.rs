@@ -55,11 +55,10 @@ fn intro(run: &RunView<'_>) -> String {
 }
 
 fn timeline(run: &RunView<'_>) -> String {
-    let Some(timeline) = run.timeline else {
-        return paragraph("No series of this run was found, so nothing is known of who ran when.");
-    };
-    timeline_figure(&run.label, timeline, run.record)
-        .unwrap_or_else(|| paragraph("No job was placed on a CPU."))
+    let figure = run
+        .timeline
+        .and_then(|timeline| timeline_figure(&run.label, timeline, run.record));
+    figure.unwrap_or_default()
 }
 
 /// Every metric with its value and what it means; why others have none.

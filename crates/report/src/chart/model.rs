@@ -152,8 +152,10 @@ pub struct Timeline {
 }
 
 /// A series on a row for a while.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Span {
+    /// Its name under the pointer; an empty one is that of its series.
+    pub name: String,
     /// The row, as an index.
     pub row: usize,
     /// The series, as an index.

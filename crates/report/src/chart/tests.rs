@@ -81,6 +81,7 @@ fn curves() -> Chart {
 /// Two CPUs and two programs.
 fn timeline() -> Chart {
     let span = |row, series, from, to| Span {
+        name: String::new(),
         row,
         series,
         from,
@@ -486,6 +487,7 @@ fn plots() -> impl Strategy<Value = Plot> {
     let curves = prop::collection::vec(curve, 0..5).prop_map(Plot::Curves);
     let span = (0..9_usize, 0..3_usize, numbers(), 0.0..1e3_f64).prop_map(
         |(row, series, from, length)| Span {
+            name: String::new(),
             row,
             series,
             from,

@@ -78,7 +78,11 @@ fn draw_span(
         width: to - from,
         height: row * 0.9,
     };
-    let names = [&*timeline.series[span.series], &*timeline.rows[span.row]];
+    let name = match &*span.name {
+        "" => &*timeline.series[span.series],
+        name => name,
+    };
+    let names = [name, &*timeline.rows[span.row]];
     let shown = format!("{} to {}", value(span.from), chart.x.value(span.to));
     sheet.rect(&bar_class(span.series), &bar, &mark_title(names, &shown));
 }

@@ -2,7 +2,7 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - `near`: typing errors; `command`: commands and how they are quoted; `read`: files that users name;
+//! - `command`: commands and how they are quoted; `read`: files that users name;
 //!   `job`: a job as it was given;
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
 //!   `shell_line`: lines for the shell; `template`: a command and its values;
@@ -14,7 +14,6 @@ mod job;
 pub(crate) mod list;
 pub mod mix;
 mod names;
-pub mod near;
 mod read;
 mod replacement;
 mod shell_line;
@@ -22,6 +21,8 @@ pub mod spec;
 pub(crate) mod template;
 mod values;
 mod word;
+
+pub use cosched_core::near;
 
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";
@@ -32,7 +33,7 @@ pub use command::{quote, told};
 pub use job::absolute;
 pub(crate) use job::{Job, JobInput, OWN_INPUT, wrong};
 pub(crate) use names::{expand, program_words, script};
-pub(crate) use read::{read_bytes, read_text};
-pub use read::{read_mix, read_spec};
+pub(crate) use read::read_text;
+pub use read::{read_bytes, read_mix, read_spec};
 pub(crate) use values::files as value_files;
 pub use values::{Reading, Separator};

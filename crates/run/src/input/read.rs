@@ -21,7 +21,7 @@ const MOST_MIX_MIB: u64 = 32;
 const MOST_SPEC_MIB: u64 = 16;
 
 /// Reads a whole file, or standard input for `-`.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_at_most(path, MOST_MIB)
 }
 

@@ -7,8 +7,8 @@ use crate::exit::usage;
 use anyhow::Result;
 use cosched_core::POLICIES;
 use cosched_sim::{
-    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine,
-    parse_program,
+    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program,
+    parse_machine_with, parse_program,
 };
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,13 @@ pub(crate) const EXAMPLE_PROGRAM: &str = "mcf";
 pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
-        return Described::parse(text, &told(name), parse_machine);
+        let curve = |file: &str| curve_beside(Path::new(name), file);
+        let spec = parse_machine_with(&text, &told(name), &curve);
+        let spec = spec.map_err(|error| usage(error.to_string()))?;
+        return Ok(Described {
+            spec,
+            text: Some(text),
+        });
     }
     match builtin_machine(name) {
         Some(machine) => Ok(Described::built_in(machine)),
@@ -78,6 +84,12 @@ pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
             )))
         }
     }
+}
+
+/// The text of a latency file; its path counts from the folder of the machine file.
+fn curve_beside(machine: &Path, file: &str) -> Result<String, String> {
+    let folder = machine.parent().unwrap_or(Path::new(""));
+    read_spec(&folder.join(file)).map_err(|error| error.to_string())
 }
 
 /// The program of a job. The path of a file counts from `folder`; `place` says where the job was given, for messages.

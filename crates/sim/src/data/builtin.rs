@@ -43,7 +43,7 @@ pub static PROGRAMS: &[BuiltIn] = built_in! {
 
 /// The latency curves that machine files refer to, by name.
 pub static CURVES: &[BuiltIn] = built_in! {
-    "machines/latency": "ddr3-1333";
+    "machines/latency": "ddr3-1333" "ddr4-2666";
 };
 
 /// Tests check every built-in file.

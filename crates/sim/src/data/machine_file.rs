@@ -1,10 +1,11 @@
 //! The machine file, format `cosched.machine/1`: a machine to simulate. Documented in docs/machine-file.md.
 
 use super::builtin::{CURVES, MACHINES, SOUND, find};
-use super::curve_file::builtin_curve;
+use super::curve_file::{builtin_curve, parse_curve};
 use super::error::SpecError;
 use super::params_table::read_params;
 use super::table::{Table, Text};
+use crate::curve::LatencyCurve;
 use crate::machine::{
     CoreTypeSpec, CountersSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec,
     Replacement, STREAM_LOSS_MOST, SmtSpec,
@@ -34,11 +35,27 @@ const KEYS: [&str; 13] = [
     "params",
 ];
 
-/// Parses a machine file. It names one of the [`CURVES`](super::CURVES) as its latency curve.
+/// Returns the text of a latency file that a machine file names, or why it can't be read.
+pub(super) type ReadCurve<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// Parses a machine file whose latency curve is one of the [`CURVES`](super::CURVES).
 ///
 /// # Errors
 /// [`SpecError`]: the first error, with file, line, key and the allowed values.
 pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
+    let no_files: ReadCurve<'_> = &|_| Err("there are no files here".to_owned());
+    parse_machine_with(text, file, no_files)
+}
+
+/// Parses a machine file. Its latency curve may be a file beside it.
+///
+/// # Errors
+/// [`SpecError`]: the first error in either file, with file, line, key and the allowed values.
+pub fn parse_machine_with(
+    text: &str,
+    file: &str,
+    read_curve: ReadCurve<'_>,
+) -> Result<MachineSpec, SpecError> {
     let page = "cosched man machine-file";
     let text = Text { text, file, page };
     let parsed = text.parse()?;
@@ -55,7 +72,7 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
         llcs_per_socket: topology.whole("llcs_per_socket", 1..=64)?,
         smt: read_smt(&top, &core_types)?,
         core_types,
-        memory: read_memory(&top, sockets, llc.hit_ns)?,
+        memory: read_memory(&top, sockets, llc.hit_ns, read_curve)?,
         llc,
         power: read_power(&top)?,
         kernel: read_kernel(&top)?,
@@ -194,7 +211,12 @@ fn read_llc(top: &Table<'_>) -> Result<LlcSpec, SpecError> {
     })
 }
 
-fn read_memory(top: &Table<'_>, sockets: u32, hit_ns: f64) -> Result<MemorySpec, SpecError> {
+fn read_memory(
+    top: &Table<'_>,
+    sockets: u32,
+    hit_ns: f64,
+    read_curve: ReadCurve<'_>,
+) -> Result<MemorySpec, SpecError> {
     let memory = top.figures("memory", &["channels", "gb_per_s_per_channel", "banks"])?;
     let banks = memory.optional_figures("banks", &["stream_loss"])?;
     let stream_loss = match banks {
@@ -211,8 +233,7 @@ fn read_memory(top: &Table<'_>, sockets: u32, hit_ns: f64) -> Result<MemorySpec,
         1 if !latency.has("remote_ns") => 0.0,
         _ => latency.number("remote_ns", 0.0..=10_000.0)?,
     };
-    let curves: Vec<&str> = CURVES.iter().map(|curve| curve.name).collect();
-    let curve = builtin_curve(latency.choice("curve", &curves)?).expect(SOUND);
+    let curve = curve_of(&latency, read_curve)?;
     Ok(MemorySpec {
         channels: memory.whole("channels", 1..=64)?,
         gb_per_s_per_channel: memory.number("gb_per_s_per_channel", 0.1..=1000.0)?,
@@ -222,6 +243,25 @@ fn read_memory(top: &Table<'_>, sockets: u32, hit_ns: f64) -> Result<MemorySpec,
         stream_loss_most: STREAM_LOSS_MOST,
         curve: Arc::new(curve),
     })
+}
+
+/// The latency curve: a built-in one, or that of a file.
+fn curve_of(latency: &Table<'_>, read_curve: ReadCurve<'_>) -> Result<LatencyCurve, SpecError> {
+    let name = latency.words("curve").unwrap_or_default();
+    if let Some(curve) = builtin_curve(&name) {
+        return Ok(curve);
+    }
+    if !name.contains('/') && !name.ends_with(".toml") {
+        let names: Vec<&str> = CURVES.iter().map(|curve| curve.name).collect();
+        let names = names.join("\", \"");
+        let expected =
+            format!("\"{names}\", or a latency file beside this one, as in \"./my.toml\"");
+        return Err(latency.error("curve", expected));
+    }
+    let text = read_curve(&name);
+    let text = text.map_err(|why| latency.refuse("curve", format!("[latency] curve: {why}")))?;
+    let (_, curve) = parse_curve(&text, &name)?;
+    Ok(curve)
 }
 
 fn read_power(top: &Table<'_>) -> Result<PowerSpec, SpecError> {

@@ -16,5 +16,5 @@ mod tests;
 pub use builtin::{BuiltIn, CURVES, MACHINES, PROGRAMS};
 pub use curve_file::{builtin_curve, parse_curve};
 pub use error::SpecError;
-pub use machine_file::{builtin_machine, parse_machine};
+pub use machine_file::{builtin_machine, parse_machine, parse_machine_with};
 pub use program_file::{builtin_program, parse_program};

@@ -2,6 +2,7 @@
 
 use super::error::SpecError;
 use super::table::Table;
+use cosched_core::near::did_you_mean;
 use cosched_core::{POLICIES, Params, PolicyEntry};
 
 /// Reads the table, if present. Each key must be a parameter of some policy, in the range of every policy that has it.
@@ -20,8 +21,9 @@ pub(super) fn read_params(top: &Table<'_>) -> Result<Vec<(String, String)>, Spec
             .filter(|policy| policy.params.iter().any(|param| param.name == name))
             .collect();
         if policies.is_empty() {
+            let hint = did_you_mean(name, &known_names());
             let message = format!(
-                "[params] {name} is not a parameter of any policy; `cosched list policies` shows them"
+                "[params] {name} is not a parameter of any policy{hint}; `cosched list policies` shows them"
             );
             return Err(table.refuse(name, message));
         }
@@ -33,4 +35,10 @@ pub(super) fn read_params(top: &Table<'_>) -> Result<Vec<(String, String)>, Spec
         settings.extend(setting);
     }
     Ok(settings)
+}
+
+/// The names of the parameters of all policies.
+fn known_names() -> Vec<&'static str> {
+    let params = POLICIES.iter().flat_map(|policy| policy.params);
+    params.map(|param| param.name).collect()
 }

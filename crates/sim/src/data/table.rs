@@ -1,6 +1,7 @@
 //! Reads the tables of a file key by key. An error names the file, the line, the key and the allowed values.
 
 use super::error::SpecError;
+use cosched_core::near::did_you_mean;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use toml::Spanned;
@@ -96,7 +97,9 @@ impl<'a> Table<'a> {
         for key in self.values.keys() {
             if !keys.contains(&key.get_ref().as_ref()) {
                 let name = format!("the key `{}`", key.get_ref());
-                let known = format_args!("unknown; expected one of `{}`", keys.join("`, `"));
+                let hint = did_you_mean(key.get_ref(), keys);
+                let keys = keys.join("`, `");
+                let known = format_args!("unknown{hint}; expected one of `{keys}`");
                 return Err(self.error_at(key.span().start, &name, known));
             }
         }

@@ -6,19 +6,28 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Two lines, so that the short help fits a screen.
-const EXAMPLES: &str = "cosched compare jobs.toml --policies linux,fifo,even --reps 7\n\
-                        cosched compare mixes/perf-fair/*.toml --on xeon-e5645 --policies linux,bandwidth,even";
+const EXAMPLES: &str = "cosched compare -f commands.txt --policies linux,fifo\n\
+                        cosched compare 'parallel -j2 < commands.txt' 'xargs -P2 -I{} sh -c {} < commands.txt'";
 
-/// Compare policies on the same batches, with intervals and verdicts
+/// Compare policies on the same batches, or command lines with each other
 ///
 /// Each block runs every candidate once with every mix, in random order. Candidates are compared within blocks, so a slow
 /// hour of the machine affects all of them. Intervals are 95 % intervals.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// Mix files (TOML); `cosched man mix-file` explains them
-    #[arg(required = true)]
-    pub mixes: Vec<PathBuf>,
+    /// Mix files (TOML), or at least two command lines, which a shell runs as they are
+    #[arg(value_name = "MIX|CMD", required_unless_present = "list")]
+    pub inputs: Vec<PathBuf>,
+
+    /// Read a shell command from each line, as `cosched run -f` does
+    #[arg(
+        short = 'f',
+        long = "file",
+        value_name = "FILE",
+        conflicts_with = "inputs"
+    )]
+    pub list: Option<PathBuf>,
 
     /// Policies to compare, as in linux,fifo,even
     #[arg(

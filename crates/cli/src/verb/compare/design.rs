@@ -4,11 +4,12 @@ use super::args::CompareArgs;
 use crate::exit::{OrUsage as _, usage};
 use crate::input::near::unknown;
 use crate::input::{self, spec, told};
+use crate::verb::compare::lines;
 use anyhow::Result;
 use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, find_policy};
 use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Without --policies, a first look: the kernel, and what `cosched run` would take.
 const USUAL: [&str; 2] = ["linux", "auto"];
@@ -18,14 +19,18 @@ const USUAL: [&str; 2] = ["linux", "auto"];
 /// # Errors
 /// A file, a name or a value is wrong.
 pub fn design(args: &CompareArgs) -> Result<Design> {
-    let candidates = candidates(args)?;
+    let (mixes, candidates) = match lines::command_lines(args)? {
+        Some(lines) => (vec![lines::no_mix()], lines::candidates(&lines)),
+        None => (mixes(args)?, candidates(args)?),
+    };
+    check_names(&candidates)?;
     let baseline = baseline(args, &candidates)?;
     let on = match args.on.as_str() {
         file if spec::is_path(file) => whole(Path::new(file))?,
         name => name.to_owned(),
     };
     Ok(Design {
-        mixes: mixes(&args.mixes)?,
+        mixes,
         candidates,
         baseline,
         on,
@@ -76,10 +81,13 @@ pub fn check_metric(name: &str) -> Result<()> {
     )))
 }
 
-/// The mix files, each with a name of its own.
-fn mixes(files: &[PathBuf]) -> Result<Vec<Mix>> {
+/// The list of commands, or the mix files, each with a name of its own.
+fn mixes(args: &CompareArgs) -> Result<Vec<Mix>> {
+    if let Some(list) = &args.list {
+        return Ok(vec![list_of_commands(list)?]);
+    }
     let mut mixes: Vec<Mix> = Vec::new();
-    for file in files {
+    for file in &args.inputs {
         input::read_mix(file).map_err(|error| {
             usage(format!(
                 "{error}; give mix files, as in `cosched compare jobs.toml`"
@@ -92,10 +100,29 @@ fn mixes(files: &[PathBuf]) -> Result<Vec<Mix>> {
             name = format!("{stem}-{number}");
             number += 1;
         }
-        let file = whole(file)?;
-        mixes.push(Mix { name, file });
+        mixes.push(Mix {
+            name,
+            file: Some(whole(file)?),
+            is_list: false,
+        });
     }
     Ok(mixes)
+}
+
+/// A list of commands. Every run reads it.
+fn list_of_commands(list: &Path) -> Result<Mix> {
+    if list == Path::new("-") {
+        return Err(usage(
+            "-f -: each run reads the list; write it to a file, as in -f commands.txt",
+        ));
+    }
+    input::read_bytes(list)?;
+    let stem = list.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(Mix {
+        name: stem.to_string(),
+        file: Some(whole(list)?),
+        is_list: true,
+    })
 }
 
 /// All candidates: policies with the values of their parameters, and other programs.
@@ -112,7 +139,6 @@ fn candidates(args: &CompareArgs) -> Result<Vec<Candidate>> {
             means: Means::Command(line.clone()),
         });
     }
-    check_names(&all)?;
     if let Some((name, _)) = args.candidate.first() {
         check_command(args, name)?;
     }
@@ -208,7 +234,7 @@ fn check_command(args: &CompareArgs, name: &str) -> Result<()> {
             "--candidate {name}: a command can't run in a simulation; leave --on out"
         )));
     }
-    if args.mixes.len() > 1 {
+    if args.inputs.len() > 1 {
         return Err(usage(format!(
             "--candidate {name}: a command runs one batch; compare one mix at a time"
         )));

@@ -1,6 +1,7 @@
 //! `cosched compare`: which policy is better for these batches, by how much, and is that sure?
 //!
-//! - [`args`]: the command line; [`design`]: what is compared; [`options`]: the command lines of the runs;
+//! - [`args`]: the command line; [`lines`]: command lines as candidates; [`design`]: what is compared; [`options`]: the words
+//!   of the runs;
 //! - [`user`]: progress and signals; [`child`]: a `cosched run` of real jobs; [`real`] and [`solo`]: the runs on this machine;
 //!   [`simulated`]: those in a simulation;
 //! - [`answer`]: the result.
@@ -9,6 +10,7 @@ mod answer;
 mod args;
 mod child;
 mod design;
+mod lines;
 mod options;
 mod real;
 mod simulated;
@@ -16,7 +18,7 @@ mod solo;
 mod user;
 
 use crate::exit::usage;
-use crate::input::{absolute, quote, read_mix, told};
+use crate::input::{absolute, quote, read_bytes, told};
 use crate::whole_file::write_whole;
 use anyhow::{Context as _, Result};
 pub use args::CompareArgs;
@@ -146,8 +148,9 @@ fn write_mixes(store: &Store, design: &Design) -> Result<()> {
         make_folder(folder)?;
     }
     for (at, mix) in design.mixes.iter().enumerate() {
-        let text = read_mix(Path::new(&mix.file))?;
-        write_whole(&store.mix(at), text.as_bytes())?;
+        if let Some(file) = &mix.file {
+            write_whole(&store.mix(at), &read_bytes(Path::new(file))?)?;
+        }
     }
     for (at, candidate) in design.candidates.iter().enumerate() {
         if let Means::Command(line) = &candidate.means {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Args as _, Command, FromArgMatches as _};
-use cosched_experiments::comparison::{Design, Means, Store, Trial};
+use cosched_experiments::comparison::{Design, Means, Mix, Store, Trial};
 use cosched_report::visible;
 use cosched_run::RunOptions;
 use std::ffi::OsString;
@@ -72,7 +72,7 @@ pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
     match &design.candidates[trial.candidate].means {
         Means::Policy { policy, params } => {
             let mix = &design.mixes[trial.mix];
-            let mut words = start(mix.file.as_ref(), &logs);
+            let mut words = start(mix, &logs);
             add(&mut words, &["--seed", &seed]);
             add(&mut words, &["--on", &design.on]);
             add(&mut words, &["--policy", policy]);
@@ -84,7 +84,7 @@ pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
         }
         // One job under the kernel's scheduler, so that it is measured, suspended and ended as other runs are.
         Means::Command(_) => {
-            let mut words = start(&store.command(trial.candidate), &logs);
+            let mut words = start_with(vec![store.command(trial.candidate).into()], &logs);
             add(&mut words, &["--seed", &seed]);
             add(&mut words, &["--on", "host"]);
             add(&mut words, &["--policy", "linux"]);
@@ -94,9 +94,21 @@ pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
     }
 }
 
-/// The first words of all runs.
-pub fn start(mix: &Path, logs: &Path) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec!["run".into(), mix.into()];
+/// The first words of the runs of a batch.
+pub fn start(mix: &Mix, logs: &Path) -> Vec<OsString> {
+    let file = mix.file.clone().unwrap_or_default().into();
+    let jobs = if mix.is_list {
+        vec!["-f".into(), file]
+    } else {
+        vec![file]
+    };
+    start_with(jobs, logs)
+}
+
+/// The first words of all runs; `jobs` says where their jobs are.
+fn start_with(jobs: Vec<OsString>, logs: &Path) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["run".into()];
+    words.extend(jobs);
     add(&mut words, &["--quiet", "--output", "none"]);
     add(&mut words, &["--history", "off", "--logs"]);
     words.push(logs.into());
@@ -129,8 +141,11 @@ fn parse(words: Vec<OsString>) -> Result<RunArgs, clap::Error> {
 /// The name of a run for the user.
 pub fn name(design: &Design, trial: Trial) -> String {
     let candidate = visible(&design.candidates[trial.candidate].name);
-    let mix = visible(&design.mixes[trial.mix].name);
-    format!("{candidate} with {mix}")
+    let mix = &design.mixes[trial.mix];
+    if mix.file.is_none() {
+        return candidate;
+    }
+    format!("{candidate} with {}", visible(&mix.name))
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@ impl RealRuns<'_> {
     /// # Errors
     /// A job can't be run, or the user interrupted it.
     pub fn measure_alone(&self, times: u32) -> Result<()> {
-        for mix in 0..self.design.mixes.len() {
+        for (mix, of) in self.design.mixes.iter().enumerate() {
+            if of.file.is_none() {
+                continue;
+            }
             let mut files = Vec::new();
             for number in 1..=times {
                 files.push(self.measure_mix(mix, number, times)?);
@@ -29,7 +32,7 @@ impl RealRuns<'_> {
         let of = &self.design.mixes[mix];
         let what = format!("{}, jobs alone, {number} of {times}", of.name);
         let logs = self.store.solo(mix).with_extension(number.to_string());
-        let mut words = start(of.file.as_ref(), &logs);
+        let mut words = start(of, &logs);
         add(&mut words, &["--policy", "fifo"]);
         add(&mut words, &["--solo", "only"]);
         add(&mut words, &self.design.options);

@@ -10,7 +10,7 @@ use crate::verb::run::Offered;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use cosched_core::metric::METRICS;
-use cosched_core::{Counter, Importance, POLICIES, ParamKind, Params, PolicyEntry};
+use cosched_core::{Counter, Importance, PAPERS, POLICIES, ParamKind, Params, PolicyEntry};
 use cosched_linux::events::{EventTable, own_tables, tables};
 use cosched_linux::root::Root;
 use cosched_report::wrap;
@@ -123,7 +123,9 @@ fn policies(names: &[String]) -> String {
         brief_policies(&mut text, false);
         text.push_str("\nFor research:\n");
         brief_policies(&mut text, true);
-        text.push_str("\n`cosched list policies NAME` shows parameters, needs and the source\n");
+        text.push_str(
+            "\n`cosched list policies NAME` shows parameters, needs, the source and BibTeX\n",
+        );
         return text;
     }
     for entry in POLICIES {
@@ -163,6 +165,11 @@ fn add_policy(text: &mut String, entry: &PolicyEntry) {
         let _ = writeln!(text, "{:<13}     {}", "", spec.about);
     }
     text.push('\n');
+    for paper in PAPERS {
+        if paper.policies.contains(&entry.name) {
+            let _ = writeln!(text, "{}", paper.bibtex());
+        }
+    }
 }
 
 fn metrics(names: &[String]) -> String {

@@ -13,7 +13,9 @@ pub fn machines(names: &[String]) -> Result<String> {
     let about = "this machine, with real processes (the default of --on)";
     brief_entry(&mut text, "host", about);
     add_titles(&mut text, MACHINES)?;
-    text.push_str("\n`cosched list machines NAME` prints one's file, with sources\n");
+    text.push_str(
+        "\n`cosched list machines NAME > my.toml` writes one to edit, for --on ./my.toml\n",
+    );
     Ok(text)
 }
 

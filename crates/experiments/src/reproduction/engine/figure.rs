@@ -86,6 +86,7 @@ pub(crate) fn timeline(mut table: Table, words: &Words, cpus: usize, stays: &[St
             Cell::number(to, 3),
         ]);
         spans.push(Span {
+            name: String::new(),
             row: stay.cpu as usize,
             series: stay.task as usize,
             from,

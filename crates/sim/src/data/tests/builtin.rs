@@ -184,19 +184,23 @@ fn the_power_of_lucky_s_big_core_peaks_at_the_highest_solo_ipc() {
 }
 
 #[test]
-fn curves_ascend_from_idle_to_the_cap() {
+fn curves_ascend_from_idle_to_what_was_measured() {
     for file in CURVES {
         let (name, curve) =
             parse_curve(file.text, file.file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(name, file.name);
-        let reads: Vec<f64> = curve.lines.iter().map(|line| line.reads).collect();
-        assert_eq!(reads, [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]);
+        assert_eq!(curve.lines.len(), 6);
         for line in &curve.lines {
             assert_eq!(line.points[0], (0.0, 1.0));
             let ascends = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1;
             assert!(line.points.windows(2).all(ascends), "{line:?}");
-            // The authors' cap: 82 of 85.3 GB/s and 1,500 of 228 cycles.
-            assert_eq!(line.points[line.points.len() - 1], (0.9613, 6.579));
+            let (bandwidth, latency) = line.points[line.points.len() - 1];
+            match file.name {
+                // The authors' cap: 82 of 85.3 GB/s and 1,500 of 228 cycles.
+                "ddr3-1333" => assert_eq!((bandwidth, latency), (0.9613, 6.579)),
+                // The greatest bandwidth of each line.
+                _ => assert!((0.7..0.9).contains(&bandwidth) && latency > 2.0, "{line:?}"),
+            }
         }
     }
 }

@@ -1,0 +1,311 @@
+//! What to use, and what is not known, in a sentence or two.
+
+use crate::comparison::answer::Answer;
+use crate::comparison::design::{Design, Means};
+use crate::comparison::verdict::{Change, Comparison, Verdict};
+use crate::comparison::words::{Amount, interval_text, why_unknown};
+use cosched_core::metric::{METRICS, Metric};
+use cosched_report::{count, metric_name, visible};
+
+/// What a comparison comes to, as in `Use fifo: 12 % less time than linux (8.0 to 16 %).`
+pub fn conclusion(answer: &Answer) -> String {
+    let design = &answer.manifest.design;
+    let found: Vec<Findings<'_>> = design
+        .others()
+        .map(|candidate| Findings::of(answer, candidate))
+        .collect();
+    let advised = best(&found);
+    let about: Vec<&Findings<'_>> = match advised {
+        Some(one) => vec![one],
+        None => found.iter().collect(),
+    };
+    let advice = match advised {
+        Some(one) => use_it(design, one, &found),
+        None => no_advice(design, &found),
+    };
+    match unknown(answer, &about) {
+        Some(unknown) if !found.iter().all(Findings::is_blank) => {
+            format!("{advice} Not known: {unknown}.")
+        }
+        _ => advice,
+    }
+}
+
+/// What is known of a candidate, over all mixes; by metric.
+struct Findings<'a> {
+    candidate: usize,
+    better: Vec<&'a Comparison>,
+    worse: Vec<&'a Comparison>,
+    /// Those that show no difference, or can't say.
+    others: Vec<&'a Comparison>,
+}
+
+impl<'a> Findings<'a> {
+    fn of(answer: &'a Answer, candidate: usize) -> Findings<'a> {
+        let mut found = Findings {
+            candidate,
+            better: Vec::new(),
+            worse: Vec::new(),
+            others: Vec::new(),
+        };
+        let all = answer.judged.iter().flat_map(|judged| &judged.over_all);
+        for one in all.filter(|one| one.candidate == candidate) {
+            match one.verdict {
+                Verdict::Better => found.better.push(one),
+                Verdict::Worse => found.worse.push(one),
+                Verdict::NoDifference | Verdict::CantSay => found.others.push(one),
+            }
+        }
+        found
+    }
+
+    /// Whether nothing at all can be said.
+    fn is_blank(&self) -> bool {
+        let has_verdict = !self.better.is_empty() || !self.worse.is_empty();
+        !has_verdict
+            && self
+                .others
+                .iter()
+                .all(|one| one.verdict == Verdict::CantSay)
+    }
+
+    fn is_only_better(&self) -> bool {
+        !self.better.is_empty() && self.worse.is_empty()
+    }
+
+    /// The distance of a metric's change from 0, so that factors of 2 and 1/2 are equal; 0 if it is not better.
+    fn gain(&self, metric: &str) -> f64 {
+        let mut better = self.better.iter();
+        let one = better.find(|one| one.metric == metric);
+        let change = one.and_then(|one| one.change.as_ref().ok());
+        change.map_or(0.0, |change| libm::log1p(change.mean).abs())
+    }
+}
+
+/// The candidate to use: of those that are better in something and worse in nothing, the one with the greatest gain in the first
+/// metric in which any of them is better.
+fn best<'a, 'b>(found: &'b [Findings<'a>]) -> Option<&'b Findings<'a>> {
+    let good: Vec<_> = found.iter().filter(|one| one.is_only_better()).collect();
+    let metrics = good.iter().flat_map(|one| &one.better);
+    let first = metrics.min_by_key(|one| place(&one.metric))?;
+    good.into_iter()
+        .max_by(|a, b| a.gain(&first.metric).total_cmp(&b.gain(&first.metric)))
+}
+
+fn place(name: &str) -> usize {
+    let all = METRICS.iter();
+    all.take_while(|metric| metric.name != name).count()
+}
+
+/// The name of a candidate; a command stands in quotes.
+fn name_of(design: &Design, candidate: usize) -> String {
+    let candidate = &design.candidates[candidate];
+    let name = visible(&candidate.name);
+    match candidate.means {
+        Means::Command(_) => format!("`{name}`"),
+        Means::Policy { .. } => name,
+    }
+}
+
+fn use_it(design: &Design, advised: &Findings<'_>, found: &[Findings<'_>]) -> String {
+    let name = name_of(design, advised.candidate);
+    let gains = changes(design, &advised.better);
+    let mut text = format!("Use {name}: {gains}.");
+    let rivals: Vec<String> = found
+        .iter()
+        .filter(|one| one.is_only_better() && one.candidate != advised.candidate)
+        .map(|one| name_of(design, one.candidate))
+        .collect();
+    if !rivals.is_empty() {
+        let verb = if rivals.len() == 1 { "is" } else { "are" };
+        let rivals = joined(&rivals, "and");
+        text.push_str(&format!(
+            " {rivals} {verb} better, too, and may be as good."
+        ));
+    }
+    text
+}
+
+/// The advice where no candidate is only better.
+fn no_advice(design: &Design, found: &[Findings<'_>]) -> String {
+    let baseline = name_of(design, design.baseline);
+    let mixed: Vec<String> = found
+        .iter()
+        .filter(|one| !one.better.is_empty())
+        .map(|one| {
+            let name = name_of(design, one.candidate);
+            let gains = changes(design, &one.better);
+            let losses = changes(design, &one.worse);
+            format!("{name} means {gains}, but {losses}")
+        })
+        .collect();
+    if !mixed.is_empty() {
+        return format!("It depends: {}.", mixed.join("; "));
+    }
+    let worse: Vec<String> = found
+        .iter()
+        .filter(|one| !one.worse.is_empty())
+        .map(|one| {
+            let name = name_of(design, one.candidate);
+            format!("{name} means {}", changes(design, &one.worse))
+        })
+        .collect();
+    if !worse.is_empty() {
+        return format!("Use {baseline}: {}.", worse.join("; "));
+    }
+    nothing_shown(design, found)
+}
+
+fn nothing_shown(design: &Design, found: &[Findings<'_>]) -> String {
+    if found.iter().all(Findings::is_blank) {
+        let first = found.iter().flat_map(|one| &one.others).next();
+        let why = first.map_or("nothing was compared", |one| why_unknown(one));
+        return format!("Which is better is not known: {why}.");
+    }
+    let names: Vec<String> = (0..design.candidates.len())
+        .map(|candidate| name_of(design, candidate))
+        .collect();
+    let names = joined(&names, "or");
+    format!("Use {names}: no difference is shown.")
+}
+
+/// Changes in several metrics against the baseline.
+fn changes(design: &Design, comparisons: &[&Comparison]) -> String {
+    let baseline = name_of(design, design.baseline);
+    let mut texts = Vec::new();
+    for one in comparisons {
+        if let Ok(change) = &one.change {
+            texts.push(change_of(change, &noun(&one.metric), &baseline));
+        }
+    }
+    joined(&texts, "and")
+}
+
+/// A change, as in `12 % less time than linux (8.0 to 16 %)`.
+fn change_of(change: &Change, noun: &str, baseline: &str) -> String {
+    let Amount { size, unit, sense } = Amount::of(change.mean);
+    let interval = match interval_text(change) {
+        Some(interval) => format!(" ({interval})"),
+        None => String::new(),
+    };
+    match unit {
+        "%" => format!("{size} % {sense} {noun} than {baseline}{interval}"),
+        _ => format!("{size} times the {noun} of {baseline}{interval}"),
+    }
+}
+
+/// A metric as a noun.
+fn noun(name: &str) -> String {
+    match name {
+        "turnaround_s" => "time".to_owned(),
+        name => metric_name(name),
+    }
+}
+
+/// What these findings leave open. A metric without figures was never to be judged.
+fn unknown(answer: &Answer, about: &[&Findings<'_>]) -> Option<String> {
+    let mut texts = Vec::new();
+    for judged in &answer.judged {
+        let open = about.iter().flat_map(|one| &one.others);
+        let open: Vec<&Comparison> = open
+            .filter(|one| one.metric == judged.metric.name && one.change.is_ok())
+            .copied()
+            .collect();
+        if !open.is_empty() {
+            texts.push(open_question(judged.metric, &open));
+        }
+    }
+    (!texts.is_empty()).then(|| joined(&texts, "and"))
+}
+
+/// Whether a metric differs, and how many more blocks would show that. Without hope nothing is said of blocks.
+fn open_question(metric: &Metric, open: &[&Comparison]) -> String {
+    let question = format!("whether {} differs", noun(metric.name));
+    let mut most: Option<(f64, u32)> = None;
+    for one in open {
+        let Some(more) = one.more else {
+            return question;
+        };
+        let this = (more.share, more.blocks);
+        most = Some(most.map_or(this, |most| if this > most { this } else { most }));
+    }
+    match most {
+        None => question,
+        Some((share, 0)) => format!("{question} by less than {:.0} %", 100.0 * share),
+        Some((share, blocks)) => {
+            let blocks = count(u64::from(blocks), "more block");
+            format!("{question} ({blocks} would show {:.0} %)", 100.0 * share)
+        }
+    }
+}
+
+/// Texts as in `a, b and c`.
+fn joined(texts: &[String], word: &str) -> String {
+    match texts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::design::{Candidate, Mix, Trial};
+    use crate::comparison::figures::Outcome;
+    use crate::comparison::store::Manifest;
+
+    /// The conclusion of five blocks of `linux`, `fifo` and `even`: of each its time, its unfairness, and how much both vary.
+    fn told(figures: [(f64, f64, f64); 3]) -> String {
+        let names = ["linux", "fifo", "even"];
+        let design = Design {
+            mixes: vec![Mix {
+                file: Some(String::new()),
+                ..Mix::default()
+            }],
+            candidates: names.map(Candidate::policy).to_vec(),
+            ..Design::default()
+        };
+        let mut outcomes = Vec::new();
+        for block in 1..=5 {
+            for (candidate, (time, unfairness, noise)) in figures.into_iter().enumerate() {
+                let share = f64::from(block * (candidate as u32 + 1) % 5) - 2.0;
+                let noise = 1.0 + noise * share;
+                let figures = [("turnaround_s", time), ("unfairness", unfairness)];
+                let trial = Trial {
+                    block,
+                    mix: 0,
+                    candidate,
+                };
+                outcomes.push(Outcome {
+                    trial,
+                    figures: figures
+                        .map(|(name, value)| (name.to_owned(), value * noise))
+                        .into(),
+                    ..Outcome::default()
+                });
+            }
+        }
+        let manifest = Manifest {
+            schema: String::new(),
+            cosched_version: String::new(),
+            design,
+            metrics: Vec::new(),
+            command_line: Vec::new(),
+        };
+        conclusion(&Answer::new(manifest, outcomes))
+    }
+
+    #[test]
+    fn it_says_what_to_use_and_what_is_not_known() {
+        let linux = (10.0, 2.0, 0.01);
+        let cases = [
+            [linux, (8.8, 2.0, 0.01), (8.9, 2.0, 0.02)],
+            [linux, (5.0, 8.0, 0.01), (20.0, 2.0, 0.01)],
+            [linux, (11.0, 2.0, 0.05), (12.0, 3.0, 0.01)],
+            [linux, (10.0, 2.0, 0.25), (10.0, 2.0, 0.01)],
+            [linux, (10.0, 2.0, 0.49), (10.0, 2.0, 0.49)],
+        ];
+        insta::assert_snapshot!(cases.map(told).join("\n"));
+    }
+}
