@@ -2,7 +2,8 @@
 
 use crate::exit::incapable;
 use crate::input::{Job, JobInput};
-use cosched_core::{CpuSet, TaskSpec, Width};
+use cosched_core::{CpuSet, TaskResult, TaskSpec, Width};
+use cosched_report::RunWarning;
 use std::fmt;
 use std::str::FromStr;
 
@@ -131,6 +132,40 @@ impl CpusPerJob {
             ..TaskSpec::new(ix as u32, &job.name)
         })
     }
+}
+
+/// The warning that most jobs had more busy threads than CPUs, where `cpus` are there in all.
+pub(crate) fn few_cpus(tasks: &[TaskResult], cpus: usize) -> Option<RunWarning> {
+    let started = tasks.iter().filter(|task| task.started.is_some()).count();
+    let mut wanted: Vec<u32> = tasks
+        .iter()
+        .filter_map(|task| wanted_cpus(task, cpus as u32))
+        .collect();
+    // The advice is for all jobs.
+    if 2 * wanted.len() <= started {
+        return None;
+    }
+    wanted.sort_unstable();
+    Some(RunWarning::FewCpus {
+        jobs: wanted.len(),
+        cpus: wanted[(wanted.len() - 1) / 2],
+    })
+}
+
+/// How much of its CPUs a job must use at least to count as busy.
+const BUSY: f64 = 0.75;
+
+/// The number of CPUs that a job could have used, if it had fewer. A job that waits for files or the network is less busy,
+/// and one that the kernel places gets no CPUs of its own.
+fn wanted_cpus(task: &TaskResult, cpus: u32) -> Option<u32> {
+    if task.spec.width != Width::Measured || task.shared {
+        return None;
+    }
+    let wanted = task.width.value()?.min(cpus);
+    let used = task.cpu_time.value()?.as_s() / task.ran.as_s();
+    let is_busy = used >= BUSY;
+    let has_fewer = used < BUSY * f64::from(wanted);
+    (wanted > 1 && is_busy && has_fewer).then_some(wanted)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::answer::{exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
+use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::Folder;
 use super::options::{RunOptions, SoloSource};
@@ -202,6 +203,7 @@ fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<
     let mut warnings = Vec::new();
     warnings.extend(result.tasks.iter().filter_map(odd_trace));
     warnings.extend(info.disturbances(false));
+    warnings.extend(few_cpus(&result.tasks, info.machine.cpus.len()));
     if unread_input {
         warnings.push(RunWarning::InputUnread);
     }

@@ -81,7 +81,8 @@ pub fn headline_text(record: &Record) -> String {
         (0, _) => {}
         // They may have ended after the last line of the series.
         (n, "killed") => parts.push(format!("of {n} no end is known")),
-        (n, _) => parts.push(format!("{n} did not end")),
+        (n, "goes-on") => parts.push(format!("{n} did not end")),
+        (n, _) => parts.push(format!("{n} did not run")),
     }
     if totals.earlier > 0 {
         parts.push(format!("{} done earlier", totals.earlier));
@@ -104,6 +105,7 @@ pub fn headline_text(record: &Record) -> String {
 fn ended_by(record: &Record) -> String {
     match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
+        ("deadline", _) => "; the deadline ended the run".to_owned(),
         ("killed", _) => {
             "; the run left no record: it was killed, or could not write it".to_owned()
         }
