@@ -180,7 +180,7 @@ pub enum RunWarning {
     #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
     #[error(
-        "{} had more busy threads than CPUs; if they belong together, give each job {cpus} CPUs: --cpus-per-job {cpus}",
+        "{} had more busy threads than CPUs; if their threads wait for each other, give each job {cpus} CPUs (--cpus-per-job {cpus})",
         count(*jobs as u64, "job")
     )]
     FewCpus { jobs: usize, cpus: u32 },
