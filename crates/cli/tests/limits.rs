@@ -274,8 +274,8 @@ fn crowd(folder: &TempDir, words: &[&str], jobs: usize) -> Output {
     let line = "echo > began.{}; until [ $(ls began.* | wc -l) -ge 4 ]; do sleep 0.02; done";
     let names: Vec<String> = (0..jobs).map(|job| job.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let run = ["run", "--quiet", "--no-logs", "--cpus", &two_cpus()].map(str::to_owned);
-    let run: Vec<&str> = run.iter().map(String::as_str).collect();
+    let cpus = two_cpus();
+    let run = ["run", "--quiet", "--no-logs", "--cpus", &cpus];
     cosched(folder, &[&run[..], words, &[line, ":::"], &names].concat())
 }
 
@@ -371,18 +371,15 @@ fn the_memory_to_keep_is_a_twentieth() {
 
 /// Runs two copies of a line on two CPUs, and returns what it told.
 fn told_of_two(folder: &TempDir, line: &str, more: &[&str]) -> String {
+    let cpus = two_cpus();
     let run = [
         "run",
         "--cpus",
-        &two_cpus(),
-        "--policy",
-        "fifo",
+        &cpus,
         "--param",
         "quantum_s=0.02",
         "--no-logs",
-    ]
-    .map(str::to_owned);
-    let run: Vec<&str> = run.iter().map(String::as_str).collect();
+    ];
     let output = cosched(folder, &[&run[..], more, &[line, ":::", "a", "b"]].concat());
     assert!(output.status.success(), "{}", err(&output));
     err(&output)
@@ -399,14 +396,17 @@ fn wide_jobs_get_the_advice_to_use_more_cpus_and_waiting_ones_do_not() {
     let advice = "cosched: 2 jobs had more busy threads than CPUs; if their threads wait for each other, give each job 2 CPUs (--cpus-per-job 2)\n";
     // Other programs may take the CPUs from the jobs for a while.
     until("the advice is given", || {
-        told_of_two(&folder, &wide, &[]).contains(advice)
+        told_of_two(&folder, &wide, &["--policy", "fifo"]).contains(advice)
     });
     let about = "--cpus-per-job";
-    for more in [&["--cpus-per-job", "2"][..], &["--policy", "linux"]] {
-        let told = told_of_two(&folder, &wide.replace("100000", "10000"), more);
+    for more in [
+        &["--policy", "fifo", "--cpus-per-job", "2"][..],
+        &["--policy", "linux"],
+    ] {
+        let told = told_of_two(&folder, &wide, more);
         assert!(!told.contains(about), "{told}");
     }
     let waits = ": {}; sleep 0.3 & sleep 0.3 & sleep 0.3; wait";
-    let told = told_of_two(&folder, waits, &[]);
+    let told = told_of_two(&folder, waits, &["--policy", "fifo"]);
     assert!(!told.contains(about), "{told}");
 }

@@ -350,7 +350,7 @@ pub struct LimitArgs {
     pub timeout: Option<TimeLimit>,
 
     /// End the whole run after this time, as in 8h
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub deadline: Option<Nanos>,
 
     /// Retry a failed job, up to N attempts in all
