@@ -124,10 +124,11 @@ impl Room {
     /// Measures memory if that was long ago, with `guesses` also that of jobs of unknown need. One pass over all live jobs
     /// for each waiting job would cost the product of their numbers.
     fn look(&mut self, root: &Root, now: Nanos, guesses: bool, holds: impl Fn(TaskId) -> u64) {
-        let suffices =
-            |look: Look| now - look.at < LOOKS_EVERY && (look.guessed.is_some() || !guesses);
-        if self.look.is_some_and(suffices) {
-            return;
+        if let Some(look) = self.look {
+            let is_fresh = now - look.at < LOOKS_EVERY;
+            if is_fresh && (look.guessed.is_some() || !guesses) {
+                return;
+            }
         }
         // An unknown amount of memory counts as enough.
         let Ok(memory) = meminfo::read(root) else {
