@@ -27,6 +27,7 @@ mod neighbours;
 pub mod orphans;
 mod process;
 pub mod processor;
+mod quota;
 mod resident;
 pub mod root;
 mod run_id;
@@ -45,11 +46,13 @@ pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
-    Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities,
+    Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, RoomLimits,
+    capabilities,
 };
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};
 pub use neighbours::{Chosen, Neighbour, Seat, Share, choose_cpus};
+pub use quota::CpuQuota;
 pub use resident::Residents;
 pub use run_id::{Fate, fate_of, is_run_id, own_run};
 pub use runtime::{NoFolder, folder_problem};

@@ -10,11 +10,21 @@ pub struct Memory {
     pub total: u64,
     /// Memory available to new work without swapping, by the kernel's estimate (`MemAvailable`).
     pub available: u64,
-    /// Memory left below the tightest limit of this process's cgroups; `None` without any limit.
+    /// The lowest limit of this process's cgroups (v2); `None` without any limit.
+    pub cgroup_limit: Option<u64>,
+    /// Memory left below the tightest of these limits.
     pub cgroup_left: Option<u64>,
 }
 
 impl Memory {
+    /// Memory that this process may use: the machine's, or less by a limit.
+    pub fn allowed(&self) -> u64 {
+        match self.cgroup_limit {
+            Some(limit) => limit.min(self.total),
+            None => self.total,
+        }
+    }
+
     /// Memory available to new work: the minimum of what the machine and the cgroups have left.
     pub fn usable(&self) -> u64 {
         match self.cgroup_left {
@@ -37,11 +47,20 @@ pub fn read(root: &Root) -> Result<Memory, ReadError> {
     let Some(text) = root.text(MEMINFO, ITEM)? else {
         return Err(root.missing(MEMINFO, ITEM, EXPECTED));
     };
-    Ok(Memory {
+    let mut memory = Memory {
         total: line_bytes(root, &text, "MemTotal")?,
         available: line_bytes(root, &text, "MemAvailable")?,
-        cgroup_left: cgroup_left(root)?,
-    })
+        cgroup_limit: None,
+        cgroup_left: None,
+    };
+    for dir in cgroup::own_and_above(root) {
+        // Group names are bytes, names of their files are not.
+        if let Some((limit, left)) = group_limit(&Root::new(dir))? {
+            memory.cgroup_limit = memory.cgroup_limit.into_iter().chain([limit]).min();
+            memory.cgroup_left = memory.cgroup_left.into_iter().chain([left]).min();
+        }
+    }
+    Ok(memory)
 }
 
 const EXPECTED: &str = "lines `MemTotal:` and `MemAvailable:` in kB";
@@ -67,24 +86,10 @@ pub(crate) fn oom_kills(root: &Root) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// The least memory left below a limit of this process's cgroup (v2) or of an ancestor.
-fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
-    let (Some(top), Ok(own)) = (cgroup::top_directory(root), cgroup::own_directory(root)) else {
-        return Ok(None);
-    };
-    let mut least: Option<u64> = None;
-    for dir in own.ancestors().take_while(|dir| dir.starts_with(&top)) {
-        // Group names are bytes, names of their files are not.
-        let left = group_left(&Root::new(dir))?;
-        least = least.into_iter().chain(left).min();
-    }
-    Ok(least)
-}
-
-/// Memory left below the limit of one group; `None` if it has no limit.
+/// The limit of one group, and the memory left below it; `None` if it has no limit.
 ///
 /// Inactive page cache counts as left: the kernel drops it before the limit takes effect.
-fn group_left(group: &Root) -> Result<Option<u64>, ReadError> {
+fn group_limit(group: &Root) -> Result<Option<(u64, u64)>, ReadError> {
     const LIMIT: &str = "/memory.max";
     const USED: &str = "/memory.current";
     let Some(limit) = group.text(LIMIT, ITEM)?.filter(|limit| limit != "max") else {
@@ -102,7 +107,7 @@ fn group_left(group: &Root) -> Result<Option<u64>, ReadError> {
         .lines()
         .find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
     let held = used.saturating_sub(cache.unwrap_or(0));
-    Ok(Some(limit.saturating_sub(held)))
+    Ok(Some((limit, limit.saturating_sub(held))))
 }
 
 #[cfg(test)]
@@ -140,9 +145,11 @@ mod tests {
             Memory {
                 total: 16 << 10,
                 available: 8 << 10,
+                cgroup_limit: None,
                 cgroup_left: None
             }
         );
+        assert_eq!(memory.allowed(), 16 << 10);
         assert_eq!(memory.usable(), 8 << 10);
     }
 
@@ -167,7 +174,7 @@ mod tests {
             ]);
             let memory = read(&root).unwrap();
             assert_eq!(memory.cgroup_left, Some(1200), "{base}");
-            assert_eq!(memory.usable(), 1200);
+            assert_eq!((memory.usable(), memory.allowed()), (1200, 5000));
         }
     }
 

@@ -10,7 +10,7 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::Folder;
 use crate::sys::RawPid;
-use cosched_core::CpuSet;
+use cosched_core::{CpuId, CpuSet};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,10 +36,12 @@ pub struct Neighbour {
 }
 
 /// How a run chooses its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Share {
     /// CPUs without another run, if there are any; otherwise all.
     Free,
+    /// Some of these: at most so many, in this order of preference.
+    SomeFree(usize, Vec<CpuId>),
     /// All given CPUs.
     All,
 }
@@ -104,6 +106,10 @@ fn choose(
     }
     if share == Share::All || cpus.is_empty() {
         cpus = given.clone();
+    }
+    if let Share::SomeFree(most, mut preferred) = share {
+        preferred.retain(|&cpu| cpus.contains(cpu));
+        cpus = preferred.into_iter().take(most).collect();
     }
     let seat = publish_as.and_then(|run| Seat::take(root, &run, &cpus));
     Chosen { cpus, others, seat }
@@ -262,6 +268,13 @@ mod tests {
             elsewhere.others.is_empty(),
             "only those that are in the way"
         );
+        let some = |most| Share::SomeFree(most, [3, 1, 2, 0].map(CpuId).into());
+        let few = choose(&root, &[], &set("0-3"), some(1), Some(run("13-1-5")));
+        assert_eq!(few.cpus, set("1"), "3 is taken");
+        let seen = choose(&root, &[], &set("0-3"), Share::Free, None);
+        assert_eq!(seen.cpus, set("0"), "no more than it uses");
+        let crowded = choose(&root, &[], &set("1-3"), some(2), None);
+        assert_eq!(crowded.cpus, set("1,3"), "all are taken");
     }
 
     #[test]

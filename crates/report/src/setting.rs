@@ -102,7 +102,9 @@ pub struct RunOptions {
     pub delay_s: f64,
     /// The limit of `--timeout`, such as `90s` or `200%`.
     pub timeout: Option<String>,
-    /// The memory of `--mem-keep` in bytes.
+    /// The time of `--deadline` in seconds.
+    pub deadline_s: Option<f64>,
+    /// The memory to keep free in bytes.
     pub mem_keep_bytes: Option<u64>,
     /// The load of `--load`.
     pub load: Option<f64>,

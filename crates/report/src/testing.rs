@@ -57,6 +57,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::NotRestarted(TaskId(1), Some(Exit::Code(3))),
         Warning::NotRestarted(TaskId(1), None),
         Warning::Halting,
+        Warning::DeadlineOver,
         Warning::Interrupted {
             signal: 2,
             again: false,
@@ -208,6 +209,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Disturbed {
             why: "other programs took 0.83 of 2 CPUs meanwhile".to_owned(),
         },
+        RunWarning::FewCpus { jobs: 12, cpus: 4 },
         RunWarning::Orphans {
             jobs: 2,
             done: OrphansDone::Waited,
@@ -391,7 +393,14 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
 /// A run of a mix file on a host, with a parameter and no option.
 pub(crate) fn setting() -> RunSetting {
     let mut absent = Absences::default();
-    for name in ["timeout", "mem_keep_bytes", "load", "solo", "shell"] {
+    for name in [
+        "timeout",
+        "deadline_s",
+        "mem_keep_bytes",
+        "load",
+        "solo",
+        "shell",
+    ] {
         absent.lack(name, "not given");
     }
     absent.lack("policy_lacks", "the policy was named");

@@ -71,13 +71,13 @@ pub enum RunWarning {
     NotRestarted { job: String, exit: Option<Exit> },
     #[error("the halt rule is met: no more jobs are started")]
     Halting,
+    #[error("the deadline is over: {STOPPING}")]
+    DeadlineOver,
     #[error("{}", interrupted_text(*signal, *again))]
     Interrupted { signal: i32, again: bool },
-    #[error("{job} waits for memory: earlier runs needed more than is free now")]
+    #[error("{job} waits for memory: too little is free for one more job (--mem-keep)")]
     WaitsForMemory { job: String },
-    #[error(
-        "{job} is started, though earlier runs needed more memory than is free now: no other job runs"
-    )]
+    #[error("{job} is started though memory is short: no other job runs")]
     ShortOfMemory { job: String },
     #[error("no more plans, decisions are applied one by one: {why}")]
     PlansGivenUp { why: String },
@@ -179,6 +179,11 @@ pub enum RunWarning {
     },
     #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
+    #[error(
+        "{} had more busy threads than CPUs; if their threads wait for each other, give each job {cpus} CPUs (--cpus-per-job {cpus})",
+        count(*jobs as u64, "job")
+    )]
+    FewCpus { jobs: usize, cpus: u32 },
     #[error("an earlier run was killed with {} still running: {}", count(*jobs as u64, "job"), done.text())]
     Orphans { jobs: usize, done: OrphansDone },
     #[error("an earlier run was killed; its record was written from its series: {}{}", visible(file), lost_text(*lost))]
@@ -211,6 +216,7 @@ impl RunWarning {
                 exit: exit.clone(),
             },
             Warning::Halting => RunWarning::Halting,
+            Warning::DeadlineOver => RunWarning::DeadlineOver,
             &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
             Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
             Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
@@ -274,8 +280,10 @@ const SIGPIPE: i32 = 13;
 /// The signals of Ctrl-C and Ctrl-backslash: a second one kills the jobs.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
+/// What an interrupt and the deadline do.
+const STOPPING: &str = "no more jobs are started, and running jobs are asked to end";
+
 fn interrupted_text(signal: i32, again: bool) -> String {
-    const STOPPING: &str = "no more jobs are started, and running jobs are asked to end";
     let by = match signal_name(signal) {
         Some(name) => name.to_owned(),
         None => format!("signal {signal}"),

@@ -133,6 +133,7 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
     let mut tasks = result.tasks.iter();
     let some_failed = match result.ended_by {
         EndedBy::Signal(signal) => return Exit::Signal(signal),
+        EndedBy::Deadline => return Exit::TimedOut,
         // What was wanted was reached, whatever failed before.
         EndedBy::Halt if halt.is_on_successes() => return Exit::Success,
         _ if result.tasks.iter().any(|task| task.timed_out) => return Exit::TimedOut,

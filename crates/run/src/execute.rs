@@ -2,6 +2,7 @@
 
 use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
+use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG_FILES, Names};
 use super::options::{RunOptions, SoloSource};
@@ -59,7 +60,7 @@ pub(crate) fn execute<P: Platform>(
     }
     let halt = plan.config.halt;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
-    for warning in late_warnings(&result) {
+    for warning in late_warnings(&result, info.machine.cpus.len()) {
         screen.warn(warning);
     }
     let disturbances = info.disturbances(false);
@@ -229,9 +230,10 @@ fn run_together<P: Platform>(
 }
 
 /// The warnings that follow from the result.
-fn late_warnings(result: &RunResult) -> Vec<RunWarning> {
+fn late_warnings(result: &RunResult, cpus: usize) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     warnings.extend(result.tasks.iter().filter_map(odd_trace));
+    warnings.extend(few_cpus(&result.tasks, cpus));
     warnings
 }
 

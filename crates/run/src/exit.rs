@@ -17,7 +17,7 @@ pub enum Exit {
     Incapable,
     /// Permission is lacking; nothing was started.
     Permission,
-    /// Some job exceeded its `--timeout`.
+    /// Some job exceeded its `--timeout`, or the run its `--deadline`.
     TimedOut,
     /// A signal ended the run.
     Signal(i32),

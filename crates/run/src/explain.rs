@@ -118,6 +118,8 @@ impl<P: Platform> Explanation<'_, P> {
             "backend": view.kind,
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
+            "cpu_quota": view.quota,
+            "mem_keep_bytes": self.options.limits.kept_memory(view.memory),
             "live_jobs": plan.config.jobs,
             "order": plan.config.order,
             "history": history.map(|path| path.display().to_string()),
@@ -189,6 +191,17 @@ impl<P: Platform> Explanation<'_, P> {
         let name = visible(&view.machine.name);
         let cpus = view.machine.all_cpus();
         self.add("machine", format_args!("{name}, CPUs {cpus}"));
+        if let Some(quota) = &view.quota {
+            self.more(quota);
+        }
+        let kept = self.options.limits.kept_memory(view.memory);
+        if let Some(kept) = kept.filter(|&kept| kept > 0) {
+            let kept = bytes(kept as f64);
+            self.add(
+                "memory",
+                format_args!("no further job starts while less than {kept} is free (--mem-keep)"),
+            );
+        }
         for warning in view.warnings.iter().chain(&plan.warnings) {
             self.add("warning", visible(&warning.text()));
         }

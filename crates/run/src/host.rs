@@ -15,11 +15,13 @@ use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
+use cosched_linux::meminfo;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Chosen, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice,
-    Program, Requests, Seat, Share, check_open_files, choose_cpus, find_program, own_run,
+    Chosen, CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob,
+    Notice, Program, Requests, RoomLimits, Seat, Share, check_open_files, choose_cpus,
+    find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -57,6 +59,7 @@ impl HostPlatform {
         check_limit_of_files()?;
         let Part {
             machine,
+            quota,
             chosen,
             mut warnings,
         } = part_beside_others(root, options, publish)?;
@@ -74,6 +77,8 @@ impl HostPlatform {
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
+            quota,
+            memory: meminfo::read(root).ok().map(|memory| memory.allowed()),
             counters: counted(&counters),
             freezing: freezing_text(freezing).to_owned(),
             energy: match capabilities.why_missing(Capability::Energy) {
@@ -111,6 +116,8 @@ fn check_limit_of_files() -> Result<()> {
 /// The part of the machine that this run uses.
 struct Part {
     machine: Machine,
+    /// What a quota leaves of its CPUs, in words.
+    quota: Option<String>,
     chosen: Chosen,
     warnings: Vec<RunWarning>,
 }
@@ -125,12 +132,25 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
     })?;
     let mut machine = whole.machine;
     let cpus = machine.all_cpus();
-    let (chosen, warnings) = beside_others(root, &cpus, options.cpus.as_ref(), publish);
+    // What the user lists is used.
+    let quota = match options.cpus {
+        None => CpuQuota::read(root)?.filter(|quota| quota.cpus() < cpus.len()),
+        Some(_) => None,
+    };
+    let share = match (&options.cpus, quota) {
+        (Some(_), _) => Share::All,
+        (None, None) => Share::Free,
+        (None, Some(quota)) => Share::SomeFree(quota.cpus(), quota.preferred(&machine)),
+    };
+    let (chosen, warnings) = beside_others(root, &cpus, options.cpus.as_ref(), share, publish);
+    let used = chosen.cpus.len();
+    let quota = quota.filter(|quota| quota.cpus() == used);
     if chosen.cpus != cpus {
         machine = topology::read(root, &affinity, Some(&chosen.cpus))?.machine;
     }
     Ok(Part {
         machine,
+        quota: quota.map(|quota| quota.text(used, whole.present.len())),
         chosen,
         warnings,
     })
@@ -188,13 +208,9 @@ fn beside_others(
     root: &Root,
     given: &CpuSet,
     choice: Option<&CpuChoice>,
+    share: Share,
     publish: bool,
 ) -> (Chosen, Vec<RunWarning>) {
-    let share = if choice.is_none() {
-        Share::Free
-    } else {
-        Share::All
-    };
     let chosen = choose_cpus(root, given, share, publish);
     let mut warnings = Vec::new();
     if !chosen.others.is_empty() && choice != Some(&CpuChoice::All) {
@@ -203,7 +219,9 @@ fn beside_others(
         let others = others
             .map(|other| (other.pid, other.cpus.to_string()))
             .collect();
-        warnings.push(if chosen.cpus == *given {
+        let mut others_cpus = chosen.others.iter().map(|other| &other.cpus);
+        let collides = others_cpus.any(|theirs| !theirs.intersection(&chosen.cpus).is_empty());
+        warnings.push(if collides {
             RunWarning::CpusCollide { cpus, others }
         } else {
             RunWarning::CpusShared { cpus, others }
@@ -297,15 +315,19 @@ impl Platform for HostPlatform {
             Some(loaded?)
         };
         let limits = &options.limits;
-        let load = limits.load.map(|load| load.on(machine.cpus.len()));
+        let cpus = machine.cpus.len();
+        let room = RoomLimits {
+            mem_keep: limits.kept_memory(self.view.memory).unwrap_or(0),
+            guess_from: limits.guess_from(cpus),
+            most_load: limits.load.map(|load| load.on(cpus)),
+        };
         Ok(Host::new(HostConfig {
             root: Root::default(),
             machine: (**machine).clone(),
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
-            mem_keep: limits.mem_keep,
-            most_load: load,
+            room,
             max_pause: limits.max_pause,
             kernel,
             requests,

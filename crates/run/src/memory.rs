@@ -195,7 +195,7 @@ fn run(result: &TaskResult, at: u64) -> Option<Run> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use cosched_core::model::contention::Asks;
     use cosched_core::{
@@ -235,7 +235,7 @@ mod tests {
     }
 
     /// A job that ran for so long.
-    fn result(ms: u64, exit: Exit, learnt: Option<Arc<Earlier>>) -> TaskResult {
+    pub(crate) fn result(ms: u64, exit: Exit, learnt: Option<Arc<Earlier>>) -> TaskResult {
         let absent = Absence::NotTold;
         TaskResult {
             spec: TaskSpec::new(0, "solve"),

@@ -103,11 +103,11 @@ impl Default for PolicyOptions {
 /// Limits on the run and its jobs.
 #[derive(Clone, Debug)]
 pub struct LimitOptions {
-    /// Maximum number of live jobs; by default the number of CPUs, or four times that if the policy shares time.
+    /// Maximum number of live jobs; by default the number of CPUs, or twice that if the policy shares time.
     pub jobs: Option<JobLimit>,
     /// Which jobs start first; the longest by default.
     pub order: Order,
-    /// Start no job while less memory than this is available, in bytes; no limit by default.
+    /// Start no job while less memory than this is available, in bytes; 0 for no limit, by default 5 % of the memory.
     pub mem_keep: Option<u64>,
     /// Start no job while the load average is above this; no limit by default.
     pub load: Option<LoadLimit>,
@@ -115,6 +115,8 @@ pub struct LimitOptions {
     pub delay: Nanos,
     /// Longest time that a job may run; by default there is no limit.
     pub timeout: Option<TimeLimit>,
+    /// Longest time of the whole run; by default there is no limit.
+    pub deadline: Option<Nanos>,
     /// Attempts of a job that fails; 1 by default.
     pub attempts: u32,
     /// Time from SIGTERM to SIGKILL; 5 s by default.
@@ -123,6 +125,23 @@ pub struct LimitOptions {
     pub max_pause: Nanos,
     /// When to give up early; never by default.
     pub halt: Halt,
+}
+
+impl LimitOptions {
+    /// Memory to keep free if jobs may use so much, both in bytes. A simulated machine has none.
+    pub(crate) fn kept_memory(&self, memory: Option<u64>) -> Option<u64> {
+        self.mem_keep.or(memory.map(|memory| memory / 20))
+    }
+
+    /// From how many live jobs on a further one starts only if memory suffices by a guess. A job a CPU is what users expect;
+    /// more are our own choice.
+    pub(crate) fn guess_from(&self, cpus: usize) -> usize {
+        match (self.mem_keep, self.jobs) {
+            (Some(0), _) | (None, Some(_)) => usize::MAX,
+            (Some(_), _) => 1,
+            (None, None) => cpus,
+        }
+    }
 }
 
 impl Default for LimitOptions {
@@ -135,6 +154,7 @@ impl Default for LimitOptions {
             load: None,
             delay: config.delay,
             timeout: config.timeout,
+            deadline: config.deadline,
             attempts: config.attempts,
             grace: config.grace,
             max_pause: config.max_pause,

@@ -288,11 +288,14 @@ fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> Result<Vec<T
     Ok(specs)
 }
 
+/// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
+const LIVE_PER_CPU: usize = 2;
+
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> RunConfig {
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),
-        None if choice.entry.time_shares => 4 * cpus,
+        None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
         None => cpus,
     };
     RunConfig {
@@ -307,6 +310,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
         max_pause: limits.max_pause,
         halt: limits.halt,
         timeout: limits.timeout,
+        deadline: limits.deadline,
         delay: limits.delay,
         attempts: limits.attempts,
         grace: limits.grace,

@@ -21,6 +21,10 @@ pub(crate) struct View {
     pub(crate) kind: BackendKind,
     /// The machine, restricted to the CPUs that may be used.
     pub(crate) machine: Arc<Machine>,
+    /// Which part of its CPUs a quota leaves, in words; `None` without one.
+    pub(crate) quota: Option<String>,
+    /// Memory that its jobs may use, in bytes; `None` in a simulation, or if it is unknown.
+    pub(crate) memory: Option<u64>,
     /// What it can't do. Solo bandwidths are missing until jobs have run alone.
     pub(crate) capabilities: Capabilities,
     /// Parameters of policies that belong to the machine, as its file says; none on this machine.

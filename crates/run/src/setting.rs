@@ -6,7 +6,7 @@ use super::policy::Origin;
 use crate::input::spec::AUTO;
 use crate::input::{absolute, path_text, quote};
 use crate::sha256::sha256;
-use cosched_core::{Absence, Params, RunConfig, TimeLimit, auto_shortfall};
+use cosched_core::{Absence, Nanos, Params, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{
@@ -143,6 +143,13 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
     let shell = options.shell.as_ref().map(|shell| quote(shell.as_bytes()));
     let cpus = view.machine.cpus.len();
     let load = options.limits.load.map(|load| load.on(cpus));
+    let deadline = options.limits.deadline;
+    let mem_keep = options.limits.kept_memory(view.memory);
+    let no_memory = if view.is_simulated() {
+        Absence::Simulated.text()
+    } else {
+        Absence::NotTold.text()
+    };
     let lacks = auto_lacks(options, view);
     let why_nothing = match &options.policy.name {
         None => "nothing is lacking",
@@ -165,7 +172,8 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
         grace_s: config.grace.as_s(),
         delay_s: config.delay.as_s(),
         timeout: absent.note_option("timeout", timeout, NOT_GIVEN),
-        mem_keep_bytes: absent.note_option("mem_keep_bytes", options.limits.mem_keep, NOT_GIVEN),
+        deadline_s: absent.note_option("deadline_s", deadline.map(Nanos::as_s), NOT_GIVEN),
+        mem_keep_bytes: absent.note_option("mem_keep_bytes", mem_keep, no_memory),
         load: absent.note_option("load", load, NOT_GIVEN),
         solo: absent.note_option("solo", solo, NOT_GIVEN),
         shell: absent.note_option("shell", shell, NOT_GIVEN),

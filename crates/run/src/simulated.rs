@@ -275,6 +275,8 @@ impl SimPlatform {
         let view = View {
             kind: BackendKind::Sim,
             machine: Arc::new(seen),
+            quota: None,
+            memory: None,
             counters: counted(&capabilities),
             capabilities,
             params,

@@ -161,9 +161,11 @@ fn measure<P: Platform>(session: &Session<'_, P>, plan: &mut Plan<P>) -> Result<
     let profiles = profiles(&record, &series)?;
     let file = plan.logs.join("solo-profiles.json");
     write_private(&file, profiles.to_json().as_bytes())?;
-    if let EndedBy::Signal(_) = result.ended_by {
+    if let EndedBy::Signal(_) | EndedBy::Deadline = result.ended_by {
         return Ok(Some(exit_of(&result, &plan.config.halt, false)));
     }
+    let deadline = &mut plan.config.deadline;
+    *deadline = deadline.map(|end| end - result.turnaround);
     for (task, &first) in result.tasks.iter().zip(&positions) {
         let profile = profile_of(task, &profiles);
         if profile.is_none() {

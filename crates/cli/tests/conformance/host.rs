@@ -7,8 +7,8 @@ use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::{
-    Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, freezer_problem,
-    topology,
+    Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, RoomLimits,
+    freezer_problem, topology,
 };
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -76,8 +76,7 @@ impl ThisMachine {
             requests: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
-            mem_keep: None,
-            most_load: None,
+            room: RoomLimits::default(),
             max_pause,
             notice: Box::new(|notice| eprintln!("{notice:?}")),
         });

@@ -85,7 +85,8 @@ fn the_record_tells_runs_apart_that_differ_in_how_they_were_started() {
         (options["halt"].as_str(), options["timeout"].as_str()),
         (Some("soon,fail=50%"), Some("3600s"))
     );
-    assert!(options["mem_keep_bytes"].is_null() && options["mem_keep_bytes_absent"] == "not given");
+    assert!(options["deadline_s"].is_null() && options["deadline_s_absent"] == "not given");
+    assert!(options["mem_keep_bytes"].is_u64());
     assert!(
         first["run_id"]
             .as_str()

@@ -68,7 +68,7 @@ pub enum MayStart {
     Yes,
     /// No task may start now.
     Later,
-    /// It may not, because it is [expected](crate::Expected::memory) to exceed free memory. Others may.
+    /// It may not, because free memory is too little for it. Others may.
     NeedsMemory,
 }
 

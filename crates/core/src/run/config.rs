@@ -21,6 +21,8 @@ pub struct RunConfig {
     pub halt: Halt,
     /// Limit on the time that a task is placed; the task is then ended.
     pub timeout: Option<TimeLimit>,
+    /// Time of the run at which its tasks are ended, and no further task starts.
+    pub deadline: Option<Nanos>,
     /// Least time between the starts of two tasks.
     pub delay: Nanos,
     /// Maximum number of starts of a failing task, at least 1. Its result is that of its last attempt.
@@ -141,6 +143,7 @@ impl Default for RunConfig {
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),
             timeout: None,
+            deadline: None,
             delay: Nanos::ZERO,
             attempts: 1,
             grace: Nanos::from_ms(5_000),

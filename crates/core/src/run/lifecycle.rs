@@ -131,10 +131,12 @@ impl<B: Backend> Loop<'_, B> {
         *ordered = arrived;
     }
 
-    /// The queue position of the next task to admit. A task that exceeds free memory lets others pass. If nothing else
-    /// can run, it is admitted anyway.
+    /// The queue position of the next task to admit. A task without room in memory lets others pass. If nothing else can
+    /// run, it is admitted anyway.
     fn place_of_next(&mut self, now: Nanos) -> Option<usize> {
         let any_live = !self.snap.tasks.is_empty() || !self.dying.is_empty();
+        // A task beyond these would only wait for a CPU instead.
+        let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
         let asked = self.ordered.min(MOST_ASKED);
         for place in 0..asked {
             let spec = &self.records[self.pending[place].0 as usize].spec;
@@ -146,7 +148,8 @@ impl<B: Backend> Loop<'_, B> {
                 MayStart::Yes | MayStart::Later => return Some(place),
                 MayStart::NeedsMemory => {
                     self.room_retry = Some(now + ROOM_RETRY);
-                    if any_live && !std::mem::replace(&mut self.told_memory, true) {
+                    let warns = any_live && has_cpu;
+                    if warns && !std::mem::replace(&mut self.told_memory, true) {
                         self.recorder.warn(now, &Warning::WaitsForMemory(spec.id));
                     }
                 }

@@ -76,6 +76,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut triggers = vec![Trigger::QuantumEnd];
         loop {
             let now = self.moment();
+            self.end_at_deadline(now);
             self.admit(now, &mut triggers);
             if self.snap.tasks.is_empty() && self.dying.is_empty() {
                 if self.pending.is_empty() {
@@ -277,7 +278,8 @@ impl<B: Backend> Loop<'_, B> {
     /// The next instant at which the loop must act even without an event.
     fn next_instant(&self) -> Option<Nanos> {
         let now = self.snap.now;
-        let mut instants = vec![self.next_wake, self.room_retry];
+        let deadline = self.config.deadline.filter(|&at| at > now);
+        let mut instants = vec![self.next_wake, self.room_retry, deadline];
         if let Some(&id) = self.pending.front() {
             let arrives = self.records[id.0 as usize].spec.arrives;
             instants.push(Some(arrives).filter(|&at| at > now));

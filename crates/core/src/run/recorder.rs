@@ -45,6 +45,8 @@ pub enum Warning {
     NotRestarted(TaskId, Option<Exit>),
     /// The halt rule applies, so the run halts.
     Halting,
+    /// The run's deadline is over.
+    DeadlineOver,
     /// A signal interrupts the run.
     Interrupted {
         /// The signal's number.
@@ -52,9 +54,9 @@ pub enum Warning {
         /// Whether it is a repeated signal, so that everything is killed.
         again: bool,
     },
-    /// The first task that waits for memory: its expected need exceeds free memory.
+    /// The first task that waits for memory while a CPU is left for it.
     WaitsForMemory(TaskId),
-    /// A task starts although its expected need exceeds free memory, because nothing else runs.
+    /// A task starts although memory is short, because nothing else runs.
     ShortOfMemory(TaskId),
     /// A plan was rejected, or the scheduler that carried out plans was removed. The run continues with decisions one
     /// by one.
@@ -121,7 +123,7 @@ pub struct TaskResult {
     pub exit: Option<Exit>,
     /// Whether it was ended at its time limit.
     pub timed_out: bool,
-    /// Whether the run asked it to end, because of the halt rule or a signal. Its exit then says nothing about its
+    /// Whether the run asked it to end, because of the halt rule, the deadline or a signal. Its exit then says nothing about its
     /// work.
     pub told_to_end: bool,
     /// Whether the user ended it during the run.
@@ -170,6 +172,8 @@ pub enum EndedBy {
     Completion,
     /// The halt rule.
     Halt,
+    /// The deadline.
+    Deadline,
     /// A signal with this number.
     Signal(i32),
 }

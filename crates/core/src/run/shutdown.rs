@@ -2,8 +2,8 @@
 
 use super::backend::{Backend, Kill};
 use super::intervals::merge;
-use super::recorder::Warning;
-use super::state::{Dying, Loop};
+use super::recorder::{EndedBy, Warning};
+use super::state::{Drain, Dying, Loop};
 use crate::snapshot::Trigger;
 use crate::task::TaskId;
 use crate::units::Nanos;
@@ -79,6 +79,21 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder.warn(now, &Warning::EndedByUser(id));
         triggers.push(Trigger::Ended(id));
         self.begin_termination(now, &[id], false);
+    }
+
+    /// Ends the run if its deadline is over and some task is left.
+    pub(super) fn end_at_deadline(&mut self, now: Nanos) {
+        let is_over = self.config.deadline.is_some_and(|end| end <= now);
+        let some_left = !self.pending.is_empty() || !self.snap.tasks.is_empty();
+        if !is_over || !some_left {
+            return;
+        }
+        self.drain = Some(Drain {
+            by: EndedBy::Deadline,
+            interrupts: 0,
+        });
+        self.recorder.warn(now, &Warning::DeadlineOver);
+        self.end_all(now, false);
     }
 
     /// Ends every started task and drops the others.

@@ -40,7 +40,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) turns: u32,
     /// Whether the user was warned that tasks wait for memory.
     pub(super) told_memory: bool,
-    /// Whether the user was warned that a task may exceed free memory.
+    /// Whether the user was warned that a task starts though memory is short.
     pub(super) told_short: bool,
     /// Whether any task has a measured width.
     pub(super) measures_widths: bool,

@@ -5,9 +5,11 @@
 //! A job may create groups in its own, as a nested run does, so every operation on a group includes all groups below
 //! it.
 
+mod own;
 mod stale;
 mod subtree;
 
+pub(crate) use own::{own_and_above, own_and_above_v1, own_directory, top_directory};
 pub(crate) use stale::{Stale, holds_frozen, is_frozen, stale, thaw};
 pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove, subgroups};
 
@@ -18,7 +20,6 @@ use cosched_core::Nanos;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -61,20 +62,6 @@ pub(crate) fn run_of(name: &OsStr) -> Option<RunId> {
     RunId::parse(name.strip_suffix(PROBE).unwrap_or(name))
 }
 
-/// The directory of the caller's own cgroup v2 group.
-///
-/// # Errors
-/// [`GroupError::NoHierarchy`] when no v2 hierarchy is mounted.
-pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
-    let mount = mount_point(root).ok_or(GroupError::NoHierarchy)?;
-    // Group names are bytes: another program's name may be cut inside a character.
-    let own = std::fs::read(root.path("/proc/self/cgroup")).map_err(|_| GroupError::NoHierarchy)?;
-    let path = lines(&own)
-        .find_map(|line| line.strip_prefix(b"0::/"))
-        .ok_or(GroupError::NoHierarchy)?;
-    Ok(root.path(&mount).join(OsStr::from_bytes(path)))
-}
-
 /// Whether a directory named by a list can be the group of this run. Any user can write any list of their own, and root
 /// reads it. So the name must be that of the run's group, and the directory must be in the hierarchy itself, which
 /// contains neither links nor files of users.
@@ -115,27 +102,6 @@ fn control(group: &Path, file: &str, value: &[u8]) -> io::Result<()> {
         .custom_flags(libc::O_NOFOLLOW)
         .open(group.join(file))?;
     io::Write::write_all(&mut file, value)
-}
-
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|&byte| byte == b'\n')
-}
-
-/// The mount point of the v2 hierarchy.
-fn mount_point(root: &Root) -> Option<String> {
-    let mounts = std::fs::read(root.path("/proc/self/mountinfo")).ok()?;
-    for line in lines(&mounts) {
-        // Other mounts may have any name. No real hierarchy is mounted on a path with escaped blanks.
-        let Ok(line) = std::str::from_utf8(line) else {
-            continue;
-        };
-        if let Some((before, after)) = line.split_once(" - ")
-            && after.starts_with("cgroup2 ")
-        {
-            return before.split(' ').nth(4).map(str::to_owned);
-        }
-    }
-    None
 }
 
 /// Why the cgroup freezer cannot be used here; `None` if it can.
@@ -307,14 +273,10 @@ impl Drop for JobGroup {
     }
 }
 
-/// The top directory of the v2 hierarchy.
-pub(crate) fn top_directory(root: &Root) -> Option<PathBuf> {
-    mount_point(root).map(|mount| root.path(&mount))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     fn tree(mountinfo: &str, own: &str) -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();

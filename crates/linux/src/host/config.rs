@@ -2,6 +2,7 @@
 
 use super::kernel::KernelScheduler;
 use super::notice::Notice;
+use super::room::RoomLimits;
 use crate::counters::CounterSupport;
 use crate::root::Root;
 use crate::spawn::Program;
@@ -41,10 +42,8 @@ pub struct HostConfig {
     pub freezing: Freezing,
     /// The available counters, with their events.
     pub counters: CounterSupport,
-    /// No further job starts while less memory than this is available, in bytes.
-    pub mem_keep: Option<u64>,
-    /// No further job starts while the load average of the last minute exceeds this.
-    pub most_load: Option<f64>,
+    /// When a further job may start.
+    pub room: RoomLimits,
     /// Time after which a job that stopped itself is continued.
     pub max_pause: Nanos,
     /// A scheduler in the kernel that carries out plans. After its removal, jobs are frozen and pinned.

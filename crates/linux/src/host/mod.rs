@@ -23,6 +23,7 @@ pub use config::{Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use kernel::KernelScheduler;
 pub use notice::Notice;
+pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
 use crate::root::Root;
@@ -114,7 +115,7 @@ impl Host {
             meter,
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
-            room: Room::new(config.mem_keep, config.most_load),
+            room: Room::new(config.room),
             requests: config.requests,
             queued: Vec::new(),
             clock,
@@ -128,7 +129,7 @@ impl Host {
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
-        self.room.started(task);
+        self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
             actuator,

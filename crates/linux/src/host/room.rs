@@ -4,25 +4,45 @@ use crate::load;
 use crate::meminfo;
 use crate::root::Root;
 use cosched_core::{MayStart, Nanos, Resources, TaskId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-/// Time after which the memory of a started job shows in the machine's free memory.
+/// Time after which the memory of a started job shows.
 const SHOWS_AFTER: Nanos = Nanos::from_ms(1_000);
 /// Time between two measurements of used and free memory.
 const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 
-/// Keeps memory free and the load low, and starts no job whose known need exceeds free memory.
+/// The limits on memory and load under which one more job may start.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomLimits {
+    /// No further job starts while less memory than this is available, in bytes; 0 for no limit.
+    pub mem_keep: u64,
+    /// With so many live jobs, a further one of unknown need starts only if it may take as much memory as any job so far.
+    pub guess_from: usize,
+    /// No further job starts while the load average of the last minute exceeds this.
+    pub most_load: Option<f64>,
+}
+
+impl Default for RoomLimits {
+    /// No limit.
+    fn default() -> RoomLimits {
+        RoomLimits {
+            mem_keep: 0,
+            guess_from: usize::MAX,
+            most_load: None,
+        }
+    }
+}
+
+/// Keeps memory free and the load low, and starts no job whose need exceeds free memory.
 pub(crate) struct Room {
-    mem_keep: Option<u64>,
-    most_load: Option<f64>,
-    /// The jobs admitted within [`SHOWS_AFTER`].
-    recent: VecDeque<Nanos>,
-    /// Peak memory of any ended job.
-    largest: Option<u64>,
-    /// Known needs of live jobs.
-    held: BTreeMap<TaskId, u64>,
+    limits: RoomLimits,
+    /// Live jobs, with their needs where known.
+    live: BTreeMap<TaskId, Option<u64>>,
     /// Known needs of rejected jobs, which may be started anyway.
     refused: BTreeMap<TaskId, u64>,
+    /// Peak memory of any job so far; `None` until a job has ended or had the time to take its memory.
+    greatest: Option<u64>,
+    last_start: Nanos,
     look: Option<Look>,
 }
 
@@ -31,27 +51,30 @@ pub(crate) struct Room {
 struct Look {
     at: Nanos,
     total: u64,
-    /// Memory that no live job has or may still take, and that need not be kept free.
+    available: u64,
+    /// Memory that no live job has or is known to take, and that need not be kept free.
     free: i128,
+    /// Memory that jobs of unknown need take if each grows to the greatest so far; `None` if nobody asked.
+    guessed: Option<i128>,
 }
 
 impl Room {
-    pub(crate) fn new(mem_keep: Option<u64>, most_load: Option<f64>) -> Room {
+    pub(crate) fn new(limits: RoomLimits) -> Room {
         Room {
-            mem_keep,
-            most_load,
-            recent: VecDeque::new(),
-            largest: None,
-            held: BTreeMap::new(),
+            limits,
+            live: BTreeMap::new(),
             refused: BTreeMap::new(),
+            greatest: None,
+            last_start: Nanos::ZERO,
             look: None,
         }
     }
 
     /// Records that a job has started, whether or not it was allowed.
-    pub(crate) fn started(&mut self, task: TaskId) {
-        if let Some(needs) = self.refused.remove(&task) {
-            self.hold(task, needs);
+    pub(crate) fn started(&mut self, now: Nanos, task: TaskId) {
+        if !self.live.contains_key(&task) {
+            let needs = self.refused.remove(&task);
+            self.hold(now, task, needs);
         }
     }
 
@@ -63,9 +86,8 @@ impl Room {
     /// Records the resources of an ended job. An absent figure counts as zero.
     pub(crate) fn ended(&mut self, task: TaskId, resources: &Resources) {
         self.release(task);
-        self.largest = self
-            .largest
-            .max(Some(resources.max_rss.value().unwrap_or(0)));
+        let peak = resources.max_rss.value().unwrap_or(0);
+        self.greatest = self.greatest.max(Some(peak));
     }
 
     /// Whether a job with this memory need, if known, may start. If so, it counts as started now. `holds` returns the
@@ -77,85 +99,116 @@ impl Room {
         (task, needs): (TaskId, Option<u64>),
         holds: impl Fn(TaskId) -> u64,
     ) -> MayStart {
-        let is_calm = self
-            .most_load
-            .is_none_or(|most| load::average(root).is_none_or(|load| load <= most));
-        if !is_calm || !self.has_memory(root, now) {
+        let most_load = self.limits.most_load;
+        if most_load.is_some_and(|most| load::average(root).is_some_and(|load| load > most)) {
             return MayStart::Later;
         }
-        if let Some(needs) = needs {
-            let fits = self.fits(root, now, needs, holds);
-            let is_wrong = self.look.is_some_and(|look| needs > look.total);
-            if !fits && !is_wrong {
-                self.refused.insert(task, needs);
-                return MayStart::NeedsMemory;
-            }
-            if !is_wrong {
-                self.hold(task, needs);
-            }
+        let is_crowded = self.live.len() >= self.limits.guess_from;
+        self.look(root, now, is_crowded, holds);
+        let needs = needs.filter(|needs| self.look.is_none_or(|look| *needs <= look.total));
+        let has_memory = match needs {
+            Some(needs) => self.has_free(needs),
+            None => self.has_kept(),
+        };
+        if !has_memory {
+            self.refused.extend(needs.map(|needs| (task, needs)));
+            return MayStart::NeedsMemory;
         }
-        if self.mem_keep.is_some() {
-            self.recent.push_back(now);
+        if is_crowded && needs.is_none() && !self.has_guess() {
+            return MayStart::Later;
         }
+        self.hold(now, task, needs);
         MayStart::Yes
     }
 
-    /// An unknown amount of memory counts as enough.
-    fn has_memory(&mut self, root: &Root, now: Nanos) -> bool {
-        let Some(keep) = self.mem_keep else {
-            return true;
-        };
-        while self
-            .recent
-            .front()
-            .is_some_and(|&began| now - began >= SHOWS_AFTER)
-        {
-            self.recent.pop_front();
+    /// Measures memory if that was long ago, with `guesses` also that of jobs of unknown need. One pass over all live jobs
+    /// for each waiting job would cost the product of their numbers.
+    fn look(&mut self, root: &Root, now: Nanos, guesses: bool, holds: impl Fn(TaskId) -> u64) {
+        if let Some(look) = self.look {
+            let is_fresh = now - look.at < LOOKS_EVERY;
+            if is_fresh && (look.guessed.is_some() || !guesses) {
+                return;
+            }
         }
-        let hidden = match self.largest {
-            Some(largest) => largest.saturating_mul(self.recent.len() as u64),
-            None if self.recent.is_empty() => 0,
-            // Their needs are unknown, so they start one after the other.
-            None => return false,
+        // An unknown amount of memory counts as enough.
+        let Ok(memory) = meminfo::read(root) else {
+            self.look = None;
+            return;
         };
-        meminfo::read(root).map_or(true, |memory| {
-            memory.usable() >= keep.saturating_add(hidden)
-        })
+        let mut free = i128::from(memory.usable()) - i128::from(self.limits.mem_keep);
+        // Memory shared between jobs, such as mapped files, shows in each of them but is used once. So this adds what
+        // jobs may still take, and not their total needs.
+        for (&task, needs) in &self.live {
+            if let Some(needs) = needs {
+                free -= i128::from(needs.saturating_sub(holds(task)));
+            }
+        }
+        self.look = Some(Look {
+            at: now,
+            total: memory.total,
+            available: memory.usable(),
+            free,
+            guessed: guesses.then(|| self.guess(now, holds)),
+        });
     }
 
-    /// Whether this much memory is left, even if each live job grows to its known need. Memory shared between jobs,
-    /// such as mapped files, shows in each of them but is used once. So this adds what jobs may still take, and not
-    /// their total needs.
-    fn fits(&mut self, root: &Root, now: Nanos, needs: u64, holds: impl Fn(TaskId) -> u64) -> bool {
-        // One pass over all live jobs for each waiting job would cost the product of their numbers.
-        if self.look.is_none_or(|look| now - look.at >= LOOKS_EVERY) {
-            let to_come =
-                |(task, needs): (&TaskId, &u64)| i128::from(needs.saturating_sub(holds(*task)));
-            self.look = meminfo::read(root).ok().map(|memory| Look {
-                at: now,
-                total: memory.total,
-                free: i128::from(memory.usable())
-                    - i128::from(self.mem_keep.unwrap_or(0))
-                    - self.held.iter().map(to_come).sum::<i128>(),
-            });
+    /// Memory that live jobs of unknown need take if each grows to the greatest so far.
+    fn guess(&mut self, now: Nanos, holds: impl Fn(TaskId) -> u64) -> i128 {
+        let mut held = Vec::new();
+        for (&task, needs) in &self.live {
+            if needs.is_none() {
+                held.push(holds(task));
+            }
         }
+        if now - self.last_start >= SHOWS_AFTER {
+            self.greatest = self.greatest.max(held.iter().copied().max());
+        }
+        let greatest = self.greatest.unwrap_or(0);
+        let to_come = held.iter().map(|&held| greatest.saturating_sub(held));
+        to_come.map(i128::from).sum()
+    }
+
+    /// Whether this much memory is left, even if each live job grows to its known need.
+    fn has_free(&self, needs: u64) -> bool {
         self.look.is_none_or(|look| i128::from(needs) <= look.free)
     }
 
-    /// Reserves memory for a job.
-    fn hold(&mut self, task: TaskId, needs: u64) {
-        if let Some(look) = &mut self.look
-            && self.held.insert(task, needs).is_none()
-        {
-            look.free -= i128::from(needs);
+    /// Whether the memory to keep free is available.
+    fn has_kept(&self) -> bool {
+        self.look
+            .is_none_or(|look| look.available >= self.limits.mem_keep)
+    }
+
+    /// Whether memory is left for one more job of unknown need, even if that and each live job grow to the greatest so
+    /// far.
+    fn has_guess(&self) -> bool {
+        match (self.greatest, self.look) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(greatest), Some(look)) => {
+                i128::from(greatest) <= look.free - look.guessed.unwrap_or(0)
+            }
         }
     }
 
-    /// Releases a job's memory: what it had and what it was still allowed to take.
+    /// Reserves memory for a job.
+    fn hold(&mut self, now: Nanos, task: TaskId, needs: Option<u64>) {
+        self.last_start = now;
+        self.live.insert(task, needs);
+        let Some(look) = &mut self.look else {
+            return;
+        };
+        match (needs, &mut look.guessed) {
+            (Some(needs), _) => look.free -= i128::from(needs),
+            (None, Some(guessed)) => *guessed += i128::from(self.greatest.unwrap_or(0)),
+            (None, None) => {}
+        }
+    }
+
+    /// Releases a job's memory: what it had and what it was still allowed to take. What a job of unknown need had shows at
+    /// the next look.
     fn release(&mut self, task: TaskId) {
-        if let Some(needs) = self.held.remove(&task)
-            && let Some(look) = &mut self.look
-        {
+        if let (Some(Some(needs)), Some(look)) = (self.live.remove(&task), &mut self.look) {
             look.free += i128::from(needs);
         }
     }
@@ -174,40 +227,65 @@ mod tests {
         std::fs::write(dir.join("proc/meminfo"), text).unwrap();
     }
 
+    fn keep(kb: u64, guess_from: usize) -> Room {
+        Room::new(RoomLimits {
+            mem_keep: kb << 10,
+            guess_from,
+            most_load: None,
+        })
+    }
+
     #[test]
-    fn memory_that_does_not_show_yet_counts() {
+    fn jobs_of_unknown_need_may_grow_to_the_greatest_so_far() {
         let dir = tempfile::tempdir().unwrap();
         let left = |kb| leave(dir.path(), kb);
         let root = Root::new(dir.path());
-        let ended = |kb: u64| Resources {
+        let holds = std::cell::Cell::new(0);
+        let next = std::cell::Cell::new(0);
+        let ask = |room: &mut Room, at: f64| {
+            next.set(next.get() + 1);
+            let task = TaskId(next.get());
+            room.may_start(&root, Nanos::from_s(at), (task, None), |_| {
+                holds.get() << 10
+            })
+        };
+        left(89);
+        let mut room = keep(50, 2);
+        assert_eq!([0.0; 2].map(|at| ask(&mut room, at)), [MayStart::Yes; 2]);
+        assert_eq!(
+            ask(&mut room, 0.0),
+            MayStart::Later,
+            "what the first two need is not known"
+        );
+        holds.set(10);
+        assert_eq!(
+            [1.0; 4].map(|at| ask(&mut room, at)),
+            [MayStart::Yes, MayStart::Yes, MayStart::Yes, MayStart::Later],
+            "39 are left for jobs of 10"
+        );
+        holds.set(0);
+        room.ended(TaskId(1), &peak(30));
+        assert_eq!(
+            ask(&mut room, 2.0),
+            MayStart::Later,
+            "four may grow by 30 each"
+        );
+        left(49);
+        assert_eq!(ask(&mut room, 3.0), MayStart::NeedsMemory);
+        let mut room = keep(50, usize::MAX);
+        assert_eq!(ask(&mut room, 3.0), MayStart::NeedsMemory);
+        left(50);
+        assert!((0..100).all(|_| ask(&mut room, 4.0) == MayStart::Yes));
+        left(0);
+        let mut room = keep(0, usize::MAX);
+        assert_eq!(ask(&mut room, 4.0), MayStart::Yes, "nothing is to be kept");
+    }
+
+    fn peak(kb: u64) -> Resources {
+        Resources {
             max_rss: Reading::Value(kb << 10),
             ..Resources::absent(Absence::NotTold)
-        };
-        let s = Nanos::from_s;
-        let may = |room: &mut Room, at: f64| {
-            room.may_start(&root, s(at), (TaskId(0), None), |_| 0) == MayStart::Yes
-        };
-        let mut room = Room::new(Some(50 << 10), None);
-        left(89);
-        assert!(
-            may(&mut room, 0.0) && !may(&mut room, 0.9),
-            "what the first needs is not known"
-        );
-        assert!(may(&mut room, 1.0));
-        room.ended(TaskId(0), &ended(20));
-        assert!(may(&mut room, 1.1), "20 of the last second, and 50 to keep");
-        assert!(
-            !may(&mut room, 1.2),
-            "with 40 of the last second it would be too little"
-        );
-        assert!(may(&mut room, 2.05), "one of them shows by now");
-        left(49);
-        assert!(!may(&mut room, 9.0));
-        let mut room = Room::new(None, None);
-        assert!(
-            (0..100).all(|_| may(&mut room, 0.0)),
-            "nothing is to be kept"
-        );
+        }
     }
 
     #[test]
@@ -215,7 +293,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let left = |kb| leave(dir.path(), kb);
         let root = Root::new(dir.path());
-        let mut room = Room::new(None, None);
+        let mut room = keep(0, usize::MAX);
         let nothing = Resources::absent(Absence::NotTold);
         left(80);
         let holds = std::cell::Cell::new(0);
@@ -271,14 +349,14 @@ mod tests {
         );
         room.ended(TaskId(8), &nothing);
         // A job that was admitted anyway counts.
-        room.started(TaskId(6));
+        room.started(Nanos::from_s(2.0), TaskId(6));
         assert_eq!(ask(&mut room, 2.0, 8, Some(1)), MayStart::NeedsMemory);
         // Memory to keep free is not available to jobs.
-        let mut room = Room::new(Some(15 << 10), None);
+        let mut room = keep(15, usize::MAX);
         assert_eq!(ask(&mut room, 2.0, 6, Some(6)), MayStart::NeedsMemory);
         assert_eq!(ask(&mut room, 2.0, 6, Some(5)), MayStart::Yes);
         std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
-        let mut room = Room::new(None, None);
+        let mut room = keep(0, usize::MAX);
         assert_eq!(
             ask(&mut room, 3.0, 7, Some(50)),
             MayStart::Yes,

@@ -117,6 +117,7 @@ fn finished_by(ended_by: EndedBy) -> (&'static str, Option<i32>) {
     match ended_by {
         EndedBy::Completion => ("completion", None),
         EndedBy::Halt => ("halt", None),
+        EndedBy::Deadline => ("deadline", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     }
 }

@@ -48,7 +48,7 @@ pub struct Record {
     pub quantum_s: f64,
     /// How the run was started.
     pub setting: RunSetting,
-    /// What ended the run: `completion`, `halt` or `signal`; `killed` if it left no record, since it was killed or could not
+    /// What ended the run: `completion`, `halt`, `deadline` or `signal`; `killed` if it left no record, since it was killed or could not
     /// write one.
     pub finished_by: String,
     /// The signal that ended it, if one did.

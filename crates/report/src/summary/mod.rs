@@ -130,6 +130,7 @@ fn ends_text(record: &Record) -> String {
 fn ended_by(record: &Record) -> String {
     match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
+        ("deadline", _) => "; the deadline ended the run".to_owned(),
         ("killed", _) => {
             "; the run left no record: it was killed, or could not write it".to_owned()
         }

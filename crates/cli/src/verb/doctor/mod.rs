@@ -8,13 +8,13 @@ use crate::print::{print, print_json, width};
 use anyhow::Result;
 
 use clap::Args;
-use cosched_core::{auto_policy, auto_shortfall};
+use cosched_core::{CpuSet, auto_policy, auto_shortfall};
 use cosched_linux::counters::probe;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
-use cosched_linux::topology;
-use cosched_linux::{Freezing, freezer_problem};
+use cosched_linux::topology::{self, Topology};
+use cosched_linux::{CpuQuota, Freezing, freezer_problem};
 use cosched_run::orphan_text;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub struct DoctorArgs {
 pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let root = Root::default();
     let affinity = cosched_linux::affinity(0)?;
-    let topology = topology::read(&root, &affinity, None)?;
+    let (topology, quota) = usable(&root, &affinity)?;
     let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
     let features = feature::all(&root, &topology, &counters);
     let freezing = match freezer_problem(&root) {
@@ -47,6 +47,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "auto_lacks": lacks,
             "machine": machine.name,
             "cpus": machine.all_cpus(),
+            "cpu_quota": quota,
             "cores": machine.cores,
             "llcs": machine.llcs,
             "memory_domains": machine.memory_domains,
@@ -59,12 +60,27 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
         Some(why) => format!(" ({why})"),
         None => String::new(),
     };
-    let machine = text::machine(&topology);
+    let machine = text::machine(&topology, quota.as_deref());
     let features = text::brief(&features, width());
     let left = text::left_jobs(&orphans);
     print(format!(
         "{machine}policy: --policy auto takes {policy}{why}\n\n{features}{left}"
     ))
+}
+
+/// The machine with the CPUs that a run would use, and which part of all that is if a quota limits them.
+fn usable(root: &Root, affinity: &CpuSet) -> Result<(Topology, Option<String>)> {
+    let whole = topology::read(root, affinity, None)?;
+    let Some(quota) = CpuQuota::read(root)? else {
+        return Ok((whole, None));
+    };
+    let Some(cpus) = quota.part_of(&whole.machine) else {
+        return Ok((whole, None));
+    };
+    let part = topology::read(root, affinity, Some(&cpus))?;
+    let text = quota.text(cpus.len(), part.present.len());
+    let left_out = whole.left_out;
+    Ok((Topology { left_out, ..part }, Some(text)))
 }
 
 /// A job that outlived its run, and whether it stands still.

@@ -5,8 +5,8 @@ use cosched_linux::topology::Topology;
 use cosched_report::{count, wrap};
 use std::fmt::Write as _;
 
-/// The machine's name, CPUs, cores, caches and memory domains.
-pub fn machine(topology: &Topology) -> String {
+/// The machine's name, CPUs, cores, caches and memory domains, and what a quota leaves of its CPUs.
+pub fn machine(topology: &Topology, quota: Option<&str>) -> String {
     let machine = &topology.machine;
     let smt = if machine.has_smt() { " with SMT" } else { "" };
     let mut out = format!(
@@ -18,6 +18,9 @@ pub fn machine(topology: &Topology) -> String {
         count(machine.llcs.len() as u64, "last-level cache"),
         count(machine.memory_domains.len() as u64, "memory domain"),
     );
+    if let Some(quota) = quota {
+        let _ = writeln!(out, "{quota}");
+    }
     for (cpus, why) in &topology.left_out {
         let _ = writeln!(out, "left out: CPUs {cpus}, {why}");
     }

@@ -277,7 +277,7 @@ pub struct PolicyArgs {
 pub struct LimitArgs {
     /// Limit on live jobs; 0 for all
     ///
-    /// A number, 0 for all, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
+    /// A number, 0 for all, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else twice that]
     #[arg(
         short,
         long,
@@ -300,7 +300,9 @@ pub struct LimitArgs {
     )]
     pub order: Order,
 
-    /// Start no job while less memory than this is available, as in 2G
+    /// Start no job while less memory than this is available, as in 2G; 0 for no limit
+    ///
+    /// On the machine or in a cgroup v2. One job runs in any case [default: 5 % of the memory]
     #[arg(
         long,
         alias = "memfree",
@@ -318,11 +320,16 @@ pub struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub delay: Option<Nanos>,
 
-    /// End a job that runs for longer, as in 90s
+    /// End a job that has run for longer, as in 90s
     ///
-    /// Paused time does not count. As in 90s or 2h, or 200% for twice the median of the successful jobs.
+    /// Time in the queue does not count, and neither does the time for which a policy pauses the job. As in 90s or 2h, or
+    /// 200% for twice the median of the successful jobs.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     pub timeout: Option<TimeLimit>,
+
+    /// End the whole run after this time, as in 8h
+    #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
+    pub deadline: Option<Nanos>,
 
     /// Retry a failed job, up to N attempts in all
     #[arg(
@@ -675,6 +682,7 @@ impl LimitArgs {
             load: self.load,
             delay: self.delay.unwrap_or_default(),
             timeout: self.timeout,
+            deadline: self.deadline,
             attempts: self.retries,
             grace: self.grace,
             max_pause: self.max_pause,

@@ -83,6 +83,40 @@ fn a_timeout_counts_placed_time_only_and_kills_the_deaf() {
 }
 
 #[test]
+fn at_the_deadline_jobs_are_ended_and_none_is_started() {
+    let run_until = |deadline_ms| {
+        let mut deaf = Work::ms(2_000);
+        deaf.ignores_term = true;
+        let mut world = world(1, vec![deaf, Work::ms(100)]);
+        let config = RunConfig {
+            deadline: Some(Nanos::from_ms(deadline_ms)),
+            grace: Nanos::from_ms(700),
+            attempts: 2,
+            ..RunConfig::default()
+        };
+        run_policy(&mut world, "fifo", &[], &config)
+    };
+    let cut = run_until(1_000);
+    let killed = Exit::Signal {
+        signal: 9,
+        oom: false,
+    };
+    assert_eq!(cut.ended_by, EndedBy::Deadline);
+    assert_eq!(cut.turnaround, Nanos::from_ms(1_700));
+    let [deaf, other] = &cut.tasks[..] else {
+        panic!("two tasks");
+    };
+    assert_eq!((&deaf.exit, deaf.told_to_end), (&Some(killed), true));
+    assert_eq!((deaf.runs, other.started), (1, None));
+    assert_eq!(run_until(60_000).ended_by, EndedBy::Completion);
+    let at_once = run_until(0);
+    assert_eq!(
+        (at_once.ended_by, at_once.tasks[0].started),
+        (EndedBy::Deadline, None)
+    );
+}
+
+#[test]
 fn first_interrupt_asks_second_kills() {
     let deaf = || {
         let mut work = Work::ms(60_000);
