@@ -118,8 +118,8 @@ impl Reporter<'_> {
         if self.options.quiet && matches!(result.exit, Some(Exit::NotStarted(_))) {
             self.screen.answer(&format!("cosched: {line}"));
         }
-        // Whoever ends the run knows that its jobs end.
-        let is_news = failed && !result.told_to_end;
+        // Whoever ends the run knows that its jobs end. The summary tells of a single job at once.
+        let is_news = failed && !result.told_to_end && progress.total > 1;
         if is_news || self.options.verbose {
             self.say(&line);
         }

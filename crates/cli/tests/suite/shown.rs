@@ -28,9 +28,10 @@ fn standard_output_holds_what_the_jobs_write_and_nothing_else() {
     let run = cosched(&folder, &words);
     assert_eq!(run.status.code(), Some(0), "{}", err(&run));
     assert_eq!(out(&run), "2 a.txt\n1 b.txt\n");
-    // Without a terminal no line tells of a job that succeeded.
-    assert!(err(&run).starts_with("JOB "), "{}", err(&run));
-    assert!(!err(&run).contains("output of all jobs"), "{}", err(&run));
+    // No line tells of a job that succeeded.
+    let told = err(&run);
+    assert!(told.starts_with("2 succeeded in "), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
 }
 
 #[test]
@@ -40,12 +41,14 @@ fn a_failed_job_has_a_line_below_its_output_and_its_folder_is_named() {
     assert_eq!(run.status.code(), Some(1), "{}", err(&run));
     assert_eq!(out(&run), "out 0\nout 3\n");
     let told = err(&run);
-    let (errors, summary) = told.split_once("JOB ").expect("a summary");
-    let line = errors.strip_prefix("err 0\nerr 3\n").expect("all errors");
-    assert_eq!(line.lines().count(), 1, "{errors}");
-    assert!(line.starts_with("[2/2] ") && line.contains(": exit 3 after "));
-    let last = summary.lines().last().expect("a line");
-    let logs = last
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 7, "{told}");
+    assert_eq!(lines[..2], ["err 0", "err 3"]);
+    assert!(lines[2].contains(" [2/2] echo#2 ") && lines[2].contains(": exit 3 after "));
+    assert!(lines[3].starts_with("failed: echo#2 (exit 3 after "));
+    assert_eq!(lines[4], "    err 3");
+    assert!(lines[5].starts_with("1 succeeded, 1 failed in "));
+    let logs = lines[6]
         .strip_prefix("output of all jobs: ")
         .expect("the log folder");
     assert!(logs.starts_with("cosched-logs/") && folder.path().join(logs).is_dir());
@@ -73,7 +76,7 @@ fn the_last_error_is_shown_where_the_output_is_not() {
     let told = err(&run);
     let mut lines = told.lines();
     let first = lines.next().expect("a line");
-    assert!(first.starts_with("[2/2] ") && first.contains(": exit 3 after "));
+    assert!(first.contains(" [2/2] ") && first.contains(": exit 3 after "));
     assert_eq!(lines.next(), Some("    err 3"));
     assert!(!told.contains("err 0"), "{told}");
 }

@@ -129,7 +129,7 @@ fn jobs_that_time_out_are_counted_apart() {
 #[test]
 fn lines_about_jobs_begin_with_the_local_time() {
     let folder = tempdir().expect("a folder");
-    let output = command(folder.path(), &["run", "true"])
+    let output = command(folder.path(), &["run", "-v", "true"])
         .env("TZ", "XYZ-5")
         .output()
         .expect("a run");
@@ -144,7 +144,7 @@ fn lines_about_jobs_begin_with_the_local_time() {
     assert!((local + 86_400 - told) % 86_400 < 3600, "{line}");
     let simulated = "[[job]]\nprogram = \"mcf\"\nwork_instructions = 1e9\n";
     write(&folder, "mix.toml", simulated);
-    let output = cosched(&folder, &["run", "mix.toml", "--on", "big1-small3"]);
+    let output = cosched(&folder, &["run", "-v", "mix.toml", "--on", "big1-small3"]);
     let shown = lines(&output);
     assert!(has(&shown, "[simulated] [1/1] mcf"), "{shown:#?}");
 }
