@@ -12,6 +12,7 @@ mod expected;
 mod listed;
 pub mod metric;
 pub mod model;
+mod part;
 mod placement;
 mod plan;
 mod policy;

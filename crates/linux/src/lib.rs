@@ -56,4 +56,4 @@ pub use runtime::{NoFolder, folder_problem};
 pub use screen::{ScreenSignal, ScreenSignals};
 pub use spawn::{Environment, Program, find_program};
 pub use sys::{affinity, same_open_file};
-pub use watch::{EndRequest, LiveRun, Requests, WatchFiles, live_runs};
+pub use watch::{LiveRun, Request, Requests, Settings, WatchFiles, live_runs};

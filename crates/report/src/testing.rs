@@ -197,6 +197,10 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             asked: 6,
             cpus: 2,
         },
+        RunWarning::JobLimit { jobs: 0 },
+        RunWarning::JobLimit { jobs: 4 },
+        RunWarning::Paused { is_paused: true },
+        RunWarning::Paused { is_paused: false },
         RunWarning::CpusShared {
             cpus: "2-3".to_owned(),
             others: vec![(41, "0-1".to_owned())],

@@ -110,6 +110,10 @@ pub enum RunWarning {
     },
     #[error("an earlier run was killed; thawed or removed {}, continued {}", count(*groups as u64, "group"), processes_text(*continued))]
     Mended { groups: usize, continued: usize },
+    #[error("by request {} from now on", jobs_text(*jobs))]
+    JobLimit { jobs: u32 },
+    #[error("{}", paused_text(*is_paused))]
+    Paused { is_paused: bool },
     #[error("job {job} stopped itself and waits for SIGCONT (kill -CONT)")]
     StoppedItself { job: String },
     #[error("job {job} had stopped itself for too long; cosched continued it")]
@@ -292,6 +296,22 @@ fn interrupted_text(signal: i32, again: bool) -> String {
         format!("{by}: {STOPPING}; a second one kills them")
     } else {
         format!("{by}: {STOPPING}")
+    }
+}
+
+fn jobs_text(jobs: u32) -> String {
+    if jobs == 0 {
+        "no limit on live jobs".to_owned()
+    } else {
+        format!("at most {}", count(jobs.into(), "live job"))
+    }
+}
+
+fn paused_text(is_paused: bool) -> &'static str {
+    if is_paused {
+        "by request all jobs are paused; `cosched set pause=off` continues them"
+    } else {
+        "by request the jobs continue"
     }
 }
 

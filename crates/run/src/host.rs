@@ -525,6 +525,8 @@ fn warning(notice: Notice) -> RunWarning {
             groups: mended.groups.len(),
             continued: mended.continued.len(),
         },
+        Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
+        Notice::Paused(is_paused) => RunWarning::Paused { is_paused },
         Notice::StoppedItself { job } => RunWarning::StoppedItself { job },
         Notice::Continued { job } => RunWarning::Continued { job },
         Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },

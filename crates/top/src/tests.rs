@@ -85,6 +85,7 @@ pub(crate) fn status() -> Status {
         },
         elapsed_s: 125.0,
         age_s: None,
+        paused: false,
         totals: LiveTotals {
             jobs: 9,
             done: 2,

@@ -76,19 +76,23 @@ impl<B: Backend> Loop<'_, B> {
         let mut triggers = vec![Trigger::QuantumEnd];
         loop {
             let now = self.moment();
-            self.admit(now, &mut triggers);
+            if !self.is_paused {
+                self.admit(now, &mut triggers);
+            }
             if self.snap.tasks.is_empty() && self.dying.is_empty() {
                 if self.pending.is_empty() {
                     break;
                 }
                 triggers.clear();
             }
-            self.wake_triggers(now, &mut triggers);
-            if !triggers.is_empty() && !self.snap.tasks.is_empty() {
-                self.decide(std::mem::take(&mut triggers))?;
+            if !self.is_paused {
+                self.wake_triggers(now, &mut triggers);
+                if !triggers.is_empty() && !self.snap.tasks.is_empty() {
+                    self.decide(std::mem::take(&mut triggers))?;
+                }
+                triggers.clear();
+                self.show_if_due();
             }
-            triggers.clear();
-            self.show_if_due();
             let until = self.next_instant();
             events.clear();
             self.backend.wait(until, &mut events)?;
@@ -276,6 +280,9 @@ impl<B: Backend> Loop<'_, B> {
 
     /// The next instant at which the loop must act even without an event.
     fn next_instant(&self) -> Option<Nanos> {
+        if self.is_paused {
+            return None;
+        }
         let now = self.snap.now;
         let mut instants = vec![self.next_wake, self.room_retry];
         if let Some(&id) = self.pending.front() {

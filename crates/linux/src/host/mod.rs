@@ -9,6 +9,7 @@ mod clock;
 mod config;
 mod error;
 mod guard;
+mod hold;
 mod kernel;
 mod lifecycle;
 mod loaded;
@@ -27,7 +28,7 @@ pub use notice::Notice;
 use crate::cgroup::{GroupError, RunGroup};
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::sys::{self, RawPid};
+use crate::sys;
 use crate::tree::Tree;
 use crate::watch::Requests;
 use actuator::Actuator;
@@ -38,6 +39,7 @@ use cosched_core::{
     TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
+use hold::Hold;
 use lifecycle::{Lifecycle, News};
 use loaded::{Loaded, in_charge};
 use meter::Meter;
@@ -65,6 +67,8 @@ pub struct Host {
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
     requests: Option<Requests>,
+    hold: Hold,
+    notices: Notices,
     /// Reported by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -110,12 +114,14 @@ impl Host {
             machine: Arc::new(machine),
             freezing,
             lifecycle,
-            actuator: Actuator::new(home, notices),
+            actuator: Actuator::new(home, notices.clone()),
             meter,
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.mem_keep, config.most_load),
             requests: config.requests,
+            hold: Hold::default(),
+            notices,
             queued: Vec::new(),
             clock,
             root,
@@ -209,32 +215,12 @@ impl Host {
         events.push(Event::SchedulerEjected { why });
     }
 
-    /// Freezes all jobs, stops this process until it is continued, and then resumes.
-    fn suspend(&mut self) {
-        let began = monotonic();
-        let running: Vec<TaskId> = self
-            .lifecycle
-            .tasks()
-            .filter(|&task| !self.actuator.is_frozen(task))
-            .collect();
-        self.lifecycle.adopt_orphans();
-        for &task in &running {
-            self.actuator.set_frozen(&self.lifecycle, task, true);
-        }
-        self.actuator.settle(&mut self.lifecycle);
-        if let Some(loaded) = in_charge(&mut self.loaded) {
-            loaded.rest(&self.lifecycle);
-        }
-        let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
-        for &task in &running {
-            self.actuator.set_frozen(&self.lifecycle, task, false);
-        }
-        self.clock.leave_out_since(began);
-    }
-
     /// Does work that is due besides events, for example continuing or thawing a job. Returns when to do so again, at
-    /// the latest `until`.
+    /// the latest `until`. Nothing is due while all jobs are held.
     fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
+        if self.hold.is_held() {
+            return None;
+        }
         let now = self.clock.now();
         let stopped = self
             .lifecycle
@@ -251,7 +237,8 @@ impl Host {
     /// Waits for a signal, for a request, or for the scheduler in the kernel.
     fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
-        lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
+        let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
+        lines.extend(loaded.map(|loaded| loaded.line()));
         self.lifecycle.wait(timeout, &lines)
     }
 
@@ -259,13 +246,18 @@ impl Host {
         // First of all: with little time, every wait starts with news of the plan.
         self.look_for_ejection(events);
         if let Some(requests) = self.requests.as_mut().filter(|_| news.from_outside) {
-            requests.take(events);
+            for request in requests.take() {
+                self.grant(request, events);
+            }
         }
         for &signal in &news.signals {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
-                signal => events.push(Event::Interrupt { signal }),
+                signal => {
+                    self.end_hold(events);
+                    events.push(Event::Interrupt { signal });
+                }
             }
         }
         if news.signals.contains(&libc::SIGCHLD) {
@@ -338,6 +330,7 @@ impl Backend for Host {
         let before = events.len();
         loop {
             events.append(&mut self.queued);
+            self.hold_or_let_go(events);
             let wake = self.do_what_is_due(until);
             let timeout = if events.len() > before {
                 Some(Nanos::ZERO)

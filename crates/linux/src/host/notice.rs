@@ -9,6 +9,10 @@ use std::rc::Rc;
 pub enum Notice {
     /// An earlier run died and left frozen processes; they were freed.
     Mended(Mended),
+    /// The user has changed the maximum number of live jobs; 0 for no limit.
+    JobLimit(u32),
+    /// The user has paused the run, or has ended the pause.
+    Paused(bool),
     /// A job stopped itself. It needs no CPU until it is continued.
     StoppedItself {
         /// Its name.

@@ -85,6 +85,7 @@ impl Live {
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             run: self.facts.clone().unwrap_or_default(),
             elapsed_s: now.at.as_s(),
+            paused: now.is_paused,
             age_s: None,
             energy: Energy {
                 joules,
