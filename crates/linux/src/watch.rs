@@ -21,7 +21,7 @@ const STATUS: &str = "status-";
 const NEXT: &str = "next-status-";
 const REQUESTS: &str = "requests-";
 /// Prefixes of all files of live runs.
-const PREFIXES: [&str; 3] = [STATUS, "run-", "cpus-"];
+const PREFIXES: [&str; 2] = [STATUS, "run-"];
 /// Maximum length of a request. The kernel never splits a write of this length to a pipe.
 const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
 /// Maximum number of bytes of requests read at once.
@@ -216,11 +216,11 @@ impl LiveRun {
     }
 }
 
-/// The live runs that the caller can find: its own, root's, and for root all users'. Removes the files of dead runs.
+/// The live runs that the caller can find: its own, and for root all users'. Removes the files of dead runs.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
     forget_dead(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
-    for folder in Folder::all(root).into_iter().chain(Folder::public(root)) {
+    for folder in Folder::all(root) {
         let owner = folder.owner;
         for prefix in PREFIXES {
             for name in folder.names(prefix) {

@@ -1,7 +1,9 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
-use crate::text::{count, visible};
-use cosched_core::{Exit, Importance, InvalidDecision, Shortfall, TaskId, Warning, signal_name};
+use crate::text::{count, seconds, visible};
+use cosched_core::{
+    Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, Warning, signal_name,
+};
 
 /// A file that is written during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,6 +183,14 @@ pub enum RunWarning {
         cpus: String,
         others: Vec<(i32, String)>,
     },
+    #[error("other runs have ended or use less; this run uses CPUs {cpus} now")]
+    CpusGained { cpus: String },
+    #[error("others want CPUs or memory: this run steps back (--polite)")]
+    StepsBack,
+    #[error("others are quiet: this run uses all of its CPUs again (--polite)")]
+    Returns,
+    #[error("this run had stepped back for {} (--polite)", seconds(time.as_s()))]
+    SteppedBack { time: Nanos },
     #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
     #[error("an earlier run was killed with {} still running: {}", count(*jobs as u64, "job"), done.text())]

@@ -18,8 +18,8 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Chosen, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice,
-    Program, Requests, Seat, Share, check_open_files, choose_cpus, find_program, own_run,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour, Notice,
+    Place, Program, Requests, Share, check_open_files, find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -30,6 +30,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -42,8 +43,8 @@ pub(crate) struct HostPlatform {
     env: Arc<Environment>,
     found: Found,
     keys: Keys,
-    /// The CPUs of this run, as other runs see them.
-    _seat: Option<Seat>,
+    /// Its place among other runs.
+    place: Rc<RefCell<Place>>,
 }
 
 impl HostPlatform {
@@ -55,11 +56,20 @@ impl HostPlatform {
         publish: bool,
     ) -> Result<HostPlatform> {
         check_limit_of_files()?;
+        if options.polite && options.actuator != Actuator::Freezer {
+            return Err(usage(
+                "--polite needs --actuator freezer; leave one of them out",
+            ));
+        }
         let Part {
-            machine,
-            chosen,
+            whole,
+            place,
             mut warnings,
         } = part_beside_others(root, options, publish)?;
+        let machine = whole.part(place.cpus());
+        // The CPUs of a scheduler in the kernel never change.
+        let is_fixed = options.actuator != Actuator::Freezer;
+        let whole = if is_fixed { machine.clone() } else { whole };
         let (counters, event_warnings) = read_counters(root, options)?;
         warnings.extend(event_warnings);
         let freezer_problem = cosched_linux::freezer_problem(root);
@@ -74,6 +84,7 @@ impl HostPlatform {
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
+            whole: Arc::new(whole),
             counters: counted(&counters),
             freezing: freezing_text(freezing).to_owned(),
             energy: match capabilities.why_missing(Capability::Energy) {
@@ -95,7 +106,7 @@ impl HostPlatform {
             env: Arc::new(env),
             found: Found::default(),
             keys,
-            _seat: chosen.seat,
+            place: Rc::new(RefCell::new(place)),
         })
     }
 }
@@ -110,8 +121,9 @@ fn check_limit_of_files() -> Result<()> {
 
 /// The part of the machine that this run uses.
 struct Part {
-    machine: Machine,
-    chosen: Chosen,
+    /// The machine with all CPUs that it may come to use.
+    whole: Machine,
+    place: Place,
     warnings: Vec<RunWarning>,
 }
 
@@ -123,15 +135,12 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
         Some(_) => usage(format!("--cpus: {error}; {}", usable_text(&affinity))),
         None => error.into(),
     })?;
-    let mut machine = whole.machine;
-    let cpus = machine.all_cpus();
-    let (chosen, warnings) = beside_others(root, &cpus, options.cpus.as_ref(), publish);
-    if chosen.cpus != cpus {
-        machine = topology::read(root, &affinity, Some(&chosen.cpus))?.machine;
-    }
+    let whole = whole.machine;
+    let choice = options.cpus.as_ref();
+    let (place, warnings) = beside_others(root, &whole.all_cpus(), choice, publish);
     Ok(Part {
-        machine,
-        chosen,
+        whole,
+        place,
         warnings,
     })
 }
@@ -189,27 +198,33 @@ fn beside_others(
     given: &CpuSet,
     choice: Option<&CpuChoice>,
     publish: bool,
-) -> (Chosen, Vec<RunWarning>) {
+) -> (Place, Vec<RunWarning>) {
     let share = if choice.is_none() {
-        Share::Free
+        Share::Fair
     } else {
         Share::All
     };
-    let chosen = choose_cpus(root, given, share, publish);
+    let place = Place::take(root, given, share, publish);
     let mut warnings = Vec::new();
-    if !chosen.others.is_empty() && choice != Some(&CpuChoice::All) {
-        let cpus = chosen.cpus.to_string();
-        let others = chosen.others.iter();
-        let others = others
-            .map(|other| (other.pid, other.cpus.to_string()))
-            .collect();
-        warnings.push(if chosen.cpus == *given {
-            RunWarning::CpusCollide { cpus, others }
-        } else {
-            RunWarning::CpusShared { cpus, others }
-        });
+    if choice != Some(&CpuChoice::All) {
+        let rivals = place.rivals();
+        let cpus = place.cpus().to_string();
+        if !rivals.is_empty() {
+            let others = named(&rivals);
+            warnings.push(RunWarning::CpusCollide { cpus, others });
+        } else if place.cpus() != given {
+            let others = named(place.others());
+            warnings.push(RunWarning::CpusShared { cpus, others });
+        }
     }
-    (chosen, warnings)
+    (place, warnings)
+}
+
+/// Runs and their CPUs, as warnings name them.
+fn named(runs: &[Neighbour]) -> Vec<(i32, String)> {
+    runs.iter()
+        .map(|run| (run.pid, run.cpus.to_string()))
+        .collect()
 }
 
 impl Platform for HostPlatform {
@@ -289,7 +304,8 @@ impl Platform for HostPlatform {
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
-        let kernel = if part == KernelPart::None {
+        let has_kernel = part != KernelPart::None;
+        let kernel = if !has_kernel {
             None
         } else {
             let all = options.machine.actuator == Actuator::SchedExtAll;
@@ -300,7 +316,9 @@ impl Platform for HostPlatform {
         let load = limits.load.map(|load| load.on(machine.cpus.len()));
         Ok(Host::new(HostConfig {
             root: Root::default(),
-            machine: (**machine).clone(),
+            machine: (*self.view.whole).clone(),
+            place: (!has_kernel).then(|| self.place.clone()),
+            polite: options.machine.polite,
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
@@ -525,6 +543,20 @@ fn warning(notice: Notice) -> RunWarning {
             groups: mended.groups.len(),
             continued: mended.continued.len(),
         },
+        Notice::Share {
+            cpus,
+            has_grown: true,
+            ..
+        } => RunWarning::CpusGained {
+            cpus: cpus.to_string(),
+        },
+        Notice::Share { cpus, others, .. } => RunWarning::CpusShared {
+            cpus: cpus.to_string(),
+            others: named(&others),
+        },
+        Notice::StepsBack => RunWarning::StepsBack,
+        Notice::Returns => RunWarning::Returns,
+        Notice::SteppedBack(time) => RunWarning::SteppedBack { time },
         Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
         Notice::Paused(is_paused) => RunWarning::Paused { is_paused },
         Notice::StoppedItself { job } => RunWarning::StoppedItself { job },

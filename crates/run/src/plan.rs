@@ -303,6 +303,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
         } else {
             live
         },
+        jobs_per_cpu: limits.jobs.is_none().then_some(live / cpus.max(1)),
         order: limits.order,
         max_pause: limits.max_pause,
         halt: limits.halt,

@@ -19,8 +19,10 @@ use std::time::SystemTime;
 pub(crate) struct View {
     /// Real processes, or a simulation.
     pub(crate) kind: BackendKind,
-    /// The machine, restricted to the CPUs that may be used.
+    /// The machine, restricted to the CPUs that the run uses at first.
     pub(crate) machine: Arc<Machine>,
+    /// The machine with all CPUs that the run may come to use while it goes on: the record names them.
+    pub(crate) whole: Arc<Machine>,
     /// What it can't do. Solo bandwidths are missing until jobs have run alone.
     pub(crate) capabilities: Capabilities,
     /// Parameters of policies that belong to the machine, as its file says; none on this machine.

@@ -346,7 +346,10 @@ fn a_job_may_come_days_later() {
 }
 
 /// Runs a job on two CPUs, of which the second goes offline after 100 ms.
-fn without_the_second_cpu(job: SimJob, allowed: Option<CpuSet>) -> Result<RunResult, RunError<SimError>> {
+fn without_the_second_cpu(
+    job: SimJob,
+    allowed: Option<CpuSet>,
+) -> Result<RunResult, RunError<SimError>> {
     let config = config(&machine(2, 1), vec![job]);
     let faults = vec![Fault {
         at: Nanos::from_ms(100),

@@ -1,4 +1,4 @@
-//! Holds all jobs: while the run is paused, and while its process is suspended. They are frozen, and the clock of the run
+//! Holds all jobs: while the run is paused or has no CPU, and while its process is suspended. They are frozen, and the clock of the run
 //! stands still.
 
 use super::Host;
@@ -23,17 +23,13 @@ impl Hold {
     pub(super) fn is_held(&self) -> bool {
         self.running.is_some()
     }
-
-    /// Whether all jobs are to be held.
-    fn is_wanted(&self) -> bool {
-        self.is_paused && !self.is_ending
-    }
 }
 
 impl Host {
-    /// Holds the jobs or lets them go on, as the run is paused or not.
+    /// Holds the jobs or lets them go on, as the run may run or not.
     pub(super) fn hold_or_let_go(&mut self, events: &mut Vec<Event>) {
-        match (self.hold.is_wanted(), self.hold.is_held()) {
+        let is_wanted = self.hold.is_paused || self.extent.is_empty();
+        match (is_wanted && !self.hold.is_ending, self.hold.is_held()) {
             (true, false) => {
                 self.hold();
                 events.push(Event::Paused);
@@ -49,6 +45,7 @@ impl Host {
     /// Ends the pause for good: the run is being ended.
     pub(super) fn end_hold(&mut self, events: &mut Vec<Event>) {
         self.hold.is_ending = true;
+        self.extent.settle();
         self.hold_or_let_go(events);
     }
 

@@ -8,6 +8,7 @@ mod capabilities;
 mod clock;
 mod config;
 mod error;
+mod extent;
 mod guard;
 mod hold;
 mod kernel;
@@ -39,6 +40,7 @@ use cosched_core::{
     TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
+use extent::Extent;
 use hold::Hold;
 use lifecycle::{Lifecycle, News};
 use loaded::{Loaded, in_charge};
@@ -68,6 +70,7 @@ pub struct Host {
     room: Room,
     requests: Option<Requests>,
     hold: Hold,
+    extent: Extent,
     notices: Notices,
     /// Reported by the next wait.
     queued: Vec<Event>,
@@ -80,7 +83,9 @@ impl Host {
     /// # Errors
     /// A requirement for a safe run is missing.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
-        let HostConfig { root, machine, .. } = config;
+        let root = config.root;
+        let extent = Extent::new(config.machine, config.place, config.polite);
+        let machine = extent.machine();
         let notices = Notices::new(config.notice);
         let run = RunId::own(&root)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_PROC))
@@ -121,6 +126,7 @@ impl Host {
             room: Room::new(config.mem_keep, config.most_load),
             requests: config.requests,
             hold: Hold::default(),
+            extent,
             notices,
             queued: Vec::new(),
             clock,
@@ -234,6 +240,15 @@ impl Host {
         due.into_iter().flatten().min()
     }
 
+    /// Looks what others on the machine do, if that is due.
+    fn look_around(&mut self, events: &mut Vec<Event>) {
+        let has_changed = self.extent.look(&self.root, &self.notices);
+        if has_changed && !self.extent.is_empty() {
+            self.machine = Arc::new(self.extent.machine());
+            events.push(Event::MachineChanged);
+        }
+    }
+
     /// Waits for a signal, for a request, or for the scheduler in the kernel.
     fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
@@ -330,12 +345,14 @@ impl Backend for Host {
         let before = events.len();
         loop {
             events.append(&mut self.queued);
+            self.look_around(events);
             self.hold_or_let_go(events);
             let wake = self.do_what_is_due(until);
             let timeout = if events.len() > before {
                 Some(Nanos::ZERO)
             } else {
-                wake.map(|wake| wake - self.clock.now())
+                let due = wake.map(|wake| wake - self.clock.now());
+                due.into_iter().chain(self.extent.wait()).min()
             };
             let news = self.listen(timeout)?;
             self.take_news(news, events);
@@ -463,6 +480,9 @@ impl Backend for Host {
     }
 
     fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        if self.extent.is_short_of_memory() {
+            return MayStart::Later;
+        }
         let Host {
             room,
             root,
@@ -545,6 +565,7 @@ impl Drop for Host {
             self.actuator.set_frozen(&self.lifecycle, task, false);
             go_on(&self.lifecycle, task);
         }
+        self.extent.sum_up(&self.notices);
     }
 }
 
