@@ -54,8 +54,6 @@ pub struct Place {
     /// The file of this run, if it is published. Its lock shows that the run is alive.
     file: Option<File>,
     found: BTreeMap<OsString, (Claim, File)>,
-    /// The cores of all CPUs that any run may use.
-    cores: Vec<CpuSet>,
     cpus: CpuSet,
     others: Vec<Neighbour>,
 }
@@ -89,7 +87,6 @@ impl Place {
             },
             file: None,
             found: BTreeMap::new(),
-            cores: Vec::new(),
             cpus: given.clone(),
             others: Vec::new(),
         };
@@ -110,6 +107,11 @@ impl Place {
     /// The CPUs to use; empty only if none were given.
     pub fn cpus(&self) -> &CpuSet {
         &self.cpus
+    }
+
+    /// Whether other runs can change its CPUs.
+    pub(crate) fn may_change(&self) -> bool {
+        self.commons.is_some() && !self.own.is_fixed
     }
 
     /// The other runs on any of the given CPUs.
@@ -183,8 +185,7 @@ impl Place {
         }
         claims.push(self.own.clone());
         let all: CpuSet = claims.iter().flat_map(|claim| claim.given.iter()).collect();
-        self.cores = topology::cores(&self.root, &all);
-        let mut parts = divide(&claims, &self.cores);
+        let mut parts = divide(&claims, &topology::cores(&self.root, &all));
         let own = parts.pop().unwrap_or_default();
         self.others.clear();
         for (claim, cpus) in claims.iter().zip(parts) {

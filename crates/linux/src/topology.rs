@@ -158,8 +158,11 @@ fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
     (of, groups)
 }
 
-/// The cores of these CPUs, in the order of their first CPU. A CPU without siblings is its own core.
+/// The cores of those CPUs that exist, in the order of their first CPU. A CPU without siblings is its own core.
 pub(crate) fn cores(root: &Root, cpus: &CpuSet) -> Vec<CpuSet> {
+    let present = root.cpus(&format!("{CPU_DIR}/present"), "CPUs");
+    let present = present.ok().flatten();
+    let cpus = present.map_or_else(|| cpus.clone(), |present| present.intersection(cpus));
     let mut cores: Vec<CpuSet> = Vec::new();
     for cpu in cpus.iter() {
         if !cores.iter().any(|core| core.contains(cpu)) {

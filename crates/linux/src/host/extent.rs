@@ -31,9 +31,10 @@ pub(super) struct Extent {
 
 impl Extent {
     pub(super) fn new(whole: Machine, place: Option<Rc<RefCell<Place>>>, polite: bool) -> Extent {
+        let may_change = place.as_ref().is_some_and(|place| place.borrow().may_change());
         let mut extent = Extent {
             cpus: CpuSet::new(),
-            next: (place.is_some() || polite).then(monotonic),
+            next: (may_change || polite).then(monotonic),
             polite: polite.then(Politeness::default),
             whole,
             place,
@@ -176,5 +177,63 @@ impl Extent {
         if time > Nanos::ZERO {
             notices.tell(Notice::SteppedBack(time));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Accounts of two CPUs, of which this process had `own` ticks and others had `foreign`.
+    fn write_accounts(dir: &Path, (own, foreign, idle): (u64, u64, u64), pressure: f64) {
+        let pid = std::process::id();
+        let process = dir.join(format!("proc/{pid}"));
+        std::fs::create_dir_all(process.join(format!("task/{pid}"))).unwrap();
+        std::fs::create_dir_all(dir.join("proc/pressure")).unwrap();
+        let stat = format!("{pid} (p) R 1 9 9 0 -1 0 1 2 3 4 {own} 0 0 0 20 0 1 0 7");
+        std::fs::write(process.join("stat"), stat).unwrap();
+        let busy = own + foreign;
+        let stat = format!("cpu0 {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n");
+        std::fs::write(dir.join("proc/stat"), stat).unwrap();
+        let some = format!("some avg10={pressure:.2} avg60=0.00 avg300=0.00 total=5\n");
+        std::fs::write(dir.join("proc/pressure/memory"), some).unwrap();
+    }
+
+    #[test]
+    fn what_others_use_is_left_to_them_and_the_user_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let listener = told.clone();
+        let notices = Notices::new(Box::new(move |notice| {
+            listener.borrow_mut().push(format!("{notice:?}"));
+        }));
+        let cpus: CpuSet = "0-1".parse().unwrap();
+        let mut polite = Politeness::default();
+        let mut sums = (0, 0, 1);
+        // Of the 200 ticks of a second.
+        let mut second = |own: u64, foreign: u64, pressure: f64| {
+            sums = (sums.0 + own, sums.1 + foreign, sums.2 + 200 - own - foreign);
+            write_accounts(dir.path(), sums, pressure);
+            polite.look(&root, &cpus, &notices)
+        };
+        let busy = [
+            second(200, 0, 0.0),
+            second(200, 0, 0.0),
+            second(180, 20, 0.0),
+        ];
+        assert_eq!(busy, [0, 0, 0], "all of it is its own, or nearly");
+        assert_eq!([second(150, 50, 0.0), second(120, 80, 0.0)], [0, 1]);
+        assert_eq!([second(0, 150, 0.0), second(0, 150, 0.0)], [1, 2]);
+        assert_eq!(*told.borrow(), ["StepsBack"], "once");
+        let quiet: Vec<usize> = (0..12).map(|_| second(0, 10, 0.0)).collect();
+        assert_eq!(quiet, [[2; 10].as_slice(), &[1, 0]].concat());
+        assert_eq!(*told.borrow(), ["StepsBack", "Returns"]);
+        assert_eq!(
+            [second(0, 0, 11.0), second(0, 0, 9.0)],
+            [1, 1],
+            "memory is short"
+        );
     }
 }
