@@ -31,7 +31,9 @@ pub(super) struct Extent {
 
 impl Extent {
     pub(super) fn new(whole: Machine, place: Option<Rc<RefCell<Place>>>, polite: bool) -> Extent {
-        let may_change = place.as_ref().is_some_and(|place| place.borrow().may_change());
+        let may_change = place
+            .as_ref()
+            .is_some_and(|place| place.borrow().may_change());
         let mut extent = Extent {
             cpus: CpuSet::new(),
             next: (may_change || polite).then(monotonic),

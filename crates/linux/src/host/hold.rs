@@ -62,11 +62,17 @@ impl Host {
                     events.push(Event::JobLimit(limit));
                     self.notices.tell(Notice::JobLimit(jobs));
                 }
-                if let Some(pause) = pause.filter(|pause| *pause != self.hold.is_paused) {
-                    self.hold.is_paused = pause;
-                    self.notices.tell(Notice::Paused(pause));
+                if let Some(pause) = pause {
+                    self.set_pause(pause);
                 }
             }
+        }
+    }
+
+    fn set_pause(&mut self, pause: bool) {
+        if pause != self.hold.is_paused && !self.hold.is_ending {
+            self.hold.is_paused = pause;
+            self.notices.tell(Notice::Paused(pause));
         }
     }
 
