@@ -168,6 +168,15 @@ fn screens_of_all_sizes() {
 }
 
 #[test]
+fn a_paused_run_is_told_to_be_so_and_its_state_is_never_old() {
+    let mut status = status();
+    status.paused = true;
+    status.age_s = Some(100.0);
+    let buffer = screen(&status, &mut View::new(false), (80, 24), None);
+    assert!(text(&buffer).starts_with("|THE RUN IS PAUSED, "));
+}
+
+#[test]
 fn panels() {
     for size in [(80, 24), (40, 20)] {
         for panel in [Panel::Why, Panel::Help] {
