@@ -50,6 +50,7 @@ enum Verb {
     History(verb::history::HistoryVerb),
     Status(verb::status::StatusArgs),
     Top(verb::top::TopArgs),
+    Set(verb::set::SetArgs),
     Thaw(verb::thaw::ThawArgs),
     #[command(hide = true)]
     Workload(verb::workload::WorkloadArgs),
@@ -115,6 +116,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::History(args) => verb::history::run(args),
         Verb::Status(args) => verb::status::run(args),
         Verb::Top(args) => verb::top::run(args),
+        Verb::Set(args) => verb::set::run(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),

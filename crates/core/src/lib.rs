@@ -14,6 +14,7 @@ pub mod metric;
 pub mod model;
 pub mod near;
 mod papers;
+mod part;
 mod placement;
 mod plan;
 mod policy;

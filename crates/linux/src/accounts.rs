@@ -1,7 +1,9 @@
 //! How this machine spent its CPU time, by the kernel's accounts: on this process and its children, on others, on the
 //! hypervisor's other guests. Readings before and after a run show how much of its CPUs the run had.
 
+use crate::process;
 use crate::root::Root;
+use crate::sys::RawPid;
 use cosched_core::{CpuId, CpuSet, Nanos};
 
 /// CPU time since the machine was started, at one instant.
@@ -30,6 +32,20 @@ pub struct CpuUse {
 
 /// Reads the accounts of these CPUs; `None` if the kernel lacks them for any of these CPUs.
 pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
+    with_own(root, cpus, ticks_with_children(root, "self")?)
+}
+
+/// The same, with all live descendants of this process as its own.
+pub(crate) fn read_with_family(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
+    let family = process::descendants(root, std::process::id() as RawPid);
+    let each = family.iter().filter_map(|member| {
+        let pid = member.pid.to_string();
+        ticks_with_children(root, &pid)
+    });
+    with_own(root, cpus, each.sum())
+}
+
+fn with_own(root: &Root, cpus: &CpuSet, own: u64) -> Option<CpuAccounts> {
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let stat = root.text("/proc/stat", "CPU time").ok()??;
     let (mut all, mut found) = ([0; FIELDS], 0);
@@ -53,7 +69,7 @@ pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
         total: time(total),
         busy: time(busy),
         stolen: time(stolen),
-        own: time(own(root)?),
+        own: time(own),
     })
 }
 
@@ -67,9 +83,9 @@ fn ticks_of<'a>(line: &'a str, cpus: &CpuSet) -> Option<&'a str> {
 /// Number of fields of a line of `/proc/stat` without double counting: guest time is part of user time.
 const FIELDS: usize = 8;
 
-/// CPU time of this process and its ended children, in ticks.
-fn own(root: &Root) -> Option<u64> {
-    let stat = std::fs::read(root.path("/proc/self/stat")).ok()?;
+/// CPU time of a process and its ended children, in ticks.
+fn ticks_with_children(root: &Root, process: &str) -> Option<u64> {
+    let stat = std::fs::read(root.path(&format!("/proc/{process}/stat"))).ok()?;
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let fields = std::str::from_utf8(&stat[name_end + 1..])
         .ok()?
@@ -178,6 +194,14 @@ mod tests {
             .unwrap();
         let second = read(&root, &all).unwrap();
         assert!(second.own > first.own, "the child is counted");
+        let mut busy = std::process::Command::new("sh");
+        let mut busy = busy.args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let before = read_with_family(&root, &all).unwrap();
+        while read_with_family(&root, &all).unwrap().own == before.own {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        busy.kill().unwrap();
+        busy.wait().unwrap();
         assert!(
             second
                 .since(&first)

@@ -30,6 +30,13 @@ pub enum Fate {
 }
 
 impl RunId {
+    /// In place of an identity that cannot be read.
+    pub(crate) const NOBODY: RunId = RunId {
+        pid: 0,
+        start: 0,
+        namespace: 0,
+    };
+
     /// The identity of a run led by this process; `None` if `/proc` is not of this process's namespace.
     pub(crate) fn own(root: &Root) -> Option<RunId> {
         let pid = std::process::id() as RawPid;

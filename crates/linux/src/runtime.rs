@@ -1,5 +1,5 @@
 //! The folder for the files of live runs, writable by its user only: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
-//! `/tmp`; and root's folder in `/run` for files that everyone may read.
+//! `/tmp`.
 //!
 //! A file here lists stopped processes. A user who could write to it could make others continue or kill foreign
 //! processes. So a folder is used only if it belongs to its user and no other user can access it. Links are not
@@ -8,7 +8,7 @@
 use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::fs::{chmodat, fchmod, fstat, mkdirat, openat, statat, unlinkat};
+use rustix::fs::{fstat, mkdirat, openat, statat, unlinkat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A folder writable by one user only, and readable only by that user unless it is the public one.
+/// A folder that only one user can access.
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
@@ -27,8 +27,6 @@ pub(crate) struct Folder {
     id: (u64, u64),
     /// Its owner.
     pub owner: u32,
-    /// Whether others may read it, and its files.
-    is_public: bool,
 }
 
 impl AsFd for Folder {
@@ -108,21 +106,6 @@ impl Folder {
         Err(problem)
     }
 
-    /// The folder in which root publishes files for everyone. Root creates it if needed. `None` if there is none, or if
-    /// a user other than root may write to it.
-    pub(crate) fn public(root: &Root) -> Option<Folder> {
-        let dir = root.path("/run").join(NAME);
-        if geteuid().as_raw() == 0 && mkdirat(CWD, &dir, Mode::RWXU).is_ok() {
-            // Whatever the umask.
-            let _ = chmodat(CWD, &dir, Mode::from_raw_mode(0o755), AtFlags::empty());
-        }
-        let folder = Folder::open_unless(&dir, 0, 0o022).ok()?;
-        Some(Folder {
-            is_public: true,
-            ..folder
-        })
-    }
-
     /// Another handle to the same folder.
     pub(crate) fn again(&self) -> Option<Folder> {
         let fd = self.fd.try_clone().ok()?;
@@ -131,11 +114,6 @@ impl Folder {
             path: self.path.clone(),
             ..*self
         })
-    }
-
-    /// Whether it belongs to the caller.
-    pub(crate) fn is_own(&self) -> bool {
-        self.owner == geteuid().as_raw()
     }
 
     /// All folders that the caller may act upon: its own, and for root those of all users.
@@ -163,11 +141,6 @@ impl Folder {
     }
 
     fn open(dir: &Path, user: u32) -> Result<Folder, NoFolder> {
-        Folder::open_unless(dir, user, 0o077)
-    }
-
-    /// Opens a user's folder, unless its mode has any of these bits.
-    fn open_unless(dir: &Path, user: u32, bits: u32) -> Result<Folder, NoFolder> {
         // Opening another user's folder may fail. Its owner is a better reason.
         let there =
             statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| system(dir, error))?;
@@ -178,7 +151,7 @@ impl Folder {
         let fd = openat(CWD, dir, flags, Mode::empty()).map_err(|error| system(dir, error))?;
         let stat = fstat(&fd).map_err(|error| system(dir, error))?;
         check_owner(dir, stat.st_uid, user)?;
-        check(dir, stat.st_mode & bits == 0, || {
+        check(dir, stat.st_mode & 0o077 == 0, || {
             format!("is open to others (mode {:o})", stat.st_mode & 0o7777)
         })?;
         Ok(Folder {
@@ -186,7 +159,6 @@ impl Folder {
             path: dir.to_owned(),
             id: (stat.st_dev, stat.st_ino),
             owner: user,
-            is_public: false,
         })
     }
 
@@ -204,9 +176,6 @@ impl Folder {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?;
-        if self.is_public {
-            fchmod(&file, Mode::from_raw_mode(0o644))?;
-        }
         Ok(File::from(file))
     }
 

@@ -158,6 +158,23 @@ fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
     (of, groups)
 }
 
+/// The cores of those CPUs that exist, in the order of their first CPU. A CPU without siblings is its own core.
+pub(crate) fn cores(root: &Root, cpus: &CpuSet) -> Vec<CpuSet> {
+    let present = root.cpus(&format!("{CPU_DIR}/present"), "CPUs");
+    let present = present.ok().flatten();
+    let cpus = present.map_or_else(|| cpus.clone(), |present| present.intersection(cpus));
+    let mut cores: Vec<CpuSet> = Vec::new();
+    for cpu in cpus.iter() {
+        if !cores.iter().any(|core| core.contains(cpu)) {
+            let siblings = cpu_list(root, cpu, "topology/core_cpus_list", "SMT siblings");
+            let mut core = siblings.ok().flatten().unwrap_or_default();
+            core.insert(cpu);
+            cores.push(core);
+        }
+    }
+    cores
+}
+
 /// The CPUs of each CPU's core.
 fn core_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     let mut sets = Vec::new();

@@ -1,6 +1,6 @@
 //! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
-//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for requests to the run. RUN is the identity of the
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the identity of the
 //! run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each search for live
 //! runs remove the files of killed runs.
 
@@ -8,7 +8,6 @@ use crate::process;
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};
 use crate::runtime::{Folder, NoFolder};
-use cosched_core::{Event, TaskId};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkfifoat, openat, renameat};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ const STATUS: &str = "status-";
 const NEXT: &str = "next-status-";
 const REQUESTS: &str = "requests-";
 /// Prefixes of all files of live runs.
-const PREFIXES: [&str; 3] = [STATUS, "run-", "cpus-"];
+const PREFIXES: [&str; 2] = [STATUS, "run-"];
 /// Maximum length of a request. The kernel never splits a write of this length to a pipe.
 const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
 /// Maximum number of bytes of requests read at once.
@@ -30,13 +29,31 @@ const MAX_READ: usize = 64 << 10;
 /// Maximum length of a state.
 const MAX_STATUS: u64 = 64 << 20;
 
-/// A request to end a job.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct EndRequest {
-    /// The number of the job.
-    pub end: u32,
-    /// Its name. If the name differs, the job is not ended: the user saw another batch.
-    pub name: String,
+/// A request to a run: a line of JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Request {
+    /// To end a job.
+    End {
+        /// The number of the job.
+        end: u32,
+        /// Its name. If the name differs, the job is not ended: the user saw another batch.
+        name: String,
+    },
+    /// To change settings of the run.
+    Set(Settings),
+}
+
+/// Settings of a live run. Those that are absent stay as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Maximum number of live jobs; 0 for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// Whether all jobs are frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<bool>,
 }
 
 /// The files of a run for observers. They are removed when this is dropped.
@@ -123,7 +140,7 @@ impl AsFd for Requests {
 
 impl Requests {
     /// Reads the pending requests. Skips invalid lines.
-    pub(crate) fn take(&mut self, events: &mut Vec<Event>) {
+    pub(crate) fn take(&mut self) -> Vec<Request> {
         let mut bytes = vec![0; MAX_READ];
         let read = self.pipe.read(&mut bytes).unwrap_or(0);
         self.unread.extend_from_slice(&bytes[..read]);
@@ -132,15 +149,13 @@ impl Requests {
             .unread
             .drain(..whole.map_or(0, |end| end + 1))
             .collect();
-        for line in lines.split(|&byte| byte == b'\n') {
-            if let Ok(EndRequest { end, name }) = serde_json::from_slice(line) {
-                let task = TaskId(end);
-                events.push(Event::EndTask { task, name });
-            }
-        }
         if self.unread.len() > MAX_REQUEST {
             self.unread.clear();
         }
+        let requests = lines
+            .split(|&byte| byte == b'\n')
+            .map(serde_json::from_slice);
+        requests.flatten().collect()
     }
 }
 
@@ -181,11 +196,11 @@ impl LiveRun {
         Ok((status, age.unwrap_or_default().as_secs_f64()))
     }
 
-    /// Asks the run to end a job.
+    /// Sends a request to the run.
     ///
     /// # Errors
     /// An error of the system: the run is ending, or accepts no requests now.
-    pub fn end_job(&self, request: &EndRequest) -> io::Result<()> {
+    pub fn ask(&self, request: &Request) -> io::Result<()> {
         let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = format!("{REQUESTS}{}", self.run);
@@ -201,11 +216,11 @@ impl LiveRun {
     }
 }
 
-/// The live runs that the caller can find: its own, root's, and for root all users'. Removes the files of dead runs.
+/// The live runs that the caller can find: its own, and for root all users'. Removes the files of dead runs.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
     forget_dead(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
-    for folder in Folder::all(root).into_iter().chain(Folder::public(root)) {
+    for folder in Folder::all(root) {
         let owner = folder.owner;
         for prefix in PREFIXES {
             for name in folder.names(prefix) {
@@ -305,30 +320,27 @@ mod tests {
         files.write_status(b"next").unwrap();
         assert_eq!(runs[0].status().unwrap().0, b"next");
         let mut requests = files.requests().unwrap();
-        let mut events = Vec::new();
-        requests.take(&mut events);
-        assert!(events.is_empty(), "nothing has come");
-        let request = EndRequest {
+        assert!(requests.take().is_empty(), "nothing has come");
+        let request = Request::End {
             end: 3,
             name: "mcf-2".to_owned(),
         };
-        runs[0].end_job(&request).unwrap();
+        runs[0].ask(&request).unwrap();
         (&files.pipe)
-            .write_all(b"{}\n\0\xff\n{\"end\": 3, \"na")
+            .write_all(b"{\"end\": 3}\n\0\xff\n{\"pause\": true}\n{\"end\": 3, \"na")
             .unwrap();
-        requests.take(&mut events);
+        let pause = Request::Set(Settings {
+            pause: Some(true),
+            jobs: None,
+        });
+        assert_eq!(requests.take(), [request.clone(), pause]);
         (&files.pipe).write_all(b"me\": \"mcf-2\"}\n").unwrap();
-        requests.take(&mut events);
-        let event = Event::EndTask {
-            task: TaskId(3),
-            name: "mcf-2".to_owned(),
-        };
-        assert_eq!(events, [event.clone(), event]);
-        let none = runs[1].end_job(&request).unwrap_err();
+        assert_eq!(requests.take(), std::slice::from_ref(&request));
+        let none = runs[1].ask(&request).unwrap_err();
         assert_eq!(none.kind(), io::ErrorKind::NotFound);
         assert!(runs[1].status().is_err());
         let name = "x".repeat(MAX_REQUEST);
-        assert!(runs[0].end_job(&EndRequest { end: 1, name }).is_err());
+        assert!(runs[0].ask(&Request::End { end: 1, name }).is_err());
     }
 
     #[test]

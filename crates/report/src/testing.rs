@@ -198,6 +198,10 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             asked: 6,
             cpus: 2,
         },
+        RunWarning::JobLimit { jobs: 0 },
+        RunWarning::JobLimit { jobs: 4 },
+        RunWarning::Paused { is_paused: true },
+        RunWarning::Paused { is_paused: false },
         RunWarning::CpusShared {
             cpus: "2-3".to_owned(),
             others: vec![(41, "0-1".to_owned())],
@@ -205,6 +209,14 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::CpusCollide {
             cpus: "0-3".to_owned(),
             others: (41..59).map(|pid| (pid, "0-1".to_owned())).collect(),
+        },
+        RunWarning::CpusGained {
+            cpus: "0-3".to_owned(),
+        },
+        RunWarning::StepsBack,
+        RunWarning::Returns,
+        RunWarning::SteppedBack {
+            time: Nanos::from_ms(12_500),
         },
         RunWarning::Disturbed {
             why: "other programs took 0.83 of 2 CPUs meanwhile".to_owned(),

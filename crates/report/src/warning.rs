@@ -1,7 +1,9 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
-use crate::text::{count, visible};
-use cosched_core::{Exit, Importance, InvalidDecision, Shortfall, TaskId, Warning, signal_name};
+use crate::text::{count, seconds, visible};
+use cosched_core::{
+    Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, Warning, signal_name,
+};
 
 /// A file that is written during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,6 +112,10 @@ pub enum RunWarning {
     },
     #[error("an earlier run was killed; thawed or removed {}, continued {}", count(*groups as u64, "group"), processes_text(*continued))]
     Mended { groups: usize, continued: usize },
+    #[error("by request {} from now on", jobs_text(*jobs))]
+    JobLimit { jobs: u32 },
+    #[error("{}", paused_text(*is_paused))]
+    Paused { is_paused: bool },
     #[error("job {job} stopped itself and waits for SIGCONT (kill -CONT)")]
     StoppedItself { job: String },
     #[error("job {job} had stopped itself for too long; cosched continued it")]
@@ -177,6 +183,14 @@ pub enum RunWarning {
         cpus: String,
         others: Vec<(i32, String)>,
     },
+    #[error("other runs have ended or use less; this run uses CPUs {cpus} now")]
+    CpusGained { cpus: String },
+    #[error("others want CPUs or memory: this run steps back (--polite)")]
+    StepsBack,
+    #[error("others are quiet: this run uses all of its CPUs again (--polite)")]
+    Returns,
+    #[error("this run had stepped back for {} (--polite)", seconds(time.as_s()))]
+    SteppedBack { time: Nanos },
     #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
     #[error(
@@ -296,6 +310,22 @@ fn interrupted_text(signal: i32, again: bool) -> String {
         format!("{by}: {STOPPING}; a second one kills them")
     } else {
         format!("{by}: {STOPPING}")
+    }
+}
+
+fn jobs_text(jobs: u32) -> String {
+    if jobs == 0 {
+        "no limit on live jobs".to_owned()
+    } else {
+        format!("at most {}", count(jobs.into(), "live job"))
+    }
+}
+
+fn paused_text(is_paused: bool) -> &'static str {
+    if is_paused {
+        "by request all jobs are paused; `cosched set pause=off` continues them"
+    } else {
+        "by request the jobs continue"
     }
 }
 

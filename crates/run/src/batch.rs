@@ -10,8 +10,8 @@ use super::runs::Journal;
 use super::session::Session;
 use super::watch::Watch;
 use cosched_core::{
-    Absence, Actuation, Backend as _, Capabilities, Params, Policy, Reading, RunConfig, RunError,
-    RunResult, TaskSpec, find_policy,
+    Absence, Actuation, Capabilities, Params, Policy, Reading, RunConfig, RunError, RunResult,
+    TaskSpec, find_policy,
 };
 use cosched_report::{
     EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, RunInfo, RunSetting,
@@ -172,7 +172,7 @@ impl<P: Platform> Batch<'_, P> {
             setting: self.record_as.clone(),
             policy: self.policy.to_owned(),
             backend: view.kind,
-            machine: backend.machine(),
+            machine: view.whole.clone(),
             seed: self.config.seed,
             quantum: self.config.quantum,
             started_at,

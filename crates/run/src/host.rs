@@ -17,11 +17,10 @@ use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::meminfo;
 use cosched_linux::root::Root;
-use cosched_linux::topology;
+use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
-    Chosen, CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob,
-    Notice, Program, Requests, RoomLimits, Seat, Share, check_open_files, choose_cpus,
-    find_program, own_run,
+    CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour,
+    Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -32,6 +31,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -44,8 +44,8 @@ pub(crate) struct HostPlatform {
     env: Arc<Environment>,
     found: Found,
     keys: Keys,
-    /// The CPUs of this run, as other runs see them.
-    _seat: Option<Seat>,
+    /// Its place among other runs.
+    place: Rc<RefCell<Place>>,
 }
 
 impl HostPlatform {
@@ -57,12 +57,21 @@ impl HostPlatform {
         publish: bool,
     ) -> Result<HostPlatform> {
         check_limit_of_files()?;
+        if options.polite && options.actuator != Actuator::Freezer {
+            return Err(usage(
+                "--polite needs --actuator freezer; leave one of them out",
+            ));
+        }
         let Part {
-            machine,
+            whole,
             quota,
-            chosen,
+            place,
             mut warnings,
         } = part_beside_others(root, options, publish)?;
+        let machine = whole.part(place.cpus());
+        // The CPUs of a scheduler in the kernel never change.
+        let is_fixed = options.actuator != Actuator::Freezer;
+        let whole = if is_fixed { machine.clone() } else { whole };
         let (counters, event_warnings) = read_counters(root, options)?;
         warnings.extend(event_warnings);
         let freezer_problem = cosched_linux::freezer_problem(root);
@@ -77,6 +86,7 @@ impl HostPlatform {
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
+            whole: Arc::new(whole),
             quota,
             memory: meminfo::read(root).ok().map(|memory| memory.allowed()),
             counters: counted(&counters),
@@ -100,7 +110,7 @@ impl HostPlatform {
             env: Arc::new(env),
             found: Found::default(),
             keys,
-            _seat: chosen.seat,
+            place: Rc::new(RefCell::new(place)),
         })
     }
 }
@@ -115,10 +125,11 @@ fn check_limit_of_files() -> Result<()> {
 
 /// The part of the machine that this run uses.
 struct Part {
-    machine: Machine,
+    /// The machine with all CPUs that it may come to use.
+    whole: Machine,
     /// What a quota leaves of its CPUs, in words.
     quota: Option<String>,
-    chosen: Chosen,
+    place: Place,
     warnings: Vec<RunWarning>,
 }
 
@@ -130,30 +141,41 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
         Some(_) => usage(format!("--cpus: {error}; {}", usable_text(&affinity))),
         None => error.into(),
     })?;
-    let mut machine = whole.machine;
-    let cpus = machine.all_cpus();
-    // What the user lists is used.
-    let quota = match options.cpus {
-        None => CpuQuota::read(root)?.filter(|quota| quota.cpus() < cpus.len()),
-        Some(_) => None,
+    let (whole, quota) = match options.cpus {
+        None => within_quota(root, &affinity, whole)?,
+        // What the user lists is used.
+        Some(_) => (whole, None),
     };
-    let share = match (&options.cpus, quota) {
-        (Some(_), _) => Share::All,
-        (None, None) => Share::Free,
-        (None, Some(quota)) => Share::SomeFree(quota.cpus(), quota.preferred(&machine)),
-    };
-    let (chosen, warnings) = beside_others(root, &cpus, options.cpus.as_ref(), share, publish);
-    let used = chosen.cpus.len();
-    let quota = quota.filter(|quota| quota.cpus() == used);
-    if chosen.cpus != cpus {
-        machine = topology::read(root, &affinity, Some(&chosen.cpus))?.machine;
-    }
+    let whole = whole.machine;
+    let choice = options.cpus.as_ref();
+    let (place, warnings) = beside_others(root, &whole.all_cpus(), choice, publish);
     Ok(Part {
-        machine,
-        quota: quota.map(|quota| quota.text(used, whole.present.len())),
-        chosen,
+        whole,
+        quota,
+        place,
         warnings,
     })
+}
+
+/// The CPUs that the cgroup's quota leaves of these, and which part that is, in words; all of them without a quota.
+///
+/// # Errors
+/// A file of the cgroup or of the topology can't be read.
+pub fn within_quota(
+    root: &Root,
+    affinity: &CpuSet,
+    whole: Topology,
+) -> Result<(Topology, Option<String>)> {
+    let Some(quota) = CpuQuota::read(root)? else {
+        return Ok((whole, None));
+    };
+    let Some(cpus) = quota.part_of(&whole.machine) else {
+        return Ok((whole, None));
+    };
+    let part = topology::read(root, affinity, Some(&cpus))?;
+    let text = quota.text(cpus.len(), part.present.len());
+    let left_out = whole.left_out;
+    Ok((Topology { left_out, ..part }, Some(text)))
 }
 
 /// Reads what the counters can count, with the events that the user gave.
@@ -208,26 +230,34 @@ fn beside_others(
     root: &Root,
     given: &CpuSet,
     choice: Option<&CpuChoice>,
-    share: Share,
     publish: bool,
-) -> (Chosen, Vec<RunWarning>) {
-    let chosen = choose_cpus(root, given, share, publish);
+) -> (Place, Vec<RunWarning>) {
+    let share = if choice.is_none() {
+        Share::Fair
+    } else {
+        Share::All
+    };
+    let place = Place::take(root, given, share, publish);
     let mut warnings = Vec::new();
-    if !chosen.others.is_empty() && choice != Some(&CpuChoice::All) {
-        let cpus = chosen.cpus.to_string();
-        let others = chosen.others.iter();
-        let others = others
-            .map(|other| (other.pid, other.cpus.to_string()))
-            .collect();
-        let mut others_cpus = chosen.others.iter().map(|other| &other.cpus);
-        let collides = others_cpus.any(|theirs| !theirs.intersection(&chosen.cpus).is_empty());
-        warnings.push(if collides {
-            RunWarning::CpusCollide { cpus, others }
-        } else {
-            RunWarning::CpusShared { cpus, others }
-        });
+    if choice != Some(&CpuChoice::All) {
+        let rivals = place.rivals();
+        let cpus = place.cpus().to_string();
+        if !rivals.is_empty() {
+            let others = named(&rivals);
+            warnings.push(RunWarning::CpusCollide { cpus, others });
+        } else if place.cpus() != given {
+            let others = named(place.others());
+            warnings.push(RunWarning::CpusShared { cpus, others });
+        }
     }
-    (chosen, warnings)
+    (place, warnings)
+}
+
+/// Runs and their CPUs, as warnings name them.
+fn named(runs: &[Neighbour]) -> Vec<(i32, String)> {
+    runs.iter()
+        .map(|run| (run.pid, run.cpus.to_string()))
+        .collect()
 }
 
 impl Platform for HostPlatform {
@@ -307,7 +337,8 @@ impl Platform for HostPlatform {
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
-        let kernel = if part == KernelPart::None {
+        let has_kernel = part != KernelPart::None;
+        let kernel = if !has_kernel {
             None
         } else {
             let all = options.machine.actuator == Actuator::SchedExtAll;
@@ -323,7 +354,9 @@ impl Platform for HostPlatform {
         };
         Ok(Host::new(HostConfig {
             root: Root::default(),
-            machine: (**machine).clone(),
+            machine: (*self.view.whole).clone(),
+            place: (!has_kernel).then(|| self.place.clone()),
+            polite: options.machine.polite,
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
@@ -550,6 +583,22 @@ fn warning(notice: Notice) -> RunWarning {
             groups: mended.groups.len(),
             continued: mended.continued.len(),
         },
+        Notice::Share {
+            cpus,
+            has_grown: true,
+            ..
+        } => RunWarning::CpusGained {
+            cpus: cpus.to_string(),
+        },
+        Notice::Share { cpus, others, .. } => RunWarning::CpusShared {
+            cpus: cpus.to_string(),
+            others: named(&others),
+        },
+        Notice::StepsBack => RunWarning::StepsBack,
+        Notice::Returns => RunWarning::Returns,
+        Notice::SteppedBack(time) => RunWarning::SteppedBack { time },
+        Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
+        Notice::Paused(is_paused) => RunWarning::Paused { is_paused },
         Notice::StoppedItself { job } => RunWarning::StoppedItself { job },
         Notice::Continued { job } => RunWarning::Continued { job },
         Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },

@@ -61,6 +61,7 @@ pub mod whole_file;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
+pub use host::within_quota;
 pub use killed::orphan_text;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{

@@ -64,6 +64,8 @@ pub struct MachineOptions {
     pub on: Option<String>,
     /// CPUs to use; by default those that no other run of cosched uses. An error if one of them does not exist.
     pub cpus: Option<CpuChoice>,
+    /// Use fewer CPUs while others on the machine want them.
+    pub polite: bool,
     /// CPUs of a job without `cpus` in a mix file.
     pub cpus_per_job: CpusPerJob,
     /// Further counter events, as in `mm=0x4844`. An error if one can't be parsed.

@@ -274,15 +274,19 @@ impl<P: Platform> Plan<P> {
 
 /// The jobs as tasks of the loop.
 fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> Result<Vec<TaskSpec>> {
-    let cpus = view.machine.all_cpus();
+    let cpus = view.whole.all_cpus();
+    // Other runs may use some of the CPUs now.
+    let most = view.machine.cpus.len() as u32;
     let per_job = options.machine.cpus_per_job;
     let mut specs = Vec::new();
     for (ix, (_, job)) in jobs.iter().enumerate() {
+        let spec = per_job.spec(ix, job, &cpus, view.measures_width)?;
         specs.push(TaskSpec {
+            cpus: spec.cpus.min(most),
             arrives: Nanos::from_s(job.input.start_s),
             bus_use_milli: job.input.bus_use_milli,
             solo: SoloProfile::default(),
-            ..per_job.spec(ix, job, &cpus, view.measures_width)?
+            ..spec
         });
     }
     Ok(specs)
@@ -306,6 +310,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
         } else {
             live
         },
+        jobs_per_cpu: limits.jobs.is_none().then_some(live / cpus.max(1)),
         order: limits.order,
         max_pause: limits.max_pause,
         halt: limits.halt,

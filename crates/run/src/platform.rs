@@ -19,12 +19,14 @@ use std::time::SystemTime;
 pub(crate) struct View {
     /// Real processes, or a simulation.
     pub(crate) kind: BackendKind,
-    /// The machine, restricted to the CPUs that may be used.
+    /// The machine, restricted to the CPUs that the run uses at first.
     pub(crate) machine: Arc<Machine>,
     /// Which part of its CPUs a quota leaves, in words; `None` without one.
     pub(crate) quota: Option<String>,
     /// Memory that its jobs may use, in bytes; `None` in a simulation, or if it is unknown.
     pub(crate) memory: Option<u64>,
+    /// The machine with all CPUs that the run may come to use while it goes on: the record names them.
+    pub(crate) whole: Arc<Machine>,
     /// What it can't do. Solo bandwidths are missing until jobs have run alone.
     pub(crate) capabilities: Capabilities,
     /// Parameters of policies that belong to the machine, as its file says; none on this machine.

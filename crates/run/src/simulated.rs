@@ -139,6 +139,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
     let given = [
         ("--freeze", machine.freeze != Freeze::Auto),
         ("--actuator", machine.actuator != Actuator::Freezer),
+        ("--polite", machine.polite),
         ("--event", !machine.events.is_empty()),
         ("--mem-keep", limits.mem_keep.is_some()),
         ("--load", limits.load.is_some()),
@@ -272,9 +273,11 @@ impl SimPlatform {
             .usable_machine()
             .map_err(|error| refused(on, &error))?;
         let capabilities = config.machine.capabilities(&seen);
+        let seen = Arc::new(seen);
         let view = View {
             kind: BackendKind::Sim,
-            machine: Arc::new(seen),
+            whole: seen.clone(),
+            machine: seen,
             quota: None,
             memory: None,
             counters: counted(&capabilities),

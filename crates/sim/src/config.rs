@@ -3,7 +3,6 @@
 use crate::error::SimError;
 use crate::fault::Fault;
 use crate::machine::MachineSpec;
-use crate::part::restrict;
 use crate::program::ProgramSpec;
 use cosched_core::{CpuSet, Machine, Nanos};
 use std::sync::Arc;
@@ -58,7 +57,7 @@ impl SimConfig {
         match &self.usable {
             None => Ok(whole),
             Some(usable) if !usable.is_empty() && usable.is_subset(&whole.all_cpus()) => {
-                Ok(restrict(&whole, usable))
+                Ok(whole.part(usable))
             }
             Some(asked) => {
                 let (machine, have) = (whole.name.clone(), whole.all_cpus());

@@ -13,7 +13,6 @@ mod error;
 mod fault;
 mod fit;
 pub mod machine;
-mod part;
 pub mod program;
 mod reported;
 mod residency;

@@ -3,7 +3,6 @@
 use crate::config::{SimConfig, SimJob, Work};
 use crate::error::SimError;
 use crate::fault::{Fault, FaultKind};
-use crate::part::restrict;
 use crate::program::ProgramSpec;
 use crate::reported::{Reported, ReportedTraffic, Trouble, uniform};
 use crate::residency::Residencies;
@@ -315,8 +314,9 @@ impl Sim {
         let threads = self.world.tasks[task.0 as usize].clone();
         match placement {
             Placement::Exclusive { .. } => {
-                for (thread, cpu) in threads.zip(cpus) {
-                    self.world.place(thread, Arc::new([cpu]));
+                // With fewer CPUs than threads, several threads share one.
+                for (thread, cpu) in threads.zip(cpus.iter().cycle()) {
+                    self.world.place(thread, Arc::new([*cpu]));
                 }
             }
             Placement::Shared { .. } => {
@@ -376,7 +376,7 @@ impl Sim {
             }
         }
         if !left.is_empty() {
-            self.machine = Arc::new(restrict(&whole, &left));
+            self.machine = Arc::new(whole.part(&left));
             self.queued.push(Event::MachineChanged);
         }
     }

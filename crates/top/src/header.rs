@@ -44,7 +44,7 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     buffer.set_stringn(area.x, area.y + 1, totals, width, Style::new());
 }
 
-/// What the user must know first: a message, that the screen is paused, or that the state is old.
+/// What the user must know first: a message, that the screen or the run is paused, or that the state is old.
 fn news(scene: &Scene<'_>) -> Option<String> {
     if let Some(told) = scene.told {
         return Some(told.to_owned());
@@ -54,6 +54,9 @@ fn news(scene: &Scene<'_>) -> Option<String> {
     }
     if scene.view.is_paused {
         return Some("PAUSED (space goes on)".to_owned());
+    }
+    if scene.status.paused {
+        return Some("THE RUN IS PAUSED".to_owned());
     }
     let age_s = scene.status.old_s()?;
     Some(format!("{} old", seconds(age_s)))

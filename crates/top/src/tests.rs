@@ -86,6 +86,7 @@ pub(crate) fn status() -> Status {
         elapsed_s: 125.0,
         age_s: None,
         suspended: false,
+        paused: false,
         totals: LiveTotals {
             jobs: 9,
             done: 2,
@@ -165,6 +166,15 @@ fn screens_of_all_sizes() {
         let buffer = screen(&status(), &mut View::new(true), size, None);
         insta::assert_snapshot!(format!("{}x{}", size.0, size.1), text(&buffer));
     }
+}
+
+#[test]
+fn a_paused_run_is_told_to_be_so_and_its_state_is_never_old() {
+    let mut status = status();
+    status.paused = true;
+    status.age_s = Some(100.0);
+    let buffer = screen(&status, &mut View::new(false), (80, 24), None);
+    assert!(text(&buffer).starts_with("|THE RUN IS PAUSED, "));
 }
 
 #[test]

@@ -85,6 +85,26 @@ pub fn meant(root: &Root, name: &str) -> Result<Known> {
     Err(not_live(name, of_folder.is_some()))
 }
 
+/// The live run that `name` means, or the only one; `None` if there is none.
+///
+/// # Errors
+/// No run is meant, or several could be.
+pub fn chosen(root: &Root, name: Option<&str>) -> Result<Option<Known>> {
+    if let Some(name) = name {
+        return meant(root, name).map(Some);
+    }
+    let mut runs = known(root);
+    runs.retain(|known| known.run.has_status());
+    if runs.len() > 1 {
+        let pids: Vec<String> = runs.iter().map(|known| known.run.pid.to_string()).collect();
+        return Err(usage(format!(
+            "several runs are live: name one of the processes {}; `cosched status` shows them",
+            pids.join(", ")
+        )));
+    }
+    Ok(runs.pop())
+}
+
 /// The run that a log folder is of.
 fn run_of_folder(folder: &Path) -> Option<String> {
     let series = open_series(&folder.join(SERIES)).ok()?;

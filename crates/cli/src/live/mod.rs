@@ -3,7 +3,7 @@
 mod find;
 mod series;
 
-pub use find::{Known, known, meant, state_of};
+pub use find::{Known, chosen, known, meant, state_of};
 pub use series::{goes_on, series_of};
 
 use cosched_linux::Residents;

@@ -8,6 +8,7 @@ pub mod list;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod set;
 pub mod shell;
 pub mod status;
 pub mod thaw;

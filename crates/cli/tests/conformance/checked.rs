@@ -280,6 +280,9 @@ impl<F: Fixture> Backend for Checked<F> {
                     );
                 }
                 Event::MachineChanged
+                | Event::JobLimit(_)
+                | Event::Paused
+                | Event::Continued
                 | Event::SchedulerEjected { .. }
                 | Event::Interrupt { .. }
                 | Event::EndTask { .. } => {

@@ -69,6 +69,8 @@ impl ThisMachine {
             })
             .collect();
         let host = Host::new(HostConfig {
+            place: None,
+            polite: false,
             root: self.root.clone(),
             machine: self.machine.clone(),
             jobs,

@@ -54,6 +54,13 @@ pub enum Event {
         /// Its name.
         name: String,
     },
+    /// The user changes the maximum number of admitted tasks. Those already admitted stay.
+    JobLimit(usize),
+    /// The backend holds all tasks: none runs, and its clock stands still. The loop decides nothing until
+    /// [`Event::Continued`].
+    Paused,
+    /// The tasks that the backend held run again.
+    Continued,
     /// The user interrupts the run: the first time it shuts down cleanly, the second time at once.
     Interrupt {
         /// The number of the signal.

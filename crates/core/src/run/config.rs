@@ -13,6 +13,8 @@ pub struct RunConfig {
     pub quantum: Nanos,
     /// Maximum number of admitted tasks; the rest queue.
     pub jobs: usize,
+    /// The same for each CPU of the machine, in place of `jobs`: the machine may change.
+    pub jobs_per_cpu: Option<usize>,
     /// Order of admission of the tasks that have arrived.
     pub order: Order,
     /// Bound on the time that a started task stays frozen; exceeded only slightly.
@@ -139,6 +141,7 @@ impl Default for RunConfig {
         RunConfig {
             quantum: Nanos::from_ms(200),
             jobs: usize::MAX,
+            jobs_per_cpu: None,
             order: Order::default(),
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),

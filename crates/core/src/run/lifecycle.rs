@@ -9,7 +9,8 @@ use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
 use crate::snapshot::{TaskView, Trigger};
-use crate::task::{Exit, TaskId};
+use crate::task::{Exit, TaskId, TaskSpec};
+use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -62,13 +63,22 @@ fn lower(least: &mut Option<f64>, one: Reading<f64>) {
     }
 }
 
+/// The CPUs that a task gets at the same time: as many as it needs, or all that it may use if there are fewer by now.
+fn fitting(spec: &TaskSpec, all: &CpuSet) -> u32 {
+    let usable = match &spec.allowed {
+        Some(mask) => mask.intersection(all).len(),
+        None => all.len(),
+    };
+    spec.cpus.min(usable.max(1) as u32)
+}
+
 impl<B: Backend> Loop<'_, B> {
     /// Admits due tasks, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         let mut least: Option<LeastProgress> = None;
         self.put_in_order(now);
-        while self.ordered > 0 && self.snap.tasks.len() < self.config.jobs {
+        while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
                 && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
             {
@@ -99,6 +109,7 @@ impl<B: Backend> Loop<'_, B> {
                     record.spec.arrives
                 },
                 turn: self.turns,
+                cpus: fitting(&record.spec, &self.snap.machine.all_cpus()),
                 ..TaskView::arriving(&record.spec, now, estimates)
             };
             self.turns += 1;
@@ -107,6 +118,13 @@ impl<B: Backend> Loop<'_, B> {
             self.snap.tasks.insert(pos, view);
             triggers.push(Trigger::Arrived(id));
         }
+    }
+
+    /// Maximum number of admitted tasks.
+    fn most_live(&self) -> usize {
+        let by_cpus = self.config.jobs_per_cpu;
+        let by_cpus = by_cpus.map(|jobs| jobs * self.snap.machine.cpus.len());
+        self.jobs.or(by_cpus).unwrap_or(self.config.jobs)
     }
 
     /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
@@ -204,6 +222,16 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
+            Event::JobLimit(jobs) => self.jobs = Some(jobs),
+            Event::Paused => {
+                self.is_paused = true;
+                self.show();
+            }
+            Event::Continued => {
+                self.is_paused = false;
+                triggers.push(Trigger::QuantumEnd);
+                self.show();
+            }
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain {
                     by: EndedBy::Signal(signal),
@@ -266,7 +294,7 @@ impl<B: Backend> Loop<'_, B> {
             .any(|task| task.running.is_none() && !task.asleep)
     }
 
-    /// Adopts the machine's new set of CPUs, and marks tasks whose CPUs are gone as displaced. All tasks are placed
+    /// Adopts the machine's new set of CPUs, and marks tasks as displaced whose CPUs are gone, or could be others. All tasks are placed
     /// anew, because the machine has changed.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
         let before = std::mem::replace(&mut self.snap.machine, self.backend.machine());
@@ -282,10 +310,17 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         let all = self.snap.machine.all_cpus();
-        for task in &self.snap.tasks {
-            if let Some(running) = &task.running
-                && !running.placement.cpus().is_subset(&all)
-            {
+        for task in &mut self.snap.tasks {
+            task.cpus = fitting(&self.records[task.id.0 as usize].spec, &all);
+            let stays = match task.running.as_ref().map(|running| &running.placement) {
+                Some(Placement::Exclusive { cpus, .. }) => {
+                    cpus.is_subset(&all) && cpus.len() == task.cpus as usize
+                }
+                // The CPUs that it shares may be more now.
+                Some(Placement::Shared { .. }) => false,
+                None => true,
+            };
+            if !stays {
                 self.displaced.push(task.id);
             }
         }

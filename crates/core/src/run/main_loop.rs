@@ -77,19 +77,23 @@ impl<B: Backend> Loop<'_, B> {
         loop {
             let now = self.moment();
             self.end_at_deadline(now);
-            self.admit(now, &mut triggers);
+            if !self.is_paused {
+                self.admit(now, &mut triggers);
+            }
             if self.snap.tasks.is_empty() && self.dying.is_empty() {
                 if self.pending.is_empty() {
                     break;
                 }
                 triggers.clear();
             }
-            self.wake_triggers(now, &mut triggers);
-            if !triggers.is_empty() && !self.snap.tasks.is_empty() {
-                self.decide(std::mem::take(&mut triggers))?;
+            if !self.is_paused {
+                self.wake_triggers(now, &mut triggers);
+                if !triggers.is_empty() && !self.snap.tasks.is_empty() {
+                    self.decide(std::mem::take(&mut triggers))?;
+                }
+                triggers.clear();
+                self.show_if_due();
             }
-            triggers.clear();
-            self.show_if_due();
             let until = self.next_instant();
             events.clear();
             self.backend.wait(until, &mut events)?;
@@ -277,6 +281,9 @@ impl<B: Backend> Loop<'_, B> {
 
     /// The next instant at which the loop must act even without an event.
     fn next_instant(&self) -> Option<Nanos> {
+        if self.is_paused {
+            return None;
+        }
         let now = self.snap.now;
         let deadline = self.config.deadline.filter(|&at| at > now);
         let mut instants = vec![self.next_wake, self.room_retry, deadline];

@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 pub struct RunNow<'a> {
     /// Time since the start of the run.
     pub at: Nanos,
+    /// Whether all tasks are held.
+    pub is_paused: bool,
     /// The machine, and the tasks in scheduling.
     pub snapshot: &'a Snapshot,
     /// The settings of the run.

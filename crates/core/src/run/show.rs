@@ -58,6 +58,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.recorder.state(&RunNow {
             at: self.snap.now,
+            is_paused: self.is_paused,
             snapshot: &self.snap,
             config: self.config,
             tasks: &tasks,

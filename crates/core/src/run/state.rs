@@ -28,6 +28,10 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) recorder: &'a mut dyn Recorder,
     pub(super) config: &'a RunConfig,
     pub(super) rng: Rng,
+    /// The maximum number of admitted tasks, if the user has changed it.
+    pub(super) jobs: Option<usize>,
+    /// Whether the backend holds all tasks.
+    pub(super) is_paused: bool,
     /// Its tasks are those in scheduling: arrived, not ended, not dying.
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
@@ -95,6 +99,8 @@ impl<'a, B: Backend> Loop<'a, B> {
             recorder,
             config,
             rng: Rng::new(config.seed),
+            jobs: None,
+            is_paused: false,
             learner: Learner::new(&machine.core_types, config.quantum),
             snap: Snapshot {
                 machine,

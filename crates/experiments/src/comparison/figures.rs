@@ -42,7 +42,14 @@ const TIME: &str = "turnaround_s";
 const CUT: [&str; 4] = ["deadline", "signal", "killed", "goes-on"];
 
 /// Warnings that make the figures of a run doubtful.
-const DOUBTS: [&str; 2] = ["disturbed", "cpus-collide"];
+const DOUBTS: [&str; 6] = [
+    "disturbed",
+    "cpus-collide",
+    "cpus-shared",
+    "cpus-gained",
+    "steps-back",
+    "paused",
+];
 
 impl Outcome {
     /// The result from a run record; `None` if the run was cut short.

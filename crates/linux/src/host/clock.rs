@@ -8,42 +8,52 @@ pub(crate) fn monotonic() -> Nanos {
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// Time since the start of the run, without the time in which the whole run was suspended.
+/// Time since the start of the run, without the time in which the whole run was held.
 #[derive(Clone, Copy)]
 pub(crate) struct RunClock {
     started: Nanos,
-    suspended: Nanos,
+    held: Nanos,
+    /// Since when it stands still, if it does.
+    stopped: Option<Nanos>,
 }
 
 impl RunClock {
     pub(crate) fn start() -> RunClock {
         RunClock {
             started: monotonic(),
-            suspended: Nanos::ZERO,
+            held: Nanos::ZERO,
+            stopped: None,
         }
     }
 
     pub(crate) fn now(&self) -> Nanos {
-        monotonic() - self.started - self.suspended
+        self.stopped.unwrap_or_else(monotonic) - self.started - self.held
     }
 
-    /// Its relation to the kernel's clock, valid while the run is not suspended.
+    /// Its relation to the kernel's clock, valid while it does not stand still.
     pub(crate) fn relation(&self) -> Clock {
         Clock {
-            zero: self.started + self.suspended,
+            zero: self.started + self.held,
         }
     }
 
-    /// Excludes the time since `began`, an instant of [`monotonic`].
-    pub(crate) fn leave_out_since(&mut self, began: Nanos) {
-        self.suspended += monotonic() - began;
+    /// Stops it.
+    pub(crate) fn stop(&mut self) {
+        self.stopped.get_or_insert_with(monotonic);
+    }
+
+    /// Continues it. The time in which it stood still is left out.
+    pub(crate) fn go_on(&mut self) {
+        if let Some(stopped) = self.stopped.take() {
+            self.held += monotonic() - stopped;
+        }
     }
 }
 
 /// The clock of a run, relative to the kernel's monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// The kernel's time at instant zero of the run, plus the time suspended.
+    /// The kernel's time at instant zero of the run, plus the time held.
     zero: Nanos,
 }
 

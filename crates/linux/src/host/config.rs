@@ -4,10 +4,13 @@ use super::kernel::KernelScheduler;
 use super::notice::Notice;
 use super::room::RoomLimits;
 use crate::counters::CounterSupport;
+use crate::neighbours::Place;
 use crate::root::Root;
 use crate::spawn::Program;
 use crate::watch::Requests;
 use cosched_core::{Machine, Nanos};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// How jobs are frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,6 +39,10 @@ pub struct HostConfig {
     pub root: Root,
     /// The machine, restricted to the usable CPUs.
     pub machine: Machine,
+    /// The run's place among other runs; without it, it always uses all CPUs of the machine.
+    pub place: Option<Rc<RefCell<Place>>>,
+    /// Whether it steps back while others want CPUs or memory.
+    pub polite: bool,
     /// The jobs; task i is the i-th of them.
     pub jobs: Vec<HostJob>,
     /// How to freeze jobs.

@@ -8,7 +8,9 @@ mod capabilities;
 mod clock;
 mod config;
 mod error;
+mod extent;
 mod guard;
+mod hold;
 mod kernel;
 mod lifecycle;
 mod loaded;
@@ -28,7 +30,7 @@ pub use room::RoomLimits;
 use crate::cgroup::{GroupError, RunGroup};
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::sys::{self, RawPid};
+use crate::sys;
 use crate::tree::Tree;
 use crate::watch::Requests;
 use actuator::Actuator;
@@ -39,6 +41,8 @@ use cosched_core::{
     TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
+use extent::Extent;
+use hold::Hold;
 use lifecycle::{Lifecycle, News};
 use loaded::{Loaded, in_charge};
 use meter::Meter;
@@ -66,6 +70,9 @@ pub struct Host {
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
     requests: Option<Requests>,
+    hold: Hold,
+    extent: Extent,
+    notices: Notices,
     /// Reported by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -77,7 +84,9 @@ impl Host {
     /// # Errors
     /// A requirement for a safe run is missing.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
-        let HostConfig { root, machine, .. } = config;
+        let root = config.root;
+        let extent = Extent::new(config.machine, config.place, config.polite);
+        let machine = extent.machine();
         let notices = Notices::new(config.notice);
         let run = RunId::own(&root)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_PROC))
@@ -111,12 +120,15 @@ impl Host {
             machine: Arc::new(machine),
             freezing,
             lifecycle,
-            actuator: Actuator::new(home, notices),
+            actuator: Actuator::new(home, notices.clone()),
             meter,
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
             requests: config.requests,
+            hold: Hold::default(),
+            extent,
+            notices,
             queued: Vec::new(),
             clock,
             root,
@@ -210,32 +222,12 @@ impl Host {
         events.push(Event::SchedulerEjected { why });
     }
 
-    /// Freezes all jobs, stops this process until it is continued, and then resumes.
-    fn suspend(&mut self) {
-        let began = monotonic();
-        let running: Vec<TaskId> = self
-            .lifecycle
-            .tasks()
-            .filter(|&task| !self.actuator.is_frozen(task))
-            .collect();
-        self.lifecycle.adopt_orphans();
-        for &task in &running {
-            self.actuator.set_frozen(&self.lifecycle, task, true);
-        }
-        self.actuator.settle(&mut self.lifecycle);
-        if let Some(loaded) = in_charge(&mut self.loaded) {
-            loaded.rest(&self.lifecycle);
-        }
-        let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
-        for &task in &running {
-            self.actuator.set_frozen(&self.lifecycle, task, false);
-        }
-        self.clock.leave_out_since(began);
-    }
-
     /// Does work that is due besides events, for example continuing or thawing a job. Returns when to do so again, at
-    /// the latest `until`.
+    /// the latest `until`. Nothing is due while all jobs are held.
     fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
+        if self.hold.is_held() {
+            return None;
+        }
         let now = self.clock.now();
         let stopped = self
             .lifecycle
@@ -249,10 +241,20 @@ impl Host {
         due.into_iter().flatten().min()
     }
 
+    /// Looks what others on the machine do, if that is due.
+    fn look_around(&mut self, events: &mut Vec<Event>) {
+        let has_changed = self.extent.look(&self.root, &self.notices);
+        if has_changed && !self.extent.is_empty() {
+            self.machine = Arc::new(self.extent.machine());
+            events.push(Event::MachineChanged);
+        }
+    }
+
     /// Waits for a signal, for a request, or for the scheduler in the kernel.
     fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
-        lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
+        let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
+        lines.extend(loaded.map(|loaded| loaded.line()));
         self.lifecycle.wait(timeout, &lines)
     }
 
@@ -260,13 +262,18 @@ impl Host {
         // First of all: with little time, every wait starts with news of the plan.
         self.look_for_ejection(events);
         if let Some(requests) = self.requests.as_mut().filter(|_| news.from_outside) {
-            requests.take(events);
+            for request in requests.take() {
+                self.grant(request, events);
+            }
         }
         for &signal in &news.signals {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
-                signal => events.push(Event::Interrupt { signal }),
+                signal => {
+                    self.end_hold(events);
+                    events.push(Event::Interrupt { signal });
+                }
             }
         }
         if news.signals.contains(&libc::SIGCHLD) {
@@ -339,11 +346,14 @@ impl Backend for Host {
         let before = events.len();
         loop {
             events.append(&mut self.queued);
+            self.look_around(events);
+            self.hold_or_let_go(events);
             let wake = self.do_what_is_due(until);
             let timeout = if events.len() > before {
                 Some(Nanos::ZERO)
             } else {
-                wake.map(|wake| wake - self.clock.now())
+                let due = wake.map(|wake| wake - self.clock.now());
+                due.into_iter().chain(self.extent.wait()).min()
             };
             let news = self.listen(timeout)?;
             self.take_news(news, events);
@@ -471,6 +481,9 @@ impl Backend for Host {
     }
 
     fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        if self.extent.is_short_of_memory() {
+            return MayStart::Later;
+        }
         let Host {
             room,
             root,
@@ -553,6 +566,7 @@ impl Drop for Host {
             self.actuator.set_frozen(&self.lifecycle, task, false);
             go_on(&self.lifecycle, task);
         }
+        self.extent.sum_up(&self.notices);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Notices for the user of a run.
 
 use crate::mend::Mended;
+use crate::neighbours::Neighbour;
+use cosched_core::{CpuSet, Nanos};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -9,6 +11,25 @@ use std::rc::Rc;
 pub enum Notice {
     /// An earlier run died and left frozen processes; they were freed.
     Mended(Mended),
+    /// Other runs came or ended, so this run uses other CPUs from now on.
+    Share {
+        /// Its CPUs.
+        cpus: CpuSet,
+        /// The other runs.
+        others: Vec<Neighbour>,
+        /// Whether it has more CPUs than before.
+        has_grown: bool,
+    },
+    /// Others want CPUs or memory, so the polite run uses fewer CPUs.
+    StepsBack,
+    /// The polite run uses all of its CPUs again.
+    Returns,
+    /// The time for which the polite run had fewer CPUs; at its end.
+    SteppedBack(Nanos),
+    /// The user has changed the maximum number of live jobs; 0 for no limit.
+    JobLimit(u32),
+    /// The user has paused the run, or has ended the pause.
+    Paused(bool),
     /// A job stopped itself. It needs no CPU until it is continued.
     StoppedItself {
         /// Its name.

@@ -83,8 +83,12 @@ impl Live {
         Status {
             schema: STATUS_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
-            run: self.facts.clone().unwrap_or_default(),
+            run: RunFacts {
+                cpus: now.snapshot.machine.all_cpus().to_string(),
+                ..self.facts.clone().unwrap_or_default()
+            },
             elapsed_s: now.at.as_s(),
+            paused: now.is_paused,
             age_s: None,
             suspended: false,
             energy: Energy {

@@ -36,6 +36,9 @@ pub struct Status {
     pub run: RunFacts,
     /// Seconds since the start of the run.
     pub elapsed_s: f64,
+    /// Whether all jobs are held.
+    #[serde(default)]
+    pub paused: bool,
     /// Age of the state in seconds when it was read; absent in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_s: Option<f64>,
@@ -335,9 +338,9 @@ impl Status {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
-    /// Return its age in seconds, if the run should have written a newer one.
+    /// Return its age in seconds, if the run should have written a newer one. A paused run writes none.
     pub fn old_s(&self) -> Option<f64> {
-        self.age_s.filter(|age_s| *age_s > OLD_S)
+        self.age_s.filter(|age_s| *age_s > OLD_S && !self.paused)
     }
 
     /// Return who has a CPU.

@@ -73,6 +73,9 @@ pub fn runs_text(runs: &[RunLine<'_>], width: usize) -> String {
         match run.status {
             Ok(status) => {
                 rows.push((run.pid, status));
+                if status.paused {
+                    notes.push(format!("{}: paused", run.pid));
+                }
                 if let Some(old) = old_text(status) {
                     notes.push(format!("{}: {old}", run.pid));
                 }
@@ -176,12 +179,13 @@ fn head_lines(status: &Status) -> Vec<String> {
         Some(old) => format!(" ({old})"),
         None => String::new(),
     };
+    let paused = if status.paused { "paused, " } else { "" };
     let mut text = vec![
         format!(
             "run {} of process {}: {}{phase} on CPUs {} of {}",
             run.run_id, run.pid, run.policy, run.cpus, run.machine
         ),
-        format!("{elapsed} elapsed, {left}{old}"),
+        format!("{paused}{elapsed} elapsed, {left}{old}"),
         totals.texts().join(", "),
     ];
     if let Some(folder) = &run.folder {

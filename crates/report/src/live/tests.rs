@@ -64,6 +64,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     let pending: VecDeque<TaskId> = [TaskId(3)].into();
     let now = RunNow {
         at: snapshot.now,
+        is_paused: false,
         snapshot: &snapshot,
         config: &config,
         tasks: &tasks,
@@ -414,6 +415,7 @@ fn very_many_jobs_are_left_out_and_counted() {
     let pending: VecDeque<TaskId> = (3_000..5_000).map(TaskId).collect();
     let now = RunNow {
         at: snapshot.now,
+        is_paused: false,
         snapshot: &snapshot,
         config: &config,
         tasks: &[],

@@ -343,37 +343,52 @@ fn a_job_may_come_days_later() {
     );
 }
 
-#[test]
-fn what_can_never_run_ends_the_simulation() {
-    let config = config(
-        &machine(2, 1),
-        vec![SimJob {
-            cpus: 2,
-            ..job(&compute(), 300)
-        }],
-    );
+/// Runs a job on two CPUs, of which the second goes offline after 100 ms.
+fn without_the_second_cpu(
+    job: SimJob,
+    allowed: Option<CpuSet>,
+) -> Result<RunResult, RunError<SimError>> {
+    let config = config(&machine(2, 1), vec![job]);
     let faults = vec![Fault {
         at: Nanos::from_ms(100),
         what: FaultKind::CpuOffline(CpuId(1)),
     }];
-    let mut sim = Sim::new(SimConfig {
-        faults,
-        ..config.clone()
-    })
-    .unwrap();
+    let mut tasks = specs(&config);
+    tasks[0].allowed = allowed;
+    let mut sim = Sim::new(SimConfig { faults, ..config }).unwrap();
     let entry = find_policy("round-robin").unwrap();
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
-    let settings = RunConfig::default();
-    let outcome = run(
+    run(
         &mut sim,
         &mut *(entry.build)(&params),
         &mut NullRecorder,
-        specs(&config),
-        &settings,
-    );
+        tasks,
+        &RunConfig::default(),
+    )
+}
+
+#[test]
+fn what_can_never_run_ends_the_simulation() {
+    let outcome = without_the_second_cpu(job(&compute(), 300), Some(CpuId(1).into()));
+    let error = outcome.map(|result| result.turnaround);
     assert!(
-        matches!(outcome, Err(RunError::Backend(SimError::Stuck(_)))),
-        "{outcome:?}"
+        matches!(error, Err(RunError::Backend(SimError::Stuck(_)))),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_job_whose_cpus_become_fewer_goes_on_with_those_that_are_left() {
+    let gang = SimJob {
+        cpus: 2,
+        ..job(&compute(), 300)
+    };
+    let result = without_the_second_cpu(gang, None).unwrap();
+    // Each of its two threads has 200 ms to go when one CPU is left.
+    assert!(
+        result.turnaround.as_s() > 0.49 && result.turnaround.as_s() < 0.52,
+        "{:?}",
+        result.turnaround
     );
 }
 

@@ -8,14 +8,14 @@ use crate::print::{print, print_json, width};
 use anyhow::Result;
 
 use clap::Args;
-use cosched_core::{CpuSet, auto_policy, auto_shortfall};
+use cosched_core::{auto_policy, auto_shortfall};
 use cosched_linux::counters::probe;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
-use cosched_linux::topology::{self, Topology};
-use cosched_linux::{CpuQuota, Freezing, freezer_problem};
-use cosched_run::orphan_text;
+use cosched_linux::topology;
+use cosched_linux::{Freezing, freezer_problem};
+use cosched_run::{orphan_text, within_quota};
 use std::process::ExitCode;
 
 /// Show what works on this machine, what does not, and how to get it to work
@@ -29,7 +29,8 @@ pub struct DoctorArgs {
 pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let root = Root::default();
     let affinity = cosched_linux::affinity(0)?;
-    let (topology, quota) = usable(&root, &affinity)?;
+    let whole = topology::read(&root, &affinity, None)?;
+    let (topology, quota) = within_quota(&root, &affinity, whole)?;
     let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
     let features = feature::all(&root, &topology, &counters);
     let freezing = match freezer_problem(&root) {
@@ -66,21 +67,6 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     print(format!(
         "{machine}policy: --policy auto takes {policy}{why}\n\n{features}{left}"
     ))
-}
-
-/// The machine with the CPUs that a run would use, and which part of all that is if a quota limits them.
-fn usable(root: &Root, affinity: &CpuSet) -> Result<(Topology, Option<String>)> {
-    let whole = topology::read(root, affinity, None)?;
-    let Some(quota) = CpuQuota::read(root)? else {
-        return Ok((whole, None));
-    };
-    let Some(cpus) = quota.part_of(&whole.machine) else {
-        return Ok((whole, None));
-    };
-    let part = topology::read(root, affinity, Some(&cpus))?;
-    let text = quota.text(cpus.len(), part.present.len());
-    let left_out = whole.left_out;
-    Ok((Topology { left_out, ..part }, Some(text)))
 }
 
 /// A job that outlived its run, and whether it stands still.

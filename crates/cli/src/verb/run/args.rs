@@ -250,7 +250,7 @@ pub struct PolicyArgs {
 
     /// Use only these CPUs, as in 0-3,8
     ///
-    /// `all`: all that the caller may use. Default: those that no other run of cosched uses; if none, all.
+    /// `all`: all that the caller may use. Default: all, divided with the other live runs of cosched.
     #[arg(
         long,
         value_name = "LIST|all",
@@ -258,6 +258,10 @@ pub struct PolicyArgs {
         hide_short_help = true
     )]
     pub cpus: Option<CpuChoice>,
+
+    /// Step back while others on the machine want CPUs or memory: use fewer CPUs, or pause
+    #[arg(long, hide_short_help = true)]
+    pub polite: bool,
 
     /// CPUs of each job
     ///
@@ -657,6 +661,7 @@ impl PolicyArgs {
         let machine = MachineOptions {
             on: Some(self.on).filter(|on| on != HOST),
             cpus: self.cpus,
+            polite: self.polite,
             cpus_per_job: self.cpus_per_job,
             events: research.counters.clone(),
             freeze: research.freeze,

@@ -4,7 +4,7 @@ use super::terminal::Screen;
 use crate::exit::Exit;
 use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
-use cosched_linux::{EndRequest, Fate, LiveRun, ScreenSignal, ScreenSignals, fate_of};
+use cosched_linux::{Fate, LiveRun, Request, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
 use cosched_top::keys::Keys;
 use cosched_top::{Effect, Scene, View, draw, page, rows};
@@ -159,11 +159,11 @@ impl App {
         let Some(job) = self.status.job(job) else {
             return;
         };
-        let request = EndRequest {
+        let request = Request::End {
             end: job.job,
             name: job.name.clone(),
         };
-        if let Err(error) = self.run.end_job(&request) {
+        if let Err(error) = self.run.ask(&request) {
             self.told = Some(format!("THE RUN CAN'T BE ASKED: {error}"));
         }
     }

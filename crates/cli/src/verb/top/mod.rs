@@ -4,7 +4,7 @@ mod app;
 mod terminal;
 
 use crate::exit::usage;
-use crate::live::{Known, known, meant};
+use crate::live::{Known, chosen};
 use anyhow::Result;
 use app::App;
 use clap::Args;
@@ -44,23 +44,6 @@ pub fn run(args: TopArgs) -> Result<ExitCode> {
     let mut screen = Screen::take().map_err(|error| no_terminal(&error.to_string()))?;
     let exit = App::new(root, run, status).run(&mut screen, &signals)?;
     Ok(exit.into())
-}
-
-/// The run of this name, or the only one; `None` if there is none.
-fn chosen(root: &Root, name: Option<&str>) -> Result<Option<Known>> {
-    if let Some(name) = name {
-        return meant(root, name).map(Some);
-    }
-    let mut runs = known(root);
-    runs.retain(|known| known.run.has_status());
-    if runs.len() > 1 {
-        let pids: Vec<String> = runs.iter().map(|known| known.run.pid.to_string()).collect();
-        return Err(usage(format!(
-            "several runs are live: name one of the processes {}; `cosched status` shows them",
-            pids.join(", ")
-        )));
-    }
-    Ok(runs.pop())
 }
 
 fn no_terminal(why: &str) -> anyhow::Error {

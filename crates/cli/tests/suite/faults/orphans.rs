@@ -87,17 +87,8 @@ fn check_listed_and_ended(run: &Run, jobs: &[&str]) {
     assert!(of_run(&answer, "orphans").is_empty(), "{answer}");
     run.all_ended();
     run.nothing_left_to_thaw();
-    let file = format!("cpus-{}", run.token);
-    let user = rustix::process::geteuid().as_raw();
-    let folders = [
-        "/run/cosched".to_owned(),
-        format!("/run/user/{user}/cosched"),
-        format!("/tmp/cosched-{user}"),
-    ];
-    let left = folders
-        .iter()
-        .any(|folder| std::path::Path::new(folder).join(&file).exists());
-    assert!(!left, "{file} is left");
+    let file = format!("/tmp/cosched-cpus/cpus-{}", run.token);
+    assert!(!std::path::Path::new(&file).exists(), "{file} is left");
 }
 
 /// `cosched doctor` frees nothing, so it sees what stands still.

@@ -1,0 +1,66 @@
+//! `cosched set`: changes settings of a live run.
+
+use crate::exit::usage;
+use crate::input::told;
+use crate::live::{Known, chosen};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use cosched_linux::root::Root;
+use cosched_linux::{Request, Settings};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Change a live run: its maximum number of live jobs, or pause it
+///
+/// `jobs=N` sets the maximum number of live jobs, 0 for none; jobs that are live stay. `pause=on` freezes all jobs and stops
+/// the run's clock; `pause=off` continues them. Ctrl-C ends a paused run as any other.
+#[derive(Args)]
+pub struct SetArgs {
+    /// The run, as for `status` [default: the only live run], then settings: jobs=N, pause=on, pause=off
+    #[arg(value_name = "[RUN] SETTING", required = true)]
+    words: Vec<String>,
+}
+
+pub fn run(args: SetArgs) -> Result<ExitCode> {
+    let (name, words) = match args.words.split_first() {
+        Some((first, rest)) if is_run(first) => (Some(&**first), rest),
+        _ => (None, &*args.words),
+    };
+    let settings = parse(words)?;
+    let run = chosen(&Root::default(), name)?;
+    let Some(Known { run, status }) = run else {
+        return Err(usage("no run is live"));
+    };
+    status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
+    run.ask(&Request::Set(settings))
+        .with_context(|| format!("asking process {}", run.pid))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the first word names a run. A log folder may have `=` in its name.
+fn is_run(word: &str) -> bool {
+    !word.contains('=') || Path::new(word).exists()
+}
+
+fn parse(words: &[String]) -> Result<Settings> {
+    let mut settings = Settings::default();
+    for word in words {
+        match word.split_once('=') {
+            Some(("jobs", jobs)) => settings.jobs = Some(jobs.parse().map_err(|_| wrong(word))?),
+            Some(("pause", "on")) => settings.pause = Some(true),
+            Some(("pause", "off")) => settings.pause = Some(false),
+            _ => return Err(wrong(word)),
+        }
+    }
+    if settings == Settings::default() {
+        return Err(usage(format!("no setting; expected {EXPECTED}")));
+    }
+    Ok(settings)
+}
+
+const EXPECTED: &str = "jobs=N, pause=on or pause=off, as in `cosched set jobs=4`";
+
+fn wrong(word: &str) -> anyhow::Error {
+    let word = told(word);
+    usage(format!("`{word}` is no setting; expected {EXPECTED}"))
+}

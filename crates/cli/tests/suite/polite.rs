@@ -1,0 +1,87 @@
+//! A run that steps back while others want CPUs.
+
+use crate::common::looping::status;
+use crate::common::{command, cosched, ended, err, one_cpu, out, read, until, write};
+use cosched_linux::root::Root;
+use std::fs::File;
+use std::process::{Child, Command};
+use tempfile::tempdir;
+
+/// A process that is killed with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn step_back(freeze: &str, policy: &str) {
+    let folder = tempdir().expect("a folder");
+    let cpu = one_cpu();
+    let words = [
+        "run", "--polite", "--cpus", &cpu, "--freeze", freeze, "--policy", policy,
+    ];
+    let job = ["--logs", "L", "--", "sh", "-c", "while :; do :; done"];
+    let mut run = command(folder.path(), &[&words[..], &job].concat());
+    let run = run
+        .stdout(File::create(folder.path().join("stdout")).expect("a file"))
+        .stderr(File::create(folder.path().join("stderr")).expect("a file"));
+    let mut run = Killed(run.spawn().expect("a run"));
+    let pid = run.0.id().to_string();
+    until("there is a state", || status(&pid).is_some());
+    let other = Command::new("taskset")
+        .args(["-c", &cpu, "sh", "-c", "while :; do :; done"])
+        .spawn();
+    let _other = Killed(other.expect("taskset"));
+    until("it has stepped back from its only CPU", || {
+        status(&pid).is_some_and(|status| status["paused"] == true)
+    });
+    Command::new("kill")
+        .args(["-INT", &pid])
+        .status()
+        .expect("kill");
+    assert_eq!(ended(&mut run.0).code(), Some(130));
+    let stderr = read(&folder, "stderr");
+    for line in [
+        "cosched: others want CPUs or memory: this run steps back (--polite)\n",
+        "cosched: this run had stepped back for ",
+    ] {
+        assert_eq!(stderr.matches(line).count(), 1, "{stderr}");
+    }
+    let record = read(&folder, "L/run.json");
+    assert!(record.contains("\"stepped-back\"") && record.contains("\"steps-back\""));
+}
+
+#[test]
+fn a_polite_run_pauses_where_others_want_its_only_cpu() {
+    step_back("signals", "round-robin");
+    step_back("signals", "linux");
+    if cosched_linux::freezer_problem(&Root::default()).is_none() {
+        step_back("cgroup", "round-robin");
+    }
+}
+
+#[test]
+fn where_it_means_nothing_it_is_refused() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "mix.toml", "[[job]]\nprogram = \"mcf\"\n");
+    for (words, why) in [
+        (
+            ["--on", "xeon-e5645"],
+            "--polite has no meaning in a simulation (--on xeon-e5645); leave it out",
+        ),
+        (
+            ["--actuator", "sched-ext"],
+            "--polite needs --actuator freezer; leave one of them out",
+        ),
+    ] {
+        let output = cosched(
+            &folder,
+            &[&["run", "mix.toml", "--polite"], &words[..]].concat(),
+        );
+        let told = (out(&output), err(&output), output.status.code());
+        assert_eq!(told, (String::new(), format!("cosched: {why}\n"), Some(2)));
+    }
+}

@@ -1,0 +1,127 @@
+//! The folder in which each run publishes its CPUs for the runs of all users: `/tmp/cosched-cpus`.
+//!
+//! Every user may create files in it and remove only those of his own (mode 1777). The first run creates it. A file counts
+//! only as its owner's. A folder that is a link, or that is not sticky, is not used.
+
+use crate::root::Root;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{fchmod, flock, fstat, mkdirat, openat, renameat, unlinkat};
+use rustix::process::geteuid;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+const NAME: &str = "cosched-cpus";
+/// Sticky, and open to all.
+const MODE: u32 = 0o1777;
+/// Prefix of a file that is being written.
+const NEXT: &str = "next-";
+/// Maximum number of files that are looked at: any user can fill the folder.
+const MOST_FILES: usize = 1024;
+
+/// The folder.
+#[derive(Debug)]
+pub(crate) struct Commons {
+    fd: OwnedFd,
+}
+
+impl Commons {
+    /// Opens the folder, and creates it if there is none. `None` if it cannot be trusted.
+    pub(crate) fn open(root: &Root) -> Option<Commons> {
+        let dir = root.path("/tmp").join(NAME);
+        let is_new = mkdirat(CWD, &dir, Mode::RWXU).is_ok();
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = openat(CWD, &dir, flags, Mode::empty()).ok()?;
+        if is_new && fstat(&fd).ok()?.st_uid == geteuid().as_raw() {
+            // Whatever the umask.
+            fchmod(&fd, Mode::from_raw_mode(MODE)).ok()?;
+        }
+        let mode = fstat(&fd).ok()?.st_mode & 0o7777;
+        (mode == MODE).then_some(Commons { fd })
+    }
+
+    /// Publishes a file that everyone can read. It counts while the returned file is open: that is locked.
+    pub(crate) fn publish(&self, name: &str, text: &str) -> Option<File> {
+        let next = format!("{NEXT}{name}");
+        self.remove(&next);
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.fd, &next, flags, Mode::RUSR | Mode::WUSR).ok()?);
+        // Nobody else can lock it before it can be read.
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        file.write_all(text.as_bytes()).ok()?;
+        fchmod(&file, Mode::from_raw_mode(0o644)).ok()?;
+        renameat(&self.fd, &next, &self.fd, name).ok()?;
+        Some(file)
+    }
+
+    /// Opens a file, and returns its owner.
+    pub(crate) fn open_file(&self, name: &OsStr) -> Option<(File, u32)> {
+        // Non-blocking, because it might be a pipe.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty()).ok()?;
+        let stat = fstat(&fd).ok()?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        (is_file && stat.st_nlink == 1).then(|| (File::from(fd), stat.st_uid))
+    }
+
+    pub(crate) fn remove(&self, name: impl AsRef<OsStr>) {
+        let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
+    }
+
+    /// The names in it with this prefix, sorted.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<OsString> {
+        let entries = Dir::read_from(&self.fd).ok().into_iter().flatten();
+        let mut names = Vec::new();
+        for entry in entries.flatten().take(MOST_FILES) {
+            let name = entry.file_name().to_bytes();
+            if name.starts_with(prefix.as_bytes()) {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        names.sort();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::tests::tree;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn only_a_sticky_folder_is_trusted() {
+        let (dir, root, _) = tree();
+        let path = dir.path().join("tmp").join(NAME);
+        assert!(Commons::open(&root).is_some(), "it is created");
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&path), MODE);
+        assert!(Commons::open(&root).is_some(), "it is there");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Commons::open(&root).is_none(), "others could remove files");
+        std::fs::rename(&path, dir.path().join("tmp/elsewhere")).unwrap();
+        symlink("elsewhere", &path).unwrap();
+        assert!(Commons::open(&root).is_none(), "a link");
+    }
+
+    #[test]
+    fn files_are_published_whole_and_links_are_not_read() {
+        let (dir, root, _) = tree();
+        let commons = Commons::open(&root).unwrap();
+        let held = commons.publish("cpus-1", "0-3\n").unwrap();
+        assert_eq!(commons.names("cpus-"), ["cpus-1"]);
+        let (file, owner) = commons.open_file(OsStr::new("cpus-1")).unwrap();
+        assert_eq!(owner, geteuid().as_raw());
+        assert!(flock(&file, FlockOperation::NonBlockingLockShared).is_err());
+        drop(held);
+        assert!(flock(&file, FlockOperation::NonBlockingLockShared).is_ok());
+        let path = dir.path().join("tmp").join(NAME);
+        symlink("cpus-1", path.join("cpus-2")).unwrap();
+        assert!(commons.open_file(OsStr::new("cpus-2")).is_none());
+        std::fs::hard_link(path.join("cpus-1"), path.join("cpus-3")).unwrap();
+        assert!(commons.open_file(OsStr::new("cpus-3")).is_none());
+    }
+}
