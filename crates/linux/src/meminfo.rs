@@ -38,6 +38,16 @@ const MEMINFO: &str = "/proc/meminfo";
 const ITEM: &str = "memory";
 const BYTES: &str = "a whole number of bytes";
 
+/// Peak resident memory of this program since it was executed, in bytes; `None` if the kernel does not report it.
+///
+/// `getrusage` does not serve: its figure includes the program that executed this one, which may be large.
+pub(crate) fn own_peak(root: &Root) -> Option<u64> {
+    let text = root.text("/proc/self/status", ITEM).ok()??;
+    let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = peak.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
 /// Reads the free memory.
 ///
 /// # Errors
@@ -135,6 +145,17 @@ mod tests {
         "proc/self/mountinfo",
         "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
     );
+
+    #[test]
+    fn the_own_peak_is_that_of_the_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        assert_eq!(own_peak(&root), None);
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let text = "Name:\tcosched\nVmHWM:\t   12345 kB\nVmRSS:\t 99 kB\n";
+        std::fs::write(dir.path().join("proc/self/status"), text).unwrap();
+        assert_eq!(own_peak(&root), Some(12_345 << 10));
+    }
 
     #[test]
     fn the_machine_alone() {

@@ -234,7 +234,7 @@ fn disturbed_solo_runs_are_marked_wherever_their_times_go() {
             .expect("a shell"),
     );
     let words = [
-        "run", "--solo", "measure", "--logs", "L", "--format", "json", "sleep", "1.2",
+        "run", "--solo", "measure", "--logs", "L", "--format", "json", "sleep", "1.6",
     ];
     let record = json(&cosched(&folder, &words));
     drop(busy);

@@ -210,11 +210,12 @@ impl Lifecycle {
         let (waiting, process, group) = self.spawn(task, slot)?;
         let tree =
             Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
+        let own = meminfo::own_peak(&self.root).unwrap_or_else(sys::own_max_rss);
         let job = &mut self.jobs[task.0 as usize];
         // The guardian must know the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
-        ready(&job.name, &job.live.insert(Live::new(tree, slot)).tree);
+        ready(&job.name, &job.live.insert(Live::new(tree, slot, own)).tree);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(&job.program));
@@ -568,14 +569,14 @@ fn owner_of(
 }
 
 impl Live {
-    fn new(tree: Tree, slot: usize) -> Live {
+    fn new(tree: Tree, slot: usize, own_max_rss: u64) -> Live {
         Live {
             tree,
             slot,
             main_end: None,
             stopped_itself: None,
             told_to_end: false,
-            own_max_rss: sys::own_max_rss(),
+            own_max_rss,
         }
     }
 

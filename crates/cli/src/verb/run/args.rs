@@ -324,10 +324,9 @@ pub struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub delay: Option<Nanos>,
 
-    /// End a job that has run for longer, as in 90s
+    /// End a job that runs for longer, as in 90s; paused time does not count
     ///
-    /// Time in the queue does not count, and neither does the time for which a policy pauses the job. As in 90s or 2h, or
-    /// 200% for twice the median of the successful jobs.
+    /// Time in the queue does not count either. 200% is twice the median of the successful jobs.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     pub timeout: Option<TimeLimit>,
 
