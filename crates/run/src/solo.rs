@@ -197,6 +197,7 @@ fn run_alone<P: Platform>(
     let params = Params::resolve(entry.name, entry.params, &[])?;
     let config = RunConfig {
         jobs: 1,
+        jobs_per_cpu: None,
         halt: Halt::default(),
         restart: Restart::Never,
         actuation: Actuation::Decisions,

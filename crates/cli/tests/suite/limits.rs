@@ -148,7 +148,7 @@ fn the_help_tells_the_limits_on_time_apart() {
     );
     let text = out(&output);
     for part in [
-        "End a job that runs for longer, as in 90s; paused time does not count",
+        "End a job after this time; pauses do not count",
         "End the whole run after this time",
         "Limit on live jobs; 0 for all",
         "Start no job while less memory than this is available",

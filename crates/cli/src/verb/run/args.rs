@@ -324,9 +324,9 @@ pub struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub delay: Option<Nanos>,
 
-    /// End a job that runs for longer, as in 90s; paused time does not count
+    /// End a job after this time; pauses do not count
     ///
-    /// Time in the queue does not count either. 200% is twice the median of the successful jobs.
+    /// As in 90s. Time in the queue does not count either. 200% is twice the median of the successful jobs.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     pub timeout: Option<TimeLimit>,
 
