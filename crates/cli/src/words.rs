@@ -87,8 +87,9 @@ fn with_flag(run: Command, help: &'static str) -> Command {
         .arg(flag.help_heading(None::<&str>))
 }
 
-/// Options of GNU parallel and xargs that are not there, and what to do instead.
-const INSTEAD: [(&str, &str); 8] = [
+/// Options of GNU parallel, xargs and other verbs that are not there, and what to do instead.
+const INSTEAD: [(&str, &str); 9] = [
+    ("--html", "`cosched report RUN --html FILE` makes a page"),
     (
         "--pipe --pipepart --block --cat --fifo --recstart --recend",
         "divide the input first: `split -n l/8 FILE part.`, then `cosched run 'CMD < {}' ::: part.*`",
@@ -120,8 +121,15 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
 ];
 
-/// Puts what to do instead into an error about an option that GNU parallel has and cosched lacks.
+/// Puts what to do instead into an error about a word that cosched does not know.
 pub fn advise(error: &mut clap::Error) {
+    // Only that the word could be a value.
+    error.remove(ContextKind::Suggested);
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+        let advice = format!("`cosched run {word} ...` runs a command");
+        let advice = ContextValue::StyledStrs(vec![advice.into()]);
+        error.insert(ContextKind::Suggested, advice);
+    }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
         return;
     };

@@ -185,7 +185,9 @@ pub enum RunWarning {
     },
     #[error("other runs have ended or use less; this run uses CPUs {cpus} now")]
     CpusGained { cpus: String },
-    #[error("others want CPUs or memory: this run steps back (--polite)")]
+    #[error(
+        "others want CPUs or memory: this run uses fewer CPUs, or pauses, until they want less (--polite)"
+    )]
     StepsBack,
     #[error("others are quiet: this run uses all of its CPUs again (--polite)")]
     Returns,

@@ -1,6 +1,6 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::{OutputOptions, RunOptions};
+use super::options::{OutputOptions, RunOptions, Source};
 use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::input::{quote, told};
@@ -71,9 +71,23 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
     if ending.was_interrupted
         && let Some(command) = resuming_command(options, record, logs)
     {
-        text += &format!("to continue: {command}\n");
+        let with = if has_values_from_input(options, record) {
+            ", with the same standard input"
+        } else {
+            ""
+        };
+        text += &format!("to continue{with}: {command}\n");
     }
     text
+}
+
+/// Whether standard input held the values: nothing else makes several jobs of a command without lists.
+fn has_values_from_input(options: &RunOptions, record: &Record) -> bool {
+    let Source::Command(words, reading) = &options.jobs else {
+        return false;
+    };
+    let has_lists = words.iter().any(|word| word.as_bytes().starts_with(b":::"));
+    !has_lists && reading.files.is_empty() && record.totals.jobs > 1
 }
 
 /// Longest command line that is shown whole, in bytes. A shell may have put thousands of values into it.

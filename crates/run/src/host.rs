@@ -531,10 +531,12 @@ fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error
         return no_program(126, *is_only, why.to_string());
     }
     let within = if is_path { "" } else { " in PATH" };
-    let example = if place == COMMAND_LINE {
-        "./tool; a line for the shell is one word, as in 'wc -l {}'"
+    let example = if cwd.unwrap_or(Path::new("")).join(word).is_file() {
+        format!("./{name}; `-f {name}` runs the lines of that file")
+    } else if place == COMMAND_LINE {
+        "./tool; a line for the shell is one word, as in 'wc -l {}'".to_owned()
     } else {
-        "command = [\"./tool\"]"
+        "command = [\"./tool\"]".to_owned()
     };
     let why = wrong(
         job,
@@ -551,7 +553,9 @@ fn unfit(word: &OsStr, cwd: Option<&Path>) -> Option<String> {
     match path.metadata() {
         Ok(there) if there.is_file() => {
             let name = told(word);
-            Some(format!("is not executable (chmod +x {name})"))
+            Some(format!(
+                "is not executable (`-f {name}` runs its lines; chmod +x makes it a program)"
+            ))
         }
         Ok(_) => Some("is a folder or a device, no program".to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -4,7 +4,7 @@
 //! it starts jobs: alone for their solo times if the user asked for those, then together under the policy. At the end it
 //! prints a summary and writes the record.
 //!
-//! The files, each of which imports only files above it:
+//! The files:
 //!
 //! - `exit`, `stderr`, `whole_file`, `sha256`: exit codes, messages, safe writing, digests
 //! - `input`: jobs, and the files and names that users give
@@ -15,7 +15,7 @@
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
+//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).

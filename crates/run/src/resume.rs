@@ -86,6 +86,12 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
     }
     let succeeded = log.successes().count() as u64;
     if succeeded > 0 && resumed.earlier.is_empty() && !resumed.left.is_empty() {
+        if options.has_own_joblog() {
+            let name = told(&path);
+            return Err(usage(format!(
+                "--resume: no job of this command line is in {name}; give the same command line, and the same values on standard input; nothing was started"
+            )));
+        }
         resumed.warnings.push(RunWarning::NoneResumed { succeeded });
     }
     Ok(resumed)

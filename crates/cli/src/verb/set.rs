@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Change a live run: its maximum number of live jobs, or pause it
 ///
-/// `jobs=N` sets the maximum number of live jobs, 0 for none; jobs that are live stay. `pause=on` freezes all jobs and stops
+/// `jobs=N` sets the maximum number of live jobs, 0 for no limit; jobs that are live stay. `pause=on` freezes all jobs and stops
 /// the run's clock; `pause=off` continues them. Ctrl-C ends a paused run as any other.
 #[derive(Args)]
 pub struct SetArgs {

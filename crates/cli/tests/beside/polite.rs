@@ -45,7 +45,7 @@ fn step_back(freeze: &str, policy: &str) {
     assert_eq!(ended(&mut run.0).code(), Some(130));
     let stderr = read(&folder, "stderr");
     for line in [
-        "cosched: others want CPUs or memory: this run steps back (--polite)\n",
+        "cosched: others want CPUs or memory: this run uses fewer CPUs, or pauses, until they want less (--polite)\n",
         "cosched: this run had stepped back for ",
     ] {
         assert_eq!(stderr.matches(line).count(), 1, "{stderr}");

@@ -146,10 +146,9 @@ fn with_one_job_the_exit_code_is_the_job_s() {
         let run = cosched(&folder, &[&["run", "-q", "--"], words].concat());
         assert_eq!(run.status.code(), Some(code), "{words:?}: {}", err(&run));
     }
-    assert!(
-        err(&cosched(&folder, &["run", "--", "./plain"]))
-            .contains("./plain is not executable (chmod +x ./plain)")
-    );
+    assert!(err(&cosched(&folder, &["run", "--", "./plain"])).contains(
+        "./plain is not executable (`-f ./plain` runs its lines; chmod +x makes it a program)"
+    ));
     let late = cosched(
         &folder,
         &["run", "-q", "--timeout", "0.1", "--", "sleep", "60"],

@@ -46,7 +46,7 @@ fn at_the_deadline_the_run_ends_with_124() {
     assert!(told.contains(warning), "{told}");
     assert_eq!(
         headline(&told),
-        "0 succeeded, 1 failed, 2 not started; the deadline ended the run"
+        "0 succeeded, 1 interrupted, 2 not started; the deadline ended the run"
     );
     let record = crate::common::read(&folder, "logs/run.json");
     let record: Value = serde_json::from_str(&record).expect("a record");
@@ -127,7 +127,7 @@ fn a_simulation_has_a_deadline_too() {
     assert_eq!(out(&output), "");
     assert_eq!(
         headline(&err(&output)),
-        "simulated: 0 succeeded, 1 failed, 2 not started; the deadline ended the run"
+        "simulated: 0 succeeded, 1 interrupted, 2 not started; the deadline ended the run"
     );
     let record = json(&cosched(
         &folder,

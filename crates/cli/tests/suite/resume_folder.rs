@@ -230,3 +230,15 @@ fn what_can_not_be_resumed_is_refused() {
     let left = folder.path().read_dir().expect("a folder");
     assert_eq!(left.count(), 1, "nothing was made");
 }
+
+/// Without its values the command would be one job, which the batch never had.
+#[test]
+fn a_batch_of_other_values_is_not_resumed() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "-q", "--logs", "L", "echo", ":::", "a", "b"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
+    let other = cosched(&folder, &["run", "--resume=L", "echo"]);
+    let told = "cosched: --resume: no job of this command line is in L/joblog; give the same command line, and the same values on standard input; nothing was started\n";
+    let shown = (other.status.code(), out(&other), err(&other));
+    assert_eq!(shown, (Some(2), String::new(), told.to_owned()));
+}

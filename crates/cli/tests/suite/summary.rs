@@ -110,7 +110,7 @@ fn jobs_that_were_not_started_are_counted() {
     assert_eq!(output.status.code(), Some(130));
     let last = line_with(&lines(&output), " not started");
     assert!(
-        last.starts_with("0 succeeded, 1 failed, 3 not started in ")
+        last.starts_with("0 succeeded, 1 interrupted, 3 not started in ")
             && last.ends_with("; SIGINT ended the run"),
         "{last}"
     );

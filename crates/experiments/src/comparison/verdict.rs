@@ -251,7 +251,7 @@ fn verdict(logs: &[f64], estimate: &Estimate, name: &str) -> Verdict {
         None => Verdict::CantSay,
         Some(true) if (estimate.mean < 0.0) == lower_is_better => Verdict::Better,
         Some(true) => Verdict::Worse,
-        Some(false) if is_wide(estimate) => Verdict::CantSay,
+        Some(false) if is_wide(estimate) || is_likely(estimate) => Verdict::CantSay,
         Some(false) => Verdict::NoDifference,
     }
 }
@@ -260,6 +260,12 @@ fn verdict(logs: &[f64], estimate: &Estimate, name: &str) -> Verdict {
 fn is_wide(estimate: &Estimate) -> bool {
     let (low, high) = estimate.interval();
     high - low > libm::log(MOST_WIDE)
+}
+
+/// Whether a difference is likely, though not significant: the interval excludes 0.
+fn is_likely(estimate: &Estimate) -> bool {
+    let (low, high) = estimate.interval();
+    low > 0.0 || high < 0.0
 }
 
 /// The smallest difference that a few more blocks would show.
@@ -377,7 +383,8 @@ mod tests {
         for blocks in [3, 7, 12] {
             let shown = (0..400).filter(|_| {
                 let all = times(&mut rng, blocks, 1, 1.0, 0.05);
-                compare(&design(1), &all, 1, "turnaround_s", None).verdict != Verdict::NoDifference
+                let found = compare(&design(1), &all, 1, "turnaround_s", None);
+                matches!(found.verdict, Verdict::Better | Verdict::Worse)
             });
             let shown = shown.count();
             assert!(shown <= 20, "{blocks} blocks: {shown} of 400");
@@ -416,11 +423,13 @@ mod tests {
                 .iter()
                 .map(|name| compare(&design(1), &all, 1, name, None))
                 .collect();
+            let is_shown =
+                |one: &Comparison| matches!(one.verdict, Verdict::Better | Verdict::Worse);
             let is_off = |one: &Comparison| {
                 let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
                 low > 0.0 || high < 0.0
             };
-            sure += u32::from(found.iter().any(|one| one.verdict != Verdict::NoDifference));
+            sure += u32::from(found.iter().any(is_shown));
             likely += u32::from(found.iter().any(is_off));
         }
         (

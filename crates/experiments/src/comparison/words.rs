@@ -87,7 +87,7 @@ pub(super) fn why_unknown(comparison: &Comparison) -> &str {
     match &comparison.change {
         Err(why) => why,
         Ok(change) if change.interval.is_none() => "one block shows nothing; --reps makes more",
-        Ok(_) => "the blocks differ too much",
+        Ok(_) => "the blocks differ too much; more of them (--reps) may show it",
     }
 }
 

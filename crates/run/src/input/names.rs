@@ -28,7 +28,7 @@ pub(crate) fn expand(inputs: Vec<JobInput>) -> Result<Vec<Job>> {
     }
     if inputs.is_empty() {
         return Err(usage(
-            "there is no job to run; give a mix file, a list (-f FILE) or a command, as in `cosched run gzip a.txt`",
+            "there is no job to run; give a mix file, a list (-f FILE, or -f - for standard input) or a command, as in `cosched run gzip a.txt`",
         ));
     }
     let mut sharers: HashMap<String, u32> = HashMap::new();

@@ -27,8 +27,9 @@ use cosched_experiments::comparison::{
 };
 use cosched_run::stamp;
 use real::RealRuns;
-use std::fs::{File, create_dir_all};
+use std::fs::{DirBuilder, File};
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use user::User;
@@ -129,7 +130,11 @@ fn begin(args: &CompareArgs, store: &Store, design: &Design) -> Result<Manifest>
 }
 
 fn make_folder(folder: &Path) -> Result<()> {
-    create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))
+    let mut private = DirBuilder::new();
+    private.recursive(true).mode(0o700);
+    private
+        .create(folder)
+        .with_context(|| format!("can't make {}", told(folder)))
 }
 
 /// The words of this command, as a shell takes them.

@@ -67,7 +67,7 @@ pub fn time_limit(text: &str) -> Result<TimeLimit, String> {
 
 /// Reads a duration above zero: `90s`, `5m`, `1h 30m`, or plain seconds.
 pub fn duration(text: &str) -> Result<Nanos, String> {
-    let expected = || "expected a duration above zero, as in 90s, 5m or 1.5".to_owned();
+    let expected = || "expected a duration above zero, as in 90s, 5m, 8h or 1.5".to_owned();
     if let Ok(seconds) = text.parse::<f64>() {
         return if seconds > 0.0 && seconds < 1e9 {
             Ok(Nanos::from_s(seconds))
