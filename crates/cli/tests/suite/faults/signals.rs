@@ -6,7 +6,16 @@ use rustix::process::Signal;
 const JOBS: u32 = 4;
 const LINES: u32 = 20;
 /// A job that never ends by itself within a test.
-const ENDLESS: &str = "trap 'echo ended; exit 3' TERM; while :; do :; done";
+const ENDLESS: &str = "trap 'echo ended; exit 3' TERM; : > ready.$$; while :; do :; done";
+/// The number of jobs that have set their traps.
+fn ready(run: &Run) -> usize {
+    let files = std::fs::read_dir(run.dir.path()).unwrap();
+    let names = files.map(|file| file.unwrap().file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with("ready."))
+        .count()
+}
+
 /// A job that ignores SIGTERM.
 const DEAF: &str = "trap '' TERM INT HUP; echo deaf; while :; do :; done";
 
@@ -19,7 +28,7 @@ fn one_signal_ends_the_jobs() {
                 freeze,
                 &["--jobs", "4"],
             );
-            run.until_marked(JOBS as usize);
+            until("all traps", || ready(&run) == JOBS as usize);
             run.send(what);
             assert_eq!(run.code(), Some(code), "{}", run.stderr());
             assert_eq!(run.stdout(), "ended\n".repeat(JOBS as usize));
