@@ -1,0 +1,244 @@
+//! The command line of `cosched run`; each group of options has a file.
+
+mod limits;
+mod output;
+mod policy;
+mod values;
+
+pub use limits::LimitArgs;
+pub use output::{Format, OutputArgs};
+
+use super::parallel::ParallelArgs;
+use super::parse::words;
+use crate::exit::{self, usage};
+use crate::history::HistoryArgs;
+use crate::input::{Reading, told};
+use anyhow::Result;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
+use cosched_core::Order;
+use cosched_run::{Orphans, RunOptions, Source};
+use policy::{PolicyArgs, ResearchArgs};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use values::ValueArgs;
+
+/// The word of `--on` for this machine.
+const HOST: &str = "host";
+
+/// Two lines, so that the short help fits a screen.
+const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f commands.txt -p bandwidth\n\
+                        ls *.txt | cosched run gzip -k       cosched run jobs.toml --on xeon-e5645";
+
+/// Run a batch of jobs under a policy
+///
+/// Jobs come from a mix file, from a list of commands (-f), or from the command
+/// line. Each job's output is shown when it ends, and kept in the log folder. A
+/// job's failure does not stop the others unless --halt says so.
+///
+///   cosched run jobs.toml
+///   cosched run -f commands.txt --policy bandwidth
+///   cosched run -- make -C project test
+///   cosched run gzip -k {} ::: *.txt
+///   ls *.txt | cosched run gzip -k
+///   cosched run jobs.toml --on xeon-e5645
+#[derive(Args)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES, after_long_help = exit::TABLE)]
+pub struct RunArgs {
+    /// Mix file (TOML); `cosched man mix-file` explains it
+    #[arg(hide_short_help = true)]
+    pub mix: Option<PathBuf>,
+
+    /// A command and its arguments; with `::: A B C`, or values on standard input, one job for each value
+    ///
+    /// After `--` it is one job, and standard input is its own, unless there is `:::`, {} or an option about values
+    #[arg(last = true, value_name = "CMD", hide_short_help = true)]
+    pub command: Vec<OsString>,
+
+    /// Read a shell command from each line; `-`: stdin
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub list: Option<PathBuf>,
+
+    /// Shell for lines, as in bash: a path, or a name in PATH
+    ///
+    /// A POSIX shell. It runs lines of -f, lines in mix files, and commands of one word with blanks or shell characters
+    /// [default: $SHELL if it is sh, dash, bash, ksh or zsh, else /bin/sh]
+    #[arg(
+        long,
+        value_name = "SHELL",
+        env = "COSCHED_SHELL",
+        hide_short_help = true
+    )]
+    pub shell: Option<OsString>,
+
+    /// Working folder of the jobs
+    #[arg(long, visible_alias = "wd", value_name = "DIR", hide_short_help = true)]
+    pub workdir: Option<PathBuf>,
+
+    /// Niceness of the jobs, as in 10
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i32).range(-20..20),
+        hide_short_help = true
+    )]
+    pub nice: Option<i32>,
+
+    /// Continue the run of this log folder
+    ///
+    /// The jobs that have not succeeded run, in the same folder. Without RUN, cosched reads the file of --joblog.
+    #[arg(long, value_name = "RUN", require_equals = true)]
+    pub resume: Option<Option<PathBuf>>,
+
+    /// What --resume does with live jobs of a killed run
+    #[arg(
+        long,
+        value_parser = words::<Orphans>(),
+        default_value = "refuse",
+        value_name = "HOW",
+        requires = "resume"
+    )]
+    #[arg(hide_short_help = true)]
+    pub orphans: Orphans,
+
+    /// Start nothing; print the plan
+    #[arg(long, visible_alias = "explain", alias = "dryrun")]
+    pub dry_run: bool,
+
+    /// The user wrote no `--` before the command, so standard input may hold its values.
+    #[arg(skip)]
+    pub may_read_input: bool,
+
+    // A group's heading also covers what follows it.
+    #[command(flatten)]
+    pub values: ValueArgs,
+
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
+
+    #[command(flatten)]
+    pub history: HistoryArgs,
+
+    #[command(flatten)]
+    pub parallel: ParallelArgs,
+
+    #[command(flatten)]
+    pub research: ResearchArgs,
+}
+
+impl RunArgs {
+    /// Whether the machine is simulated.
+    fn is_simulated(&self) -> bool {
+        self.policy.on != HOST
+    }
+
+    /// Drops settings from the environment that an option overrides, or that mean nothing in a simulation. They are meant
+    /// for other runs, so they are no error.
+    pub fn forget_habits(&mut self, matches: &ArgMatches) {
+        let habit = |id: &str| matches.value_source(id) == Some(ValueSource::EnvVariable);
+        let names_folder = matches!(self.resume, Some(Some(_)));
+        if (self.output.no_logs || names_folder) && habit("logs") {
+            self.output.logs = None;
+        }
+        if self.is_simulated() && habit("shell") {
+            self.shell = None;
+        }
+    }
+
+    /// The options of the run.
+    ///
+    /// # Errors
+    /// Options contradict each other, or nothing would heed one of them.
+    pub fn options(mut self) -> Result<RunOptions> {
+        let resume = self.resume.is_some().then_some(self.orphans);
+        match self.resume.take() {
+            Some(Some(run)) => self.output.go_on_in(run)?,
+            Some(None) => self.check_joblog_to_resume()?,
+            None => {}
+        }
+        let is_simulated = self.is_simulated();
+        let history = self.history.place().filter(|_| !is_simulated);
+        let shell = self.shell.take();
+        let shell = shell.or_else(|| cosched_run::shell_of_caller().filter(|_| !is_simulated));
+        if self.parallel.shuf {
+            self.limits.order = Order::Random;
+        }
+        self.output.output = self.output.output.or(self.parallel.show());
+        self.output.tag |= self.values.tagstring.is_some();
+        let reading = Reading {
+            may_read_input: self.may_read_input,
+            quiet: self.output.quiet,
+            ..self.values.reading()
+        };
+        let (machine, policy) = self.policy.options(&self.research);
+        let output = self.output.options(self.research.events)?;
+        Ok(RunOptions {
+            jobs: source(self.mix, self.list, self.command, reading)?,
+            shell,
+            cwd: self.workdir,
+            nice: self.nice,
+            machine,
+            policy,
+            limits: self.limits.options(),
+            output,
+            solo: self.research.solo.unwrap_or_default(),
+            history,
+            resume,
+            dry_run: self.dry_run,
+            leaves_signals: false,
+        })
+    }
+
+    /// Checks that `--resume` without a folder has a job log.
+    fn check_joblog_to_resume(&self) -> Result<()> {
+        let first = self.command.first().map(Path::new).or(self.mix.as_deref());
+        if let Some(folder) = first.filter(|first| first.is_dir()) {
+            let folder = told(folder);
+            return Err(usage(format!(
+                "--resume {folder}: write --resume={folder} to resume the run of this folder"
+            )));
+        }
+        if self.output.joblog.is_none() {
+            return Err(usage(
+                "--resume: name the log folder of the run, as in --resume=cosched-logs/20260131-120000-42, or give its --joblog FILE",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where the jobs come from: the only place where they are given.
+fn source(
+    mix: Option<PathBuf>,
+    list: Option<PathBuf>,
+    command: Vec<OsString>,
+    reading: Reading,
+) -> Result<Source> {
+    let is_list = mix.is_some() || list.is_some();
+    let is_about_values = reading.wants_values() || reading.tag.is_some();
+    if is_about_values && command.is_empty() {
+        let what = if is_list {
+            "a list of jobs takes no values"
+        } else {
+            "there is no command for the values"
+        };
+        return Err(usage(format!(
+            "-a, -0, -d, --colsep, -I, --header, -n, -N, -r and --tagstring are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
+        )));
+    }
+    match (mix, list) {
+        (Some(mix), None) if command.is_empty() => Ok(Source::Mix(mix)),
+        (None, Some(list)) if command.is_empty() => Ok(Source::List(list)),
+        (None, None) => Ok(Source::Command(command, reading)),
+        _ => Err(usage(
+            "give a mix file, or -f FILE, or a command, and only one of them",
+        )),
+    }
+}

@@ -1,0 +1,185 @@
+//! The policy and the machine, for work and for research.
+
+use super::super::parse::{Offered, name_value, seed, solo, words};
+use super::HOST;
+use crate::input::spec;
+use clap::Args;
+use cosched_core::Actuation;
+use cosched_run::{
+    Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource,
+};
+use std::path::PathBuf;
+
+/// The policy, its parameters and the machine.
+#[derive(Args)]
+#[command(next_help_heading = "Policy and machine")]
+pub struct PolicyArgs {
+    /// Simulate this machine; `host` is the real one
+    ///
+    /// `host` runs real processes. The name of a built-in machine (see `cosched list machines`) or a machine file (with
+    /// `/` or `.toml` in its name) simulates the jobs' programs on that machine.
+    #[arg(
+        long,
+        default_value = "host",
+        env = "COSCHED_ON",
+        value_name = "NAME|FILE"
+    )]
+    #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
+    pub on: String,
+
+    /// Policy: see `cosched list policies`
+    ///
+    /// `auto` takes the best that the machine supports.
+    #[arg(
+        short,
+        long,
+        default_value = "auto",
+        env = "COSCHED_POLICY",
+        value_name = "P"
+    )]
+    #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
+    pub policy: String,
+
+    /// Use only these CPUs, as in 0-3,8
+    ///
+    /// `all`: all that the caller may use. Default: all, divided with the other live runs of cosched.
+    #[arg(
+        long,
+        value_name = "LIST|all",
+        env = "COSCHED_CPUS",
+        hide_short_help = true
+    )]
+    pub cpus: Option<CpuChoice>,
+
+    /// Step back while others on the machine want CPUs or memory: use fewer CPUs, or pause
+    #[arg(long, hide_short_help = true)]
+    pub polite: bool,
+
+    /// CPUs of each job
+    ///
+    /// N of its own, `all`, or `auto`: one of its own, and idle ones. `cpus` of a job in a mix file takes precedence.
+    #[arg(
+        long,
+        value_name = "N|auto|all",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    pub cpus_per_job: CpusPerJob,
+}
+
+/// Options for experiments.
+#[derive(Args)]
+#[command(next_help_heading = "Research")]
+pub struct ResearchArgs {
+    /// Solo times for slowdowns: measured first, or from an earlier run
+    ///
+    /// `measure` runs each distinct job alone first (a simulation always does). `only` does nothing else. FILE is a run record
+    /// of an earlier run, or solo-profiles.json in its log folder; `oracle` needs the latter
+    #[arg(
+        long,
+        value_name = "measure|only|FILE",
+        hide_short_help = true,
+        value_parser = solo
+    )]
+    pub solo: Option<SoloSource>,
+
+    /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
+    #[arg(
+        long = "param",
+        value_name = "NAME=VALUE",
+        value_parser = name_value,
+        hide_short_help = true
+    )]
+    pub params: Vec<(String, String)>,
+
+    /// Machine profile with parameters for this machine (TOML with a table `params`)
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "COSCHED_PROFILE",
+        hide_short_help = true
+    )]
+    pub profile: Option<PathBuf>,
+
+    /// Seed of everything random
+    #[arg(
+        long,
+        default_value_t = 1,
+        env = "COSCHED_SEED",
+        value_name = "N",
+        hide_short_help = true,
+        allow_negative_numbers = true,
+        value_parser = seed
+    )]
+    pub seed: u64,
+
+    /// Count another event, as in mm=0x4844; repeatable
+    #[arg(
+        id = "event",
+        long = "event",
+        value_name = "NAME=RAW",
+        hide_short_help = true
+    )]
+    pub counters: Vec<String>,
+
+    /// How jobs are frozen: by the cgroup freezer where it works, else by signals
+    #[arg(
+        long,
+        value_parser = words::<Freeze>(),
+        default_value = "auto",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub freeze: Freeze,
+
+    /// How jobs are scheduled on this machine; `sched-ext` is a scheduler in the kernel
+    ///
+    /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
+    /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
+    /// cosched that was built with it: see `cosched doctor`.
+    #[arg(
+        long,
+        value_parser = words::<Actuator>(),
+        default_value = "freezer",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub actuator: Actuator,
+
+    /// How decisions are carried out; `plans` needs a simulated machine or --actuator sched-ext
+    #[arg(
+        long,
+        value_parser = words::<Actuation>(),
+        default_value = "decisions",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub actuation: Actuation,
+
+    /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub events: Option<PathBuf>,
+}
+
+impl PolicyArgs {
+    /// Their options, with those for research.
+    pub fn options(self, research: &ResearchArgs) -> (MachineOptions, PolicyOptions) {
+        let machine = MachineOptions {
+            on: Some(self.on).filter(|on| on != HOST),
+            cpus: self.cpus,
+            polite: self.polite,
+            cpus_per_job: self.cpus_per_job,
+            events: research.counters.clone(),
+            freeze: research.freeze,
+            actuator: research.actuator,
+            actuation: research.actuation,
+        };
+        let policy = PolicyOptions {
+            name: Some(self.policy).filter(|name| name != spec::AUTO),
+            params: research.params.clone(),
+            profile: research.profile.clone(),
+            seed: research.seed,
+        };
+        (machine, policy)
+    }
+}
