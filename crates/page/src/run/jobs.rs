@@ -18,7 +18,7 @@ type Column = (&'static str, fn(&BatchJob<'_>) -> Cell);
 
 /// The columns that are shown if any job has a value.
 const COLUMNS: [Column; 14] = [
-    ("#took", |row| time_cell(took_s(row.job))),
+    ("#took", |row| time_cell(row.job.time_s())),
     ("ended", exit_cell),
     ("#slowdown", |row| Cell::number(row.job.slowdown, ratio)),
     ("#slowdown, estimated", |row| {
@@ -42,11 +42,6 @@ const COLUMNS: [Column; 14] = [
 
 fn name_cell(row: &BatchJob<'_>) -> Cell {
     Cell::text(&row.job.name)
-}
-
-/// From its start to its end in seconds.
-fn took_s(job: &Job) -> Option<f64> {
-    Some(job.finish_s? - job.start_s?)
 }
 
 fn ratio(x: f64) -> String {
@@ -74,6 +69,7 @@ fn exit_cell(row: &BatchJob<'_>) -> Cell {
     match job.exit {
         _ if job.timed_out => Cell::Marked("bad", format!("failed: {text}, timed out")),
         Some(0) => Cell::text(text),
+        Some(_) if job.interrupted => Cell::text(format!("interrupted: {text}")),
         Some(_) => Cell::Marked("bad", format!("failed: {text}")),
         None => Cell::Marked("bad", text.to_owned()),
     }
@@ -102,7 +98,7 @@ pub(super) fn table(run: &RunView<'_>) -> String {
         return String::new();
     }
     jobs.sort_by(|a, b| {
-        let failed_first = has_failed(b.job).cmp(&has_failed(a.job));
+        let failed_first = b.job.failed().cmp(&a.job.failed());
         failed_first.then_with(|| a.job.worst_first(b.job))
     });
     let is_estimated = jobs.iter().all(|row| row.job.slowdown.is_none());
@@ -129,10 +125,6 @@ pub(super) fn table(run: &RunView<'_>) -> String {
         ..Table::new(&names, rows)
     };
     table.html()
-}
-
-fn has_failed(job: &Job) -> bool {
-    job.exit.is_some_and(|exit| exit != 0) || job.timed_out
 }
 
 /// Whether a column says something about any job.

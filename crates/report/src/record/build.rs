@@ -240,6 +240,7 @@ fn job(
         exit_text: absent.note_option("exit_text", exit.map(Exit::to_string), why.not_ended),
         timed_out: task.timed_out,
         ended_by_user: task.ended_by_user,
+        interrupted: task.told_to_end && !task.ended_by_user,
         lost: false,
         runs: task.runs,
         cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),

@@ -203,6 +203,10 @@ pub struct Job {
     /// Whether the user ended it in the middle of the run; left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_by_user: bool,
+    /// Whether it was ended with the run: by a signal, the halt rule or the deadline; left out if not. Its exit then says
+    /// nothing about its work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Whether it ran when the series of a run without a record ended, so that its end is not known.
     pub lost: bool,
     /// How many times it was started. With `restart` in the mix file all other values are of its first run; with

@@ -13,7 +13,7 @@ const MAX_ERROR: usize = 200;
 /// Return two lines for each failure: the job, and its last error.
 pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
     let failed = record.jobs.iter().filter(|job| job.failed());
-    let all: Vec<&Job> = failed.filter(|job| !is_interrupted(record, job)).collect();
+    let all: Vec<&Job> = failed.filter(|job| !job.interrupted).collect();
     let mut lines = Vec::new();
     for job in all.iter().take(MAX_FAILURES) {
         lines.push(failure(job));
@@ -28,17 +28,6 @@ pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
     }
     lines
 }
-
-/// Whether the end of the run ended the job: its signals did, or it exited with 0 after them.
-pub(super) fn is_interrupted(record: &Record, job: &Job) -> bool {
-    let by_run = matches!(&*record.finished_by, "signal" | "halt" | "deadline");
-    let exit = job.exit_text.as_deref().unwrap_or_default();
-    let by_end = exit.starts_with("told to end") || SIGNALS_OF_THE_END.contains(&exit);
-    by_run && by_end && job.failed() && !job.timed_out
-}
-
-/// What a run sends to its jobs when it ends early.
-const SIGNALS_OF_THE_END: [&str; 2] = ["SIGTERM", "SIGKILL"];
 
 fn failure(job: &Job) -> String {
     let name = visible(&job.name);

@@ -13,7 +13,6 @@ use crate::source::BackendKind;
 use crate::text::{count, grouped, seconds, unbroken, visible};
 use crate::warning::DISTURBED;
 use cosched_core::signal_name;
-use failures::is_interrupted;
 use metrics::metrics;
 pub use metrics::{metric_name, metric_value};
 pub use overview::overview;
@@ -112,8 +111,7 @@ fn ends_text(record: &Record) -> String {
         "killed" => "without a known end",
         _ => "did not end",
     };
-    let interrupted = record.jobs.iter();
-    let interrupted = interrupted.filter(|job| is_interrupted(record, job));
+    let interrupted = record.jobs.iter().filter(|job| job.interrupted);
     let interrupted = interrupted.count();
     let failed = totals.failed.saturating_sub(totals.timed_out + interrupted);
     let mut parts = vec![format!("{} succeeded", grouped(totals.succeeded as u64))];
