@@ -9,7 +9,7 @@ use crate::input::{Command, Job, told};
 use cosched_report::{
     Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, read_joblog,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -72,9 +72,12 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
     };
     resumed.seen = Seen::now(&path);
     let log = read_log(&path)?;
+    let sought: Vec<Sought> = numbered.map(|(seq, job)| Sought::new(seq, job)).collect();
+    if options.has_own_joblog() {
+        check_batch(&log, &sought, &path)?;
+    }
     let mut before = settle(options, how, &path)?;
     resumed.warnings = std::mem::take(&mut before.warnings);
-    let sought: Vec<Sought> = numbered.map(|(seq, job)| Sought::new(seq, job)).collect();
     let alike = Alike::count(&sought);
     let mut done = Done::new(&log, &before);
     for job in &sought {
@@ -86,12 +89,6 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
     }
     let succeeded = log.successes().count() as u64;
     if succeeded > 0 && resumed.earlier.is_empty() && !resumed.left.is_empty() {
-        if options.has_own_joblog() {
-            let name = told(&path);
-            return Err(usage(format!(
-                "--resume: no job of this command line is in {name}; give the same command line, and the same values on standard input; nothing was started"
-            )));
-        }
         resumed.warnings.push(RunWarning::NoneResumed { succeeded });
     }
     Ok(resumed)
@@ -149,6 +146,19 @@ impl Sought {
             job,
         }
     }
+}
+
+/// Refuses to continue a log folder with another batch, before any job of its killed run is ended.
+fn check_batch(log: &JobLog, sought: &[Sought], path: &Path) -> anyhow::Result<()> {
+    let commands: HashSet<&str> = log.entries.iter().map(|entry| &*entry.command).collect();
+    let mut wanted = sought.iter().filter_map(|job| job.command.as_deref());
+    if commands.is_empty() || wanted.any(|command| commands.contains(command)) {
+        return Ok(());
+    }
+    let name = told(path);
+    Err(usage(format!(
+        "--resume: no job of this command line is in {name}; give the same command line, and the same values on standard input; nothing was started"
+    )))
 }
 
 /// How many jobs of the batch have a command, and how many were given the same as well.
