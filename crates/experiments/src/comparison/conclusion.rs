@@ -119,26 +119,32 @@ fn use_it(design: &Design, advised: &Findings<'_>, found: &[Findings<'_>]) -> St
     if !rivals.is_empty() {
         let verb = if rivals.len() == 1 { "is" } else { "are" };
         let rivals = joined(&rivals, "and");
-        text.push_str(&format!(
-            " {rivals} {verb} better, too, and may be as good."
-        ));
+        text.push_str(&format!(" {rivals} {verb} better, too."));
+    }
+    for mixed in mixed(design, found) {
+        text.push_str(&format!(" {mixed}."));
     }
     text
+}
+
+/// What candidates mean that are better in something and worse in something else.
+fn mixed(design: &Design, found: &[Findings<'_>]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for one in found {
+        if !one.better.is_empty() && !one.worse.is_empty() {
+            let name = name_of(design, one.candidate);
+            let gains = changes(design, &one.better);
+            let losses = changes(design, &one.worse);
+            texts.push(format!("{name} means {gains}, but {losses}"));
+        }
+    }
+    texts
 }
 
 /// The advice where no candidate is only better.
 fn no_advice(design: &Design, found: &[Findings<'_>]) -> String {
     let baseline = name_of(design, design.baseline);
-    let mixed: Vec<String> = found
-        .iter()
-        .filter(|one| !one.better.is_empty())
-        .map(|one| {
-            let name = name_of(design, one.candidate);
-            let gains = changes(design, &one.better);
-            let losses = changes(design, &one.worse);
-            format!("{name} means {gains}, but {losses}")
-        })
-        .collect();
+    let mixed = mixed(design, found);
     if !mixed.is_empty() {
         return format!("It depends: {}.", mixed.join("; "));
     }
@@ -162,7 +168,12 @@ fn nothing_shown(design: &Design, found: &[Findings<'_>]) -> String {
         let why = first.map_or("nothing was compared", |one| why_unknown(one));
         return format!("Which is better is not known: {why}.");
     }
-    let names: Vec<String> = (0..design.candidates.len())
+    let known = found.iter().filter(|one| !one.is_blank());
+    let mut alike: Vec<usize> = known.map(|one| one.candidate).collect();
+    alike.push(design.baseline);
+    alike.sort_unstable();
+    let names: Vec<String> = alike
+        .into_iter()
         .map(|candidate| name_of(design, candidate))
         .collect();
     let names = joined(&names, "or");
@@ -234,7 +245,10 @@ fn open_question(metric: &Metric, open: &[&Comparison]) -> String {
         Some((share, 0)) => format!("{question} by less than {:.0} %", 100.0 * share),
         Some((share, blocks)) => {
             let blocks = count(u64::from(blocks), "more block");
-            format!("{question} ({blocks} would show {:.0} %)", 100.0 * share)
+            format!(
+                "{question} ({blocks} would show a difference of {:.0} %)",
+                100.0 * share
+            )
         }
     }
 }

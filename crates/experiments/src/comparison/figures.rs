@@ -42,13 +42,14 @@ const TIME: &str = "turnaround_s";
 const CUT: [&str; 4] = ["deadline", "signal", "killed", "goes-on"];
 
 /// Warnings that make the figures of a run doubtful.
-const DOUBTS: [&str; 6] = [
+const DOUBTS: [&str; 7] = [
     "disturbed",
     "cpus-collide",
     "cpus-shared",
     "cpus-gained",
     "steps-back",
     "paused",
+    "job-limit",
 ];
 
 impl Outcome {
