@@ -24,7 +24,7 @@ use exit::{Exit, Failure};
 use std::process::ExitCode;
 
 const FOR_RESEARCH: &str =
-    "For research: decide, reproduce, workload. `cosched help VERB` explains a verb.";
+    "For research: decide, reproduce, workload. `cosched VERB --help` explains a verb.";
 
 /// Decides which processes run together, on which core, and when a core is better left idle
 #[derive(Parser)]

@@ -123,7 +123,7 @@ const INSTEAD: [(&str, &str); 9] = [
 
 /// Puts what to do instead into an error about a word that cosched does not know.
 pub fn advise(error: &mut clap::Error) {
-    // Only that the word could be a value.
+    // The tip of clap is only that the word could be a value.
     error.remove(ContextKind::Suggested);
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
         let advice = format!("`cosched run {word} ...` runs a command");

@@ -107,7 +107,7 @@ fn the_page_of_a_run_shows_what_happened() {
 }
 
 #[test]
-fn a_run_without_a_series_says_so() {
+fn a_run_without_a_series_has_no_timeline() {
     let record = record_of(&["a"]);
     let page = run_page(&[view("r", &record, None)]);
     check(&page);

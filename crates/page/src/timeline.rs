@@ -1,6 +1,6 @@
 //! The timeline of a run as a still chart: who had each CPU at some hundred moments.
 
-use crate::html::charts;
+use crate::html::{charts, paragraph};
 use cosched_core::Nanos;
 use cosched_report::chart::{Axis, Chart, Plot, Span, Timeline as Rows};
 use cosched_report::{Job, Mode, Record, Stay, Timeline};
@@ -18,10 +18,18 @@ const MAX_COLOURS: usize = 24;
 
 const PERFETTO_HINT: &str = include_str!("perfetto.html");
 
-/// Return the timeline as part of a page; `None` if there is no chart.
+/// Return the timeline as part of a page; `None` if no job was placed on a CPU.
 pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record) -> Option<String> {
-    let chart = timeline_chart(label, timeline, record)?;
-    Some(charts([chart]) + PERFETTO_HINT)
+    if timeline.stays.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let figure = match timeline_chart(label, timeline, record) {
+        Some(chart) => charts([chart]),
+        None => paragraph(&format!(
+            "No chart: more than {MAX_ROWS} rows, or too little time on CPUs."
+        )),
+    };
+    Some(figure + PERFETTO_HINT)
 }
 
 /// Return the chart of a run; `None` if there is nothing to draw, or too much.

@@ -73,7 +73,7 @@ pub enum RunWarning {
     NotRestarted { job: String, exit: Option<Exit> },
     #[error("the halt rule is met: no more jobs are started")]
     Halting,
-    #[error("the deadline is over: {STOPPING}")]
+    #[error("the deadline has passed: {STOPPING}")]
     DeadlineOver,
     #[error("{}", interrupted_text(*signal, *again))]
     Interrupted { signal: i32, again: bool },
@@ -317,7 +317,7 @@ fn interrupted_text(signal: i32, again: bool) -> String {
 
 fn jobs_text(jobs: u32) -> String {
     if jobs == 0 {
-        "no limit on live jobs".to_owned()
+        "there is no limit on live jobs".to_owned()
     } else {
         format!("at most {}", count(jobs.into(), "live job"))
     }

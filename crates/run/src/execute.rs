@@ -68,9 +68,9 @@ pub(crate) fn execute<P: Platform>(
         // Only who measures must know at once that other programs ran.
         info.warnings.extend(disturbances);
     } else {
-        disturbances
-            .into_iter()
-            .for_each(|warning| screen.warn(warning));
+        for warning in disturbances {
+            screen.warn(warning);
+        }
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);

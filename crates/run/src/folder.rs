@@ -3,12 +3,12 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::whole_file::{PRIVATE, PRIVATE_FOLDER, create_private, create_private_folder};
+use crate::whole_file::{PRIVATE, create_private, create_private_folder, create_private_folders};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::collections::HashSet;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Lists the run's files and folders, a line each. A run locks it until it ends.
@@ -122,11 +122,7 @@ impl Drop for Folder {
 
 fn make(path: &Path, may_exist: bool) -> Result<()> {
     if let Some(parent) = path.parent() {
-        let mut builder = DirBuilder::new();
-        builder
-            .mode(PRIVATE_FOLDER)
-            .recursive(true)
-            .create(parent)?;
+        create_private_folders(parent)?;
     }
     match create_private_folder(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && may_exist => Ok(()),

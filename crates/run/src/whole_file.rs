@@ -72,6 +72,15 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(PRIVATE_FOLDER).create(path)
 }
 
+/// Makes a folder, and those above it that are missing, for its owner alone. It may exist.
+///
+/// # Errors
+/// It can't be made.
+pub fn create_private_folders(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.mode(PRIVATE_FOLDER).recursive(true).create(path)
+}
+
 fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32;
     let opened = how.custom_flags(flags).open(path);

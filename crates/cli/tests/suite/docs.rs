@@ -155,7 +155,7 @@ fn the_first_screens_fit_a_terminal() {
 fn research_comes_last() {
     let all = help(&[]);
     let told: Vec<&str> = all.lines().filter(|line| line.contains("decide")).collect();
-    let line = "For research: decide, reproduce, workload. `cosched help VERB` explains a verb.";
+    let line = "For research: decide, reproduce, workload. `cosched VERB --help` explains a verb.";
     assert_eq!(told, [line]);
     let text = help(&["run"]);
     let headings = text

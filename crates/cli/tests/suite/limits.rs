@@ -42,7 +42,7 @@ fn at_the_deadline_the_run_ends_with_124() {
     assert_eq!(output.status.code(), Some(124));
     assert_eq!(out(&output), "1000\n");
     let told = err(&output);
-    let warning = "cosched: the deadline is over: no more jobs are started, and running jobs are asked to end\n";
+    let warning = "cosched: the deadline has passed: no more jobs are started, and running jobs are asked to end\n";
     assert!(told.contains(warning), "{told}");
     assert_eq!(
         headline(&told),
@@ -120,7 +120,7 @@ fn a_simulation_has_a_deadline_too() {
     let output = cosched(&folder, &words);
     assert_eq!(output.status.code(), Some(124));
     assert!(
-        err(&output).contains("the deadline is over"),
+        err(&output).contains("the deadline has passed"),
         "{}",
         err(&output)
     );

@@ -19,7 +19,7 @@ mod user;
 
 use crate::exit::usage;
 use crate::input::{absolute, quote, read_bytes, told};
-use crate::whole_file::write_whole;
+use crate::whole_file::{create_private_folders, write_whole};
 use anyhow::{Context as _, Result};
 pub use args::CompareArgs;
 use cosched_experiments::comparison::{
@@ -27,9 +27,8 @@ use cosched_experiments::comparison::{
 };
 use cosched_run::stamp;
 use real::RealRuns;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use user::User;
@@ -130,11 +129,7 @@ fn begin(args: &CompareArgs, store: &Store, design: &Design) -> Result<Manifest>
 }
 
 fn make_folder(folder: &Path) -> Result<()> {
-    let mut private = DirBuilder::new();
-    private.recursive(true).mode(0o700);
-    private
-        .create(folder)
-        .with_context(|| format!("can't make {}", told(folder)))
+    create_private_folders(folder).with_context(|| format!("can't make {}", told(folder)))
 }
 
 /// The words of this command, as a shell takes them.
