@@ -101,7 +101,7 @@ ejection() {
     wait $run || return 1
     cat err out
     grep -q "disabled by sysrq-S" err || return 1
-    grep -q "8 ended well" out || return 1
+    grep -q "8 succeeded" err || return 1
     clock_counts ejected.json 8 || return 1
     is_off
 }
@@ -145,7 +145,7 @@ suspend() {
     kill -CONT $run
     wait $run || return 1
     echo "$before $after"
-    grep -q "6 ended well" out && [ $((after - before)) -lt 50000 ] && is_off
+    grep -q "6 succeeded" err && [ $((after - before)) -lt 50000 ] && is_off
 }
 
 # A process with a policy of real time keeps it, and one that leaves the scheduler is told of.
@@ -163,7 +163,7 @@ all() {
     code=$?
     kill $one $two
     cat out err
-    [ $code = 0 ] && grep -q "6 ended well" out && is_off
+    [ $code = 0 ] && grep -q "6 succeeded" err && is_off
 }
 
 # The same where both are bound to one CPU: the batch has its turns there, under either scheduler.
@@ -191,7 +191,7 @@ crowded() {
     code=$?
     kill $hogs
     cat out err
-    [ $code = 0 ] && grep -q "4 ended well" out && is_off || return 1
+    [ $code = 0 ] && grep -q "4 succeeded" err && is_off || return 1
     # Newer kernels keep a part of each CPU for loaded schedulers.
     grep -q "have left a job no CPU for 20 s" err || echo "the batch got CPUs all the same"
 }
@@ -243,7 +243,7 @@ hangs() {
     wait $run
     code=$?
     cat policies err out
-    [ $code = 0 ] && grep -q "8 ended well" out && grep -q "given back to the ordinary scheduler" err || return 1
+    [ $code = 0 ] && grep -q "8 succeeded" err && grep -q "given back to the ordinary scheduler" err || return 1
     [ "$(sort -u policies)" = 0 ] && is_off
 }
 
