@@ -27,7 +27,9 @@ pub fn goes_on(header: &SeriesHeader) -> bool {
 /// # Errors
 /// No run is meant, or it has left no series.
 pub fn series_of(run: Option<&Path>) -> Result<PathBuf> {
-    let Some(path) = run else { return by_default() };
+    let Some(path) = run else {
+        return Ok(last_run()?.join(SERIES));
+    };
     if path.is_dir() {
         return in_folder(path);
     }
@@ -89,13 +91,16 @@ fn of_live(run: &Known) -> Result<PathBuf> {
     Err(usage(format!("run {id}: {why}")))
 }
 
-fn by_default() -> Result<PathBuf> {
-    if let Some(newest) = newest_in(Path::new(LOGS)) {
-        return Ok(newest.join(SERIES));
-    }
-    Err(usage(format!(
-        "there is no run in {LOGS} here; name a log folder or a live run"
-    )))
+/// The log folder in `cosched-logs` of the run that was started last.
+///
+/// # Errors
+/// There is none.
+pub fn last_run() -> Result<PathBuf> {
+    newest_in(Path::new(LOGS)).ok_or_else(|| {
+        usage(format!(
+            "there is no run in {LOGS} here; name a log folder or a live run"
+        ))
+    })
 }
 
 /// The run in a folder of runs that was started last.

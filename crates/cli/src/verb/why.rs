@@ -4,13 +4,14 @@ use super::run::{Format, moment};
 use crate::exit::{OrUsage as _, usage};
 use crate::input::near::near;
 use crate::input::told;
-use crate::live::{goes_on, series_of};
+use crate::live::{goes_on, meant, series_of};
 use crate::print::{print, print_json, width};
 use crate::run_files::open_series;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
 use cosched_core::{Nanos, TaskId};
+use cosched_linux::root::Root;
 use cosched_report::{SeriesEnd, SeriesHeader, seconds, visible, why, why_text};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +46,9 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     } else {
         SeriesEnd::Over
     };
+    if is_paused(reader.header()) {
+        say(format_args!("cosched: the run is paused"));
+    }
     let answer = why(&mut reader, task, args.at, end).or_usage()?;
     if let Some(asked) = args.at
         && asked > answer.at
@@ -61,6 +65,15 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
         Format::Json => print_json(&answer),
         Format::Text => print(why_text(&answer, width())),
     }
+}
+
+/// Whether the run of a series goes on and is paused.
+fn is_paused(header: &SeriesHeader) -> bool {
+    let Some(run) = &header.run_id else {
+        return false;
+    };
+    let live = meant(&Root::default(), run);
+    live.is_ok_and(|run| run.status.is_ok_and(|status| status.paused))
 }
 
 /// So many names are told to somebody who named another.

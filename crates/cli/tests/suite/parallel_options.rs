@@ -24,6 +24,7 @@ fn check(words: &str, stdout: &str, stderr: &str, code: i32) {
 fn harmless_words_are_taken() {
     for word in [
         "--bar",
+        "--will-cite",
         "--bar~--eta~--progress",
         "-u",
         "--ungroup",

@@ -63,9 +63,16 @@ fn rows(csv: &str) -> Vec<std::collections::BTreeMap<&str, &str>> {
 #[test]
 fn a_run_is_told_again_from_its_files() {
     let folder = tempfile::tempdir().unwrap();
-    let first = simulate(&folder, "fair", "logs");
+    let first = simulate(&folder, "fair", "cosched-logs/1");
     let told = err(&first);
     let summary = &told[told.find("SIMULATED").expect("a summary")..];
+    let last = report(&folder, &[]);
+    assert_eq!(out(&last), summary, "{}", err(&last));
+    std::fs::rename(
+        folder.path().join("cosched-logs/1"),
+        folder.path().join("logs"),
+    )
+    .unwrap();
     let again = report(&folder, &["logs"]);
     assert_eq!(out(&again), summary, "{}", err(&again));
     for file in ["logs/run.json", "logs/series.jsonl"] {
@@ -131,6 +138,7 @@ fn a_run_is_told_again_from_its_files() {
 #[test]
 fn what_is_not_there_is_told() {
     let folder = tempfile::tempdir().unwrap();
+    assert!(error(&folder, &[]).contains("there is no run in cosched-logs here"));
     simulate(&folder, "fair", "logs");
     std::fs::remove_file(folder.path().join("logs/series.jsonl")).unwrap();
     let told = "there is no series beside the record: who ran when is not known";

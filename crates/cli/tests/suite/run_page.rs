@@ -22,7 +22,7 @@ fn a_thousand_jobs_fit_a_small_page_that_begins_with_the_failed_one() {
     let (jobs, _) = jobs.split_once("</section>").unwrap();
     assert_eq!(jobs.matches("<tr>").count(), 1 + 1_000);
     assert!(jobs.contains(
-        "<th scope=\"col\">job</th><th scope=\"col\" class=\"n\">took</th><th scope=\"col\">ended</th>"
+        "<th scope=\"col\">job</th><th scope=\"col\" class=\"n\">time</th><th scope=\"col\">ended</th>"
     ));
     let rows: Vec<&str> = jobs.split("<tr>").skip(2).collect();
     assert!(

@@ -101,6 +101,9 @@ fn pause(freeze: &str) {
     assert_eq!(run.ticks(), ticks, "nothing runs");
     let output = cosched(&run.folder, &["status", &run.pid()]);
     assert!(out(&output).contains("\npaused, "), "{}", out(&output));
+    assert_eq!(run.running(), 0, "{}", out(&output));
+    let output = cosched(&run.folder, &["why", "j#1", &run.pid()]);
+    assert_eq!(err(&output), "cosched: the run is paused\n");
     run.set(&["pause=off"]);
     until("the jobs go on", || run.ticks() > ticks);
     until("it is not paused", || !run.is_paused());

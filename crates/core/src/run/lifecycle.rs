@@ -121,7 +121,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Maximum number of admitted tasks.
-    fn most_live(&self) -> usize {
+    pub(super) fn most_live(&self) -> usize {
         let by_cpus = self.config.jobs_per_cpu;
         let by_cpus = by_cpus.map(|jobs| jobs * self.snap.machine.cpus.len());
         self.jobs.or(by_cpus).unwrap_or(self.config.jobs)

@@ -15,6 +15,8 @@ pub struct RunNow<'a> {
     pub at: Nanos,
     /// Whether all tasks are held.
     pub is_paused: bool,
+    /// Maximum number of admitted tasks that have not ended.
+    pub most_live: usize,
     /// The machine, and the tasks in scheduling.
     pub snapshot: &'a Snapshot,
     /// The settings of the run.

@@ -59,6 +59,7 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder.state(&RunNow {
             at: self.snap.now,
             is_paused: self.is_paused,
+            most_live: self.most_live(),
             snapshot: &self.snap,
             config: self.config,
             tasks: &tasks,

@@ -1,9 +1,13 @@
 //! The figures of single runs.
 
 use crate::comparison::design::Trial;
-use cosched_report::{BackendKind, Record};
+use cosched_report::{BackendKind, Job, Record, last_line};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Maximum number of characters of a command's error.
+const MAX_ERROR: usize = 200;
 
 /// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,9 +94,12 @@ impl Outcome {
         let failed = record.jobs.iter().find(|job| job.exit != Some(0));
         if let Some(job) = failed {
             let how = job.exit_text.as_deref().unwrap_or("failed");
-            let file = job.log_stderr.as_deref().unwrap_or_default();
+            let how = match error(job) {
+                Some(error) => format!("{how}: {error}"),
+                None => how.to_owned(),
+            };
             outcome.doubts.push(format!(
-                "the command failed ({how}; see {file}), so it is compared with nothing"
+                "the command failed ({how}), so it is compared with nothing"
             ));
         }
         Some(outcome)
@@ -117,4 +124,9 @@ impl Outcome {
     pub fn figure(&self, metric: &str) -> Option<f64> {
         self.figures.get(metric).copied()
     }
+}
+
+/// The last line that a job wrote to its standard error.
+fn error(job: &Job) -> Option<String> {
+    last_line(Path::new(job.log_stderr.as_ref()?), MAX_ERROR)
 }

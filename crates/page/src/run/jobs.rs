@@ -18,7 +18,7 @@ type Column = (&'static str, fn(&BatchJob<'_>) -> Cell);
 
 /// The columns that are shown if any job has a value.
 const COLUMNS: [Column; 14] = [
-    ("#took", |row| time_cell(row.job.time_s())),
+    ("#time", |row| time_cell(row.job.time_s())),
     ("ended", exit_cell),
     ("#slowdown", |row| Cell::number(row.job.slowdown, ratio)),
     ("#slowdown, estimated", |row| {
@@ -29,8 +29,8 @@ const COLUMNS: [Column; 14] = [
     ("#started after", |row| {
         time_cell(row.job.start_s.map(|start_s| start_s - row.job.arrival_s))
     }),
-    ("#longest wait", |row| time_cell(row.job.waited_max_s)),
-    ("#CPU time", |row| time_cell(row.job.cpu_s)),
+    ("#waited", |row| time_cell(row.job.waited_max_s)),
+    ("#CPU", |row| time_cell(row.job.cpu_s)),
     ("#expected", |row| {
         time_cell(row.job.expected.map(|expected| expected.time_s))
     }),

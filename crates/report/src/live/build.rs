@@ -122,13 +122,14 @@ impl Live {
             done: progress.done,
             failed: progress.failed,
             queued: now.pending.len(),
+            most_live: Some(now.most_live).filter(|&most| most < usize::MAX),
             earlier: self.earlier,
             left_s: progress.left.map(Nanos::as_s),
             left_from: progress.left.map(|_| tracker.left_from()),
             ..LiveTotals::default()
         };
         for task in now.tasks {
-            *match state_of(task) {
+            *match state_of(task, now) {
                 JobState::Running => &mut totals.running,
                 JobState::Waiting => &mut totals.waiting,
                 JobState::Sleeping => &mut totals.sleeping,
@@ -154,7 +155,7 @@ impl Live {
         let mut rows = Vec::new();
         for task in now.tasks.iter().take(MAX_LIVE) {
             let id = task.spec.id;
-            let row = start_row(jobs.get(id.0 as usize), id, state_of(task));
+            let row = start_row(jobs.get(id.0 as usize), id, state_of(task, now));
             let mut row = live_row(row, task, now, tracker);
             if self.holders.has_seen(id) {
                 row.cpus = self.held_by(id).map(|cpus| cpus.to_string());
@@ -209,8 +210,9 @@ fn is_live(now: &RunNow<'_>, task: TaskId) -> bool {
         .is_ok()
 }
 
-fn state_of(task: &WatchedTask<'_>) -> JobState {
+fn state_of(task: &WatchedTask<'_>, now: &RunNow<'_>) -> JobState {
     match task.doing {
+        Doing::Runs(_) if now.is_paused => JobState::Waiting,
         Doing::Runs(_) => JobState::Running,
         Doing::Sleeps => JobState::Sleeping,
         Doing::Paused => JobState::Waiting,
@@ -247,7 +249,9 @@ fn live_row(
     now: &RunNow<'_>,
     tracker: &ProgressTracker,
 ) -> JobNow {
-    if let Doing::Runs(cpus) = task.doing {
+    if let Doing::Runs(cpus) = task.doing
+        && !now.is_paused
+    {
         row.cpus = Some(cpus.to_string());
     }
     row.reason = task.reason.map(|reason| Reason {
@@ -396,7 +400,8 @@ fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
     for cpu in &now.snapshot.machine.cpus {
         cpus.insert(cpu.id, CpuNow::idle(cpu.id.0));
     }
-    for task in now.tasks {
+    let tasks = if now.is_paused { &[] } else { now.tasks };
+    for task in tasks {
         let Some(running) = task.view.and_then(|view| view.running.as_ref()) else {
             continue;
         };

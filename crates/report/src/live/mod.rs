@@ -108,6 +108,9 @@ pub struct LiveTotals {
     pub ending: usize,
     /// Jobs that have not started.
     pub queued: usize,
+    /// Maximum number of live jobs; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_live: Option<usize>,
     /// Jobs that will not start, since the run is ending.
     pub dropped: usize,
     /// Jobs of the batch that earlier runs did.
@@ -308,6 +311,11 @@ impl LiveTotals {
             if number > 0 {
                 texts.push(format!("{number} {what}"));
             }
+        }
+        if let Some(most) = self.most_live
+            && self.queued > 0
+        {
+            texts.push(format!("at most {most} live"));
         }
         texts
     }

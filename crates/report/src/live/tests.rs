@@ -65,6 +65,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     let now = RunNow {
         at: snapshot.now,
         is_paused: false,
+        most_live: 3,
         snapshot: &snapshot,
         config: &config,
         tasks: &tasks,
@@ -416,6 +417,7 @@ fn very_many_jobs_are_left_out_and_counted() {
     let now = RunNow {
         at: snapshot.now,
         is_paused: false,
+        most_live: 3,
         snapshot: &snapshot,
         config: &config,
         tasks: &[],

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 /// It reads run records and series. A live or killed run has only a series.
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Folder of a comparison or of a run, folder with folders of runs, run record or series
-    #[arg(required = true, value_name = "PATH")]
+    /// Folder of a comparison or of a run, folder with folders of runs, run record or series [default: the last run in
+    /// cosched-logs]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
     /// Output format [default: text; with --html or --figures nothing is printed]

@@ -2,6 +2,7 @@
 
 use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
+use crate::live::last_run;
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
 use anyhow::{Context as _, Result};
 use cosched_experiments::comparison::COMPARISON_FILE;
@@ -25,13 +26,17 @@ pub enum Source {
     Runs(Vec<RunFiles>),
 }
 
-/// What these paths name.
+/// What these paths name; without one, the last run.
 ///
 /// # Errors
 /// One of them is neither a comparison nor a run; or there is a comparison and something else.
 pub fn find(paths: &[PathBuf]) -> Result<Source> {
+    let last = match paths {
+        [] => vec![last_run()?],
+        _ => Vec::new(),
+    };
     let mut runs: Vec<RunFiles> = Vec::new();
-    for path in paths {
+    for path in paths.iter().chain(&last) {
         match one(path)? {
             Source::Runs(more) => runs.extend(more),
             Source::Comparison(folder) if paths.len() == 1 => {

@@ -5,8 +5,8 @@ use cosched_run::Show;
 
 #[derive(Args)]
 pub struct ParallelArgs {
-    /// No effect: progress is always shown
-    #[arg(long, aliases = ["eta", "progress"], action = ArgAction::Count, hide = true)]
+    /// No effect: progress is always shown, and there is nothing to cite
+    #[arg(long, aliases = ["eta", "progress", "will-cite"], action = ArgAction::Count, hide = true)]
     bar: u8,
 
     /// The same as --output live

@@ -238,7 +238,8 @@ fn failed_jobs_are_told() {
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     for told in [
         "the command or jobs failed",
-        "/command.err), so it is compared with nothing",
+        "the command failed (exit 127: ",
+        "), so it is compared with nothing",
     ] {
         assert!(out(&output).contains(told), "{}", out(&output));
     }

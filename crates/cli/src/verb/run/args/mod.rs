@@ -26,6 +26,9 @@ use values::ValueArgs;
 /// The word of `--on` for this machine.
 const HOST: &str = "host";
 
+/// The options say what else names the jobs.
+const USAGE: &str = "cosched run [OPTIONS] <MIX.toml | CMD... [::: VALUE...]>";
+
 /// Two lines, so that the short help fits a screen.
 const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f commands.txt -p bandwidth\n\
                         ls *.txt | cosched run gzip -k       cosched run jobs.toml --on xeon-e5645";
@@ -43,7 +46,7 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 ///   ls *.txt | cosched run gzip -k
 ///   cosched run jobs.toml --on xeon-e5645
 #[derive(Args)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES, after_long_help = exit::TABLE)]
+#[command(verbatim_doc_comment, override_usage = USAGE, after_help = EXAMPLES, after_long_help = exit::TABLE)]
 pub struct RunArgs {
     /// Mix file (TOML); `cosched man mix-file` explains it
     #[arg(hide_short_help = true)]
