@@ -28,6 +28,7 @@ impl ShellTemplate {
     pub(crate) fn new(line: &[u8], strings: &Strings) -> Result<ShellTemplate> {
         let mut words = vec![Word::default()];
         let mut in_word = false;
+        let mut is_after_dollar = false;
         let mut at = 0;
         while at < line.len() {
             if in_word == b" \t\n;&|()<>".contains(&line[at]) {
@@ -36,11 +37,15 @@ impl ShellTemplate {
             }
             let word = words.last_mut().expect("there is always one");
             if let Some((what, length)) = strings.at(&line[at..])? {
+                if is_after_dollar {
+                    return Err(after_dollar(line, at, length));
+                }
                 word.push(what);
                 at += length;
             } else {
                 let end = end_of_text(line, at, word.is_empty(), strings)?;
                 word.push_text(&line[at..end]);
+                is_after_dollar = line[at..end] == *b"$";
                 at = end;
             }
         }
@@ -103,6 +108,20 @@ impl ShellTemplate {
         }
         Command::shell(os(&script))
     }
+}
+
+/// The error for a value right after a `$`: bash reads `$'...'` in its own way, and the value could end the quotes.
+fn after_dollar(line: &[u8], at: usize, length: usize) -> anyhow::Error {
+    let column = column(line, at);
+    let what = visible_bytes(&line[at..at + length]);
+    usage(format!(
+        "column {column} of the shell line: {what} stands right after $; write \\${what} for a dollar sign before the value"
+    ))
+}
+
+/// The column of a byte, counted in characters from 1.
+fn column(line: &[u8], at: usize) -> usize {
+    String::from_utf8_lossy(&line[..at]).chars().count() + 1
 }
 
 /// The end of a construct, or of the plain byte, that begins at `at`.
@@ -253,8 +272,7 @@ impl Construct {
             if what.is_shell_parameter() && follows_lone_dollar(&line[..at]) {
                 continue;
             }
-            let before = String::from_utf8_lossy(&line[..at]);
-            let column = before.chars().count() + 1;
+            let column = column(line, at);
             let what = visible_bytes(&line[at..at + length]);
             let place = if has_end { "in" } else { "in or after" };
             let name = self.name;
