@@ -59,6 +59,7 @@ pub(crate) fn execute<P: Platform>(
         return Ok(end_of_solo_runs(&screen, &plan.logs, &plan.infos).into());
     }
     let halt = plan.config.halt;
+    let reads_input = plan.reads_input;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
     for warning in late_warnings(&result, info.machine.cpus.len()) {
         screen.warn(warning);
@@ -83,7 +84,8 @@ pub(crate) fn execute<P: Platform>(
     }
     screen.clear();
     // A full disk does not hide the result.
-    print(options, &record, &Ending::new(&result, &halt, &logs))?;
+    let ending = Ending::new(&result, &halt, &logs, reads_input);
+    print(options, &record, &ending)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
     let exit = match exit_of(&result, &halt, is_only) {

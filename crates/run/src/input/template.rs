@@ -2,8 +2,8 @@
 
 use super::COMMAND_LINE;
 use super::command::{Command, os, told};
-use super::job::{JobInput, OWN_INPUT};
-use super::read::has_input;
+use super::job::JobInput;
+use super::read::{OWN_INPUT, has_input};
 use super::replacement::{Replacement, Row, Strings};
 use super::shell_line::ShellTemplate;
 use super::values::{self, Reading, Rows, rows};
@@ -13,6 +13,22 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The jobs of a command line.
+pub(crate) struct Parsed {
+    pub(crate) jobs: Vec<JobInput>,
+    /// Standard input held their values.
+    pub(crate) from_input: bool,
+}
+
+impl From<JobInput> for Parsed {
+    fn from(job: JobInput) -> Parsed {
+        Parsed {
+            jobs: vec![job],
+            from_input: false,
+        }
+    }
+}
 
 /// One command, or one for each row of values.
 ///
@@ -25,7 +41,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 ///
 /// # Errors
 /// There is no command or no value, a file can't be read, or a value can't be put where it should go.
-pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInput>> {
+pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
     let command = values::template(words);
     if command.is_empty() {
         let first = words.first().map(told);
@@ -43,7 +59,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
         reading.wants_values() || Template::new(command, &strings)?.has_replacement();
     let from_stdin = !has_lists && (wants_values || reading.may_read_input && has_input());
     if !has_lists && !from_stdin {
-        return Ok(vec![single_job(command, reading)?]);
+        return Ok(single_job(command, reading)?.into());
     }
     if from_stdin && std::io::stdin().is_terminal() {
         return Err(no_value("the command wants values"));
@@ -52,10 +68,11 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
         names,
         rows,
         columns,
+        from_input,
     } = rows(words, reading, from_stdin)?;
     if rows.is_empty() && from_stdin && !wants_values {
         let job = single_job(command, reading)?;
-        return Ok(vec![JobInput { stdin: None, ..job }]);
+        return Ok(JobInput { stdin: None, ..job }.into());
     }
     if rows.is_empty() && !from_stdin && !reading.skip_empty {
         return Err(no_value("the lists hold no value"));
@@ -72,7 +89,8 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
     })?;
     template.check_positions(columns)?;
     let tag = tag_template(reading, &strings)?;
-    jobs_of(&template, tag.as_ref(), rows, reading.repeats)
+    let jobs = jobs_of(&template, tag.as_ref(), rows, reading.repeats)?;
+    Ok(Parsed { jobs, from_input })
 }
 
 /// One job for each row of values.
@@ -259,6 +277,7 @@ mod tests {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
         parse(&words, reading)
             .unwrap()
+            .jobs
             .into_iter()
             .map(|job| job.command.unwrap().line())
             .collect()
@@ -266,7 +285,8 @@ mod tests {
 
     fn error(words: &str) -> String {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
-        parse(&words, &Reading::default()).unwrap_err().to_string()
+        let parsed = parse(&words, &Reading::default());
+        parsed.err().expect("an error").to_string()
     }
 
     #[test]
@@ -382,7 +402,7 @@ mod tests {
             .map(OsString::from)
             .chain([OsString::from_vec(vec![0xff])])
             .collect();
-        let jobs = parse(&words, &Reading::default()).unwrap();
+        let jobs = parse(&words, &Reading::default()).unwrap().jobs;
         assert_eq!(jobs[0].command.as_ref().unwrap().line(), r"cat $'\377'");
     }
 }

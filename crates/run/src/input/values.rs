@@ -1,7 +1,7 @@
 //! Where values come from: `:::`, files, standard input. And how they become the rows of which each is a job.
 
 use super::command::{os, told};
-use super::read::read_bytes;
+use super::read::{is_input, read_bytes};
 use super::replacement::Row;
 use crate::exit::usage;
 use crate::stderr;
@@ -106,12 +106,18 @@ struct List {
     values: Vec<OsString>,
     /// It goes together with the list before it, value by value.
     linked: bool,
+    /// It was read from standard input.
+    from_input: bool,
 }
 
 impl List {
     fn read(file: &Path, linked: bool, reading: &Reading) -> Result<List> {
         let values = read_values(file, reading)?;
-        Ok(List { values, linked })
+        Ok(List {
+            values,
+            linked,
+            from_input: is_input(file),
+        })
     }
 }
 
@@ -172,6 +178,8 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Row>,
     /// The number of values in each row; `None` if rows can differ.
     pub(crate) columns: Option<usize>,
+    /// Standard input held values.
+    pub(crate) from_input: bool,
 }
 
 /// Reads and combines the values of a command line. With `from_stdin` standard input holds values, if nothing else does.
@@ -187,6 +195,7 @@ pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> R
     };
     let can_differ = reading.columns.is_some() || reading.per_job.is_some();
     let columns = (!can_differ).then_some(lists.len());
+    let from_input = lists.iter().any(|list| list.from_input);
     let mut rows = Vec::new();
     for (number, mut values) in (1..).zip(combine(lists, reading)?) {
         values = divided(values, reading);
@@ -196,6 +205,7 @@ pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> R
         names,
         rows,
         columns,
+        from_input,
     })
 }
 
@@ -261,7 +271,11 @@ fn push_lists(
     }
     if !in_files {
         let values = without_empty(values.to_vec(), reading);
-        lists.push(List { values, linked });
+        lists.push(List {
+            values,
+            linked,
+            from_input: false,
+        });
         return Ok(());
     }
     for (number, file) in values.iter().enumerate() {
@@ -310,7 +324,7 @@ fn combine(lists: Vec<List>, reading: &Reading) -> Result<Vec<Vec<OsString>>> {
 /// The rows of each group of linked lists.
 fn linked_groups(lists: Vec<List>) -> Vec<Vec<Vec<OsString>>> {
     let mut groups: Vec<Vec<Vec<OsString>>> = Vec::new();
-    for List { values, linked } in lists {
+    for List { values, linked, .. } in lists {
         if linked && let Some(group) = groups.last_mut() {
             group.truncate(values.len());
             for (row, value) in group.iter_mut().zip(values) {
