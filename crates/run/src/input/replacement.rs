@@ -19,7 +19,7 @@ pub(crate) enum Replacement {
 }
 
 /// What the shell reads in place of `{%}`.
-pub(crate) const SLOT: &[u8] = b"${PARALLEL_JOBSLOT}";
+const SLOT: &[u8] = b"${PARALLEL_JOBSLOT}";
 
 /// The replacement strings of a command line: GNU parallel's, as the user changed them.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! replacement string in quotes, a substitution, a comment or a here-document is refused. Where shells may disagree on
 //! the end of such a construct, every replacement string after it is refused, too.
 
-use super::command::{Command, is_bare, is_plain_byte, os, quote_for_sh};
+use super::command::{Command, is_bare, is_plain_byte, os, quote_at, quote_for_sh};
 use super::replacement::{Replacement, Row, Strings};
 use super::word::Word;
 use crate::exit::usage;
@@ -56,10 +56,10 @@ impl ShellTemplate {
     /// The line of a program with these arguments.
     pub(crate) fn of_words(arguments: Vec<Word>) -> ShellTemplate {
         let mut words = Vec::new();
-        for word in arguments {
+        for (ix, word) in arguments.into_iter().enumerate() {
             let mut blank = Word::default();
             blank.push_text(b" ");
-            words.extend([word.quoted(), blank]);
+            words.extend([word.quoted(quote_at(ix)), blank]);
         }
         words.pop();
         let line = Vec::new();

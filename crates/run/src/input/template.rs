@@ -326,6 +326,8 @@ mod tests {
             lines("env~D={%}~a b~{}~:::~x y"),
             ["env D=${PARALLEL_JOBSLOT} 'a b' 'x y'"]
         );
+        assert_eq!(lines("a=b~{%}~:::~x"), ["'a=b' ${PARALLEL_JOBSLOT}"]);
+        assert_eq!(lines("if~a=b~{%}~:::~x"), ["'if' a=b ${PARALLEL_JOBSLOT}"]);
         assert_eq!(lines("{}~:::~a"), ["a"]);
         assert_eq!(lines("{/}~x~:::~d/a"), ["a x"]);
         assert_eq!(lines("{//}~:::~d/a"), ["d"]);
