@@ -4,7 +4,7 @@ use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
-use super::folder::{Folder, JOBLOG_FILES, Names};
+use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
 use super::platform::Platform;
@@ -16,7 +16,7 @@ use super::solo;
 use super::watch::Watch;
 use crate::Outcome;
 use crate::exit::Exit;
-use crate::input::told;
+use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
 use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
@@ -143,10 +143,18 @@ fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
             }
         }
     }
-    if options.resume.is_some() && options.has_own_joblog() {
+    if keeps_joblog(options, &plan.logs) {
         names.stays.extend(JOBLOG_FILES.map(str::to_owned));
     }
     names
+}
+
+/// Whether a job log that is in the log folder stays there: it is resumed, or the user named it.
+fn keeps_joblog(options: &RunOptions, logs: &Path) -> bool {
+    match &options.output.joblog {
+        Some(named) => absolute(named) == logs.join(JOBLOG),
+        None => options.resume.is_some() && options.has_own_joblog(),
+    }
 }
 
 /// Corrects the paths of earlier runs' files that were put aside.

@@ -1,6 +1,6 @@
 //! The files that a run writes. They are opened before any job starts; the record is written at the end.
 
-use super::folder::{Folder, Names, OWN};
+use super::folder::{Folder, JOBLOG_FILES, Names, OWN};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::options::{RunOptions, SoloSource, Source};
@@ -46,6 +46,9 @@ impl Files {
         seen: &Seen,
     ) -> Result<(Folder, Files)> {
         names.written.extend(OWN.map(str::to_owned));
+        if options.has_own_joblog() {
+            names.written.extend(JOBLOG_FILES.map(str::to_owned));
+        }
         let mut named = AllNamed::check(options)?;
         named.check_logs(logs, &names.written)?;
         named.check_inputs(|| [reads(), inputs(options)].concat())?;
