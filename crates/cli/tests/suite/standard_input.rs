@@ -2,7 +2,7 @@
 
 use crate::common::{command, cosched, err, out, write};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Output, Stdio};
+use std::process::{Child, ChildStdin, Output, Stdio};
 use std::time::Duration;
 use tempfile::{TempDir, tempdir};
 
@@ -150,34 +150,48 @@ fn who_continues_an_interrupted_run_is_told_that_it_has_read_its_input() {
     }
 }
 
+fn feed(pipe: &mut Option<ChildStdin>, value: &[u8]) {
+    let mut pipe = pipe.take().expect("a pipe");
+    pipe.write_all(value).expect("it reads");
+}
+
 #[test]
 fn a_silent_pipe_is_told_unless_quiet() {
     let folder = tempdir().expect("a folder");
-    let start = |option: &str| {
-        let words = ["run", "--no-logs", "--format", "json", option, "touch"];
-        command(folder.path(), &words)
+    let start = |words: &[&str]| {
+        let run = ["run", "--no-logs", "--format", "json"];
+        command(folder.path(), &[&run[..], words].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("it runs")
     };
-    let mut quiet = start("--quiet");
-    let mut silent = start("--seed=1");
-    let mut line = String::new();
-    BufReader::new(silent.stderr.take().expect("a pipe"))
-        .read_line(&mut line)
-        .expect("a line");
+    let mut quiet = start(&["--quiet", "touch"]);
+    let mut silent = start(&["touch"]);
+    let mut wanting = start(&["touch", "{}"]);
+    let first_line = |run: &mut Child| {
+        let mut line = String::new();
+        let told = run.stderr.take().expect("a pipe");
+        BufReader::new(told).read_line(&mut line).expect("a line");
+        line
+    };
     assert_eq!(
-        line,
+        first_line(&mut silent),
         "cosched: waiting for values on standard input; for a command that takes none write `cosched run -- COMMAND`\n"
     );
-    let feed = |pipe: &mut Option<std::process::ChildStdin>, value: &[u8]| {
-        pipe.take()
-            .expect("a pipe")
-            .write_all(value)
-            .expect("it reads");
-    };
+    assert_eq!(
+        first_line(&mut wanting),
+        "cosched: waiting for values on standard input; values can also follow the command, as in `cosched run gzip ::: a.txt`\n"
+    );
+    feed(&mut wanting.stdin, b"three\n");
+    assert!(
+        wanting
+            .wait_with_output()
+            .expect("it ends")
+            .status
+            .success()
+    );
     feed(&mut silent.stdin, b"one\n");
     // The quiet one had its time as well, and said nothing.
     std::thread::sleep(Duration::from_millis(500));

@@ -71,11 +71,11 @@ impl ShellTemplate {
         self.words.iter().flat_map(Word::replacements)
     }
 
-    /// The same line with `{}` as its last argument.
+    /// The same line with the values as its last arguments.
     ///
     /// # Errors
     /// The line is more than a program with plain arguments.
-    pub(crate) fn with_values_at_end(self) -> Result<ShellTemplate> {
+    pub(crate) fn with_values_at_end(self, strings: &Strings) -> Result<ShellTemplate> {
         let is_plain = self
             .line
             .iter()
@@ -85,9 +85,10 @@ impl ShellTemplate {
             let line = [&self.line, &b" {}"[..]].concat();
             return ShellTemplate::new(&line, &Strings::default());
         }
+        let line = visible_bytes(&self.line);
+        let what = strings.told();
         Err(usage(format!(
-            "the shell line has no {{}}: {}; write {{}} where the value belongs, as in `sort {{}} > {{}}.out`",
-            visible_bytes(&self.line)
+            "the shell line has no {what}: {line}; write {what} where the value belongs, as in `sort {what} > {what}.out`"
         )))
     }
 
@@ -278,7 +279,7 @@ impl Construct {
             let name = self.name;
             return Err(usage(format!(
                 "column {column} of the shell line: {what} stands {place} {name}; write it outside, as in \
-                 'v={{}}; echo \"$v\"', or give the line in a file (-f) to keep {{}} as it is"
+                 'v={what}; echo \"$v\"', or give the line in a file (-f) to keep {what} as it is"
             )));
         }
         Ok(())

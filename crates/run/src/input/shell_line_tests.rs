@@ -156,14 +156,17 @@ fn a_value_right_after_a_dollar_sign_is_refused() {
 fn values_go_to_the_end_only_of_plain_arguments() {
     for line in ["ls -l", " grep x", "x/y a=b"] {
         let template = ShellTemplate::new(line.as_bytes(), &Strings::default()).unwrap();
-        let template = template.with_values_at_end().unwrap();
+        let template = template.with_values_at_end(&Strings::default()).unwrap();
         assert_eq!(template.line, format!("{line} {{}}").as_bytes());
     }
     for line in [
         "echo hi;", "A=1 cmd", "if x", "", "ls *", "ls | wc", "echo 'x", "a\nb",
     ] {
         let template = ShellTemplate::new(line.as_bytes(), &Strings::default()).unwrap();
-        let error = template.with_values_at_end().unwrap_err().to_string();
+        let error = template
+            .with_values_at_end(&Strings::default())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("write {} where the value belongs"),
             "{error}"

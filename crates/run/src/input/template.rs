@@ -6,7 +6,7 @@ use super::job::JobInput;
 use super::read::{OWN_INPUT, has_input};
 use super::replacement::{Replacement, Row, Strings};
 use super::shell_line::ShellTemplate;
-use super::values::{self, Reading, Rows, rows};
+use super::values::{self, Reading, Rows, announce_silence, rows};
 use super::word::Word;
 use crate::exit::usage;
 use anyhow::Result;
@@ -62,7 +62,14 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
         return Ok(single_job(command, reading)?.into());
     }
     if from_stdin && std::io::stdin().is_terminal() {
-        return Err(no_value("the command wants values"));
+        return Err(no_value("the command wants values", &strings));
+    }
+    if from_stdin && !reading.quiet {
+        announce_silence(if wants_values {
+            "values can also follow the command, as in `cosched run gzip ::: a.txt`"
+        } else {
+            "for a command that takes none write `cosched run -- COMMAND`"
+        });
     }
     let Rows {
         names,
@@ -75,11 +82,11 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
         return Ok(JobInput { stdin: None, ..job }.into());
     }
     if rows.is_empty() && !from_stdin && !reading.skip_empty {
-        return Err(no_value("the lists hold no value"));
+        return Err(no_value("the lists hold no value", &strings));
     }
     strings.columns = names;
     let template = Template::new(command, &strings)?;
-    let template = template.or_at_end().map_err(|error| {
+    let template = template.or_at_end(&strings).map_err(|error| {
         if wants_values || has_lists {
             return error;
         }
@@ -158,10 +165,11 @@ fn whole_command(words: &[OsString]) -> Command {
     }
 }
 
-fn no_value(problem: &str) -> anyhow::Error {
+fn no_value(problem: &str, strings: &Strings) -> anyhow::Error {
+    let what = strings.told();
     usage(format!(
         "{problem}; give values, as in `cosched run gzip ::: a.txt`, or -r if there may be none; a command in a list (-f) \
-         keeps its {{}}"
+         keeps its {what}"
     ))
 }
 
@@ -207,12 +215,12 @@ impl Template {
     }
 
     /// The same command with the values at its end, if it has no replacement string.
-    fn or_at_end(self) -> Result<Template> {
+    fn or_at_end(self, strings: &Strings) -> Result<Template> {
         if self.has_replacement() {
             return Ok(self);
         }
         match self {
-            Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end()?)),
+            Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end(strings)?)),
             Template::Words(mut words) => {
                 words.push(Word::parse(b"{}", &Strings::default())?);
                 Ok(Template::Words(words))

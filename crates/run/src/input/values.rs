@@ -182,7 +182,7 @@ pub(crate) struct Rows {
     pub(crate) from_input: bool,
 }
 
-/// Reads and combines the values of a command line. With `from_stdin` standard input holds values, if nothing else does.
+/// Reads and combines the values of a command line. With `from_stdin` standard input holds the values, and nothing else does.
 ///
 /// # Errors
 /// A file can't be read, or the lists make no sense.
@@ -235,8 +235,7 @@ fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Vec<
         lists.push(List::read(file, false, reading)?);
     }
     let mut rest = &words[template(words).len()..];
-    if rest.is_empty() && lists.is_empty() && from_stdin {
-        announce_silence(reading);
+    if from_stdin {
         lists.push(List::read(Path::new("-"), false, reading)?);
     }
     while let Some((word, others)) = rest.split_first() {
@@ -337,15 +336,15 @@ fn linked_groups(lists: Vec<List>) -> Vec<Vec<Vec<OsString>>> {
     groups
 }
 
-/// Says that standard input is waited for if nothing comes for two seconds.
-fn announce_silence(reading: &Reading) {
+/// Says that standard input is waited for if nothing comes for two seconds, and what else can be done.
+pub(crate) fn announce_silence(remedy: &str) {
     let input = std::io::stdin();
     let mut fds = [PollFd::new(&input, PollFlags::IN)];
     let is_silent = matches!(poll(&mut fds, Some(&PATIENCE)), Ok(0));
-    if is_silent && !reading.quiet {
-        stderr::say(
-            "cosched: waiting for values on standard input; for a command that takes none write `cosched run -- COMMAND`",
-        );
+    if is_silent {
+        stderr::say(format!(
+            "cosched: waiting for values on standard input; {remedy}"
+        ));
     }
 }
 
