@@ -108,9 +108,6 @@ impl Files {
             }
             files.begin_joblog(named, file)?;
         }
-        if options.has_own_joblog() {
-            files.watched = None;
-        }
         Ok(files)
     }
 
@@ -121,7 +118,9 @@ impl Files {
         }
         let open = named.with_name(file.try_clone())?;
         self.joblog = Some(named.with_name(append_joblog(file))?);
-        self.watched = Some(named.with_name(Watched::new(named, open))?);
+        if !named.is_own() {
+            self.watched = Some(named.with_name(Watched::new(named, open))?);
+        }
         Ok(())
     }
 }
