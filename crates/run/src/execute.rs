@@ -22,7 +22,6 @@ use anyhow::Result;
 use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::path::Path;
 
 /// Runs a plan to its end and reports.
@@ -122,26 +121,24 @@ fn open_files<P: Platform>(
 /// too.
 fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
-    let mut taken = HashSet::new();
     if P::HAS_OUTPUT {
         for TaskSpec { name, .. } in &plan.specs {
-            for end in ["out", "err"] {
-                let file = format!("{name}.{end}");
-                taken.insert(plan.logs.join(&file));
-                names.written.push(file);
-            }
+            let files = ["out", "err"].map(|end| format!("{name}.{end}"));
+            names.written.extend(files);
         }
     }
     for job in plan.earlier.iter().flat_map(|earlier| &earlier.job) {
         for file in [&job.log, &job.log_stderr].into_iter().flatten() {
             let path = Path::new(file);
             if path.parent() == Some(&plan.logs)
-                && !taken.contains(path)
                 && let Some(name) = path.file_name().and_then(|name| name.to_str())
             {
                 names.stays.insert(name.to_owned());
             }
         }
+    }
+    for file in &names.written {
+        names.stays.remove(file);
     }
     if keeps_joblog(options, &plan.logs) {
         names.stays.extend(JOBLOG_FILES.map(str::to_owned));

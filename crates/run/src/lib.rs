@@ -80,7 +80,6 @@ use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
 use input::{Job, JobInput, has_input, is_input, list, mix, template, told};
-use std::rc::Rc;
 
 /// The end of a run.
 #[derive(Clone, Debug)]
@@ -227,14 +226,14 @@ fn collect(options: &RunOptions) -> Result<Option<Collected>> {
             setting::input("command", None, is_simulated)
         }
     };
-    let shell = options.shell.as_deref().map(shell::find).transpose()?;
-    let shell = shell.map(Rc::new);
+    let mut shells = shell::Shells::new(options.shell.as_deref())?;
+    let cwd = options.cwd.as_deref().map(input::absolute);
     for input in &mut inputs {
         if let Some(command) = &mut input.command {
-            shell::choose(command, shell.as_ref())?;
+            shells.choose(command)?;
         }
         if input.cwd.is_none() {
-            input.cwd.clone_from(&options.cwd);
+            input.cwd.clone_from(&cwd);
         }
         input.nice = options.nice;
     }

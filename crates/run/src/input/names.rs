@@ -31,23 +31,23 @@ pub(crate) fn expand(inputs: Vec<JobInput>) -> Result<Vec<Job>> {
             "there is no job to run; give a mix file, a list (-f FILE, or -f - for standard input) or a command, as in `cosched run gzip a.txt`",
         ));
     }
-    let mut sharers: HashMap<String, u32> = HashMap::new();
-    for input in &inputs {
-        *sharers.entry(base(input)).or_default() += input.copies;
+    let bases: Vec<String> = inputs.iter().map(base).collect();
+    let mut sharers: HashMap<&str, u32> = HashMap::new();
+    for (input, base) in inputs.iter().zip(&bases) {
+        *sharers.entry(base).or_default() += input.copies;
     }
     let mut jobs = Vec::with_capacity(total as usize);
-    for input in inputs {
-        let base = base(&input);
+    for (input, base) in inputs.into_iter().zip(&bases) {
         let is_given = input.name.is_some() && input.copies == 1;
-        let is_numbered = sharers[&base] > 1 && !is_given;
-        for _ in 0..input.copies {
+        let is_numbered = sharers[&base[..]] > 1 && !is_given;
+        let copies = input.copies as usize;
+        for input in std::iter::repeat_n(input, copies) {
             let number = jobs.len() + 1;
             let name = if is_numbered {
                 format!("{base}#{number}")
             } else {
                 base.clone()
             };
-            let input = input.clone();
             jobs.push(Job { name, input });
         }
     }
