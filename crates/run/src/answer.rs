@@ -1,6 +1,6 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::{OutputOptions, RunOptions, Source};
+use super::options::{OutputOptions, RunOptions};
 use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::input::{quote, told};
@@ -18,14 +18,22 @@ pub(crate) struct Ending<'a> {
     was_interrupted: bool,
     /// Its log folder.
     logs: &'a Path,
+    /// It is resumed with the same standard input.
+    reads_input: bool,
 }
 
 impl Ending<'_> {
-    pub(crate) fn new<'a>(result: &RunResult, halt: &Halt, logs: &'a Path) -> Ending<'a> {
+    pub(crate) fn new<'a>(
+        result: &RunResult,
+        halt: &Halt,
+        logs: &'a Path,
+        reads_input: bool,
+    ) -> Ending<'a> {
         let was_reached = result.ended_by == EndedBy::Halt && halt.is_on_successes();
         Ending {
             was_interrupted: result.ended_by != EndedBy::Completion && !was_reached,
             logs,
+            reads_input,
         }
     }
 }
@@ -71,7 +79,7 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
     if ending.was_interrupted
         && let Some(command) = resuming_command(options, record, logs)
     {
-        let with = if has_values_from_input(options, record) {
+        let with = if ending.reads_input {
             ", with the same standard input"
         } else {
             ""
@@ -79,15 +87,6 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
         text += &format!("to continue{with}: {command}\n");
     }
     text
-}
-
-/// Whether standard input held the values: nothing else makes several jobs of a command without lists.
-fn has_values_from_input(options: &RunOptions, record: &Record) -> bool {
-    let Source::Command(words, reading) = &options.jobs else {
-        return false;
-    };
-    let has_lists = words.iter().any(|word| word.as_bytes().starts_with(b":::"));
-    !has_lists && reading.files.is_empty() && record.totals.jobs > 1
 }
 
 /// Longest command line that is shown whole, in bytes. A shell may have put thousands of values into it.
@@ -118,11 +117,15 @@ fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Optio
     Some(format!("{begin} ... (the rest as before)"))
 }
 
-/// A path from the current folder, if it is below that.
+/// A path from the current folder, if it is that or below it.
 fn from_here(path: &Path) -> &Path {
     let here = std::env::current_dir();
     let below = here.ok().and_then(|here| path.strip_prefix(here).ok());
-    below.unwrap_or(path)
+    match below {
+        Some(below) if below == Path::new("") => Path::new("."),
+        Some(below) => below,
+        None => path,
+    }
 }
 
 /// The exit code for a result under this rule. With `only_job`, that of the only job if nothing else ended the run.

@@ -4,7 +4,7 @@ use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
-use super::folder::{Folder, JOBLOG_FILES, Names};
+use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
 use super::platform::Platform;
@@ -16,13 +16,12 @@ use super::solo;
 use super::watch::Watch;
 use crate::Outcome;
 use crate::exit::Exit;
-use crate::input::told;
+use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
 use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::path::Path;
 
 /// Runs a plan to its end and reports.
@@ -59,6 +58,7 @@ pub(crate) fn execute<P: Platform>(
         return Ok(end_of_solo_runs(&screen, &plan.logs, &plan.infos).into());
     }
     let halt = plan.config.halt;
+    let reads_input = plan.reads_input;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
     for warning in late_warnings(&result, info.machine.cpus.len()) {
         screen.warn(warning);
@@ -83,7 +83,8 @@ pub(crate) fn execute<P: Platform>(
     }
     screen.clear();
     // A full disk does not hide the result.
-    print(options, &record, &Ending::new(&result, &halt, &logs))?;
+    let ending = Ending::new(&result, &halt, &logs, reads_input);
+    print(options, &record, &ending)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
     let exit = match exit_of(&result, &halt, is_only) {
@@ -120,31 +121,37 @@ fn open_files<P: Platform>(
 /// too.
 fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
-    let mut taken = HashSet::new();
     if P::HAS_OUTPUT {
         for TaskSpec { name, .. } in &plan.specs {
-            for end in ["out", "err"] {
-                let file = format!("{name}.{end}");
-                taken.insert(plan.logs.join(&file));
-                names.written.push(file);
-            }
+            let files = ["out", "err"].map(|end| format!("{name}.{end}"));
+            names.written.extend(files);
         }
     }
     for job in plan.earlier.iter().flat_map(|earlier| &earlier.job) {
         for file in [&job.log, &job.log_stderr].into_iter().flatten() {
             let path = Path::new(file);
             if path.parent() == Some(&plan.logs)
-                && !taken.contains(path)
                 && let Some(name) = path.file_name().and_then(|name| name.to_str())
             {
                 names.stays.insert(name.to_owned());
             }
         }
     }
-    if options.resume.is_some() && options.has_own_joblog() {
+    for file in &names.written {
+        names.stays.remove(file);
+    }
+    if keeps_joblog(options, &plan.logs) {
         names.stays.extend(JOBLOG_FILES.map(str::to_owned));
     }
     names
+}
+
+/// Whether a job log that is in the log folder stays there: it is resumed, or the user named it.
+fn keeps_joblog(options: &RunOptions, logs: &Path) -> bool {
+    match &options.output.joblog {
+        Some(named) => absolute(named) == logs.join(JOBLOG),
+        None => options.resume.is_some() && options.has_own_joblog(),
+    }
 }
 
 /// Corrects the paths of earlier runs' files that were put aside.

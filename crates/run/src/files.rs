@@ -1,6 +1,6 @@
 //! The files that a run writes. They are opened before any job starts; the record is written at the end.
 
-use super::folder::{Folder, Names, OWN};
+use super::folder::{Folder, JOBLOG_FILES, Names, OWN};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::options::{RunOptions, SoloSource, Source};
@@ -46,6 +46,9 @@ impl Files {
         seen: &Seen,
     ) -> Result<(Folder, Files)> {
         names.written.extend(OWN.map(str::to_owned));
+        if options.has_own_joblog() {
+            names.written.extend(JOBLOG_FILES.map(str::to_owned));
+        }
         let mut named = AllNamed::check(options)?;
         named.check_logs(logs, &names.written)?;
         named.check_inputs(|| [reads(), inputs(options)].concat())?;
@@ -105,9 +108,6 @@ impl Files {
             }
             files.begin_joblog(named, file)?;
         }
-        if options.has_own_joblog() {
-            files.watched = None;
-        }
         Ok(files)
     }
 
@@ -118,7 +118,9 @@ impl Files {
         }
         let open = named.with_name(file.try_clone())?;
         self.joblog = Some(named.with_name(append_joblog(file))?);
-        self.watched = Some(named.with_name(Watched::new(named, open))?);
+        if !named.is_own() {
+            self.watched = Some(named.with_name(Watched::new(named, open))?);
+        }
         Ok(())
     }
 }

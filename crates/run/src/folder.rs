@@ -23,10 +23,8 @@ pub(super) const JOBLOG: &str = "joblog";
 /// The job log, and the list of runs beside it.
 pub(super) const JOBLOG_FILES: [&str; 2] = [JOBLOG, "joblog.runs"];
 
-/// What a run writes into its log folder beside the jobs' output.
-pub(super) const OWN: [&str; 9] = [
-    JOBLOG_FILES[0],
-    JOBLOG_FILES[1],
+/// What a run writes into its log folder beside the jobs' output and its job log.
+pub(super) const OWN: [&str; 7] = [
     "series.jsonl",
     "run.json",
     "run.json.new",

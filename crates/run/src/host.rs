@@ -9,7 +9,7 @@ use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
-use crate::input::{COMMAND_LINE, Command, Job, JobInput, OWN_INPUT, told, wrong};
+use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -492,7 +492,7 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Res
     };
     let stdin = input.absolute_stdin();
     if let Some(file) = &stdin
-        && file != Path::new(OWN_INPUT)
+        && !input.reads_own_input()
     {
         check_stdin(job, file)?;
     }

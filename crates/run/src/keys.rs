@@ -122,7 +122,11 @@ mod tests {
     fn keys(dir: &Path, lines: &str, words: &[&str]) -> Vec<Key> {
         let mut inputs = list::parse(lines.as_bytes(), "list").unwrap();
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        inputs.extend(template::parse(&words, &crate::input::Reading::default()).unwrap());
+        inputs.extend(
+            template::parse(&words, &crate::input::Reading::default())
+                .unwrap()
+                .jobs,
+        );
         for input in &mut inputs {
             input.cwd = Some(dir.to_owned());
         }

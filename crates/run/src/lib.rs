@@ -79,9 +79,7 @@ use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
-use input::{Job, JobInput, OWN_INPUT, list, mix, template, told};
-use std::path::Path;
-use std::rc::Rc;
+use input::{Job, JobInput, has_input, is_input, list, mix, template, told};
 
 /// The end of a run.
 #[derive(Clone, Debug)]
@@ -108,29 +106,44 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         simulated::check_options(options, on)?;
     }
-    let Some((jobs, restart, input)) = collect(options)? else {
+    let Some(collected) = collect(options)? else {
         if !options.output.quiet {
             stderr::say("cosched: there are no values, so nothing to run");
         }
         return Ok(Exit::Success.into());
     };
     if let Some(on) = &options.machine.on {
-        let platform = simulated::SimPlatform::open(options, on, &jobs)?;
-        return run_on(options, &platform, jobs, restart, input);
+        let platform = simulated::SimPlatform::open(options, on, &collected.jobs)?;
+        return run_on(options, &platform, collected);
     }
     let publish = !options.dry_run;
     let platform = host::HostPlatform::look(&Root::default(), &options.machine, publish)?;
-    run_on(options, &platform, jobs, restart, input)
+    run_on(options, &platform, collected)
+}
+
+/// The jobs of a run, as they were read.
+struct Collected {
+    jobs: Vec<Job>,
+    /// Whether jobs that have ended are started again.
+    restart: Restart,
+    /// Where they come from.
+    input: RunInput,
+    /// Standard input held the jobs or their values, or a job reads it.
+    reads_input: bool,
 }
 
 /// Runs the jobs on a platform.
 fn run_on<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
-    jobs: Vec<Job>,
-    restart: Restart,
-    input: RunInput,
+    collected: Collected,
 ) -> Result<Outcome> {
+    let Collected {
+        jobs,
+        restart,
+        input,
+        reads_input,
+    } = collected;
     check_actuation(options, platform)?;
     if !options.dry_run {
         if let Some(refused) = &platform.view().refused {
@@ -144,6 +157,7 @@ fn run_on<P: platform::Platform>(
     let resumed = resume::resume(options, jobs)?;
     let mut plan = plan::Plan::new(options, platform, resumed, input)?;
     plan.config.restart = restart;
+    plan.reads_input = reads_input;
     if options.dry_run {
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
@@ -177,11 +191,11 @@ fn nothing_left<P: platform::Platform>(
     Ok(Exit::Success.into())
 }
 
-/// The jobs, whether jobs that have ended are started again, and where they come from; `None` if there is no value for a
-/// command.
-fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>> {
+/// Reads the jobs; `None` if there is no value for a command.
+fn collect(options: &RunOptions) -> Result<Option<Collected>> {
     let is_simulated = options.is_simulated();
     let mut restart = Restart::Never;
+    let mut reads_input = false;
     let mut inputs = Vec::new();
     let from = match &options.jobs {
         Source::Mix(file) => {
@@ -190,17 +204,21 @@ fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>
             let mix = mix::parse(&text, &told(file))?;
             restart = mix.restart;
             inputs = mix.jobs;
+            reads_input = is_input(file);
             setting::input("mix", Some((file, text.as_bytes())), is_simulated)
         }
         Source::List(file) => {
             let bytes = input::read_bytes(file)
                 .map_err(|error| usage(format!("{error}; as in `cosched run -f commands.txt`")))?;
             inputs = list::parse(&bytes, &told(file))?;
+            reads_input = is_input(file);
             setting::input("list", Some((file, &bytes)), is_simulated)
         }
         Source::Command(words, reading) => {
             if !words.is_empty() {
-                inputs = template::parse(words, reading)?;
+                let parsed = template::parse(words, reading)?;
+                inputs = parsed.jobs;
+                reads_input = parsed.from_input;
                 if inputs.is_empty() {
                     return Ok(None);
                 }
@@ -208,31 +226,44 @@ fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>
             setting::input("command", None, is_simulated)
         }
     };
-    let shell = options.shell.as_deref().map(shell::find).transpose()?;
-    let shell = shell.map(Rc::new);
+    let mut shells = shell::Shells::new(options.shell.as_deref())?;
+    let cwd = options.cwd.as_deref().map(input::absolute);
     for input in &mut inputs {
         if let Some(command) = &mut input.command {
-            shell::choose(command, shell.as_ref())?;
+            shells.choose(command)?;
         }
         if input.cwd.is_none() {
-            input.cwd.clone_from(&options.cwd);
+            input.cwd.clone_from(&cwd);
         }
         input.nice = options.nice;
     }
-    check_own_input(options, &inputs)?;
-    Ok(Some((input::expand(inputs)?, restart, from)))
+    reads_input |= inputs.iter().any(JobInput::reads_own_input);
+    if !is_simulated && has_input() {
+        check_own_input(options, restart, &inputs)?;
+    }
+    Ok(Some(Collected {
+        jobs: input::expand(inputs)?,
+        restart,
+        input: from,
+        reads_input,
+    }))
 }
 
-/// Refuses to give the run's standard input to a job that runs twice.
-fn check_own_input(options: &RunOptions, inputs: &[JobInput]) -> Result<()> {
-    let own = Some(Path::new(OWN_INPUT));
-    let is_read = inputs.iter().any(|input| input.stdin.as_deref() == own);
-    if is_read && options.solo == SoloSource::Measured {
-        return Err(usage(
-            "--solo measure runs the job twice, and its standard input can be read once; add `< /dev/null` if the job reads none",
-        ));
-    }
-    Ok(())
+/// Refuses to let jobs read the run's standard input twice: the second time nothing is left of it.
+fn check_own_input(options: &RunOptions, restart: Restart, inputs: &[JobInput]) -> Result<()> {
+    let readers = inputs.iter().filter(|input| input.reads_own_input());
+    let jobs: u64 = readers.map(|input| u64::from(input.copies)).sum();
+    let why = match jobs {
+        0 => return Ok(()),
+        1 if options.solo == SoloSource::Measured => "--solo measure runs a job twice",
+        1 if options.limits.attempts > 1 => "--retries runs a job again if it fails",
+        1 if restart != Restart::Never => "restart runs a job again",
+        1 => return Ok(()),
+        jobs => &format!("{jobs} jobs have the run's as theirs"),
+    };
+    Err(usage(format!(
+        "standard input can be read once, and {why}; give the job a file, or add `< /dev/null` if it reads none"
+    )))
 }
 
 /// Checks that something can carry out plans where `--actuation` asks for them.

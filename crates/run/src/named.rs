@@ -190,6 +190,11 @@ impl Named {
         }
     }
 
+    /// Whether it is the job log in the log folder.
+    pub(crate) fn is_own(&self) -> bool {
+        self.option == OWN_JOBLOG
+    }
+
     /// Whether it is a pipe, a device or a descriptor: nothing can lie beside it or replace it.
     pub(crate) fn is_special(&self) -> bool {
         is_descriptor(&self.place) || self.place.metadata().is_ok_and(|meta| !meta.is_file())
@@ -200,7 +205,7 @@ impl Named {
         match self.option {
             "--record" if self.is_special() => None,
             "--record" => Some(("the series beside --record", self.series())),
-            "--joblog" | OWN_JOBLOG => {
+            "--joblog" => {
                 let runs = runs::beside(&self.path)?;
                 Some(("the list of runs beside --joblog", runs))
             }

@@ -47,6 +47,8 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) warnings: Vec<RunWarning>,
     /// Where the jobs come from.
     pub(crate) input: RunInput,
+    /// Standard input held the jobs or their values, or a job reads it.
+    pub(crate) reads_input: bool,
     /// What else it reads: the files of the simulated machine, of programs, `--profile` and `--solo`.
     pub(crate) files: Vec<SettingFile>,
 }
@@ -267,6 +269,7 @@ impl<P: Platform> Plan<P> {
             seen,
             warnings,
             input,
+            reads_input: false,
             files,
         })
     }

@@ -113,17 +113,20 @@ impl Reporter<'_> {
         }
         let failed = result.timed_out || !exited_ok(result);
         self.screen.send(Order::Ended { job, failed });
-        let line = ended_line(progress, result, info);
-        // A job that did not start cannot report that itself.
-        if self.options.quiet && matches!(result.exit, Some(Exit::NotStarted(_))) {
-            self.screen.answer(&format!("cosched: {line}"));
+        if self.options.quiet {
+            // A job that did not start cannot report that itself.
+            if matches!(result.exit, Some(Exit::NotStarted(_))) {
+                let line = ended_line(progress, result, info);
+                self.screen.answer(&format!("cosched: {line}"));
+            }
+            return;
         }
         // Whoever ends the run knows that its jobs end. The summary tells of a single job at once.
         let is_news = failed && !result.told_to_end && progress.total > 1;
         if is_news || self.options.verbose {
-            self.say(&line);
+            self.say(&ended_line(progress, result, info));
         }
-        if is_news && !self.options.quiet {
+        if is_news {
             self.screen.send(Order::LastError { job });
         }
     }

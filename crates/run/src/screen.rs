@@ -82,10 +82,7 @@ impl Screen {
         );
         match before {
             To::Console(console) => console.finish(),
-            To::Terminal(mut terminal) => {
-                terminal.clear();
-                Finished::default()
-            }
+            To::Terminal(_) => Finished::default(),
         }
     }
 

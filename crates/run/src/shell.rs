@@ -15,7 +15,7 @@ const OTHERS: &str = "csh elvish es fish nu pwsh rc tcsh xonsh";
 ///
 /// # Errors
 /// It is not there, or it is no POSIX shell.
-pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
+fn find(name: &OsStr) -> anyhow::Result<Shell> {
     check(name, Path::new(name))?;
     let search = std::env::var_os("PATH");
     let Some(path) = find_program(name, None, search.as_deref()) else {
@@ -34,7 +34,7 @@ pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
     })
 }
 
-/// Shells that read lines as `/bin/sh` does.
+/// POSIX shells. All keep a quoted value in one piece, although zsh does not divide the values of variables at blanks.
 const POSIX: &str = "sh dash bash ksh zsh";
 
 /// The caller's shell, by `SHELL`, if it is there and a POSIX shell.
@@ -45,27 +45,45 @@ pub fn of_caller() -> Option<OsString> {
     (is_posix && find(&shell).is_ok()).then_some(shell)
 }
 
-/// Gives a line its shell. A call of a function that bash exported becomes a line for bash.
-///
-/// # Errors
-/// There is no bash for it.
-pub(crate) fn choose(command: &mut Command, shell: Option<&Rc<Shell>>) -> anyhow::Result<()> {
-    match command {
-        Command::Shell(line) => line.shell = shell.cloned(),
-        Command::Argv(words) if is_function(&words[0]) => {
-            let bash = shell.filter(|shell| shell.path.ends_with("bash"));
-            let bash = match bash {
-                Some(bash) => bash.clone(),
-                None => Rc::new(find(OsStr::new("bash"))?),
-            };
-            *command = Command::Shell(ShellLine {
-                script: OsString::from_vec(command.line_for_sh()),
-                shell: Some(bash),
-            });
-        }
-        Command::Argv(_) => {}
+/// The shells of a run.
+pub(crate) struct Shells {
+    /// That of lines; `/bin/sh` by default.
+    lines: Option<Rc<Shell>>,
+    /// That of functions, once one is called.
+    bash: Option<Rc<Shell>>,
+}
+
+impl Shells {
+    /// The shells, where the user named this one for lines.
+    ///
+    /// # Errors
+    /// It is not there, or it is no POSIX shell.
+    pub(crate) fn new(name: Option<&OsStr>) -> anyhow::Result<Shells> {
+        let lines = name.map(find).transpose()?.map(Rc::new);
+        let bash = lines.clone().filter(|shell| shell.path.ends_with("bash"));
+        Ok(Shells { lines, bash })
     }
-    Ok(())
+
+    /// Gives a line its shell. A call of a function that bash exported becomes a line for bash.
+    ///
+    /// # Errors
+    /// There is no bash for it.
+    pub(crate) fn choose(&mut self, command: &mut Command) -> anyhow::Result<()> {
+        match command {
+            Command::Shell(line) => line.shell.clone_from(&self.lines),
+            Command::Argv(words) if is_function(&words[0]) => {
+                if self.bash.is_none() {
+                    self.bash = Some(Rc::new(find(OsStr::new("bash"))?));
+                }
+                *command = Command::Shell(ShellLine {
+                    script: OsString::from_vec(command.line_for_sh()),
+                    shell: self.bash.clone(),
+                });
+            }
+            Command::Argv(_) => {}
+        }
+        Ok(())
+    }
 }
 
 /// Whether bash exported a function of this name.

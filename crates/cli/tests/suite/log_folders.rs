@@ -30,6 +30,34 @@ fn a_log_folder_that_is_used_again_keeps_the_runs_apart() {
     assert!(read(&folder, "L/earlier-1/run.json").contains("echo one"));
 }
 
+/// The names of the run's own job log are free where it writes none.
+#[test]
+fn a_job_log_can_be_named_in_the_log_folder() {
+    let folder = tempdir().expect("a folder");
+    let run = |words: &[&str]| {
+        let output = cosched(&folder, &[&["run", "-q", "--logs", "L"], words].concat());
+        assert_eq!(
+            (out(&output), err(&output), output.status.code()),
+            (String::new(), String::new(), Some(0)),
+            "{words:?}"
+        );
+    };
+    write(&folder, "L/joblog", "theirs");
+    run(&["--joblog", "log", "true"]);
+    assert_eq!(read(&folder, "L/joblog"), "theirs");
+    std::fs::remove_file(folder.path().join("L/joblog")).expect("a file");
+    let named = ["--joblog", "L/joblog"];
+    let lines = || read(&folder, "L/joblog").lines().count();
+    run(&[&named[..], &["true", ":::", "a", "b"]].concat());
+    run(&[&named[..], &["--resume", "true", ":::", "a", "b", "c"]].concat());
+    assert_eq!(lines(), 4);
+    run(&[&named[..], &["true"]].concat());
+    assert_eq!(lines(), 2);
+    run(&["true", ":::", "a", "b"]);
+    assert_eq!(lines(), 3);
+    assert_eq!(read(&folder, "L/earlier-4/joblog").lines().count(), 2);
+}
+
 #[test]
 fn files_that_are_not_ours_are_not_touched() {
     let folder = tempdir().expect("a folder");

@@ -89,6 +89,8 @@ pub(crate) fn show_message(terminal: &mut Terminal, order: Order) {
 struct Console {
     showing: Showing,
     terminal: RefCell<Terminal>,
+    /// The jobs' standard output may be shown on the terminal of the progress line.
+    is_terminal: bool,
     output: Option<Output>,
     /// Why output could not be shown.
     lost: Option<String>,
@@ -102,6 +104,7 @@ impl Console {
     fn new(showing: Showing, folder: &Path) -> Console {
         Console {
             terminal: RefCell::new(Terminal::new()),
+            is_terminal: showing.to_stderr || io::stdout().is_terminal(),
             output: showing
                 .output
                 .map(|how| Output::new(how, showing.keep_order)),
@@ -168,11 +171,20 @@ impl Console {
             return;
         };
         let terminal = &self.terminal;
-        let mut err = Beside::new(terminal, io::stderr());
-        let mut out = if self.showing.to_stderr {
-            Beside::new(terminal, io::stderr())
+        let stdout: Box<dyn Write> = if self.showing.to_stderr {
+            Box::new(io::stderr())
         } else {
-            Beside::new(terminal, io::stdout().lock())
+            Box::new(io::stdout().lock())
+        };
+        let mut err = Beside {
+            terminal,
+            to: Box::new(io::stderr()),
+            is_terminal: true,
+        };
+        let mut out = Beside {
+            terminal,
+            to: stdout,
+            is_terminal: self.is_terminal,
         };
         let mut target = Target {
             out: &mut out,
@@ -221,17 +233,8 @@ impl Console {
 struct Beside<'a> {
     terminal: &'a RefCell<Terminal>,
     to: Box<dyn Write>,
+    /// It may be the terminal of the progress line.
     is_terminal: bool,
-}
-
-impl<'a> Beside<'a> {
-    fn new(terminal: &'a RefCell<Terminal>, to: impl Write + IsTerminal + 'static) -> Beside<'a> {
-        Beside {
-            terminal,
-            is_terminal: to.is_terminal(),
-            to: Box::new(to),
-        }
-    }
 }
 
 impl Write for Beside<'_> {

@@ -80,12 +80,8 @@ impl Command {
         };
         let mut quoted = Vec::new();
         for (ix, word) in words.iter().enumerate() {
-            let word = word.as_bytes();
-            if ix == 0 && is_special_first(word) {
-                quoted.push(quote_for_sh(word));
-            } else {
-                quoted.push(quote_if_needed(word));
-            }
+            let quote = quote_at(ix);
+            quoted.push(quote(word.as_bytes()));
         }
         quoted.join(&b' ')
     }
@@ -160,8 +156,24 @@ fn quote_always(word: &[u8]) -> String {
     quote_in_a_line(word)
 }
 
-/// Quotes a word for any POSIX shell if it needs it; its bytes stay as they are.
-pub(crate) fn quote_if_needed(word: &[u8]) -> Vec<u8> {
+/// What quotes the word at a place of a command for any POSIX shell if it needs it; its bytes stay as they are.
+pub(crate) fn quote_at(ix: usize) -> fn(&[u8]) -> Vec<u8> {
+    if ix == 0 {
+        quote_first
+    } else {
+        quote_if_needed
+    }
+}
+
+fn quote_first(word: &[u8]) -> Vec<u8> {
+    if is_special_first(word) {
+        quote_for_sh(word)
+    } else {
+        quote_if_needed(word)
+    }
+}
+
+fn quote_if_needed(word: &[u8]) -> Vec<u8> {
     if is_plain(word) {
         word.to_vec()
     } else {

@@ -1,6 +1,7 @@
 //! One job, as it was given and as it is run.
 
 use super::command::{Command, quote_in_a_line, told};
+use super::read::OWN_INPUT;
 use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_report::{Given, is_hidden};
@@ -9,9 +10,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-
-/// The standard input of the run.
-pub(crate) const OWN_INPUT: &str = "/dev/stdin";
 
 /// One job as it was given, before its copies are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +69,11 @@ impl JobInput {
             place,
             is_only: false,
         }
+    }
+
+    /// Whether its standard input is that of the run.
+    pub(crate) fn reads_own_input(&self) -> bool {
+        self.stdin.as_deref() == Some(Path::new(OWN_INPUT))
     }
 
     /// Its working directory, absolute.

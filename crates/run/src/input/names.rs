@@ -31,23 +31,23 @@ pub(crate) fn expand(inputs: Vec<JobInput>) -> Result<Vec<Job>> {
             "there is no job to run; give a mix file, a list (-f FILE, or -f - for standard input) or a command, as in `cosched run gzip a.txt`",
         ));
     }
-    let mut sharers: HashMap<String, u32> = HashMap::new();
-    for input in &inputs {
-        *sharers.entry(base(input)).or_default() += input.copies;
+    let bases: Vec<String> = inputs.iter().map(base).collect();
+    let mut sharers: HashMap<&str, u32> = HashMap::new();
+    for (input, base) in inputs.iter().zip(&bases) {
+        *sharers.entry(base).or_default() += input.copies;
     }
     let mut jobs = Vec::with_capacity(total as usize);
-    for input in inputs {
-        let base = base(&input);
+    for (input, base) in inputs.into_iter().zip(&bases) {
         let is_given = input.name.is_some() && input.copies == 1;
-        let is_numbered = sharers[&base] > 1 && !is_given;
-        for _ in 0..input.copies {
+        let is_numbered = sharers[&base[..]] > 1 && !is_given;
+        let copies = input.copies as usize;
+        for input in std::iter::repeat_n(input, copies) {
             let number = jobs.len() + 1;
             let name = if is_numbered {
                 format!("{base}#{number}")
             } else {
                 base.clone()
             };
-            let input = input.clone();
             jobs.push(Job { name, input });
         }
     }
@@ -93,12 +93,16 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Programs that run a script, with the letters of the options whose argument is code.
-const INTERPRETERS: [(&str, &str); 4] = [
+const INTERPRETERS: [(&str, &str); 5] = [
     ("sh bash dash ksh zsh python", "c"),
-    ("perl ruby node lua julia Rscript", "eE"),
+    ("perl ruby lua julia Rscript", "eE"),
+    ("node", "ep"),
     ("php", "r"),
     ("java", ""),
 ];
+
+/// Their long options whose argument is code, or names no file.
+const CODE: [&str; 3] = ["eval", "print", "run"];
 
 /// The script that an interpreter runs, by the first words of its command.
 pub(crate) fn script(words: &[String]) -> Option<&str> {
@@ -110,7 +114,11 @@ pub(crate) fn script(words: &[String]) -> Option<&str> {
         let Some(option) = word.strip_prefix('-') else {
             return Some(word);
         };
-        if !option.starts_with('-') && option.contains(|letter| code.contains(letter)) {
+        let is_code = match option.strip_prefix('-') {
+            Some(long) => CODE.contains(&long.split('=').next().unwrap_or(long)),
+            None => option.contains(|letter| code.contains(letter)),
+        };
+        if is_code {
             return None;
         }
     }
@@ -291,9 +299,14 @@ mod tests {
                 "Rscript fit.R",
                 "python3 -c 'secret()'",
                 "perl -ne 'print' secret",
-                "node"
+                "perl -p tidy.pl secret",
+                "node -p 1",
+                "julia --eval=1 secret",
+                "php --run 'secret()'"
             ]),
-            ["spin.py", "run.sh", "fit.R", "python3", "perl", "node"]
+            [
+                "spin.py", "run.sh", "fit.R", "python3", "perl", "tidy.pl", "node", "julia", "php"
+            ]
         );
     }
 

@@ -11,6 +11,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+/// The standard input of the run.
+pub(crate) const OWN_INPUT: &str = "/dev/stdin";
+
 /// The largest list of commands or values, or record, that is read, in MiB: more than a million jobs need.
 const MOST_MIB: u64 = 512;
 
@@ -74,8 +77,13 @@ pub(crate) fn has_input() -> bool {
     !is_null && !input.is_terminal()
 }
 
+/// Whether a file is standard input.
+pub(crate) fn is_input(path: &Path) -> bool {
+    path == Path::new("-") || path == Path::new(OWN_INPUT)
+}
+
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    if path == Path::new("-") {
+    if is_input(path) {
         return Ok(Box::new(io::stdin()));
     }
     let meta = path.metadata()?;

@@ -1,6 +1,6 @@
 //! GNU parallel's replacement strings: `{}`, `{.}`, `{2/}`, `{#}` and so on.
 
-use super::command::os;
+use super::command::{os, told};
 use crate::exit::usage;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,7 +19,7 @@ pub(crate) enum Replacement {
 }
 
 /// What the shell reads in place of `{%}`.
-pub(crate) const SLOT: &[u8] = b"${PARALLEL_JOBSLOT}";
+const SLOT: &[u8] = b"${PARALLEL_JOBSLOT}";
 
 /// The replacement strings of a command line: GNU parallel's, as the user changed them.
 #[derive(Debug, Default)]
@@ -68,6 +68,11 @@ impl Row {
 }
 
 impl Strings<'_> {
+    /// What stands for the values, for messages.
+    pub(crate) fn told(&self) -> String {
+        told(self.whole.unwrap_or(OsStr::new("{}")))
+    }
+
     /// The replacement string at the beginning of `text`, with its length; `None` for other braces, which stay.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! replacement string in quotes, a substitution, a comment or a here-document is refused. Where shells may disagree on
 //! the end of such a construct, every replacement string after it is refused, too.
 
-use super::command::{Command, is_bare, is_plain_byte, os, quote_for_sh};
+use super::command::{Command, is_bare, is_plain_byte, os, quote_at, quote_for_sh};
 use super::replacement::{Replacement, Row, Strings};
 use super::word::Word;
 use crate::exit::usage;
@@ -28,6 +28,7 @@ impl ShellTemplate {
     pub(crate) fn new(line: &[u8], strings: &Strings) -> Result<ShellTemplate> {
         let mut words = vec![Word::default()];
         let mut in_word = false;
+        let mut is_after_dollar = false;
         let mut at = 0;
         while at < line.len() {
             if in_word == b" \t\n;&|()<>".contains(&line[at]) {
@@ -36,11 +37,15 @@ impl ShellTemplate {
             }
             let word = words.last_mut().expect("there is always one");
             if let Some((what, length)) = strings.at(&line[at..])? {
+                if is_after_dollar {
+                    return Err(after_dollar(line, at, length));
+                }
                 word.push(what);
                 at += length;
             } else {
                 let end = end_of_text(line, at, word.is_empty(), strings)?;
                 word.push_text(&line[at..end]);
+                is_after_dollar = line[at..end] == *b"$";
                 at = end;
             }
         }
@@ -51,10 +56,10 @@ impl ShellTemplate {
     /// The line of a program with these arguments.
     pub(crate) fn of_words(arguments: Vec<Word>) -> ShellTemplate {
         let mut words = Vec::new();
-        for word in arguments {
+        for (ix, word) in arguments.into_iter().enumerate() {
             let mut blank = Word::default();
             blank.push_text(b" ");
-            words.extend([word.quoted(), blank]);
+            words.extend([word.quoted(quote_at(ix)), blank]);
         }
         words.pop();
         let line = Vec::new();
@@ -66,11 +71,11 @@ impl ShellTemplate {
         self.words.iter().flat_map(Word::replacements)
     }
 
-    /// The same line with `{}` as its last argument.
+    /// The same line with the values as its last arguments.
     ///
     /// # Errors
     /// The line is more than a program with plain arguments.
-    pub(crate) fn with_values_at_end(self) -> Result<ShellTemplate> {
+    pub(crate) fn with_values_at_end(self, strings: &Strings) -> Result<ShellTemplate> {
         let is_plain = self
             .line
             .iter()
@@ -80,9 +85,10 @@ impl ShellTemplate {
             let line = [&self.line, &b" {}"[..]].concat();
             return ShellTemplate::new(&line, &Strings::default());
         }
+        let line = visible_bytes(&self.line);
+        let what = strings.told();
         Err(usage(format!(
-            "the shell line has no {{}}: {}; write {{}} where the value belongs, as in `sort {{}} > {{}}.out`",
-            visible_bytes(&self.line)
+            "the shell line has no {what}: {line}; write {what} where the value belongs, as in `sort {what} > {what}.out`"
         )))
     }
 
@@ -103,6 +109,20 @@ impl ShellTemplate {
         }
         Command::shell(os(&script))
     }
+}
+
+/// The error for a value right after a `$`: bash reads `$'...'` in its own way, and the value could end the quotes.
+fn after_dollar(line: &[u8], at: usize, length: usize) -> anyhow::Error {
+    let column = column(line, at);
+    let what = visible_bytes(&line[at..at + length]);
+    usage(format!(
+        "column {column} of the shell line: {what} stands right after $; write \\${what} for a dollar sign before the value"
+    ))
+}
+
+/// The column of a byte, counted in characters from 1.
+fn column(line: &[u8], at: usize) -> usize {
+    String::from_utf8_lossy(&line[..at]).chars().count() + 1
 }
 
 /// The end of a construct, or of the plain byte, that begins at `at`.
@@ -253,14 +273,13 @@ impl Construct {
             if what.is_shell_parameter() && follows_lone_dollar(&line[..at]) {
                 continue;
             }
-            let before = String::from_utf8_lossy(&line[..at]);
-            let column = before.chars().count() + 1;
+            let column = column(line, at);
             let what = visible_bytes(&line[at..at + length]);
             let place = if has_end { "in" } else { "in or after" };
             let name = self.name;
             return Err(usage(format!(
                 "column {column} of the shell line: {what} stands {place} {name}; write it outside, as in \
-                 'v={{}}; echo \"$v\"', or give the line in a file (-f) to keep {{}} as it is"
+                 'v={what}; echo \"$v\"', or give the line in a file (-f) to keep {what} as it is"
             )));
         }
         Ok(())

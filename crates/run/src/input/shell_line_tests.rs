@@ -1,4 +1,5 @@
 use super::*;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStringExt;
 
 fn row(values: &[&[u8]]) -> Row {
@@ -10,8 +11,21 @@ fn row(values: &[&[u8]]) -> Row {
 
 /// The script for these values, or the error.
 fn filled(line: &[u8], values: &[&[u8]], repeats: bool) -> Result<Vec<u8>, String> {
-    let template =
-        ShellTemplate::new(line, &Strings::default()).map_err(|error| error.to_string())?;
+    filled_with("{}", line, values, repeats)
+}
+
+/// The same, where `whole` stands for the value.
+fn filled_with(
+    whole: &str,
+    line: &[u8],
+    values: &[&[u8]],
+    repeats: bool,
+) -> Result<Vec<u8>, String> {
+    let strings = Strings {
+        whole: (whole != "{}").then_some(OsStr::new(whole)),
+        columns: Vec::new(),
+    };
+    let template = ShellTemplate::new(line, &strings).map_err(|error| error.to_string())?;
     match template.fill(&row(values), repeats) {
         Command::Shell(line) => Ok(line.script.into_vec()),
         Command::Argv(_) => unreachable!("a line stays a line"),
@@ -119,18 +133,40 @@ fn other_places_are_refused_with_column_and_remedy() {
     }
 }
 
+/// `$'...'` ends at another place than `'...'`.
+#[test]
+fn a_value_right_after_a_dollar_sign_is_refused() {
+    let fill = |line: &str| filled_with(",,", line.as_bytes(), &[b"\\';touch marker;#"], false);
+    for line in ["echo $,,", "echo \"a\"$,,", "echo \\$$,,"] {
+        let error = fill(line).expect_err(line);
+        assert!(
+            error.contains(",, stands right after $; write \\$,,"),
+            "{line}: {error}"
+        );
+    }
+    for line in ["echo \\$,,", "echo $$,,", "echo $a,,", "echo $ ,,"] {
+        let script = fill(line).expect(line);
+        for shell in shells() {
+            output_of(shell, &script);
+        }
+    }
+}
+
 #[test]
 fn values_go_to_the_end_only_of_plain_arguments() {
     for line in ["ls -l", " grep x", "x/y a=b"] {
         let template = ShellTemplate::new(line.as_bytes(), &Strings::default()).unwrap();
-        let template = template.with_values_at_end().unwrap();
+        let template = template.with_values_at_end(&Strings::default()).unwrap();
         assert_eq!(template.line, format!("{line} {{}}").as_bytes());
     }
     for line in [
         "echo hi;", "A=1 cmd", "if x", "", "ls *", "ls | wc", "echo 'x", "a\nb",
     ] {
         let template = ShellTemplate::new(line.as_bytes(), &Strings::default()).unwrap();
-        let error = template.with_values_at_end().unwrap_err().to_string();
+        let error = template
+            .with_values_at_end(&Strings::default())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("write {} where the value belongs"),
             "{error}"
@@ -332,11 +368,23 @@ mod random {
         "\"$(case a in a) echo \"",
     ];
 
+    /// What `-I` can say, also where nobody would.
+    const SPELLINGS: &[&str] = &[
+        ",,", "%", "@", "VALUE", "_", "[]", "(v)", "'v'", "\"v", "$v", "\\v", "<v", ";v", " v",
+        "#v", "=v",
+    ];
+
+    /// What stands for the value.
+    fn spelling() -> impl Strategy<Value = &'static str> {
+        prop_oneof![3 => Just("{}"), 1 => sample::select(SPELLINGS)]
+    }
+
     /// Values that run `touch marker` wherever a shell reads more than a quoted word.
     const CODE: &[&str] = &[
         "`touch marker`\nE\ntouch marker\n",
         "x[`touch marker`]",
         "';touch marker;'",
+        "\\';touch marker;#",
     ];
 
     fn value() -> impl Strategy<Value = Vec<u8>> {
@@ -379,9 +427,10 @@ mod random {
         fn no_value_is_executed(
             before in tokens(), opener in sample::select(OPENERS),
             place in sample::select(&["{}", " {} ", "\n{}\n"][..]), after in tokens(), value in sample::select(CODE),
+            whole in spelling(),
         ) {
-            let line = format!("{before}{opener}{place}{after}");
-            if let Ok(script) = filled(line.as_bytes(), &[value.as_bytes()], false) {
+            let line = format!("{before}{opener}{place}{after}").replace("{}", whole);
+            if let Ok(script) = filled_with(whole, line.as_bytes(), &[value.as_bytes()], false) {
                 for shell in shells() {
                     output_of(shell, &script);
                 }

@@ -2,17 +2,33 @@
 
 use super::COMMAND_LINE;
 use super::command::{Command, os, told};
-use super::job::{JobInput, OWN_INPUT};
-use super::read::has_input;
+use super::job::JobInput;
+use super::read::{OWN_INPUT, has_input};
 use super::replacement::{Replacement, Row, Strings};
 use super::shell_line::ShellTemplate;
-use super::values::{self, Reading, Rows, rows};
+use super::values::{self, Reading, Rows, announce_silence, rows};
 use super::word::Word;
 use crate::exit::usage;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The jobs of a command line.
+pub(crate) struct Parsed {
+    pub(crate) jobs: Vec<JobInput>,
+    /// Standard input held their values.
+    pub(crate) from_input: bool,
+}
+
+impl From<JobInput> for Parsed {
+    fn from(job: JobInput) -> Parsed {
+        Parsed {
+            jobs: vec![job],
+            from_input: false,
+        }
+    }
+}
 
 /// One command, or one for each row of values.
 ///
@@ -25,7 +41,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 ///
 /// # Errors
 /// There is no command or no value, a file can't be read, or a value can't be put where it should go.
-pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInput>> {
+pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
     let command = values::template(words);
     if command.is_empty() {
         let first = words.first().map(told);
@@ -43,26 +59,34 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
         reading.wants_values() || Template::new(command, &strings)?.has_replacement();
     let from_stdin = !has_lists && (wants_values || reading.may_read_input && has_input());
     if !has_lists && !from_stdin {
-        return Ok(vec![single_job(command, reading)?]);
+        return Ok(single_job(command, reading)?.into());
     }
     if from_stdin && std::io::stdin().is_terminal() {
-        return Err(no_value("the command wants values"));
+        return Err(no_value("the command wants values", &strings));
+    }
+    if from_stdin && !reading.quiet {
+        announce_silence(if wants_values {
+            "values can also follow the command, as in `cosched run gzip ::: a.txt`"
+        } else {
+            "for a command that takes none write `cosched run -- COMMAND`"
+        });
     }
     let Rows {
         names,
         rows,
         columns,
+        from_input,
     } = rows(words, reading, from_stdin)?;
     if rows.is_empty() && from_stdin && !wants_values {
         let job = single_job(command, reading)?;
-        return Ok(vec![JobInput { stdin: None, ..job }]);
+        return Ok(JobInput { stdin: None, ..job }.into());
     }
     if rows.is_empty() && !from_stdin && !reading.skip_empty {
-        return Err(no_value("the lists hold no value"));
+        return Err(no_value("the lists hold no value", &strings));
     }
     strings.columns = names;
     let template = Template::new(command, &strings)?;
-    let template = template.or_at_end().map_err(|error| {
+    let template = template.or_at_end(&strings).map_err(|error| {
         if wants_values || has_lists {
             return error;
         }
@@ -72,7 +96,8 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
     })?;
     template.check_positions(columns)?;
     let tag = tag_template(reading, &strings)?;
-    jobs_of(&template, tag.as_ref(), rows, reading.repeats)
+    let jobs = jobs_of(&template, tag.as_ref(), rows, reading.repeats)?;
+    Ok(Parsed { jobs, from_input })
 }
 
 /// One job for each row of values.
@@ -140,10 +165,11 @@ fn whole_command(words: &[OsString]) -> Command {
     }
 }
 
-fn no_value(problem: &str) -> anyhow::Error {
+fn no_value(problem: &str, strings: &Strings) -> anyhow::Error {
+    let what = strings.told();
     usage(format!(
         "{problem}; give values, as in `cosched run gzip ::: a.txt`, or -r if there may be none; a command in a list (-f) \
-         keeps its {{}}"
+         keeps its {what}"
     ))
 }
 
@@ -189,12 +215,12 @@ impl Template {
     }
 
     /// The same command with the values at its end, if it has no replacement string.
-    fn or_at_end(self) -> Result<Template> {
+    fn or_at_end(self, strings: &Strings) -> Result<Template> {
         if self.has_replacement() {
             return Ok(self);
         }
         match self {
-            Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end()?)),
+            Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end(strings)?)),
             Template::Words(mut words) => {
                 words.push(Word::parse(b"{}", &Strings::default())?);
                 Ok(Template::Words(words))
@@ -259,6 +285,7 @@ mod tests {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
         parse(&words, reading)
             .unwrap()
+            .jobs
             .into_iter()
             .map(|job| job.command.unwrap().line())
             .collect()
@@ -266,7 +293,8 @@ mod tests {
 
     fn error(words: &str) -> String {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
-        parse(&words, &Reading::default()).unwrap_err().to_string()
+        let parsed = parse(&words, &Reading::default());
+        parsed.err().expect("an error").to_string()
     }
 
     #[test]
@@ -306,6 +334,8 @@ mod tests {
             lines("env~D={%}~a b~{}~:::~x y"),
             ["env D=${PARALLEL_JOBSLOT} 'a b' 'x y'"]
         );
+        assert_eq!(lines("a=b~{%}~:::~x"), ["'a=b' ${PARALLEL_JOBSLOT}"]);
+        assert_eq!(lines("if~a=b~{%}~:::~x"), ["'if' a=b ${PARALLEL_JOBSLOT}"]);
         assert_eq!(lines("{}~:::~a"), ["a"]);
         assert_eq!(lines("{/}~x~:::~d/a"), ["a x"]);
         assert_eq!(lines("{//}~:::~d/a"), ["d"]);
@@ -382,7 +412,7 @@ mod tests {
             .map(OsString::from)
             .chain([OsString::from_vec(vec![0xff])])
             .collect();
-        let jobs = parse(&words, &Reading::default()).unwrap();
+        let jobs = parse(&words, &Reading::default()).unwrap().jobs;
         assert_eq!(jobs[0].command.as_ref().unwrap().line(), r"cat $'\377'");
     }
 }

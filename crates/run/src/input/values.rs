@@ -1,7 +1,7 @@
 //! Where values come from: `:::`, files, standard input. And how they become the rows of which each is a job.
 
 use super::command::{os, told};
-use super::read::read_bytes;
+use super::read::{is_input, read_bytes};
 use super::replacement::Row;
 use crate::exit::usage;
 use crate::stderr;
@@ -106,12 +106,18 @@ struct List {
     values: Vec<OsString>,
     /// It goes together with the list before it, value by value.
     linked: bool,
+    /// It was read from standard input.
+    from_input: bool,
 }
 
 impl List {
     fn read(file: &Path, linked: bool, reading: &Reading) -> Result<List> {
         let values = read_values(file, reading)?;
-        Ok(List { values, linked })
+        Ok(List {
+            values,
+            linked,
+            from_input: is_input(file),
+        })
     }
 }
 
@@ -172,9 +178,11 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Row>,
     /// The number of values in each row; `None` if rows can differ.
     pub(crate) columns: Option<usize>,
+    /// Standard input held values.
+    pub(crate) from_input: bool,
 }
 
-/// Reads and combines the values of a command line. With `from_stdin` standard input holds values, if nothing else does.
+/// Reads and combines the values of a command line. With `from_stdin` standard input holds the values, and nothing else does.
 ///
 /// # Errors
 /// A file can't be read, or the lists make no sense.
@@ -187,6 +195,7 @@ pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> R
     };
     let can_differ = reading.columns.is_some() || reading.per_job.is_some();
     let columns = (!can_differ).then_some(lists.len());
+    let from_input = lists.iter().any(|list| list.from_input);
     let mut rows = Vec::new();
     for (number, mut values) in (1..).zip(combine(lists, reading)?) {
         values = divided(values, reading);
@@ -196,6 +205,7 @@ pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> R
         names,
         rows,
         columns,
+        from_input,
     })
 }
 
@@ -225,8 +235,7 @@ fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Vec<
         lists.push(List::read(file, false, reading)?);
     }
     let mut rest = &words[template(words).len()..];
-    if rest.is_empty() && lists.is_empty() && from_stdin {
-        announce_silence(reading);
+    if from_stdin {
         lists.push(List::read(Path::new("-"), false, reading)?);
     }
     while let Some((word, others)) = rest.split_first() {
@@ -261,7 +270,11 @@ fn push_lists(
     }
     if !in_files {
         let values = without_empty(values.to_vec(), reading);
-        lists.push(List { values, linked });
+        lists.push(List {
+            values,
+            linked,
+            from_input: false,
+        });
         return Ok(());
     }
     for (number, file) in values.iter().enumerate() {
@@ -310,7 +323,7 @@ fn combine(lists: Vec<List>, reading: &Reading) -> Result<Vec<Vec<OsString>>> {
 /// The rows of each group of linked lists.
 fn linked_groups(lists: Vec<List>) -> Vec<Vec<Vec<OsString>>> {
     let mut groups: Vec<Vec<Vec<OsString>>> = Vec::new();
-    for List { values, linked } in lists {
+    for List { values, linked, .. } in lists {
         if linked && let Some(group) = groups.last_mut() {
             group.truncate(values.len());
             for (row, value) in group.iter_mut().zip(values) {
@@ -323,15 +336,15 @@ fn linked_groups(lists: Vec<List>) -> Vec<Vec<Vec<OsString>>> {
     groups
 }
 
-/// Says that standard input is waited for if nothing comes for two seconds.
-fn announce_silence(reading: &Reading) {
+/// Says that standard input is waited for if nothing comes for two seconds, and what else can be done.
+pub(crate) fn announce_silence(remedy: &str) {
     let input = std::io::stdin();
     let mut fds = [PollFd::new(&input, PollFlags::IN)];
     let is_silent = matches!(poll(&mut fds, Some(&PATIENCE)), Ok(0));
-    if is_silent && !reading.quiet {
-        stderr::say(
-            "cosched: waiting for values on standard input; for a command that takes none write `cosched run -- COMMAND`",
-        );
+    if is_silent {
+        stderr::say(format!(
+            "cosched: waiting for values on standard input; {remedy}"
+        ));
     }
 }
 

@@ -1,7 +1,6 @@
 //! A word of a command with replacement strings, such as `{.}.out`.
 
-use super::command::quote_if_needed;
-use super::replacement::{Replacement, Row, SLOT, Strings};
+use super::replacement::{Replacement, Row, Strings};
 use std::os::unix::ffi::OsStrExt;
 
 /// A word: texts and replacement strings in order.
@@ -61,11 +60,11 @@ impl Word {
         })
     }
 
-    /// The word as a shell reads it, with quotes around its texts.
-    pub(crate) fn quoted(mut self) -> Word {
+    /// The word as a shell reads it, its texts quoted by `quote`.
+    pub(crate) fn quoted(mut self, quote: fn(&[u8]) -> Vec<u8>) -> Word {
         for piece in &mut self.0 {
             if let Piece::Text(text) = piece {
-                *text = quote_if_needed(text);
+                *text = quote(text);
             }
         }
         self
@@ -119,11 +118,12 @@ impl Word {
                     word.get_or_insert_default().extend(text);
                     continue;
                 }
-                Piece::Replacement(Replacement::Slot) => {
-                    word.get_or_insert_default().extend(SLOT);
-                    continue;
-                }
                 Piece::Replacement(what) => what,
+            };
+            // The shell itself reads the slot.
+            let write = match what {
+                Replacement::Slot => <[u8]>::to_vec,
+                _ => write,
             };
             for (ix, value) in what.values(row, nth).iter().enumerate() {
                 if ix > 0 {

@@ -94,6 +94,39 @@ fn no_value_is_executed() {
 }
 
 #[test]
+fn messages_name_the_string_that_stands_for_the_values() {
+    let folder = tempdir().expect("a folder");
+    for (words, expected) in [
+        (
+            &["echo \"a ,,\"", ":::", "x"][..],
+            "column 9 of the shell line: ,, stands in double quotes; write it outside, as in 'v=,,; echo \"$v\"', or give \
+             the line in a file (-f) to keep ,, as it is",
+        ),
+        (
+            &["echo $,,", ":::", "\\';touch marker;#"],
+            "column 7 of the shell line: ,, stands right after $; write \\$,, for a dollar sign before the value",
+        ),
+        (
+            &["echo hi;", ":::", "x"],
+            "the shell line has no ,,: echo hi;; write ,, where the value belongs, as in `sort ,, > ,,.out`",
+        ),
+        (
+            &["echo ,,", "::::", "/dev/null"],
+            "the lists hold no value; give values, as in `cosched run gzip ::: a.txt`, or -r if there may be none; a command \
+             in a list (-f) keeps its ,,",
+        ),
+    ] {
+        let output = run(&folder, &[&["-I", ",,"], words].concat());
+        let told = err(&output);
+        assert_eq!(
+            (out(&output).as_str(), told.as_str(), output.status.code()),
+            ("", format!("cosched: {expected}\n").as_str(), Some(2))
+        );
+    }
+    assert!(!folder.path().join("marker").exists());
+}
+
+#[test]
 fn a_command_of_which_nothing_is_left_is_an_error() {
     let folder = tempdir().expect("a folder");
     let output = run(&folder, &["-n", "2", "{2}", ":::", "a", "true", "c"]);
