@@ -93,7 +93,7 @@ impl Place {
         };
         place.find();
         let mut runs = place.found.values().map(|entry| entry.run);
-        if runs.any(|run| run != place.own.run && family.contains(&(run.pid, run.start))) {
+        if runs.any(|run| run.is_here(root) && family.contains(&(run.pid, run.start))) {
             // The run around it gave it these CPUs.
             place.commons = None;
             place.found.clear();
@@ -162,7 +162,7 @@ impl Place {
             let Some(entry) = entry.or_else(|| Entry::open(commons, &name)) else {
                 continue;
             };
-            if !entry.is_alive(&self.root) {
+            if !entry.counts(&self.root) {
                 entry.remove_own(commons, &name);
                 continue;
             }
@@ -222,6 +222,11 @@ impl Entry {
             file,
             claim: OnceCell::new(),
         })
+    }
+
+    /// Whether it is the file of a live run.
+    fn counts(&self, root: &Root) -> bool {
+        self.is_alive(root) && !self.run.is_forged(root, self.user)
     }
 
     /// Whether its run is alive. The process counts too: others may lock the file of a dead run.
@@ -394,7 +399,30 @@ mod tests {
         );
         // Another process may have had the number before.
         assert_eq!(inner(&[(11, 1), (10, 2)]).cpus().to_string(), "0");
+        // A number of another namespace is not that of a process here.
+        let _elsewhere = take(&root, "1-1-6", "9", Share::All);
+        assert_eq!(inner(&[(11, 1), (1, 1)]).cpus().to_string(), "0");
         assert!(ancestors(&Root::default()).len() > 1);
+    }
+
+    #[test]
+    fn the_file_of_another_users_process_does_not_count() {
+        let (dir, root, _) = machine();
+        let user = geteuid().as_raw();
+        let of = |pid: RawPid, user: u32| {
+            let status = format!("Uid:\t{user}\t{user}\t{user}\t{user}\n");
+            std::fs::write(dir.path().join(format!("proc/{pid}/status")), status).unwrap();
+        };
+        of(1, user + 1);
+        of(11, user);
+        let _forged = take(&root, "1-1-5", "0-3", Share::Fair);
+        let family = [(10, 1), (1, 1)];
+        let given = "0-3".parse().unwrap();
+        let run = RunId::parse("10-1-5").unwrap();
+        let mut place = Place::take_as(&root, run, &family, &given, Share::Fair, true);
+        assert_eq!(cpus(&mut place), "0-3", "it has no other run beside it");
+        let _own = take(&root, "11-1-5", "0-3", Share::Fair);
+        assert_eq!(cpus(&mut place), "0-1", "and none around it");
     }
 
     #[test]
