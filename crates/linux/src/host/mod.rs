@@ -242,11 +242,11 @@ impl Host {
     }
 
     /// Looks what others on the machine do, if that is due.
-    fn look_around(&mut self, events: &mut Vec<Event>) {
+    fn look_around(&mut self) {
         let has_changed = self.extent.look(&self.root, &self.notices);
         if has_changed && !self.extent.is_empty() {
             self.machine = Arc::new(self.extent.machine());
-            events.push(Event::MachineChanged);
+            self.queued.push(Event::MachineChanged);
         }
     }
 
@@ -270,10 +270,7 @@ impl Host {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
-                signal => {
-                    self.end_hold(events);
-                    events.push(Event::Interrupt { signal });
-                }
+                signal => events.push(Event::Interrupt { signal }),
             }
         }
         if news.signals.contains(&libc::SIGCHLD) {
@@ -345,9 +342,9 @@ impl Backend for Host {
         // Events already in the caller's list do not end the wait.
         let before = events.len();
         loop {
+            self.look_around();
+            self.hold_or_let_go();
             events.append(&mut self.queued);
-            self.look_around(events);
-            self.hold_or_let_go(events);
             let wake = self.do_what_is_due(until);
             let timeout = if events.len() > before {
                 Some(Nanos::ZERO)
@@ -460,6 +457,10 @@ impl Backend for Host {
                 actuator.set_frozen(lifecycle, task, false);
             }
         }
+    }
+
+    fn ending(&mut self) {
+        self.end_hold();
     }
 
     fn restart(&mut self, task: TaskId) -> bool {
