@@ -207,8 +207,12 @@ impl Host {
         }
     }
 
-    /// Continues without the scheduler in the kernel, if it was removed.
+    /// Continues without the scheduler in the kernel, if it was removed. The loop then places all jobs anew, so this waits
+    /// while they are held.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
+        if self.hold.is_held() {
+            return;
+        }
         let Some(loaded) = in_charge(&mut self.loaded) else {
             return;
         };
