@@ -1,6 +1,6 @@
-//! Runs on one machine find each other and divide the CPUs: each run publishes what it may use in a file, and locks that
-//! file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The guardian and
-//! the jobs do not hold the lock: they close the descriptor.
+//! Runs on one machine find each other and divide the CPUs: each run publishes what it may use in a file, and locks
+//! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The guardian
+//! and the jobs do not hold the lock: they close the descriptor.
 
 use crate::commons::Commons;
 use crate::division::{Claim, divide};
@@ -41,6 +41,8 @@ pub struct Neighbour {
 pub enum Share {
     /// Its share, beside the other runs.
     Fair,
+    /// Its share at its start, for good: the CPUs of a scheduler in the kernel never change.
+    Kept,
     /// All given CPUs.
     All,
 }
@@ -60,7 +62,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes a place among the live runs, for a run that was given these CPUs. With `publish` others see it from now on.
+    /// Takes a place among the live runs, for a run that was given these CPUs. With `publish` others see it from now
+    /// on.
     pub fn take(root: &Root, given: &CpuSet, share: Share, publish: bool) -> Place {
         let run = RunId::own(root);
         let publish = publish && run.is_some();
@@ -92,17 +95,28 @@ impl Place {
             others: Vec::new(),
         };
         place.find();
-        let mut runs = place.found.values().map(|entry| entry.run);
-        if runs.any(|run| run.is_here(root) && family.contains(&(run.pid, run.start))) {
-            // The run around it gave it these CPUs.
+        if place.is_inside_another(family) {
+            // That run gave it these CPUs.
             place.commons = None;
             place.found.clear();
         }
+        place.divide();
+        if share == Share::Kept {
+            place.own.given.clone_from(&place.cpus);
+            place.own.is_fixed = true;
+        }
         if publish {
             place.publish();
+            // A run that starts at the same time may have found nobody either.
+            place.look();
         }
-        place.divide();
         place
+    }
+
+    /// Whether a run among the live ones is an ancestor of this process.
+    fn is_inside_another(&self, family: &[(RawPid, u64)]) -> bool {
+        let mut runs = self.found.values().map(|entry| entry.run);
+        runs.any(|run| run.is_here(&self.root) && family.contains(&(run.pid, run.start)))
     }
 
     /// The CPUs to use; empty only if none were given.
@@ -159,13 +173,10 @@ impl Place {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for name in names {
             let entry = before.remove(&name);
-            let Some(entry) = entry.or_else(|| Entry::open(commons, &name)) else {
+            let entry = entry.or_else(|| Entry::open(commons, &name));
+            let Some(entry) = entry.and_then(|entry| entry.live(&self.root, commons, &name)) else {
                 continue;
             };
-            if !entry.counts(&self.root) {
-                entry.remove_own(commons, &name);
-                continue;
-            }
             let count = counts.entry(entry.user).or_default();
             *count += 1;
             if *count <= MOST_RUNS {
@@ -224,9 +235,15 @@ impl Entry {
         })
     }
 
-    /// Whether it is the file of a live run.
-    fn counts(&self, root: &Root) -> bool {
-        self.is_alive(root) && !self.run.is_forged(root, self.user)
+    /// The same if its run is alive. If not, the file is removed, if it is the caller's.
+    fn live(self, root: &Root, commons: &Commons, name: &OsStr) -> Option<Entry> {
+        if self.is_alive(root) && !self.run.is_forged(root, self.user) {
+            return Some(self);
+        }
+        if self.user == geteuid().as_raw() {
+            commons.remove(name);
+        }
+        None
     }
 
     /// Whether its run is alive. The process counts too: others may lock the file of a dead run.
@@ -257,13 +274,6 @@ impl Entry {
             is_fixed: word == FIXED,
         })
     }
-
-    /// Removes the file if it is the caller's.
-    fn remove_own(&self, commons: &Commons, name: &OsStr) {
-        if self.user == geteuid().as_raw() {
-            commons.remove(name);
-        }
-    }
 }
 
 /// Parses a list of CPUs in ascending order; `None` if it is another text. A list that repeats large ranges would take
@@ -276,7 +286,13 @@ fn ascending(list: &str) -> Option<CpuSet> {
 
 /// Removes the caller's files of dead runs.
 pub(crate) fn forget_dead(root: &Root) {
-    Place::take(root, &CpuSet::new(), Share::All, false);
+    let Some(commons) = Commons::open(root) else {
+        return;
+    };
+    for name in commons.names(PREFIX) {
+        let entry = Entry::open(&commons, &name);
+        entry.and_then(|entry| entry.live(root, &commons, &name));
+    }
 }
 
 /// This process and its ancestors.
@@ -299,6 +315,7 @@ mod tests {
     use crate::run_id::tests::{link_namespace, write_stat};
     use crate::runtime::tests::tree;
     use std::path::PathBuf;
+    use std::sync::Barrier;
 
     /// A tree in which the processes 10 to 12 live, and its folder of CPUs.
     fn machine() -> (tempfile::TempDir, Root, PathBuf) {
@@ -352,6 +369,39 @@ mod tests {
         );
         drop((second, listed));
         assert_eq!(folder.read_dir().unwrap().count(), 0, "they leave nothing");
+    }
+
+    #[test]
+    fn a_run_that_keeps_its_share_gives_up_no_cpu() {
+        let (_dir, root, _) = machine();
+        let mut first = take(&root, "10-1-5", "0-3", Share::Fair);
+        let mut kept = take(&root, "11-1-5", "0-3", Share::Kept);
+        let mut last = take(&root, "12-1-5", "0-3", Share::Fair);
+        assert_eq!(
+            [cpus(&mut first), cpus(&mut kept), cpus(&mut last)],
+            ["0", "2-3", "1"]
+        );
+        assert!(!kept.may_change());
+    }
+
+    #[test]
+    fn runs_that_start_at_the_same_time_find_each_other() {
+        let (_dir, root, _) = machine();
+        // Else both would create it.
+        drop(Commons::open(&root).unwrap());
+        for _ in 0..100 {
+            let start = Barrier::new(2);
+            let taken = |run| {
+                start.wait();
+                take(&root, run, "0-3", Share::Fair)
+            };
+            let (one, other) = std::thread::scope(|scope| {
+                let one = scope.spawn(|| taken("10-1-5"));
+                (taken("11-1-5"), one.join().unwrap())
+            });
+            let found = one.others().len() + other.others().len();
+            assert!(found > 0, "one of them finds the other");
+        }
     }
 
     #[test]

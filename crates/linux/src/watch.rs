@@ -1,8 +1,8 @@
 //! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
-//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the identity
-//! of the run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each search for
-//! live runs remove the files of killed runs.
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the
+//! identity of the run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each
+//! search for live runs remove the files of killed runs.
 
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};

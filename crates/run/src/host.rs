@@ -147,8 +147,7 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
         Some(_) => (whole, None),
     };
     let whole = whole.machine;
-    let choice = options.cpus.as_ref();
-    let (place, warnings) = beside_others(root, &whole.all_cpus(), choice, publish);
+    let (place, warnings) = beside_others(root, &whole.all_cpus(), options, publish);
     Ok(Part {
         whole,
         quota,
@@ -229,13 +228,14 @@ fn counted(counters: &CounterSupport) -> Option<String> {
 fn beside_others(
     root: &Root,
     given: &CpuSet,
-    choice: Option<&CpuChoice>,
+    options: &MachineOptions,
     publish: bool,
 ) -> (Place, Vec<RunWarning>) {
-    let share = if choice.is_none() {
-        Share::Fair
-    } else {
-        Share::All
+    let choice = options.cpus.as_ref();
+    let share = match choice {
+        Some(_) => Share::All,
+        None if options.actuator == Actuator::Freezer => Share::Fair,
+        None => Share::Kept,
     };
     let place = Place::take(root, given, share, publish);
     let mut warnings = Vec::new();
@@ -337,8 +337,7 @@ impl Platform for HostPlatform {
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
-        let has_kernel = part != KernelPart::None;
-        let kernel = if !has_kernel {
+        let kernel = if part == KernelPart::None {
             None
         } else {
             let all = options.machine.actuator == Actuator::SchedExtAll;
@@ -355,7 +354,7 @@ impl Platform for HostPlatform {
         Ok(Host::new(HostConfig {
             root: Root::default(),
             machine: (*self.view.whole).clone(),
-            place: (!has_kernel).then(|| self.place.clone()),
+            place: Some(self.place.clone()),
             polite: options.machine.polite,
             jobs,
             freezing: self.freezing,
