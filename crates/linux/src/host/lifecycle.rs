@@ -505,10 +505,10 @@ impl Lifecycle {
         self.guard.tell(beat);
     }
 
-    /// Starts a guardian if there is none; returns when to retry if that fails.
-    pub(crate) fn keep_guard(&mut self, now: Nanos) -> Option<Nanos> {
+    /// Starts a guardian if there is none; returns the time until the next attempt if that fails.
+    pub(crate) fn keep_guard(&mut self) -> Option<Nanos> {
         tell_lost(&self.ledger, &self.notices);
-        self.guard.keep(now)
+        self.guard.keep()
     }
 
     /// Records that a job is asked to end, and continued if it has stopped itself.

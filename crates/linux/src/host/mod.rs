@@ -227,17 +227,17 @@ impl Host {
     }
 
     /// Does work that is due besides events, for example continuing or thawing a job. Returns when to do so again, at
-    /// the latest `until`. Nothing is due while all jobs are held.
+    /// the latest `until`. While all jobs are held, only a guardian is due.
     fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
-        if self.hold.is_held() {
-            return None;
-        }
         let now = self.clock.now();
+        let unguarded = self.lifecycle.keep_guard().map(|left| now + left);
+        if self.hold.is_held() {
+            return unguarded;
+        }
         let stopped = self
             .lifecycle
             .continue_stopped(now, |task| self.actuator.is_frozen(task));
         let owed = self.actuator.thaw_owed(&self.lifecycle, now);
-        let unguarded = self.lifecycle.keep_guard(now);
         let clock = self.clock.relation();
         let tended = in_charge(&mut self.loaded)
             .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
