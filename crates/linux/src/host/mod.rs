@@ -13,6 +13,7 @@ mod guard;
 mod hold;
 mod kernel;
 mod lifecycle;
+mod live_job;
 mod loaded;
 mod meter;
 mod notice;
