@@ -1,7 +1,7 @@
 //! The folder in which each run publishes its CPUs for the runs of all users: `/tmp/cosched-cpus`.
 //!
-//! The first run creates it. All users may create files in it, and remove only their own (mode 1777). A file counts as its
-//! owner's. The folder is not used if it is a link or has another mode.
+//! The first run creates it. All users may create files in it, and remove only their own (mode 1777). A file counts as
+//! its owner's. The folder is not used if it is a link or has another mode.
 
 use crate::root::Root;
 use rustix::fd::OwnedFd;

@@ -1,6 +1,6 @@
 //! Runs on one machine find each other and divide the CPUs: each run publishes what it may use in a file, and locks
-//! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The guardian
-//! and the jobs do not hold the lock: they close the descriptor.
+//! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The
+//! guardian and the jobs do not hold the lock: they close the descriptor.
 
 use crate::commons::Commons;
 use crate::division::{Claim, divide};
