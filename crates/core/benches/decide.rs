@@ -383,6 +383,7 @@ impl Backend for Instant {
     }
 
     fn kill(&mut self, _: TaskId, _: Kill) {}
+    fn ending(&mut self) {}
     fn restart(&mut self, _: TaskId) -> bool {
         false
     }

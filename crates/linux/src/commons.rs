@@ -1,17 +1,20 @@
 //! The folder in which each run publishes its CPUs for the runs of all users: `/tmp/cosched-cpus`.
 //!
-//! Every user may create files in it and remove only those of his own (mode 1777). The first run creates it. A file counts
-//! only as its owner's. A folder that is a link, or that is not sticky, is not used.
+//! The first run creates it. All users may create files in it, and remove only their own (mode 1777). A file counts as
+//! its owner's. The folder is not used if it is a link or has another mode.
 
 use crate::root::Root;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
-use rustix::fs::{fchmod, flock, fstat, mkdirat, openat, renameat, unlinkat};
-use rustix::process::geteuid;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{
+    chmodat, fchmod, flock, fstat, mkdirat, openat, renameat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 const NAME: &str = "cosched-cpus";
 /// Sticky, and open to all.
@@ -31,25 +34,24 @@ impl Commons {
     /// Opens the folder, and creates it if there is none. `None` if it cannot be trusted.
     pub(crate) fn open(root: &Root) -> Option<Commons> {
         let dir = root.path("/tmp").join(NAME);
-        let is_new = mkdirat(CWD, &dir, Mode::RWXU).is_ok();
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = openat(CWD, &dir, flags, Mode::empty()).ok()?;
-        if is_new && fstat(&fd).ok()?.st_uid == geteuid().as_raw() {
-            // Whatever the umask.
-            fchmod(&fd, Mode::from_raw_mode(MODE)).ok()?;
+        let mut fd = open_dir(&dir);
+        if matches!(fd, Err(Errno::NOENT)) {
+            make(&dir);
+            fd = open_dir(&dir);
         }
+        let fd = fd.ok()?;
         let mode = fstat(&fd).ok()?.st_mode & 0o7777;
         (mode == MODE).then_some(Commons { fd })
     }
 
-    /// Publishes a file that everyone can read. It counts while the returned file is open: that is locked.
+    /// Publishes a file that everyone can read. It counts while the returned file is open, which holds a lock on it.
     pub(crate) fn publish(&self, name: &str, text: &str) -> Option<File> {
         let next = format!("{NEXT}{name}");
         self.remove(&next);
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.fd, &next, flags, Mode::RUSR | Mode::WUSR).ok()?);
-        // Nobody else can lock it before it can be read.
+        // Others cannot open it yet, so nobody else holds the lock.
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
         file.write_all(text.as_bytes()).ok()?;
         fchmod(&file, Mode::from_raw_mode(0o644)).ok()?;
@@ -86,10 +88,30 @@ impl Commons {
     }
 }
 
+fn open_dir(dir: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    openat(CWD, dir, flags, Mode::empty())
+}
+
+/// Creates the folder, unless another run is faster. It gets its name last, because others cannot open it before it has
+/// its mode.
+fn make(dir: &Path) {
+    let next = dir.with_extension(std::process::id().to_string());
+    if mkdirat(CWD, &next, Mode::RWXU).is_err() {
+        return;
+    }
+    let named = chmodat(CWD, &next, Mode::from_raw_mode(MODE), AtFlags::empty())
+        .and_then(|()| renameat_with(CWD, &next, CWD, dir, RenameFlags::NOREPLACE));
+    if named.is_err() {
+        let _ = unlinkat(CWD, &next, AtFlags::REMOVEDIR);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runtime::tests::tree;
+    use rustix::process::geteuid;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
@@ -100,11 +122,33 @@ mod tests {
         let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&path), MODE);
         assert!(Commons::open(&root).is_some(), "it is there");
+        make(&path);
+        let folders = path.parent().unwrap().read_dir().unwrap();
+        assert_eq!(folders.count(), 1, "a second one is not left over");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(Commons::open(&root).is_none(), "others could remove files");
         std::fs::rename(&path, dir.path().join("tmp/elsewhere")).unwrap();
         symlink("elsewhere", &path).unwrap();
         assert!(Commons::open(&root).is_none(), "a link");
+    }
+
+    #[test]
+    fn at_no_time_is_a_new_folder_closed_to_others() {
+        let (dir, root, _) = tree();
+        let path = dir.path().join("tmp").join(NAME);
+        for _ in 0..50 {
+            let watched = path.clone();
+            let first_mode = std::thread::spawn(move || {
+                loop {
+                    if let Ok(folder) = watched.metadata() {
+                        return folder.permissions().mode() & 0o7777;
+                    }
+                }
+            });
+            drop(Commons::open(&root).unwrap());
+            assert_eq!(first_mode.join().unwrap(), MODE);
+            std::fs::remove_dir(&path).unwrap();
+        }
     }
 
     #[test]

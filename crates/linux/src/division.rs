@@ -104,12 +104,11 @@ fn portion(cpus: &CpuSet, rivals: usize, cores: &[CpuSet]) -> CpuSet {
     let parts = cores.iter().map(|core| core.intersection(cpus));
     let parts: Vec<CpuSet> = parts.filter(|part| !part.is_empty()).collect();
     let rivals = rivals.max(1);
-    if parts.len() >= rivals {
-        let own = parts.iter().take(parts.len() / rivals);
-        return own.flat_map(CpuSet::iter).collect();
+    if parts.len() < rivals {
+        return first(cpus, (cpus.len() / rivals).max(1), cores);
     }
-    let in_order = parts.iter().flat_map(CpuSet::iter);
-    in_order.take((cpus.len() / rivals).max(1)).collect()
+    let own = parts.iter().take(parts.len() / rivals);
+    own.flat_map(CpuSet::iter).collect()
 }
 
 /// The first of these CPUs, of whole cores as far as possible.

@@ -1,6 +1,6 @@
-//! Runs on one machine find each other and divide the CPUs: each run publishes what it may use in a file, and locks that
-//! file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The guardian and
-//! the jobs do not hold the lock: they close the descriptor.
+//! Runs on one machine find each other and divide the CPUs: each run publishes what it may use in a file, and locks
+//! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The
+//! guardian and the jobs do not hold the lock: they close the descriptor.
 
 use crate::commons::Commons;
 use crate::division::{Claim, divide};
@@ -12,6 +12,7 @@ use crate::topology;
 use cosched_core::CpuSet;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,7 +22,7 @@ use std::io::Read as _;
 const PREFIX: &str = "cpus-";
 /// Longer files are not cosched's.
 const MOST_BYTES: u64 = 64 << 10;
-/// Maximum number of runs of a user that count.
+/// Maximum number of live runs of a user that count. The files of others are not read.
 const MOST_RUNS: usize = 64;
 /// The word behind the CPUs of a run that uses all of them.
 const FIXED: &str = "fixed";
@@ -40,6 +41,8 @@ pub struct Neighbour {
 pub enum Share {
     /// Its share, beside the other runs.
     Fair,
+    /// Its share at its start, for good: the CPUs of a scheduler in the kernel never change.
+    Kept,
     /// All given CPUs.
     All,
 }
@@ -53,13 +56,14 @@ pub struct Place {
     own: Claim,
     /// The file of this run, if it is published. Its lock shows that the run is alive.
     file: Option<File>,
-    found: BTreeMap<OsString, (Claim, File)>,
+    found: BTreeMap<OsString, Entry>,
     cpus: CpuSet,
     others: Vec<Neighbour>,
 }
 
 impl Place {
-    /// Takes a place among the live runs, for a run that was given these CPUs. With `publish` others see it from now on.
+    /// Takes a place among the live runs, for a run that was given these CPUs. With `publish` others see it from now
+    /// on.
     pub fn take(root: &Root, given: &CpuSet, share: Share, publish: bool) -> Place {
         let run = RunId::own(root);
         let publish = publish && run.is_some();
@@ -91,17 +95,28 @@ impl Place {
             others: Vec::new(),
         };
         place.find();
-        let mut runs = place.found.values().map(|(claim, _)| claim.run);
-        if runs.any(|run| run != place.own.run && family.contains(&(run.pid, run.start))) {
-            // The run around it gave it these CPUs.
+        if place.is_inside_another(family) {
+            // That run gave it these CPUs.
             place.commons = None;
             place.found.clear();
         }
+        place.divide();
+        if share == Share::Kept {
+            place.own.given.clone_from(&place.cpus);
+            place.own.is_fixed = true;
+        }
         if publish {
             place.publish();
+            // A run that starts at the same time may have found nobody either.
+            place.look();
         }
-        place.divide();
         place
+    }
+
+    /// Whether a run among the live ones is an ancestor of this process.
+    fn is_inside_another(&self, family: &[(RawPid, u64)]) -> bool {
+        let mut runs = self.found.values().map(|entry| entry.run);
+        runs.any(|run| run.is_here(&self.root) && family.contains(&(run.pid, run.start)))
     }
 
     /// The CPUs to use; empty only if none were given.
@@ -151,38 +166,30 @@ impl Place {
         let Some(commons) = &self.commons else {
             return false;
         };
-        let own = self.name();
+        let mut names = commons.names(PREFIX);
+        names.retain(|name| *name != *self.name());
         let mut before = std::mem::take(&mut self.found);
-        let mut has_changed = false;
-        for name in commons.names(PREFIX) {
-            if name == *own {
-                continue;
-            }
-            let known = before.remove(&name);
-            let was_known = known.is_some();
-            let Some((claim, file)) = known.or_else(|| read(commons, &name)) else {
+        let known: Vec<OsString> = before.keys().cloned().collect();
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for name in names {
+            let entry = before.remove(&name);
+            let entry = entry.or_else(|| Entry::open(commons, &name));
+            let Some(entry) = entry.and_then(|entry| entry.live(&self.root, commons, &name)) else {
                 continue;
             };
-            let is_alive = is_alive(&self.root, &claim, &file);
-            has_changed |= is_alive != was_known;
-            if is_alive {
-                self.found.insert(name, (claim, file));
-            } else if claim.user == self.own.user {
-                commons.remove(&name);
+            let count = counts.entry(entry.user).or_default();
+            *count += 1;
+            if *count <= MOST_RUNS {
+                self.found.insert(name, entry);
             }
         }
-        has_changed || !before.is_empty()
+        !self.found.keys().eq(&known)
     }
 
     /// Divides the CPUs among the runs; returns whether those of this run change.
     fn divide(&mut self) -> bool {
-        let mut claims: Vec<Claim> = Vec::new();
-        for (claim, _) in self.found.values() {
-            let of_user = claims.iter().filter(|other| other.user == claim.user);
-            if of_user.count() < MOST_RUNS {
-                claims.push(claim.clone());
-            }
-        }
+        let claims = self.found.values().filter_map(Entry::claim);
+        let mut claims: Vec<Claim> = claims.cloned().collect();
         claims.push(self.own.clone());
         let all: CpuSet = claims.iter().flat_map(|claim| claim.given.iter()).collect();
         let mut parts = divide(&claims, &topology::cores(&self.root, &all));
@@ -206,36 +213,86 @@ impl Drop for Place {
     }
 }
 
-/// Reads a file; `None` if it is invalid.
-fn read(commons: &Commons, name: &OsStr) -> Option<(Claim, File)> {
-    let run = RunId::in_name(name, PREFIX)?;
-    let (file, user) = commons.open_file(name)?;
-    let mut text = String::new();
-    (&file).take(MOST_BYTES).read_to_string(&mut text).ok()?;
-    let (cpus, word) = text.trim_end().split_once(' ')?;
-    let given = cpus.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty())?;
-    let is_fixed = word == FIXED;
-    let claim = Claim {
-        user,
-        run,
-        given,
-        is_fixed,
-    };
-    Some((claim, file))
+/// A file that is named after a run.
+#[derive(Debug)]
+struct Entry {
+    run: RunId,
+    user: u32,
+    file: File,
+    /// What it contains, once it has been read; `None` if that is invalid.
+    claim: OnceCell<Option<Claim>>,
 }
 
-/// Whether the run of a file is alive. Its process counts too: others may lock the file of a dead run.
-fn is_alive(root: &Root, claim: &Claim, file: &File) -> bool {
-    if flock(file, FlockOperation::NonBlockingLockShared).is_ok() {
-        let _ = flock(file, FlockOperation::Unlock);
-        return false;
+impl Entry {
+    fn open(commons: &Commons, name: &OsStr) -> Option<Entry> {
+        let run = RunId::in_name(name, PREFIX)?;
+        let (file, user) = commons.open_file(name)?;
+        Some(Entry {
+            run,
+            user,
+            file,
+            claim: OnceCell::new(),
+        })
     }
-    claim.run.fate(root) != Fate::Dead
+
+    /// The same if its run is alive. If not, the file is removed, if it is the caller's.
+    fn live(self, root: &Root, commons: &Commons, name: &OsStr) -> Option<Entry> {
+        if self.is_alive(root) && !self.run.is_forged(root, self.user) {
+            return Some(self);
+        }
+        if self.user == geteuid().as_raw() {
+            commons.remove(name);
+        }
+        None
+    }
+
+    /// Whether its run is alive. The process counts too: others may lock the file of a dead run.
+    fn is_alive(&self, root: &Root) -> bool {
+        if flock(&self.file, FlockOperation::NonBlockingLockShared).is_ok() {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+            return false;
+        }
+        self.run.fate(root) != Fate::Dead
+    }
+
+    /// What it says; read at most once.
+    fn claim(&self) -> Option<&Claim> {
+        self.claim.get_or_init(|| self.read()).as_ref()
+    }
+
+    fn read(&self) -> Option<Claim> {
+        let mut text = String::new();
+        (&self.file)
+            .take(MOST_BYTES)
+            .read_to_string(&mut text)
+            .ok()?;
+        let (cpus, word) = text.trim_end().split_once(' ')?;
+        Some(Claim {
+            user: self.user,
+            run: self.run,
+            given: ascending(cpus)?,
+            is_fixed: word == FIXED,
+        })
+    }
+}
+
+/// Parses a list of CPUs in ascending order; `None` if it is another text. A list that repeats large ranges would take
+/// long.
+fn ascending(list: &str) -> Option<CpuSet> {
+    let numbers: Result<Vec<u32>, _> = list.split([',', '-']).map(str::parse).collect();
+    numbers.ok()?.is_sorted_by(|a, b| a < b).then_some(())?;
+    list.parse().ok()
 }
 
 /// Removes the caller's files of dead runs.
 pub(crate) fn forget_dead(root: &Root) {
-    Place::take(root, &CpuSet::new(), Share::All, false);
+    let Some(commons) = Commons::open(root) else {
+        return;
+    };
+    for name in commons.names(PREFIX) {
+        let entry = Entry::open(&commons, &name);
+        entry.and_then(|entry| entry.live(root, &commons, &name));
+    }
 }
 
 /// This process and its ancestors.
@@ -258,6 +315,7 @@ mod tests {
     use crate::run_id::tests::{link_namespace, write_stat};
     use crate::runtime::tests::tree;
     use std::path::PathBuf;
+    use std::sync::Barrier;
 
     /// A tree in which the processes 10 to 12 live, and its folder of CPUs.
     fn machine() -> (tempfile::TempDir, Root, PathBuf) {
@@ -314,6 +372,39 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_keeps_its_share_gives_up_no_cpu() {
+        let (_dir, root, _) = machine();
+        let mut first = take(&root, "10-1-5", "0-3", Share::Fair);
+        let mut kept = take(&root, "11-1-5", "0-3", Share::Kept);
+        let mut last = take(&root, "12-1-5", "0-3", Share::Fair);
+        assert_eq!(
+            [cpus(&mut first), cpus(&mut kept), cpus(&mut last)],
+            ["0", "2-3", "1"]
+        );
+        assert!(!kept.may_change());
+    }
+
+    #[test]
+    fn runs_that_start_at_the_same_time_find_each_other() {
+        let (_dir, root, _) = machine();
+        // Else both would create it.
+        drop(Commons::open(&root).unwrap());
+        for _ in 0..100 {
+            let start = Barrier::new(2);
+            let taken = |run| {
+                start.wait();
+                take(&root, run, "0-3", Share::Fair)
+            };
+            let (one, other) = std::thread::scope(|scope| {
+                let one = scope.spawn(|| taken("10-1-5"));
+                (taken("11-1-5"), one.join().unwrap())
+            });
+            let found = one.others().len() + other.others().len();
+            assert!(found > 0, "one of them finds the other");
+        }
+    }
+
+    #[test]
     fn files_of_dead_runs_are_removed_and_nonsense_is_ignored() {
         let (_dir, root, folder) = machine();
         let mut place = take(&root, "10-1-5", "0-3", Share::Fair);
@@ -358,7 +449,61 @@ mod tests {
         );
         // Another process may have had the number before.
         assert_eq!(inner(&[(11, 1), (10, 2)]).cpus().to_string(), "0");
+        // A number of another namespace is not that of a process here.
+        let _elsewhere = take(&root, "1-1-6", "9", Share::All);
+        assert_eq!(inner(&[(11, 1), (1, 1)]).cpus().to_string(), "0");
         assert!(ancestors(&Root::default()).len() > 1);
+    }
+
+    #[test]
+    fn the_file_of_another_users_process_does_not_count() {
+        let (dir, root, _) = machine();
+        let user = geteuid().as_raw();
+        let of = |pid: RawPid, user: u32| {
+            let status = format!("Uid:\t{user}\t{user}\t{user}\t{user}\n");
+            std::fs::write(dir.path().join(format!("proc/{pid}/status")), status).unwrap();
+        };
+        of(1, user + 1);
+        of(11, user);
+        let _forged = take(&root, "1-1-5", "0-3", Share::Fair);
+        let family = [(10, 1), (1, 1)];
+        let given = "0-3".parse().unwrap();
+        let run = RunId::parse("10-1-5").unwrap();
+        let mut place = Place::take_as(&root, run, &family, &given, Share::Fair, true);
+        assert_eq!(cpus(&mut place), "0-3", "it has no other run beside it");
+        let _own = take(&root, "11-1-5", "0-3", Share::Fair);
+        assert_eq!(cpus(&mut place), "0-1", "and none around it");
+    }
+
+    #[test]
+    fn what_others_write_costs_no_time() {
+        assert_eq!(ascending("0-3,8").unwrap().to_string(), "0-3,8");
+        for list in [
+            "",
+            "0-65535,0-65535",
+            "3,3",
+            "1,0",
+            "3-1",
+            "0-",
+            "0-3-5",
+            "-1",
+        ] {
+            assert_eq!(ascending(list), None, "{list}");
+        }
+        let (dir, root, folder) = machine();
+        let mut place = take(&root, "10-1-5", "0-3", Share::Fair);
+        let mut held = Vec::new();
+        for pid in 100..100 + MOST_RUNS as RawPid + 9 {
+            write_stat(dir.path(), pid, 'S', 1);
+            let path = folder.join(format!("cpus-{pid}-1-5"));
+            std::fs::write(&path, "many\n").unwrap();
+            let file = File::open(path).unwrap();
+            flock(&file, FlockOperation::LockExclusive).unwrap();
+            held.push(file);
+        }
+        assert_eq!(cpus(&mut place), "0-3", "they say nothing");
+        assert_eq!(place.found.len(), MOST_RUNS);
+        assert!(!place.look(), "they are the same");
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl CpuQuota {
     }
 
     /// Number of CPUs that are needed to use up the time, at least 1.
-    pub fn cpus(self) -> usize {
+    fn cpus(self) -> usize {
         self.time.div_ceil(self.period).max(1) as usize
     }
 
@@ -60,7 +60,7 @@ impl CpuQuota {
     ///
     /// Each group starts at another core. Containers on one machine do not see each other, and must not all use the same
     /// CPUs.
-    pub fn preferred(self, machine: &Machine) -> Vec<CpuId> {
+    fn preferred(self, machine: &Machine) -> Vec<CpuId> {
         let cores = machine.cores.len().max(1);
         let first = (self.group % cores as u64) as usize;
         let mut ranked = Vec::new();

@@ -85,6 +85,12 @@ impl RunId {
         own_namespace(root) == Some(self.namespace)
     }
 
+    /// Whether its process is visible here and belongs to others than `owner`, who can name any process in a file.
+    pub(crate) fn is_forged(&self, root: &Root, owner: u32) -> bool {
+        let users = process::users(root, self.pid);
+        self.is_here(root) && !users.is_empty() && !users.contains(&owner)
+    }
+
     /// Whether the process of the run still exists.
     pub(crate) fn fate(&self, root: &Root) -> Fate {
         if !self.is_here(root) {

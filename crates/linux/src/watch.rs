@@ -1,10 +1,9 @@
 //! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
-//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the identity of the
-//! run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each search for live
-//! runs remove the files of killed runs.
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the
+//! identity of the run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each
+//! search for live runs remove the files of killed runs.
 
-use crate::process;
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};
 use crate::runtime::{Folder, NoFolder};
@@ -228,10 +227,7 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
                     continue;
                 };
                 let fate = run.fate(root);
-                // The owner of the folder can name any process.
-                let users = process::users(root, run.pid);
-                let is_forged = run.is_here(root) && !users.is_empty() && !users.contains(&owner);
-                if fate == Fate::Dead || is_forged {
+                if fate == Fate::Dead || run.is_forged(root, owner) {
                     continue;
                 }
                 let entry = runs.entry(run.to_string()).or_insert_with(|| LiveRun {

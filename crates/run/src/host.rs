@@ -142,13 +142,12 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
         None => error.into(),
     })?;
     let (whole, quota) = match options.cpus {
-        None => within_quota(root, &affinity, whole)?,
+        None => within_quota(root, whole),
         // What the user lists is used.
         Some(_) => (whole, None),
     };
     let whole = whole.machine;
-    let choice = options.cpus.as_ref();
-    let (place, warnings) = beside_others(root, &whole.all_cpus(), choice, publish);
+    let (place, warnings) = beside_others(root, &whole.all_cpus(), options, publish);
     Ok(Part {
         whole,
         quota,
@@ -157,25 +156,20 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
     })
 }
 
-/// The CPUs that the cgroup's quota leaves of these, and which part that is, in words; all of them without a quota.
-///
-/// # Errors
-/// A file of the cgroup or of the topology can't be read.
-pub fn within_quota(
-    root: &Root,
-    affinity: &CpuSet,
-    whole: Topology,
-) -> Result<(Topology, Option<String>)> {
-    let Some(quota) = CpuQuota::read(root)? else {
-        return Ok((whole, None));
+/// The CPUs that the cgroup's quota leaves of these, and which part that is, in words; all of them without a quota. A quota
+/// that can't be read is ignored; the words say why.
+pub fn within_quota(root: &Root, whole: Topology) -> (Topology, Option<String>) {
+    let quota = match CpuQuota::read(root) {
+        Ok(Some(quota)) => quota,
+        Ok(None) => return (whole, None),
+        Err(why) => return (whole, Some(format!("{why}; it is ignored"))),
     };
     let Some(cpus) = quota.part_of(&whole.machine) else {
-        return Ok((whole, None));
+        return (whole, None);
     };
-    let part = topology::read(root, affinity, Some(&cpus))?;
-    let text = quota.text(cpus.len(), part.present.len());
-    let left_out = whole.left_out;
-    Ok((Topology { left_out, ..part }, Some(text)))
+    let text = quota.text(cpus.len(), whole.present.len());
+    let machine = whole.machine.part(&cpus);
+    (Topology { machine, ..whole }, Some(text))
 }
 
 /// Reads what the counters can count, with the events that the user gave.
@@ -229,13 +223,14 @@ fn counted(counters: &CounterSupport) -> Option<String> {
 fn beside_others(
     root: &Root,
     given: &CpuSet,
-    choice: Option<&CpuChoice>,
+    options: &MachineOptions,
     publish: bool,
 ) -> (Place, Vec<RunWarning>) {
-    let share = if choice.is_none() {
-        Share::Fair
-    } else {
-        Share::All
+    let choice = options.cpus.as_ref();
+    let share = match choice {
+        Some(_) => Share::All,
+        None if options.actuator == Actuator::Freezer => Share::Fair,
+        None => Share::Kept,
     };
     let place = Place::take(root, given, share, publish);
     let mut warnings = Vec::new();
@@ -337,8 +332,7 @@ impl Platform for HostPlatform {
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
-        let has_kernel = part != KernelPart::None;
-        let kernel = if !has_kernel {
+        let kernel = if part == KernelPart::None {
             None
         } else {
             let all = options.machine.actuator == Actuator::SchedExtAll;
@@ -355,7 +349,7 @@ impl Platform for HostPlatform {
         Ok(Host::new(HostConfig {
             root: Root::default(),
             machine: (*self.view.whole).clone(),
-            place: (!has_kernel).then(|| self.place.clone()),
+            place: Some(self.place.clone()),
             polite: options.machine.polite,
             jobs,
             freezing: self.freezing,
@@ -614,5 +608,37 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::LeftScheduler { job, processes } => RunWarning::LeftScheduler { job, processes },
         Notice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
         Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_can_not_be_read_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            (
+                "proc/self/mountinfo",
+                "31 30 0:27 / /g rw - cgroup2 cgroup2 rw\n",
+            ),
+            ("proc/self/cgroup", "0::/\n"),
+            ("g/cpu.max", "lots\n"),
+        ] {
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let affinity = cosched_linux::affinity(0).unwrap();
+        let whole = topology::read(&Root::default(), &affinity, None).unwrap();
+        let all = whole.machine.all_cpus();
+        let (used, why) = within_quota(&Root::new(dir.path()), whole);
+        assert_eq!(used.machine.all_cpus(), all);
+        let why = why.unwrap();
+        assert!(
+            why.contains("g/cpu.max says `lots`") && why.ends_with("; it is ignored"),
+            "{why}"
+        );
     }
 }

@@ -160,6 +160,9 @@ impl Backend for Sim {
         true
     }
 
+    // It holds nothing.
+    fn ending(&mut self) {}
+
     fn resources(&mut self, _task: TaskId) -> Resources {
         // Profiles describe only the use of the processor: programs hold no memory, and make no system calls.
         Resources::absent(Absence::Simulated)

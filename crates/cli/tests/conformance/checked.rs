@@ -365,6 +365,10 @@ impl<F: Fixture> Backend for Checked<F> {
         can
     }
 
+    fn ending(&mut self) {
+        self.inner.ending();
+    }
+
     fn resources(&mut self, task: TaskId) -> Resources {
         assert!(
             self.ended.contains_key(&task),

@@ -17,9 +17,17 @@ struct Run {
 
 impl Run {
     fn start(words: &[&str]) -> Run {
+        Run::start_copies(
+            4,
+            "while [ -e going ]; do echo >> $COSCHED_JOB.ticks; sleep 0.01; done",
+            words,
+        )
+    }
+
+    fn start_copies(copies: u32, line: &str, words: &[&str]) -> Run {
         let folder = tempdir().expect("a folder");
-        let mix = "[[job]]\nname = \"j\"\ncopies = 4\ncommand = \"while [ -e going ]; do echo >> $COSCHED_JOB.ticks; sleep 0.01; done\"\n";
-        write(&folder, "mix.toml", mix);
+        let mix = format!("[[job]]\nname = \"j\"\ncopies = {copies}\ncommand = \"{line}\"\n");
+        write(&folder, "mix.toml", &mix);
         write(&folder, "going", "");
         let stderr = File::create(folder.path().join("stderr")).expect("a file");
         let all = [&["run", "mix.toml", "--logs", "L"], words].concat();
@@ -157,6 +165,37 @@ fn a_paused_run_ends_its_jobs_where_it_is_asked_to() {
         .status()
         .expect("kill");
     assert_eq!(ended(&mut run.child).code(), Some(130));
+}
+
+#[test]
+fn a_paused_run_that_halts_kills_jobs_that_ignore_sigterm() {
+    // Without a second process in a job: a frozen one would outlive the first.
+    let line = "trap '' TERM; echo $$ > $COSCHED_JOB.pid; while [ -e going ]; do echo > $COSCHED_JOB.ticks; done";
+    let words = [
+        "--policy",
+        "linux",
+        "--halt",
+        "now,fail=1",
+        "--grace",
+        "0.1",
+    ];
+    let mut run = Run::start_copies(2, line, &words);
+    let pid = run.folder.path().join("j#1.pid");
+    let pid = || std::fs::read_to_string(&pid).unwrap_or_default();
+    until("the first job runs", || pid().ends_with('\n'));
+    run.set(&["pause=on"]);
+    until("it is paused", || run.is_paused());
+    Command::new("kill")
+        .args(["-KILL", pid().trim()])
+        .status()
+        .expect("kill");
+    assert_eq!(ended(&mut run.child).code(), Some(1));
+    assert_eq!(read(&run.folder, "stdout"), "");
+    let stderr = read(&run.folder, "stderr");
+    assert!(
+        stderr.contains(PAUSED) && !stderr.contains(CONTINUED),
+        "{stderr}"
+    );
 }
 
 #[test]

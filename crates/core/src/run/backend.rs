@@ -145,6 +145,9 @@ pub trait Backend {
     /// delay the end.
     fn kill(&mut self, task: TaskId, how: Kill);
 
+    /// Learns that the loop ends all tasks: none is held any more.
+    fn ending(&mut self);
+
     /// Prepares an ended task for another start: its next placement starts it from the beginning, and its usage counts
     /// from zero again. Returns `false` if the backend cannot start a task twice.
     fn restart(&mut self, task: TaskId) -> bool;

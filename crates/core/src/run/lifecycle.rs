@@ -294,8 +294,8 @@ impl<B: Backend> Loop<'_, B> {
             .any(|task| task.running.is_none() && !task.asleep)
     }
 
-    /// Adopts the machine's new set of CPUs, and marks tasks as displaced whose CPUs are gone, or could be others. All tasks are placed
-    /// anew, because the machine has changed.
+    /// Adopts the machine's new set of CPUs, and marks tasks as displaced whose CPUs are gone, or could be others. All
+    /// tasks are placed anew, because the machine has changed.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
         let before = std::mem::replace(&mut self.snap.machine, self.backend.machine());
         // When memory domains appear or disappear, the indices of the others may change.

@@ -123,8 +123,8 @@ pub struct TaskResult {
     pub exit: Option<Exit>,
     /// Whether it was ended at its time limit.
     pub timed_out: bool,
-    /// Whether the run asked it to end, because of the halt rule, the deadline or a signal. Its exit then says nothing about its
-    /// work.
+    /// Whether the run asked it to end, because of the halt rule, the deadline or a signal. Its exit then says nothing
+    /// about its work.
     pub told_to_end: bool,
     /// Whether the user ended it during the run.
     pub ended_by_user: bool,

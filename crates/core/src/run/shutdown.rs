@@ -108,6 +108,8 @@ impl<B: Backend> Loop<'_, B> {
                 self.backend.kill(id, Kill::Kill);
             }
         }
+        // After the signals: a task must do nothing else before it gets its own.
+        self.backend.ending();
     }
 
     pub(super) fn drop_unstarted(&mut self) {

@@ -117,6 +117,16 @@ impl Extent {
             });
         }
     }
+
+    /// Tells the user for how long the run had stepped back.
+    pub(super) fn sum_up(&self, notices: &Notices) {
+        let Some(polite) = &self.polite else { return };
+        let now = polite.since.map(|since| monotonic() - since);
+        let time = polite.total + now.unwrap_or_default();
+        if time > Nanos::ZERO {
+            notices.tell(Notice::SteppedBack(time));
+        }
+    }
 }
 
 /// What a polite run knows of others.
@@ -166,18 +176,6 @@ impl Politeness {
                 notices.tell(Notice::Returns);
             }
             _ => {}
-        }
-    }
-}
-
-impl Extent {
-    /// Tells the user for how long the run had stepped back.
-    pub(super) fn sum_up(&self, notices: &Notices) {
-        let Some(polite) = &self.polite else { return };
-        let now = polite.since.map(|since| monotonic() - since);
-        let time = polite.total + now.unwrap_or_default();
-        if time > Nanos::ZERO {
-            notices.tell(Notice::SteppedBack(time));
         }
     }
 }

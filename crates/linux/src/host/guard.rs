@@ -1,5 +1,6 @@
 //! Keeps a guardian running: starts it, and replaces it if it is killed or stopped.
 
+use super::clock::monotonic;
 use super::notice::{Notice, Notices};
 use crate::guardian::{Beat, Charge, Guardian};
 use crate::sys::RawPid;
@@ -11,7 +12,7 @@ pub(crate) struct Guard {
     guardian: Option<Guardian>,
     /// Whether the user was warned that there is none.
     told: bool,
-    /// Time of the next attempt, while there is none.
+    /// Time of the next attempt, while there is none. The clock of the run stands still during pauses.
     retry: Nanos,
     notices: Notices,
 }
@@ -72,11 +73,12 @@ impl Guard {
         }
     }
 
-    /// Starts a guardian if there is none; returns when to retry if that fails.
-    pub(crate) fn keep(&mut self, now: Nanos) -> Option<Nanos> {
+    /// Starts a guardian if there is none; returns the time until the next attempt if that fails.
+    pub(crate) fn keep(&mut self) -> Option<Nanos> {
         if self.guardian.is_some() {
             return None;
         }
+        let now = monotonic();
         if now >= self.retry {
             if self.renew() {
                 self.notices.tell(Notice::GuardianReplaced);
@@ -84,7 +86,7 @@ impl Guard {
             }
             self.retry = now + BETWEEN_TRIES;
         }
-        Some(self.retry)
+        Some(self.retry - now)
     }
 
     /// Dismisses the guardian: the run has ended cleanly.

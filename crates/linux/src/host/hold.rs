@@ -1,5 +1,5 @@
-//! Holds all jobs: while the run is paused or has no CPU, and while its process is suspended. They are frozen, and the clock of the run
-//! stands still.
+//! Holds all jobs: while the run is paused or has no CPU, and while its process is suspended. They are frozen, and the
+//! clock of the run stands still.
 
 use super::Host;
 use super::loaded::in_charge;
@@ -27,26 +27,26 @@ impl Hold {
 
 impl Host {
     /// Holds the jobs or lets them go on, as the run may run or not.
-    pub(super) fn hold_or_let_go(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn hold_or_let_go(&mut self) {
         let is_wanted = self.hold.is_paused || self.extent.is_empty();
         match (is_wanted && !self.hold.is_ending, self.hold.is_held()) {
             (true, false) => {
                 self.hold();
-                events.push(Event::Paused);
+                self.queued.push(Event::Paused);
             }
             (false, true) => {
                 self.let_go();
-                events.push(Event::Continued);
+                self.queued.push(Event::Continued);
             }
             _ => {}
         }
     }
 
     /// Ends the pause for good: the run is being ended.
-    pub(super) fn end_hold(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn end_hold(&mut self) {
         self.hold.is_ending = true;
         self.extent.settle();
-        self.hold_or_let_go(events);
+        self.hold_or_let_go();
     }
 
     /// Carries out a request, or passes it on to the loop.

@@ -6,9 +6,10 @@
 use super::config::HostJob;
 use super::error::{HostError, system};
 use super::guard::Guard;
+use super::live_job::{CpuAccount, Ended, Live};
 use super::notice::{Notice, Notices};
 use super::orphanage::Orphanage;
-use crate::cgroup::{CpuTimes, JobGroup, RunGroup};
+use crate::cgroup::{JobGroup, RunGroup};
 use crate::guardian::{Beat, Charge};
 use crate::interrupts;
 use crate::ledger::{Head, Ledger};
@@ -18,32 +19,15 @@ use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
-use crate::sys::{self, RawPid, Status, Used};
+use crate::sys::{self, RawPid, Status};
 use crate::tree::Tree;
-use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, TaskId};
+use cosched_core::{CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
-
-/// A job whose last process has ended.
-pub(crate) struct Ended {
-    pub task: TaskId,
-    pub exit: Exit,
-    /// Its CPU time, see [`Lifecycle::cpu_time`].
-    pub cpu_time: Option<CpuAccount>,
-    pub resources: Resources,
-}
-
-/// CPU time by the kernel's own accounts.
-#[derive(Clone, Copy)]
-pub(crate) struct CpuAccount {
-    pub time: Nanos,
-    /// Whether it covers all processes of the job, and not only those that were waited for.
-    pub is_whole: bool,
-}
 
 /// Events that arrived while a run waited.
 #[derive(Default)]
@@ -81,19 +65,6 @@ struct Job {
     name: String,
     program: Program,
     live: Option<Live>,
-}
-
-struct Live {
-    tree: Tree,
-    /// The lowest number, from 1, that no other live job had when it started.
-    slot: usize,
-    /// How the job's own process ended, and the usage of it and its waited-for descendants.
-    main_end: Option<(Exit, Used)>,
-    /// Time since which it has been stopped by itself or others, but not by cosched.
-    stopped_itself: Option<Nanos>,
-    told_to_end: bool,
-    /// Peak memory of this process when it started the job.
-    own_max_rss: u64,
 }
 
 /// Warns that the run has no list of its processes on disk.
@@ -191,8 +162,7 @@ impl Lifecycle {
             .is_some_and(|live| live.stopped_itself.is_some())
     }
 
-    /// CPU time of a job by the kernel's accounts: those of its cgroup or, once its own process has ended, those of
-    /// that process and its waited-for descendants.
+    /// CPU time of a live job by the kernel's accounts.
     pub(crate) fn cpu_time(&self, task: TaskId) -> Option<CpuAccount> {
         self.live(task)?.cpu_time()
     }
@@ -505,10 +475,10 @@ impl Lifecycle {
         self.guard.tell(beat);
     }
 
-    /// Starts a guardian if there is none; returns when to retry if that fails.
-    pub(crate) fn keep_guard(&mut self, now: Nanos) -> Option<Nanos> {
+    /// Starts a guardian if there is none; returns the time until the next attempt if that fails.
+    pub(crate) fn keep_guard(&mut self) -> Option<Nanos> {
         tell_lost(&self.ledger, &self.notices);
-        self.guard.keep(now)
+        self.guard.keep()
     }
 
     /// Records that a job is asked to end, and continued if it has stopped itself.
@@ -568,75 +538,6 @@ fn owner_of(
     live.first().copied().filter(|_| live.len() == 1)
 }
 
-impl Live {
-    fn new(tree: Tree, slot: usize, own_max_rss: u64) -> Live {
-        Live {
-            tree,
-            slot,
-            main_end: None,
-            stopped_itself: None,
-            told_to_end: false,
-            own_max_rss,
-        }
-    }
-
-    /// The facts of a job that has ended.
-    fn end(self, task: TaskId, counts_io: bool) -> Option<Ended> {
-        let cpu_time = self.cpu_time();
-        let (exit, used) = self.main_end?;
-        let group = self.tree.group().and_then(JobGroup::cpu_times);
-        Some(Ended {
-            task,
-            exit,
-            cpu_time,
-            resources: resources(&used, self.own_max_rss, group, counts_io),
-        })
-    }
-
-    fn cpu_time(&self) -> Option<CpuAccount> {
-        if let Some(times) = self.tree.group().and_then(JobGroup::cpu_times) {
-            return Some(CpuAccount {
-                time: times.total,
-                is_whole: true,
-            });
-        }
-        let (_, used) = self.main_end.as_ref()?;
-        Some(CpuAccount {
-            time: used.cpu_time(),
-            is_whole: false,
-        })
-    }
-}
-
-/// Error of the kernel's resident memory counters, which it sums over CPUs now and then.
-const RSS_ERROR: u64 = 1 << 20;
-
-/// Usage of a job: CPU time of its group, if it has one, and the accounts of its own process for the rest.
-fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {
-    let io = if counts_io {
-        Reading::Value(())
-    } else {
-        Reading::Absent(Absence::NotTold)
-    };
-    let (user_time, system_time) = match group {
-        Some(times) => (times.user, times.system),
-        None => (used.user, used.system),
-    };
-    let max_rss = match used.max_rss {
-        // A process that ran had memory: zero means that the kernel does not count it.
-        0 => Reading::Absent(Absence::NotTold),
-        rss if rss <= own_max_rss + RSS_ERROR => Reading::Absent(Absence::WithinOwn),
-        rss => Reading::Value(rss),
-    };
-    Resources {
-        max_rss,
-        user_time: Reading::Value(user_time),
-        system_time: Reading::Value(system_time),
-        read_bytes: io.map(|()| used.read_bytes),
-        written_bytes: io.map(|()| used.written_bytes),
-    }
-}
-
 impl Drop for Lifecycle {
     fn drop(&mut self) {
         // Groups remove themselves; those still in use are released.
@@ -648,59 +549,5 @@ impl Drop for Lifecycle {
         if let Some(limit) = &self.around.files {
             sys::restore_file_limit(limit);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_does_not_count_is_absent_and_not_zero() {
-        let ms = Nanos::from_ms;
-        let used = Used {
-            user: ms(30),
-            system: ms(10),
-            max_rss: 40 << 20,
-            read_bytes: 512,
-            written_bytes: 0,
-        };
-        let own = resources(&used, 10 << 20, None, true);
-        assert_eq!(
-            (own.user_time, own.system_time),
-            (Reading::Value(ms(30)), Reading::Value(ms(10)))
-        );
-        assert_eq!(
-            (own.max_rss, own.read_bytes),
-            (Reading::Value(40 << 20), Reading::Value(512))
-        );
-        assert_eq!(own.written_bytes, Reading::Value(0), "it wrote nothing");
-        let group = CpuTimes {
-            total: ms(50),
-            user: ms(35),
-            system: ms(15),
-        };
-        let in_group = resources(&used, 0, Some(group), false);
-        assert_eq!(
-            in_group.user_time,
-            Reading::Value(ms(35)),
-            "with what it did not wait for"
-        );
-        let not_told = Reading::Absent(Absence::NotTold);
-        assert_eq!(
-            (in_group.system_time, in_group.max_rss),
-            (Reading::Value(ms(15)), Reading::Value(40 << 20))
-        );
-        assert_eq!(
-            (in_group.read_bytes, in_group.written_bytes),
-            (not_told, not_told)
-        );
-        assert_eq!(resources(&Used::default(), 0, None, true).max_rss, not_told);
-        let within = resources(&used, 40 << 20, None, true).max_rss;
-        assert_eq!(
-            within,
-            Reading::Absent(Absence::WithinOwn),
-            "it may be what this process held"
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! Usage meters: hardware events and CPU time of each job, energy of the package, traffic of the memory domains.
 
-use super::lifecycle::CpuAccount;
+use super::live_job::CpuAccount;
 use super::notice::{Notice, Notices};
 use crate::counters::group::Total;
 use crate::counters::{Counted, CounterSupport, JobCounters, Start};

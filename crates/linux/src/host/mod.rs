@@ -13,6 +13,7 @@ mod guard;
 mod hold;
 mod kernel;
 mod lifecycle;
+mod live_job;
 mod loaded;
 mod meter;
 mod notice;
@@ -207,8 +208,12 @@ impl Host {
         }
     }
 
-    /// Continues without the scheduler in the kernel, if it was removed.
+    /// Continues without the scheduler in the kernel, if it was removed. The loop then places all jobs anew, so this waits
+    /// while they are held.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
+        if self.hold.is_held() {
+            return;
+        }
         let Some(loaded) = in_charge(&mut self.loaded) else {
             return;
         };
@@ -223,17 +228,17 @@ impl Host {
     }
 
     /// Does work that is due besides events, for example continuing or thawing a job. Returns when to do so again, at
-    /// the latest `until`. Nothing is due while all jobs are held.
+    /// the latest `until`. While all jobs are held, only a guardian is due.
     fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
-        if self.hold.is_held() {
-            return None;
-        }
         let now = self.clock.now();
+        let unguarded = self.lifecycle.keep_guard().map(|left| now + left);
+        if self.hold.is_held() {
+            return unguarded;
+        }
         let stopped = self
             .lifecycle
             .continue_stopped(now, |task| self.actuator.is_frozen(task));
         let owed = self.actuator.thaw_owed(&self.lifecycle, now);
-        let unguarded = self.lifecycle.keep_guard(now);
         let clock = self.clock.relation();
         let tended = in_charge(&mut self.loaded)
             .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
@@ -242,11 +247,11 @@ impl Host {
     }
 
     /// Looks what others on the machine do, if that is due.
-    fn look_around(&mut self, events: &mut Vec<Event>) {
+    fn look_around(&mut self) {
         let has_changed = self.extent.look(&self.root, &self.notices);
         if has_changed && !self.extent.is_empty() {
             self.machine = Arc::new(self.extent.machine());
-            events.push(Event::MachineChanged);
+            self.queued.push(Event::MachineChanged);
         }
     }
 
@@ -270,10 +275,7 @@ impl Host {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
-                signal => {
-                    self.end_hold(events);
-                    events.push(Event::Interrupt { signal });
-                }
+                signal => events.push(Event::Interrupt { signal }),
             }
         }
         if news.signals.contains(&libc::SIGCHLD) {
@@ -345,9 +347,9 @@ impl Backend for Host {
         // Events already in the caller's list do not end the wait.
         let before = events.len();
         loop {
+            self.look_around();
+            self.hold_or_let_go();
             events.append(&mut self.queued);
-            self.look_around(events);
-            self.hold_or_let_go(events);
             let wake = self.do_what_is_due(until);
             let timeout = if events.len() > before {
                 Some(Nanos::ZERO)
@@ -460,6 +462,10 @@ impl Backend for Host {
                 actuator.set_frozen(lifecycle, task, false);
             }
         }
+    }
+
+    fn ending(&mut self) {
+        self.end_hold();
     }
 
     fn restart(&mut self, task: TaskId) -> bool {

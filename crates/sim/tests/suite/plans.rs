@@ -296,6 +296,9 @@ impl Backend for Other {
     fn kill(&mut self, task: TaskId, how: Kill) {
         self.sim.kill(task, how);
     }
+    fn ending(&mut self) {
+        self.sim.ending();
+    }
     fn restart(&mut self, task: TaskId) -> bool {
         self.sim.restart(task)
     }

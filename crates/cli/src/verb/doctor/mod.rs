@@ -30,7 +30,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let root = Root::default();
     let affinity = cosched_linux::affinity(0)?;
     let whole = topology::read(&root, &affinity, None)?;
-    let (topology, quota) = within_quota(&root, &affinity, whole)?;
+    let (topology, quota) = within_quota(&root, whole);
     let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
     let features = feature::all(&root, &topology, &counters);
     let freezing = match freezer_problem(&root) {

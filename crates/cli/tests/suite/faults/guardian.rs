@@ -51,15 +51,24 @@ fn stopped_guardian_is_replaced_for_good() {
     }
 }
 
-/// Where none can be started, the run tries again until one can.
+/// Where none can be started, the run tries again until one can, while it is paused too.
 #[test]
 fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
+    let pause = |run: &Run, pause: &str| {
+        let pid = run.pid.to_string();
+        let set = cosched().args(["set", &pid, pause]).status();
+        assert!(set.unwrap().success());
+    };
     let waiting = "echo begun >> begun; while [ ! -e go ]; do sleep 0.01; done";
     for freeze in freezers() {
         let more = ["--jobs", "2", "--policy", "linux"];
         let mut run = Run::start(Mix::default().copies("wait", 2, waiting), freeze, &more);
         until("both jobs have begun", || {
             run.file("begun").lines().count() == 2
+        });
+        pause(&run, "pause=on");
+        until("it is paused", || {
+            run.stderr().contains("all jobs are paused")
         });
         let old = run.guardian().unwrap();
         let most = getrlimit(Resource::Nofile).maximum;
@@ -88,6 +97,7 @@ fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
             "{}",
             run.stderr()
         );
+        pause(&run, "pause=off");
         std::fs::write(run.dir.path().join("go"), "").unwrap();
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();

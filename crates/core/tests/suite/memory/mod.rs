@@ -160,6 +160,8 @@ pub struct Memory {
     /// When tasks began to execute their programs.
     began: BTreeMap<TaskId, Nanos>,
     pub acts: Vec<(Nanos, Act)>,
+    /// Whether the loop has ended all tasks.
+    pub is_ending: bool,
     /// The number of tasks in each read.
     pub reads: Vec<usize>,
     /// The clock of each type of core, as a share of the fastest type's; empty where all are alike.
@@ -198,6 +200,7 @@ impl Memory {
             memory: None,
             let_in: BTreeMap::new(),
             acts: Vec::new(),
+            is_ending: false,
             reads: Vec::new(),
             clocks: Vec::new(),
             busy: BTreeMap::new(),
@@ -498,6 +501,10 @@ impl Backend for Memory {
             state.ended = Some(exit.clone());
             self.queued.push(Event::Ended { task, exit });
         }
+    }
+
+    fn ending(&mut self) {
+        self.is_ending = true;
     }
 
     fn restart(&mut self, task: TaskId) -> bool {

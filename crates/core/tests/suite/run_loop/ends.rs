@@ -57,6 +57,36 @@ fn halt_now_ends_the_others_and_soon_lets_them_finish() {
 }
 
 #[test]
+fn a_backend_learns_that_all_tasks_are_ended() {
+    let is_told = |interrupts: &[Nanos], config: RunConfig| {
+        let mut world = world(2, vec![Work::ms(100).exit(1), Work::ms(500)]);
+        world.interrupts = interrupts.to_vec();
+        run_policy(&mut world, "fifo", &[], &config);
+        world.is_ending
+    };
+    let halt = |rule: &str| RunConfig {
+        halt: rule.parse().unwrap(),
+        ..RunConfig::default()
+    };
+    assert!(!is_told(&[], halt("soon,fail=1")), "the others go on");
+    assert!(is_told(&[], halt("now,fail=1")));
+    let early = Nanos::from_ms(50);
+    assert!(is_told(&[early], RunConfig::default()));
+    let deadline = Some(early);
+    let at_deadline = RunConfig {
+        deadline,
+        ..RunConfig::default()
+    };
+    assert!(is_told(&[], at_deadline));
+    let restart = Restart::UntilLast;
+    let until_last = RunConfig {
+        restart,
+        ..RunConfig::default()
+    };
+    assert!(is_told(&[], until_last));
+}
+
+#[test]
 fn a_timeout_counts_placed_time_only_and_kills_the_deaf() {
     let mut deaf = Work::ms(60_000);
     deaf.ignores_term = true;

@@ -411,6 +411,10 @@ impl Backend for Watched {
         self.sim.kill(task, how);
     }
 
+    fn ending(&mut self) {
+        self.sim.ending();
+    }
+
     fn restart(&mut self, task: TaskId) -> bool {
         self.told[task.0 as usize] = None;
         self.sim.restart(task)
