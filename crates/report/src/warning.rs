@@ -170,20 +170,24 @@ pub enum RunWarning {
         asked: usize,
         cpus: usize,
     },
-    #[error("{}; this run uses CPUs {cpus}", others_text(others))]
+    #[error("{}: this run uses {}", others_text(others), cpus_text(cpus))]
     CpusShared {
         cpus: String,
         others: Vec<(i32, String)>,
     },
     #[error(
-        "{}, and this run uses CPUs {cpus} too; divide the CPUs with --cpus",
-        others_text(others)
+        "{}, and this run uses {} too; divide the CPUs with --cpus",
+        others_text(others),
+        cpus_text(cpus)
     )]
     CpusCollide {
         cpus: String,
         others: Vec<(i32, String)>,
     },
-    #[error("other runs have ended or use less; this run uses CPUs {cpus} now")]
+    #[error(
+        "other runs have ended or use less: this run uses {} now",
+        cpus_text(cpus)
+    )]
     CpusGained { cpus: String },
     #[error(
         "others want CPUs or memory: this run uses fewer CPUs, or pauses, until they want less (--polite)"
@@ -372,11 +376,16 @@ fn lost_text(jobs: usize) -> String {
 
 /// Other runs and their CPUs in words.
 fn others_text(others: &[(i32, String)]) -> String {
-    let mut runs = Vec::new();
-    for (pid, cpus) in others {
-        runs.push(format!("process {pid} runs jobs on CPUs {cpus}"));
+    if let [(pid, cpus)] = others {
+        format!("another run is live (process {pid}, {})", cpus_text(cpus))
+    } else {
+        format!("{} other runs are live", others.len())
     }
-    format!("another run goes on: {}", runs.join(", "))
+}
+
+fn cpus_text(cpus: &str) -> String {
+    let is_one = cpus.bytes().all(|byte| byte.is_ascii_digit());
+    format!("{} {cpus}", if is_one { "CPU" } else { "CPUs" })
 }
 
 #[cfg(test)]

@@ -101,8 +101,8 @@ fn a_run_narrows_for_another_and_widens_after_it() {
         let folder = first.end();
         let stderr = read(&folder, "stderr");
         for line in [
-            "cosched: another run goes on: process ",
-            "cosched: other runs have ended or use less; this run uses CPUs ",
+            "cosched: another run is live (process ",
+            "cosched: other runs have ended or use less: this run uses CPUs ",
         ] {
             assert_eq!(stderr.matches(line).count(), 1, "{policy}: {stderr}");
         }
