@@ -379,7 +379,8 @@ fn others_text(others: &[(i32, String)]) -> String {
     if let [(pid, cpus)] = others {
         format!("another run is live (process {pid}, {})", cpus_text(cpus))
     } else {
-        format!("{} other runs are live", others.len())
+        let pids: Vec<String> = others.iter().map(|(pid, _)| pid.to_string()).collect();
+        format!("other runs are live (processes {})", pids.join(", "))
     }
 }
 

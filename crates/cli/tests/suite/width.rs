@@ -258,7 +258,8 @@ fn beside(words: &[&str], runtime: &Path, pid: u32) -> (Vec<String>, String) {
     let warnings = record["warnings"].as_array().expect("a list").iter();
     let named = warnings.filter(|warning| {
         let text = warning["text"].as_str().unwrap_or_default();
-        text.contains(&format!("process {pid} "))
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+        text.contains("live (process") && numbers.any(|number| number == pid.to_string())
     });
     (
         named
