@@ -222,7 +222,10 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
-            Event::JobLimit(jobs) => self.jobs = Some(jobs),
+            Event::JobLimit(jobs) => {
+                self.jobs = Some(jobs);
+                self.show();
+            }
             Event::Paused => {
                 self.is_paused = true;
                 self.show();
@@ -238,7 +241,10 @@ impl<B: Backend> Loop<'_, B> {
                     interrupts: 0,
                 });
                 drain.interrupts += 1;
-                drain.by = EndedBy::Signal(signal);
+                // After Ctrl-C the reader of the output ends, too: the first signal counts.
+                if !matches!(drain.by, EndedBy::Signal(_)) {
+                    drain.by = EndedBy::Signal(signal);
+                }
                 let is_first = drain.interrupts == 1;
                 // A batch system sends SIGTERM several times at its time limit. A user who presses Ctrl-C again does
                 // not want to wait.

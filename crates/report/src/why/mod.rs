@@ -55,7 +55,7 @@ pub enum State {
     /// It had ended.
     Ended {
         /// When it ended.
-        at: Nanos,
+        ended: Nanos,
         /// How, in words.
         exit: String,
     },
@@ -409,8 +409,8 @@ impl History {
 
 fn state(job: &JobReplay, at: Nanos) -> State {
     match (&job.ended, &job.placed) {
-        (Some((at, exit)), _) => State::Ended {
-            at: *at,
+        (Some((ended, exit)), _) => State::Ended {
+            ended: *ended,
             exit: exit.clone(),
         },
         (None, Some((since, placed))) => State::Runs {

@@ -95,7 +95,7 @@ impl Why {
                 )
             }
             State::Waits { since } => format!("waits, {}", self.since(*since)),
-            State::Ended { at: end, exit } => format!("ended at {} ({})", at(*end), visible(exit)),
+            State::Ended { ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
         }
     }
 

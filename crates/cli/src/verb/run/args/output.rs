@@ -100,6 +100,15 @@ impl OutputArgs {
                 "--resume={run} continues in that folder, and --logs names another; leave --logs out"
             )));
         }
+        let own = run.join("joblog");
+        if let Some(joblog) = &self.joblog
+            && own.exists()
+        {
+            let (joblog, own) = (told(joblog), told(&own));
+            return Err(usage(format!(
+                "--joblog {joblog}: the run to resume has its job log in {own}; leave --joblog out"
+            )));
+        }
         self.logs = Some(run);
         Ok(())
     }
