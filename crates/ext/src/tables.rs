@@ -265,6 +265,26 @@ mod tests {
     }
 
     #[test]
+    fn four_jobs_that_write_are_seen_to_fill_the_bus() {
+        // libquantum reads 22.3 lines and writes 9.3 for each 1,000 instructions; four copies have all of the bus.
+        let reads = 22.3 / (22.3 + 9.3);
+        let span = 4_000_000.0;
+        let measured = [1.0, 1.0 / reads].map(|lines_per_read| {
+            let used = reads * lines_per_read;
+            let (busy, total) = (span / 4.0 * used, 4_096.0 * used);
+            (['u' as u32, busy as u32, span as u32, total as u32], 0)
+        });
+        let Some(classes) = answers(&measured) else {
+            return;
+        };
+        // On the paper's machine four equal tasks are worth their power up to 0.28, and two up to 0.73.
+        let table = AdmissionTable::new();
+        let [four, two] = [0.28, 0.73].map(|demand| number(table.class_of(demand).ok()));
+        assert!(classes[0] < four, "by its reads alone: {classes:?}");
+        assert!(classes[1] > two, "with its writes: {classes:?}");
+    }
+
+    #[test]
     fn the_kernel_s_starvation_is_the_model_s() {
         let rule = Starvation::KERNEL;
         let mut rng = Rng::new(11);
