@@ -298,7 +298,7 @@ command = 'while :; do :; done'
 copies = 4
 MIX
     rm -f four.json
-    had_of_four --timeout 12s --param mu_trans_per_us=$(awk "BEGIN { print 1000 / $1 }") --event mm=software/event=0/ --events four.events
+    had_of_four --timeout 8s --param mu_trans_per_us=$(awk "BEGIN { print 1000 / $1 }") --event mm=software/event=0/ --events four.events
 }
 
 # Whether the demands that were measured last are those of four jobs, of classes from one to another. A class has odds b / (1 - b) of
