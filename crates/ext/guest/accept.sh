@@ -405,7 +405,7 @@ measured() {
     of_clock 1 >full && classes_are 2961 3329 >>full || { cat full; return 1; }
     of_clock 0.1 >light && classes_are 2475 2505 >>light || { cat full light; return 1; }
     cat full light
-    sed -n 's/.*one at a time for \([0-9]*\).*/\1/p' full | awk '{ exit !($1 >= 90) }' || return 1
+    sed -n 's/.*one at a time for \([0-9]*\).*/\1/p' full | awk '{ exit !($1 >= 75) }' || return 1
     sed -n 's/.*three or four for \([0-9]*\).*/\1/p' light | awk '{ exit !($1 >= 50) }' || return 1
     # The CPU clock, counted in the kernel, is the time on CPUs: of jobs that start processes all the time too.
     cat >forks.toml <<'MIX'
@@ -453,7 +453,7 @@ writes() {
     [ $code = 0 ] || return 1
     sed -n 's/.*three or four for \([0-9]*\).*/\1/p' reads | awk '{ exit !($1 >= 50) }' || return 1
     # Before the first reading of the traffic they run at once.
-    sed -n 's/.*one at a time for \([0-9]*\).*/\1/p' full | awk '{ exit !($1 >= 70) }' || return 1
+    sed -n 's/.*one at a time for \([0-9]*\).*/\1/p' full | awk '{ exit !($1 >= 60) }' || return 1
     echo "$(sed -n 2p reads); with writes $(sed -n 2p full)"
 }
 
