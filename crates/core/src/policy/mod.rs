@@ -52,6 +52,8 @@ mod round;
 mod round_robin;
 mod tail;
 mod target;
+mod virtual_time;
+mod weights;
 
 pub use fitness::{Candidate, FitnessQueue};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
@@ -110,6 +112,8 @@ pub struct PolicyEntry {
     pub for_research: bool,
     /// Whether more tasks than CPUs are live, and take turns.
     pub time_shares: bool,
+    /// Whether it divides time or progress by the tasks' weights. Other policies expect equal weights.
+    pub weighs: bool,
     /// Whether a scheduler in the kernel can decide in its place, at each event.
     pub can_hand_over: bool,
     /// Its parameters, with their ranges and defaults.
@@ -207,6 +211,7 @@ mod prelude {
     pub(super) use super::params::{ParamSpec, QUANTUM_S, choice, number};
     pub(super) use super::quantum::{QuantumEnd, each_quantum};
     pub(super) use super::round::{Round, is_full};
+    pub(super) use super::weights::{Weights, weighted_progress};
     pub(super) use super::{Need, Params, Policy, PolicyEntry, state_is_a_field};
     pub(super) use crate::capability::Capability;
     pub(super) use crate::counter::Counter;

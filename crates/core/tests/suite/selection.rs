@@ -248,7 +248,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 name: "t".into(),
                 cpus: 1,
                 allowed: None,
-                nice: 0,
+                weight: 1.0,
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
