@@ -150,7 +150,11 @@ impl<'a> Round<'a> {
         let mut order = longest_waiting_first(snap, waiting);
         order.extend(running.into_iter().map(|key| key.2));
         if !critical.is_empty() {
-            order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
+            // An overdue task comes before critical ones that have waited for less time.
+            order.sort_by_key(|&ix| {
+                let is_overdue = snap.tasks[ix as usize].overdue;
+                (!is_overdue, !is_overdue && !critical[ix as usize])
+            });
         }
         Round {
             snap,
