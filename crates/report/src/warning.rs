@@ -170,6 +170,10 @@ pub enum RunWarning {
         asked: usize,
         cpus: usize,
     },
+    #[error(
+        "the jobs' weights have no meaning under {policy}; use even, fair, perf-fair or round-robin, or nice for the kernel"
+    )]
+    WeightsUnused { policy: String },
     #[error("{}: this run uses {}", others_text(others), cpus_text(cpus))]
     CpusShared {
         cpus: String,

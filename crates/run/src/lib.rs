@@ -235,7 +235,7 @@ fn collect(options: &RunOptions) -> Result<Option<Collected>> {
         if input.cwd.is_none() {
             input.cwd.clone_from(&cwd);
         }
-        input.nice = options.nice;
+        input.nice = input.nice.or(options.nice);
     }
     reads_input |= inputs.iter().any(JobInput::reads_own_input);
     if !is_simulated && has_input() {

@@ -18,7 +18,7 @@ pub struct RunOptions {
     /// Working folder of jobs that have none of their own; by default that of the caller.
     pub cwd: Option<PathBuf>,
     /// Niceness of the jobs; by default that of the caller.
-    pub nice: Option<i32>,
+    pub nice: Option<i8>,
     /// The machine, and how it is used.
     pub machine: MachineOptions,
     /// The policy.

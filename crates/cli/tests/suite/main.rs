@@ -32,6 +32,7 @@ mod summary;
 mod top;
 mod trace;
 mod values;
+mod weights;
 mod why;
 mod width;
 mod workload;

@@ -13,6 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., bandwidth-aware SMT scheduling; `Perf` in Perf&Fair",
     for_research: false,
     time_shares: true,
+    weighs: false,
     can_hand_over: false,
     params: &[
         QUANTUM_S,

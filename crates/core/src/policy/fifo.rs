@@ -10,6 +10,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline (GNU parallel -j)",
     for_research: false,
     time_shares: false,
+    weighs: false,
     can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| vec![WANTS_BINDING],

@@ -83,10 +83,10 @@ pub struct RunArgs {
         long,
         value_name = "N",
         allow_negative_numbers = true,
-        value_parser = clap::value_parser!(i32).range(-20..20),
+        value_parser = clap::value_parser!(i8).range(-20..20),
         hide_short_help = true
     )]
-    pub nice: Option<i32>,
+    pub nice: Option<i8>,
 
     /// Continue the run of this log folder
     ///
