@@ -65,8 +65,8 @@ pub use host::within_quota;
 pub use killed::orphan_text;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
-    Actuator, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions, PolicyOptions,
-    RunOptions, Show, SoloSource, Source,
+    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions,
+    PolicyOptions, RunOptions, Show, SoloSource, Source,
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
@@ -181,7 +181,7 @@ fn nothing_left<P: platform::Platform>(
     screen.say(&format!(
         "cosched: all {done} jobs succeeded before; nothing is left to run"
     ));
-    if output.record.is_some() || output.json {
+    if output.record.is_some() || output.format != Format::Text {
         platform.prepare()?;
         return execute::execute(options, platform, plan);
     }
