@@ -259,7 +259,7 @@ fn check_own_input(options: &RunOptions, restart: Restart, inputs: &[JobInput]) 
         1 if options.limits.attempts > 1 => "--retries runs a job again if it fails",
         1 if restart != Restart::Never => "restart runs a job again",
         1 => return Ok(()),
-        jobs => &format!("{jobs} jobs have the run's as theirs"),
+        jobs => &format!("{jobs} jobs would read it"),
     };
     Err(usage(format!(
         "standard input can be read once, and {why}; give the job a file, or add `< /dev/null` if it reads none"

@@ -55,7 +55,7 @@ fn needs(params: &Params) -> Vec<Need> {
 }
 
 fn decide(snap: &Snapshot, end: Nanos, target: Target) -> Decision {
-    let mut round = Round::new(snap);
+    let mut round = Round::without_weights(snap);
     let mut fit = Fit::new(&round, target);
     // The task that has waited longest, and all overdue and critical tasks.
     let longest = if round.overdue() > 0 { 0 } else { 1 };

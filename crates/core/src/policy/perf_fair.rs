@@ -5,7 +5,7 @@
 //! which is estimated in shorter quanta of low contention.
 //!
 //! The paper suggests that a task of higher priority progresses faster, but leaves that open (section 5). Here progress
-//! and the quantum are divided by the task's weight.
+//! is divided by the task's weight, and so is what one more quantum would add.
 
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,

@@ -105,6 +105,13 @@ impl<'a> Round<'a> {
         }
     }
 
+    /// Like [`Round::new`], for policies in which weights do not count.
+    pub(super) fn without_weights(snap: &'a Snapshot) -> Round<'a> {
+        let full = is_full(snap);
+        let critical = if full { critical(snap) } else { Vec::new() };
+        Round::over(snap, full, critical, |_| false)
+    }
+
     /// Like [`Round::new`], but tasks that satisfy `keep` stay where they run even at the end of a quantum, and
     /// critical tasks do not come first.
     pub(super) fn keeping(snap: &'a Snapshot, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {

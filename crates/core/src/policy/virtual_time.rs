@@ -38,9 +38,13 @@ impl VirtualTimes {
             let task = round.task(ix);
             let behind = self.least.saturating_sub(self.of(task));
             let is_new = !self.added.contains_key(&task.id);
-            if is_new || behind > 0 {
+            if is_new || behind > 0 || round.is_critical(ix) {
                 *self.added.entry(task.id).or_default() += behind;
             }
+        }
+        // Between quanta only waiting tasks are in the order.
+        if !round.full {
+            return;
         }
         let turns = round.order.iter().filter(|&&ix| !round.is_critical(ix));
         let times = turns.map(|&ix| self.of(round.task(ix)));

@@ -151,8 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn bandwidth_takes_what_the_definition_takes(mut snap in ends_of_quanta()) {
-        snap.tasks.iter_mut().for_each(|task| task.weight = 1.0);
+    fn bandwidth_takes_what_the_definition_takes(snap in ends_of_quanta()) {
         let mut oracle = Oracle::new(&snap);
         for task in oracle.queue() {
             if oracle.chosen.is_empty() || task.overdue {

@@ -31,7 +31,7 @@ pub fn conclusion(answer: &Answer) -> String {
     let doubtful = if answer.doubts().is_empty() {
         ""
     } else {
-        " Some runs are doubtful, see above."
+        " Some runs are doubtful."
     };
     format!("{advice}{unknown}{doubtful}")
 }
