@@ -227,6 +227,14 @@ pub(super) const QUANTUM_S: ParamSpec = number(
     "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper",
 );
 
+pub(super) const MU: ParamSpec = number(
+    "mu_trans_per_us",
+    150.0,
+    0.001,
+    1e6,
+    "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine, \
+     assumed unless a profile or a machine file gives it",
+);
 pub(super) const P0: ParamSpec = number(
     "p0_w",
     26.6,

@@ -4,7 +4,7 @@ use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
 use crate::model::starvation::Starvation;
 use crate::model::window::Window;
-use crate::policy::params::{P_MORE, P0, P1, P2, power_model};
+use crate::policy::params::{MU, P_MORE, P0, P1, P2, power_model};
 use crate::policy::prelude::*;
 use std::num::NonZeroU64;
 
@@ -29,14 +29,6 @@ const QUANTUM: ParamSpec = number(
     0.001,
     3600.0,
     "scheduling period of a CPU with up to four jobs, in seconds; 0.018 in the EFS kernel, whose other times scale with it",
-);
-const MU: ParamSpec = number(
-    "mu_trans_per_us",
-    150.0,
-    0.001,
-    1e6,
-    "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine, \
-     assumed unless a profile or a machine file gives it",
 );
 const C_LOCAL: ParamSpec = number(
     "c_local",

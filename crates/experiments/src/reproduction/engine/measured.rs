@@ -94,6 +94,11 @@ impl Measured {
         self.energy_j.map(|energy| energy * self.turnaround_s)
     }
 
+    /// How often a running job was given other CPUs.
+    pub(crate) fn moves(&self) -> Option<f64> {
+        Some(f64::from(self.watch.moves))
+    }
+
     /// Power over the run in W.
     pub(crate) fn power(&self) -> Option<f64> {
         self.energy_j.map(|energy| energy / self.turnaround_s)

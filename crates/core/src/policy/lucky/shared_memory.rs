@@ -1,0 +1,46 @@
+//! What a task on a big core loses at the memory, and costs the others there, by the bus model of EFS.
+//!
+//! A faster task asks for more lines. So with the performance on each type, its demand there is known.
+
+use super::super::core_types::Split;
+use super::types::Speeds;
+use crate::model::bus::{solo_utilisation, throughput};
+
+/// The demand for memory of all tasks.
+pub(super) struct SharedMemory {
+    /// Solo utilisation of each task of the snapshot, on its present type of core.
+    demands: Vec<f64>,
+}
+
+impl SharedMemory {
+    /// From the lines that each task read in the last quantum (EFS, Eq. 9). The bus of each memory domain serves
+    /// `mu_per_ms`, and all are taken as one.
+    pub(super) fn of(split: &Split<'_>, mu_per_ms: f64) -> SharedMemory {
+        let served = mu_per_ms * split.snap.machine.memory_domains.len() as f64;
+        let used = split.snap.tasks.iter().map(|task| {
+            let reads = task.estimates.mm_reads.value();
+            reads.map_or(0.0, |rate| (rate.0 as f64 / served).min(1.0))
+        });
+        let used: Vec<f64> = used.collect();
+        let free = (1.0 - used.iter().sum::<f64>()).max(0.0);
+        let demands = used
+            .iter()
+            .map(|&u| solo_utilisation(u, free).unwrap_or(0.0));
+        SharedMemory {
+            demands: demands.collect(),
+        }
+    }
+
+    /// By how much all tasks' efficiency, the square of their speed, changes if this one is on a big core rather than on
+    /// a small one (EFS, Eq. 12).
+    pub(super) fn gain(&self, ix: u32, speeds: &Speeds) -> f64 {
+        let all_with = |mips: f64| {
+            let mut demands = self.demands.clone();
+            let demand = &mut demands[ix as usize];
+            *demand = (*demand * mips / speeds.here).min(1.0);
+            throughput(&demands).unwrap_or(1.0)
+        };
+        let ratio = all_with(speeds.big) / all_with(speeds.small);
+        ratio * ratio
+    }
+}
