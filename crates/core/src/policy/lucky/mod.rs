@@ -138,8 +138,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
             quantum: Nanos::from_s(params.number("quantum_s")),
             types: CoreTypes::new(params),
             inflation: params.number("ticket_inflation"),
-            memory_per_ms: (params.word("memory") == "shared")
-                .then(|| params.number("mu_trans_per_us") * 1e3),
+            memory_per_ms: params.number("mu_trans_per_us") * 1e3,
+            shares_memory: params.word("memory") == "shared",
             consolidates: params.word("consolidation") == "on",
             learns: params.word("coefficients") == "learnt",
             state: State::default(),
@@ -152,8 +152,10 @@ struct Lucky {
     types: CoreTypes,
     /// Tickets of a task on a big core over those that it would have elsewhere.
     inflation: f64,
-    /// Lines that the bus of a memory domain serves per ms, if tickets count the contention there.
-    memory_per_ms: Option<f64>,
+    /// Lines that the bus of a memory domain serves per ms.
+    memory_per_ms: f64,
+    /// Whether tickets count contention there.
+    shares_memory: bool,
     consolidates: bool,
     learns: bool,
     state: State,
@@ -176,7 +178,8 @@ impl Policy for Lucky {
         if split.full {
             let types = self.types_now(&split);
             if self.consolidates {
-                self.state.used = types.most_efficient(&split);
+                let memory = SharedMemory::of(&split, self.memory_per_ms);
+                self.state.used = types.most_efficient(&split, &memory);
                 split = self.split(snap);
             }
             self.play(&types, &mut split, rng);
@@ -234,12 +237,14 @@ impl Lucky {
 
     /// The tickets of each free task by its benefit; `None` if it was not measured yet.
     fn known_tickets(&self, types: &CoreTypes, split: &Split<'_>) -> Vec<Option<u32>> {
-        let memory = self.memory_per_ms.map(|mu| SharedMemory::of(split, mu));
+        let memory = SharedMemory::of(split, self.memory_per_ms);
         let tickets_of = |&ix: &u32| {
             let speeds = types.speeds(split, ix)?;
-            let gain = memory
-                .as_ref()
-                .map_or(1.0, |memory| memory.gain(ix, &speeds));
+            let gain = if self.shares_memory {
+                memory.gain(ix, &speeds)
+            } else {
+                1.0
+            };
             tickets(types.benefit(&speeds)? * gain).ok()
         };
         split.free.iter().map(tickets_of).collect()

@@ -31,6 +31,22 @@ impl SharedMemory {
         }
     }
 
+    /// The solo utilisation of a task of the snapshot, on its present type of core.
+    pub(super) fn demand(&self, ix: u32) -> f64 {
+        self.demands[ix as usize]
+    }
+
+    /// The mean speed of so many tasks with each of these demands, over that of the present tasks (EFS, Eq. 12). There is
+    /// at least one task of both.
+    pub(super) fn slowed(&self, tasks: &[(usize, f64)]) -> f64 {
+        let mut demands = Vec::new();
+        for &(number, demand) in tasks {
+            demands.extend(vec![demand.min(1.0); number]);
+        }
+        let mean = |demands: &[f64]| throughput(demands).unwrap_or(1.0) / demands.len() as f64;
+        mean(&demands) / mean(&self.demands)
+    }
+
     /// By how much all tasks' efficiency, the square of their speed, changes if this one is on a big core rather than on
     /// a small one (EFS, Eq. 12).
     pub(super) fn gain(&self, ix: u32, speeds: &Speeds) -> f64 {
