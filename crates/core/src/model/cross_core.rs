@@ -187,6 +187,30 @@ impl PairSums {
     }
 }
 
+/// The pairs of both regressions between two types of core.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BothWays {
+    /// From the small type to the big one.
+    pub to_big: PairSums,
+    /// From the big type to the small one.
+    pub to_small: PairSums,
+}
+
+impl BothWays {
+    /// Adds the measurements of a program on both types, as [`PairSums::add`].
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a measurement that is negative or not finite.
+    pub fn add(&mut self, big: CoreSample, small: CoreSample, keep: f64) -> Result<(), ModelError> {
+        let pair = |from, to: CoreSample| CorePair {
+            from,
+            to_mips: to.mips,
+        };
+        self.to_big.add(pair(small, big), keep)?;
+        self.to_small.add(pair(big, small), keep)
+    }
+}
+
 /// Capacity and power of one type of core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreType {

@@ -171,6 +171,76 @@ fn lucky_gives_the_big_core_in_proportion_to_weights() {
     }
 }
 
+/// `POWERS` with other values of some parameters.
+fn with<'a>(params: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    [&POWERS, params].concat()
+}
+
+#[test]
+fn inflated_tickets_keep_a_task_on_the_big_core() {
+    let mut world = world(1, 3, computing(4_000));
+    // 20,000 draws. With the factor the chain stays longer in each state.
+    world.interrupts = vec![Nanos::from_ms(4_000_000)];
+    let (watch, _) = watched(&mut world, "lucky", &with(&[("ticket_inflation", "8")]), 5);
+    let tickets =
+        [0.15, 0.3, 0.6, 1.0].map(|u: f64| (1_600.0 * (0.7 + 1.45 * u) / (18.9 * u)).round());
+    // Task i on the big core gives way to j with probability t_j / (S + 7 t_i), where S is the sum: detailed balance
+    // gives it the share t_i (S + 7 t_i) of the time.
+    let sum: f64 = tickets.iter().sum();
+    let shares = tickets.map(|held| held * (sum + 7.0 * held));
+    for (task, share) in (0..).zip(shares) {
+        let expected = share / shares.iter().sum::<f64>();
+        let share = watch.share(task);
+        assert!(
+            (share - expected).abs() < 0.03,
+            "task {task}: {share}, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn consolidation_leaves_idle_what_is_not_worth_its_power() {
+    let on_big = |params: &[(&str, &str)]| {
+        let mut world = world(1, 3, computing(400));
+        world.interrupts = vec![Nanos::from_ms(10_000)];
+        let params = with(&[&[("consolidation", "on")], params].concat());
+        let (watch, _) = watched(&mut world, "lucky", &params, 5);
+        (watch.sides.last().copied().unwrap(), world.acts)
+    };
+    // Nobody asks for memory: (4 + 3 x 1)^2 / (P + 3 p) is the most as long as the big core's power P is below
+    // (49 / 9 - 1) x 3 p. On average tasks use 0.5125 of the capacity: p is 1.443 W, and P is so much of 37.5 W.
+    assert_eq!(on_big(&[]).0, (1, 3));
+    assert_eq!(on_big(&[("big_busy_w", "37")]).0, (1, 3));
+    assert_eq!(on_big(&[("big_busy_w", "38")]).0, (0, 4));
+}
+
+#[test]
+fn on_a_full_bus_one_core_does_as_much_as_all() {
+    let work = vec![Work::ms(400_000).reads(50); 4];
+    let mut world = world(1, 3, work);
+    world.interrupts = vec![Nanos::from_ms(10_000)];
+    let params = [("consolidation", "on"), ("mu_trans_per_us", "0.01")];
+    let (watch, _) = watched(&mut world, "lucky", &with(&params), 5);
+    assert_eq!(watch.sides.last(), Some(&(4, 0)));
+}
+
+#[test]
+fn learnt_coefficients_give_the_shares_of_true_ones() {
+    let share_of_first = |params: &[(&str, &str)]| {
+        let reads = [3, 1, 7, 2];
+        let work = computing(4_000).into_iter().zip(reads);
+        let mut world = world(1, 3, work.map(|(work, reads)| work.reads(reads)).collect());
+        world.interrupts = vec![Nanos::from_ms(3_000_000)];
+        watched(&mut world, "lucky", &with(params), 5).0.share(0)
+    };
+    // By this coefficient nobody on a small core gains from the big one.
+    let wrong = [("to_big_alpha", "1")];
+    let learnt = [&wrong[..], &[("coefficients", "learnt")]].concat();
+    let [truth, wrong, learnt] = [&[][..], &wrong, &learnt].map(share_of_first);
+    assert!((wrong - truth).abs() > 0.05, "{wrong} {truth}");
+    assert!((learnt - truth).abs() < 0.02, "{learnt} {truth}");
+}
+
 #[test]
 fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
     // At the paper's clocks: 5,000 MIPS without a miss, and 1,400 MIPS with 28 million misses a second, which stall it

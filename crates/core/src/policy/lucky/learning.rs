@@ -4,7 +4,7 @@
 use super::super::core_types::Split;
 use super::super::prelude::*;
 use super::types::{CoreTypes, measured};
-use crate::model::cross_core::{CorePair, CoreSample, PairSums};
+use crate::model::cross_core::{BothWays, CoreSample};
 use std::collections::BTreeMap;
 
 /// How much the earlier pairs count with each new one: as much as 200 do together.
@@ -15,8 +15,7 @@ const LEAST_PAIRS: f64 = 12.0;
 /// The pairs, and the last measurement of each task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Learning {
-    to_big: PairSums,
-    to_small: PairSums,
+    pairs: BothWays,
     last: BTreeMap<TaskId, Last>,
 }
 
@@ -59,21 +58,15 @@ impl Learning {
         } else {
             (before.sample, now.sample)
         };
-        for (sums, from, to) in [
-            (&mut self.to_big, small, big),
-            (&mut self.to_small, big, small),
-        ] {
-            let to_mips = to.mips;
-            // Rates are counts, which are neither negative nor infinite.
-            _ = sums.add(CorePair { from, to_mips }, KEEP);
-        }
+        // Rates are counts, which are neither negative nor infinite.
+        _ = self.pairs.add(big, small, KEEP);
     }
 
     /// The types of core with the learnt coefficients, as far as pairs determine them.
     pub(super) fn improved(&self, mut types: CoreTypes) -> CoreTypes {
         for (sums, coefficients) in [
-            (&self.to_big, &mut types.to_big),
-            (&self.to_small, &mut types.to_small),
+            (&self.pairs.to_big, &mut types.to_big),
+            (&self.pairs.to_small, &mut types.to_small),
         ] {
             if sums.count() >= LEAST_PAIRS
                 && let Ok(fit) = sums.fit()

@@ -60,3 +60,28 @@ impl SharedMemory {
         ratio * ratio
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faster_task_asks_for_more() {
+        let memory = SharedMemory {
+            demands: vec![0.25, 0.5, 0.0],
+        };
+        // On the big core it asks for 0.5. Two such tasks run at 0.763932 (EFS, Eq. 10), and the third is undisturbed.
+        let speeds = Speeds {
+            here: 1.0,
+            big: 2.0,
+            small: 1.0,
+        };
+        let together = 2.0 * 0.763_932 + 1.0;
+        let now = throughput(&[0.25, 0.5, 0.0]).unwrap();
+        assert!((memory.gain(0, &speeds) - (together / now).powi(2)).abs() < 1e-5);
+        assert_eq!(memory.gain(2, &speeds), 1.0);
+        // Two tasks of 0.5 in place of all three, in mean speed.
+        let slowed = memory.slowed(&[(2, 0.5), (0, 1.0)]);
+        assert!((slowed - 0.763_932 * 3.0 / now).abs() < 1e-5);
+    }
+}
