@@ -42,7 +42,7 @@ fn gains(
 ) -> Result<Vec<Vec<Cell>>> {
     let mixes = of_folder("lucky", lab.work());
     let candidates = [&[Candidate::new("lucky")], extended].concat();
-    let grid = Grid::few(lab, spec, &mixes, &candidates)?;
+    let grid = Grid::simulate(lab, spec, &mixes, &candidates, &lab.seeds)?;
     let mut rows = Vec::new();
     for (ours, candidate) in candidates.iter().enumerate().skip(1) {
         let mut row = vec![Cell::text(label), Cell::text(&candidate.label)];
