@@ -35,6 +35,7 @@
 //! core is 4 times as fast and 2.2 times less efficient, hence 18.9 W. The paper does not state the big core's idle
 //! power: 3 W is assumed, as in the machine `big1-small3`.
 
+mod consolidation;
 mod learning;
 mod shared_memory;
 mod types;
@@ -44,6 +45,7 @@ use super::params::{BIG_BUSY, BIG_CAPACITY, BIG_IDLE, MU, SMALL_BUSY, SMALL_CAPA
 use super::prelude::*;
 use crate::model::cross_core::tickets;
 use crate::model::lottery;
+use consolidation::most_efficient;
 use learning::Learning;
 use shared_memory::SharedMemory;
 use types::CoreTypes;
@@ -179,7 +181,7 @@ impl Policy for Lucky {
             let types = self.types_now(&split);
             if self.consolidates {
                 let memory = SharedMemory::of(&split, self.memory_per_ms);
-                self.state.used = types.most_efficient(&split, &memory);
+                self.state.used = most_efficient(&types, &split, &memory);
                 split = self.split(snap);
             }
             self.play(&types, &mut split, rng);
