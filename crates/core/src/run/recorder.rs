@@ -72,6 +72,8 @@ pub trait Recorder {
     fn wants_policy_state(&self) -> bool {
         false
     }
+    /// Tasks have come to the run.
+    fn taken(&mut self, _now: Nanos, _tasks: &[TaskSpec]) {}
     /// A task is about to start, for the first time or again. It may run even if this process dies now.
     fn starting(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A task was started.
@@ -244,7 +246,8 @@ pub enum Switched {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// Every task, in the order of submission.
+    /// Every task, in the order of submission; without those that ended if they are more than
+    /// [`results_max`](super::RunConfig::results_max).
     pub tasks: Vec<TaskResult>,
     /// Time from launch to the end of the last task; with restarts, to the last first end.
     pub turnaround: Nanos,

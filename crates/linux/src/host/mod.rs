@@ -52,7 +52,7 @@ use room::Room;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// This machine.
@@ -71,6 +71,8 @@ pub struct Host {
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
     requests: Option<Requests>,
+    /// Ends the next wait once it is readable.
+    input: Option<OwnedFd>,
     hold: Hold,
     extent: Extent,
     notices: Notices,
@@ -98,16 +100,18 @@ impl Host {
             None => Freezing::Signals,
         };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
-        let meter = Meter::new(&root, config.jobs.len(), config.counters, notices.clone());
-        let lifecycle = Lifecycle::new(
+        let meter = Meter::new(&root, config.counters, notices.clone());
+        let mut lifecycle = Lifecycle::new(
             root.clone(),
             run,
-            config.jobs,
             group,
             home.clone(),
             config.max_pause,
             notices.clone(),
         )?;
+        for (job, task) in config.jobs.into_iter().zip(0..) {
+            lifecycle.add(TaskId(task), job);
+        }
         let clock = RunClock::start();
         let kernel = config.kernel;
         let loaded = kernel.map(|kernel| {
@@ -127,6 +131,7 @@ impl Host {
             began: BTreeMap::new(),
             room: Room::new(config.room),
             requests: config.requests,
+            input: None,
             hold: Hold::default(),
             extent,
             notices,
@@ -139,6 +144,16 @@ impl Host {
     /// How jobs are frozen here.
     pub fn freezing(&self) -> Freezing {
         self.freezing
+    }
+
+    /// Adds a job that has come while the run goes on.
+    pub fn add(&mut self, task: TaskId, job: HostJob) {
+        self.lifecycle.add(task, job);
+    }
+
+    /// The next wait ends with [`Event::Arrivals`] once this descriptor is readable or closed.
+    pub fn wake_at(&mut self, input: OwnedFd) {
+        self.input = Some(input);
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
@@ -260,6 +275,7 @@ impl Host {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
         let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
         lines.extend(loaded.map(|loaded| loaded.line()));
+        lines.extend(self.input.iter().map(AsFd::as_fd));
         self.lifecycle.wait(timeout, &lines)
     }
 
@@ -270,6 +286,9 @@ impl Host {
             for request in requests.take() {
                 self.grant(request, events);
             }
+        }
+        if news.from_outside && self.input.take().is_some() {
+            events.push(Event::Arrivals);
         }
         for &signal in &news.signals {
             match signal {
@@ -478,6 +497,15 @@ impl Backend for Host {
             }
         }
         can
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        self.lifecycle.forget(task);
+        self.meter.reset(task);
+        self.room.forget(task);
+        if let Some(loaded) = &mut self.loaded {
+            loaded.forget(task);
+        }
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {
