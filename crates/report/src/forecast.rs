@@ -70,24 +70,13 @@ pub(crate) enum Left {
 }
 
 impl Forecast {
-    /// An estimator with the expected time of each job, in seconds.
-    pub(crate) fn new(expected_s: impl IntoIterator<Item = Option<f64>>) -> Forecast {
-        let jobs = expected_s.into_iter().map(|expected_s| Job {
+    /// Add the next job, with its expected time in seconds and its time of arrival.
+    pub(crate) fn add(&mut self, expected_s: Option<f64>, arrives: Nanos) {
+        self.jobs.push(Job {
             expected_s,
-            arrives_s: 0.0,
+            arrives_s: arrives.as_s(),
             ended: false,
         });
-        Forecast {
-            jobs: jobs.collect(),
-            ..Forecast::default()
-        }
-    }
-
-    /// Use the times of arrival of the jobs.
-    pub(crate) fn arriving(&mut self, arrivals: impl Iterator<Item = Nanos>) {
-        for (job, arrival) in self.jobs.iter_mut().zip(arrivals) {
-            job.arrives_s = arrival.as_s();
-        }
     }
 
     /// Whether a job has ended.
@@ -195,10 +184,18 @@ impl Forecast {
 mod tests {
     use super::*;
 
+    fn forecast(expected_s: &[Option<f64>]) -> Forecast {
+        let mut forecast = Forecast::default();
+        for &expected_s in expected_s {
+            forecast.add(expected_s, Nanos::ZERO);
+        }
+        forecast
+    }
+
     /// Plays jobs of `true_s` on CPUs of their own, by falling expectation as the loop lets them in, and compares the time left with the truth whenever a job ends. Returns
     /// the ratios, with the share of the run at which they were told.
     fn play(true_s: &[f64], expected_s: &[Option<f64>], cpus: usize) -> Vec<(f64, f64)> {
-        let mut forecast = Forecast::new(expected_s.iter().copied());
+        let mut forecast = forecast(expected_s);
         let mut free = vec![0.0f64; cpus];
         let mut spans = vec![(0.0, 0.0); true_s.len()];
         let mut order: Vec<usize> = (0..true_s.len()).collect();
@@ -310,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_job_that_outlasts_its_time_is_overdue() {
-        let forecast = Forecast::new([Some(10.0)]);
+        let forecast = forecast(&[Some(10.0)]);
         let left = |forecast: &Forecast, at: f64| {
             let live = [(TaskId(0), Nanos::from_s(at))];
             forecast.left(&Now {
@@ -323,13 +320,15 @@ mod tests {
         assert_eq!(left(&forecast, 0.0), Left::Seconds(10.0));
         assert_eq!(left(&forecast, 4.0), Left::Seconds(6.0));
         assert_eq!(left(&forecast, 25.0), Left::Overdue);
-        assert_eq!(left(&Forecast::new([None]), 4.0), Left::Unknown);
+        assert_eq!(left(&self::forecast(&[None]), 4.0), Left::Unknown);
     }
 
     #[test]
     fn a_job_that_arrives_later_ends_later() {
-        let mut forecast = Forecast::new([Some(10.0), Some(10.0)]);
-        forecast.arriving([0.0, 60.0].map(Nanos::from_s).into_iter());
+        let mut forecast = Forecast::default();
+        for arrives in [0.0, 60.0] {
+            forecast.add(Some(10.0), Nanos::from_s(arrives));
+        }
         let left = |forecast: &Forecast, at: f64, idle: f64, live: &[(TaskId, Nanos)]| {
             forecast.left(&Now {
                 elapsed: Nanos::from_s(at),

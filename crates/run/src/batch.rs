@@ -96,7 +96,7 @@ impl<P: Platform> Batch<'_, P> {
         )?;
         let mut info = self.info(platform, &mut backend);
         reporter.started_at = info.started_at;
-        let mut recorder = FileRecorder::new(&info, self.specs);
+        let mut recorder = FileRecorder::new(&info, info.job_infos());
         if session.watch.is_some() {
             let facts = facts::facts(session, &info, !self.shows_output);
             recorder = recorder.with_status(facts);

@@ -16,12 +16,9 @@ use cosched_core::{
     Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
     Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
 };
-use cosched_report::{
-    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record,
-};
+use cosched_report::{JobInfo, Record, RunWarning, SeriesFile, Solo, SoloFile, SoloSource, record};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -274,6 +271,6 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
 fn profiles(record: &Record, series: &Path) -> Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
-    let series = SeriesReader::new(BufReader::new(file), &name)?;
+    let series = SeriesFile::open(file, &name)?;
     Ok(SoloFile::of_run(record, series)?)
 }

@@ -201,7 +201,7 @@ impl RebuiltRun {
                     life.ended = Some((now, row));
                 }
             }
-            Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } => {}
+            Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } | Row::Came(_) => {}
         }
     }
 
