@@ -3,8 +3,9 @@
 use super::answer::{exit_of, exited_ok};
 use super::batch::{Batch, BatchResult};
 use super::files::Files;
-use super::plan::{Plan, note_files, require_solo};
+use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
+use super::prepare::note_files;
 use super::screen::Screen;
 use super::session::Session;
 use super::setting::setting;
@@ -207,7 +208,8 @@ fn run_alone<P: Platform>(
         known.push(plan.known[ix].clone());
     }
     let batch = Batch {
-        policy: entry.name,
+        entry,
+        open: None,
         params: &params,
         config: &config,
         capabilities: &view.capabilities,

@@ -70,6 +70,8 @@ pub struct Host {
     /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
+    /// Jobs that can't be started, with the reasons.
+    broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
     /// Ends the next wait once it is readable.
     input: Option<OwnedFd>,
@@ -130,6 +132,7 @@ impl Host {
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
+            broken: BTreeMap::new(),
             requests: config.requests,
             input: None,
             hold: Hold::default(),
@@ -151,12 +154,21 @@ impl Host {
         self.lifecycle.add(task, job);
     }
 
+    /// Adds a job that can't be started. It fails with this reason when its turn comes.
+    pub fn add_broken(&mut self, task: TaskId, why: String) {
+        self.broken.insert(task, why);
+    }
+
     /// The next wait ends with [`Event::Arrivals`] once this descriptor is readable or closed.
     pub fn wake_at(&mut self, input: OwnedFd) {
         self.input = Some(input);
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
+        if let Some(why) = self.broken.remove(&task) {
+            let exit = Exit::NotStarted(why);
+            return self.queued.push(Event::Ended { task, exit });
+        }
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
@@ -415,6 +427,7 @@ impl Backend for Host {
         let Host {
             lifecycle,
             actuator,
+            broken,
             ..
         } = self;
         if changes.is_empty() && !actuator.holds_any() {
@@ -428,8 +441,8 @@ impl Backend for Host {
                 actuator.set_frozen(lifecycle, change.task(), true);
             }
         }
-        let (new, old): (Vec<_>, Vec<_>) =
-            placed(changes).partition(|(task, _)| lifecycle.can_start(*task));
+        let (new, old): (Vec<_>, Vec<_>) = placed(changes)
+            .partition(|(task, _)| lifecycle.can_start(*task) || broken.contains_key(task));
         for (task, cpus) in &old {
             actuator.bind(lifecycle, *task, cpus);
         }

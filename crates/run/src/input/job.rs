@@ -75,6 +75,14 @@ impl JobInput {
         }
     }
 
+    /// A line that is no job.
+    pub(crate) fn none(place: String) -> JobInput {
+        JobInput {
+            command: None,
+            ..JobInput::command(Command::shell(""), place)
+        }
+    }
+
     /// Its weight: as given, else that of its niceness.
     pub(crate) fn weight(&self) -> f64 {
         let of_nice = self.nice.map_or(1.0, weight_of_nice);

@@ -12,17 +12,25 @@ use crate::exit::usage;
 pub(crate) fn parse(bytes: &[u8], file: &str) -> anyhow::Result<Vec<JobInput>> {
     let mut jobs = Vec::new();
     for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            continue;
-        }
-        let place = format!("{file}:{number}");
-        if line.contains(&0) {
-            return Err(usage(format!("{place}: the command holds a zero byte")));
-        }
-        jobs.push(JobInput::command(Command::shell(os(line)), place));
+        jobs.extend(job(line, &format!("{file}:{number}"))?);
     }
     Ok(jobs)
+}
+
+/// The job of a line; `None` if there is none.
+///
+/// # Errors
+/// The line holds a zero byte.
+pub(crate) fn job(line: &[u8], place: &str) -> anyhow::Result<Option<JobInput>> {
+    let line = line.trim_ascii();
+    if line.is_empty() || line.starts_with(b"#") {
+        return Ok(None);
+    }
+    if line.contains(&0) {
+        return Err(usage(format!("{place}: the command holds a zero byte")));
+    }
+    let command = Command::shell(os(line));
+    Ok(Some(JobInput::command(command, place.to_owned())))
 }
 
 #[cfg(test)]
