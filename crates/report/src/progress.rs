@@ -264,6 +264,7 @@ impl ProgressTracker {
         self.progress.failed += usize::from(!ok);
         self.started_ended += usize::from(result.started.is_some());
         self.forecast.ended(result.spec.id, result.ran, ok);
+        self.known.remove(&result.spec.id);
         self.count();
     }
 

@@ -262,6 +262,13 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
+    fn forgotten(&mut self, task: TaskId) {
+        self.jobs.borrow_mut().remove(task);
+        if let Some(series) = &mut self.series {
+            series.forgotten(task);
+        }
+    }
+
     fn switched(&mut self, switches: &[Switch]) {
         self.live.switched(switches);
         if let Some(series) = self.series.as_mut().filter(|_| !switches.is_empty()) {

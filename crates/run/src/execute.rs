@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
@@ -66,6 +66,10 @@ pub(crate) fn execute<P: Platform>(
     let halt = plan.config.halt;
     let reads_input = plan.reads_input;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
+    if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
+        screen.say("cosched: no job came, so nothing to run");
+        return Ok(Exit::Success.into());
+    }
     for warning in late_warnings(&result, info.machine.cpus.len()) {
         screen.warn(warning);
     }

@@ -221,12 +221,8 @@ impl<P: Platform> Plan<P> {
         let cpus = machine.cpus.len();
         // `-j 8 sleep` means eight sleepers at once.
         let asked = options.limits.jobs.map_or(0, |limit| limit.on(cpus));
-        let count = if open.is_some() {
-            usize::MAX
-        } else {
-            jobs.len()
-        };
-        let is_crowded = asked.min(count) > cpus;
+        let count = open.is_none().then_some(jobs.len());
+        let is_crowded = asked.min(count.unwrap_or(usize::MAX)) > cpus;
         let (mut solo, capabilities, choice) = policy(options, platform, is_crowded)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
@@ -285,10 +281,15 @@ impl<P: Platform> Plan<P> {
     }
 }
 
+/// Results that a run keeps of jobs that come while it goes on: there may be millions.
+const RESULTS: usize = 10_000;
+
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
 const LIVE_PER_CPU: usize = 2;
 
-fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> RunConfig {
+fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
+    let is_open = jobs.is_none();
+    let jobs = jobs.unwrap_or(usize::MAX);
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),
@@ -315,6 +316,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
         seed: options.policy.seed,
         actuation: options.machine.actuation(),
         traffic: choice.entry.needs_traffic(&choice.params),
+        results_max: if is_open { RESULTS } else { usize::MAX },
         ..RunConfig::default()
     }
 }

@@ -109,8 +109,8 @@ impl Reporter<'_> {
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
         let job = result.spec.id.0;
-        if let Some(known) = self.known.borrow().get(result.spec.id) {
-            self.memory.borrow_mut().ended(known, result);
+        if let Some(known) = self.known.borrow_mut().remove(result.spec.id) {
+            self.memory.borrow_mut().ended(&known, result);
         }
         let failed = result.timed_out || !exited_ok(result);
         self.screen.send(Order::Ended { job, failed });
@@ -172,9 +172,11 @@ impl Reporter<'_> {
     pub(super) fn leave_console(&self, infos: &ByTask<JobInfo>) {
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
-            let job = &infos[TaskId(job)].name;
+            let Some(job) = infos.get(TaskId(job)) else {
+                continue;
+            };
             let end = if file == 0 { "out" } else { "err" };
-            let file = format!("{job}.{end}");
+            let file = format!("{}.{end}", job.name);
             self.screen.warn(RunWarning::LogRewritten { file });
         }
         if let Some(why) = shown.lost {

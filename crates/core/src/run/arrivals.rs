@@ -57,17 +57,22 @@ impl<B: Backend> Loop<'_, B> {
         self.pending.insert(place, id);
     }
 
-    /// Forgets a task that will not run again; its result is kept if there are not too many.
+    /// Forgets a task that will not run again. Its result is kept, unless there are too many.
     pub(super) fn forget(&mut self, id: TaskId) {
         let Some(record) = self.records.remove(id) else {
             return;
         };
         self.backend.forget(id);
-        self.ended += 1;
-        if self.ended <= self.config.results_max {
-            self.results.push(record.result());
+        let result = record.result();
+        let max = self.config.results_max;
+        let has_room = self.results.len() < max;
+        // Failures matter more.
+        let may_stay = !result.succeeded() && self.results.len() / 2 < max;
+        self.left_out.note(&result, !has_room && !may_stay);
+        if has_room || may_stay {
+            self.results.push(result);
         } else {
-            self.results = Vec::new();
+            self.recorder.forgotten(id);
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct RunConfig {
     /// Whether to read the traffic of each memory domain; for policies that need
     /// [`Capability::Traffic`](crate::Capability::Traffic).
     pub traffic: bool,
-    /// Maximum number of results to keep. If more tasks end, the result of the run has none of them.
+    /// Maximum number of results to keep, and as many more of tasks that fail. The others are only counted.
     pub results_max: usize,
 }
 

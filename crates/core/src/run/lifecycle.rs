@@ -436,6 +436,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         record.exit = Some(exit);
         let result = record.result();
+        self.last_end = now;
         self.recorder.ended(now, &result);
         if self.config.restart == Restart::UntilLast {
             record.first = Some(Box::new(result));

@@ -107,12 +107,9 @@ impl<B: Backend> Loop<'_, B> {
             ..plans
         });
         Ok(RunResult {
-            turnaround: tasks
-                .iter()
-                .filter_map(|task| task.finished)
-                .max()
-                .unwrap_or_default(),
+            turnaround: self.last_end,
             tasks,
+            left_out: self.left_out,
             ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
             overhead: self.overhead,
             policy_faults: self.policy_faults,

@@ -30,6 +30,6 @@ pub use main_loop::{run, run_all};
 pub use now::{Doing, RunNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
-    DecisionRecord, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult,
-    Switch, Switched, TaskResult, Warning,
+    DecisionRecord, EndedBy, LeftOut, NullRecorder, Occupation, Overhead, PlanCounts, Recorder,
+    RunResult, Switch, Switched, TaskResult, Warning,
 };

@@ -5,7 +5,7 @@
 use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
 use super::intake::Intake;
-use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder, Switch, TaskResult};
+use super::recorder::{EndedBy, LeftOut, Overhead, PlanCounts, Recorder, Switch, TaskResult};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
 use crate::by_task::ByTask;
@@ -44,10 +44,11 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) lots: Rng,
     /// Number of tasks that have come.
     pub(super) taken: usize,
-    /// Number of tasks that have ended for good.
-    pub(super) ended: usize,
-    /// Their results, if they are not too many.
+    /// Results of tasks that have ended for good.
     pub(super) results: Vec<TaskResult>,
+    pub(super) left_out: LeftOut,
+    /// Time of the last first end of a task.
+    pub(super) last_end: Nanos,
     /// Number of tasks admitted.
     pub(super) turns: u32,
     /// Whether the user was warned that tasks wait for memory.
@@ -120,8 +121,9 @@ impl<'a, B: Backend> Loop<'a, B> {
             },
             lots: Rng::new(config.seed),
             taken: 0,
-            ended: 0,
             results: Vec::new(),
+            left_out: LeftOut::default(),
+            last_end: Nanos::ZERO,
             measures_widths: false,
             records: ByTask::default(),
             pending: VecDeque::new(),

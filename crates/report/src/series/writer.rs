@@ -86,6 +86,11 @@ impl<W: Write> SeriesWriter<W> {
         }
     }
 
+    /// Nothing will be written of this task any more.
+    pub fn forgotten(&mut self, task: TaskId) {
+        self.last.remove(&task);
+    }
+
     /// A task was started.
     pub fn started(&mut self, now: Nanos, task: TaskId) {
         self.row(now, &Row::Started(task));

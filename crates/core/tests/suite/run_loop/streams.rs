@@ -107,6 +107,7 @@ struct Held {
     now: usize,
     max: usize,
     ended: usize,
+    forgotten: usize,
 }
 
 impl Recorder for Held {
@@ -119,12 +120,19 @@ impl Recorder for Held {
         self.now -= 1;
         self.ended += 1;
     }
+
+    fn forgotten(&mut self, _: TaskId) {
+        self.forgotten += 1;
+    }
 }
 
 #[test]
 fn a_long_stream_is_neither_held_nor_kept_as_a_whole() {
     const ALL: usize = 16_000;
-    let mut world = world(64, vec![Work::ms(1); ALL]);
+    let mut works = vec![Work::ms(1); ALL];
+    // Failures are kept when successes are not.
+    works[ALL - 1] = Work::ms(1).exit(1);
+    let mut world = world(64, works);
     let mut stream = Stream::new(&mut world, &[0; ALL], 0);
     world.naps.clear();
     let config = RunConfig {
@@ -135,6 +143,13 @@ fn a_long_stream_is_neither_held_nor_kept_as_a_whole() {
     let mut held = Held::default();
     let result = run_stream(&mut world, &mut stream, &mut held, &config);
     assert_eq!((stream.taken, held.ended), (ALL, ALL));
-    assert_eq!(result.tasks.len(), 0, "their results went to the recorder");
+    assert_eq!(result.tasks.len(), 1_001);
+    assert_eq!(result.tasks[1_000].exit, Some(Exit::Code(1)));
+    let left_out = &result.left_out;
+    assert_eq!((left_out.succeeded, left_out.failed), (ALL - 1_001, 0));
+    assert_eq!(
+        (held.forgotten, left_out.times.count()),
+        (ALL - 1_001, ALL as u64)
+    );
     assert!(stream.room <= 5_000 && held.max < 11_000, "{}", held.max);
 }
