@@ -6,7 +6,7 @@ use super::options::RunOptions;
 use super::platform::Platform;
 use crate::input::{Command, Job};
 use anyhow::Result;
-use cosched_core::{Actuation, Nanos, PolicyEntry, SoloProfile, TaskSpec};
+use cosched_core::{Actuation, Expected, ExpectedFrom, Nanos, PolicyEntry, SoloProfile, TaskSpec};
 use cosched_report::{JobInfo, RunWarning};
 use std::path::Path;
 
@@ -74,20 +74,21 @@ impl<P: Platform> Preparer<'_, P> {
     pub(crate) fn recall<'j>(
         &self,
         memory: &mut Memory,
-        jobs: impl Iterator<Item = &'j Job>,
+        jobs: impl Iterator<Item = &'j Job> + Clone,
         prepared: &mut [&mut Prepared<P>],
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let remembers = self.options.history.is_some();
         let mut keys = Vec::new();
-        for (job, prepared) in jobs.zip(prepared.iter()) {
+        for (job, prepared) in jobs.clone().zip(prepared.iter()) {
             let key = remembers.then(|| self.platform.key(job, &prepared.task));
             keys.push(key.flatten());
         }
         let (known, warning) = memory.recall(keys);
-        for (prepared, known) in prepared.iter_mut().zip(&known) {
+        for ((prepared, known), job) in prepared.iter_mut().zip(&known).zip(jobs) {
             if let Some(known) = known {
                 known.tell(&mut prepared.spec);
             }
+            tell_stated(&mut prepared.spec, job);
         }
         (known, warning)
     }
@@ -106,6 +107,19 @@ impl<P: Platform> Preparer<'_, P> {
             note_files::<P>(&mut info, self.logs);
         }
         info
+    }
+}
+
+/// Lets a task begin with what the user says of its job.
+fn tell_stated(spec: &mut TaskSpec, job: &Job) {
+    spec.memory = job.input.mem;
+    if let Some(time_s) = job.input.expected_s {
+        let memory = spec.expected.and_then(|expected| expected.memory);
+        let time = Nanos::from_s(time_s);
+        spec.expected = Some(Expected {
+            memory,
+            ..Expected::of(time, ExpectedFrom::Told)
+        });
     }
 }
 

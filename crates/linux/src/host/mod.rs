@@ -538,7 +538,8 @@ impl Backend for Host {
             lifecycle,
             ..
         } = self;
-        let needs = task.expected.and_then(|expected| expected.memory);
+        let expected = task.expected.and_then(|expected| expected.memory);
+        let needs = task.memory.or(expected);
         room.may_start(root, clock.now(), (task.id, needs), |live| {
             lifecycle.tree(live).map_or(0, Tree::resident)
         })

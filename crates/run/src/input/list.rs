@@ -2,9 +2,10 @@
 
 use super::command::{Command, os};
 use super::job::JobInput;
+use super::json_line;
 use crate::exit::usage;
 
-/// Each line is a command for the shell; empty lines and lines that begin with `#` are skipped. A command is bytes, as
+/// Each line is a command for the shell, or a JSON object; empty lines and lines that begin with `#` are skipped. A command is bytes, as
 /// file names are.
 ///
 /// # Errors
@@ -28,6 +29,9 @@ pub(crate) fn job(line: &[u8], place: &str) -> anyhow::Result<Option<JobInput>> 
     }
     if line.contains(&0) {
         return Err(usage(format!("{place}: the command holds a zero byte")));
+    }
+    if json_line::is_object(line) {
+        return json_line::job(line, place).map(Some);
     }
     let command = Command::shell(os(line));
     Ok(Some(JobInput::command(command, place.to_owned())))

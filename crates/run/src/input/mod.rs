@@ -6,13 +6,14 @@
 //!   `job`: a job as it was given;
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
 //!   `shell_line`: lines for the shell; `template`: a command and its values;
-//! - `names`: the names of jobs, and their copies; `list`: a list of commands; `mix`: mix files;
+//! - `names`: the names of jobs, and their copies; `json_line`, `list`: a list of commands; `mix`: mix files;
 //! - `lines`, `arriving`: lines and jobs that come while the run goes on;
 //! - `spec`: machines and programs to simulate.
 
 mod arriving;
 mod command;
 mod job;
+mod json_line;
 mod lines;
 pub(crate) mod list;
 pub mod mix;
