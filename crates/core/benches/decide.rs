@@ -384,6 +384,7 @@ impl Backend for Instant {
 
     fn kill(&mut self, _: TaskId, _: Kill) {}
     fn ending(&mut self) {}
+    fn forget(&mut self, _: TaskId) {}
     fn restart(&mut self, _: TaskId) -> bool {
         false
     }

@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // The rules are the library's.
 
 mod admission;
+mod by_task;
 mod capability;
 mod check;
 mod counter;
@@ -33,6 +34,7 @@ mod traffic;
 mod units;
 
 pub use admission::{Admission, Demand};
+pub use by_task::ByTask;
 pub use capability::{Capabilities, Capability};
 pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
@@ -53,9 +55,9 @@ pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
     Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
-    HaltWhen, Histogram, Kill, MayStart, NullRecorder, Occupation, Order, Overhead, PlanCounts,
-    Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult, Switch, Switched,
-    TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run,
+    HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder, Occupation, Order,
+    Overhead, PlanCounts, Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
+    Switch, Switched, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run, run_all,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};

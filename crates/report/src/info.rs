@@ -6,7 +6,9 @@ use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
-use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
+use cosched_core::{ByTask, Capabilities, Machine, Nanos, Reading, TaskId, TaskSpec};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -82,6 +84,9 @@ impl JobInfo {
     }
 }
 
+/// What is known of each job, shared by who takes jobs in and who reports on them.
+pub type JobInfos = Rc<RefCell<ByTask<JobInfo>>>;
+
 /// Information on a run beside its result.
 #[derive(Debug)]
 pub struct RunInfo {
@@ -122,6 +127,12 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
+    /// What is known of the jobs that are known before the run.
+    pub fn job_infos(&self) -> JobInfos {
+        let jobs = (0..).map(TaskId).zip(self.jobs.iter().cloned());
+        Rc::new(RefCell::new(jobs.collect()))
+    }
+
     /// Warnings that the run's figures are not to be trusted; `alone` if its jobs ran one by one for solo times.
     pub fn disturbances(&self, alone: bool) -> Vec<RunWarning> {
         disturbances(self.machine_use, alone)

@@ -8,9 +8,10 @@ use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit,
-    Importance, InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement, ProgressBasis,
-    Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall, Snapshot, TaskId,
-    TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait, WaitReason, Warning,
+    Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead, ParamValue, Placement,
+    ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall,
+    Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
+    WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -360,6 +361,7 @@ pub(crate) fn result() -> RunResult {
             failed,
             never,
         ],
+        left_out: LeftOut::default(),
         turnaround: Nanos::from_s(20.0),
         ended_by: EndedBy::Halt,
         overhead,

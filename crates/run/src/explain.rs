@@ -34,6 +34,7 @@ fn expected_text(expected: &Expected) -> String {
         ExpectedFrom::Same => "of this command",
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
         ExpectedFrom::Program => "of other commands with this program",
+        ExpectedFrom::Told => return format!("{text}, as given"),
     };
     format!("{text}, from {runs} {from}")
 }

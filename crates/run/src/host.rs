@@ -11,7 +11,7 @@ use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
+use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -28,6 +28,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -360,6 +361,17 @@ impl Platform for HostPlatform {
             requests,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
+    }
+
+    fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
+        match job {
+            Ok(job) => backend.add(task, job),
+            Err(why) => backend.add_broken(task, why),
+        }
+    }
+
+    fn wake_at(backend: &mut Host, input: OwnedFd) {
+        backend.wake_at(input);
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {

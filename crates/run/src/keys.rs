@@ -122,11 +122,10 @@ mod tests {
     fn keys(dir: &Path, lines: &str, words: &[&str]) -> Vec<Key> {
         let mut inputs = list::parse(lines.as_bytes(), "list").unwrap();
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        inputs.extend(
-            template::parse(&words, &crate::input::Reading::default())
-                .unwrap()
-                .jobs,
-        );
+        let parsed = template::parse(&words, &crate::input::Reading::default(), false);
+        if let template::Parsed::Listed { jobs, .. } = parsed.unwrap() {
+            inputs.extend(jobs);
+        }
         for input in &mut inputs {
             input.cwd = Some(dir.to_owned());
         }

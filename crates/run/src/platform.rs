@@ -7,10 +7,11 @@ use super::screen::Screen;
 use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
-use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile, TaskId};
 use cosched_linux::Requests;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning, SettingFile, SoloSource};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -166,6 +167,12 @@ pub(crate) trait Platform {
         screen: &Screen,
         requests: Option<Requests>,
     ) -> Result<Self::Backend>;
+
+    /// Gives the backend a job that has come while the run goes on, or why it can't be started.
+    fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);
+
+    /// Ends the backend's next wait once this input is readable.
+    fn wake_at(backend: &mut Self::Backend, input: OwnedFd);
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
     /// point for each interval of this length.

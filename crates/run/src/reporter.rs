@@ -3,12 +3,13 @@
 use super::answer::exited_ok;
 use super::console::Order;
 use super::folder::output_files;
-use super::memory::{Known, Memory};
+use super::memory::Memory;
 use super::options::OutputOptions;
 use super::runs::Journal;
 use super::screen::Screen;
+use super::stream::AllKnown;
 use super::watch::Watch;
-use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
+use cosched_core::{ByTask, Exit, Nanos, TaskId, TaskResult, TaskSpec};
 use cosched_linux::time_of_day;
 use cosched_report::{JobInfo, LiveProgress, Notice, RunWarning, ended_line, progress_line};
 use std::cell::RefCell;
@@ -25,7 +26,7 @@ pub(super) struct Reporter<'a> {
     pub(super) watch: Option<&'a Watch>,
     pub(super) journal: Journal,
     /// What earlier runs know of each job.
-    pub(super) known: Vec<Option<Known>>,
+    pub(super) known: AllKnown,
     /// The folder of the jobs' output.
     pub(super) folder: PathBuf,
     /// Start of the run's clock; `None` in a simulation.
@@ -108,8 +109,8 @@ impl Reporter<'_> {
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
         let job = result.spec.id.0;
-        if let Some(known) = &self.known[job as usize] {
-            self.memory.borrow_mut().ended(known, result);
+        if let Some(known) = self.known.borrow_mut().remove(result.spec.id) {
+            self.memory.borrow_mut().ended(&known, result);
         }
         let failed = result.timed_out || !exited_ok(result);
         self.screen.send(Order::Ended { job, failed });
@@ -168,12 +169,14 @@ impl Reporter<'_> {
     }
 
     /// Warns about output that was rewritten or not shown, after the last job.
-    pub(super) fn leave_console(&self, specs: &[TaskSpec]) {
+    pub(super) fn leave_console(&self, infos: &ByTask<JobInfo>) {
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
-            let job = &specs[job as usize].name;
+            let Some(job) = infos.get(TaskId(job)) else {
+                continue;
+            };
             let end = if file == 0 { "out" } else { "err" };
-            let file = format!("{job}.{end}");
+            let file = format!("{}.{end}", job.name);
             self.screen.warn(RunWarning::LogRewritten { file });
         }
         if let Some(why) = shown.lost {

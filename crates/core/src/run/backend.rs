@@ -47,6 +47,8 @@ pub enum Event {
         /// The backend's reason, in words.
         why: String,
     },
+    /// New tasks may have come to the run's [`Intake`](super::Intake).
+    Arrivals,
     /// The user wants to end this task. If the name differs, the user saw another batch, and the event is ignored.
     EndTask {
         /// The task.
@@ -151,6 +153,9 @@ pub trait Backend {
     /// Prepares an ended task for another start: its next placement starts it from the beginning, and its usage counts
     /// from zero again. Returns `false` if the backend cannot start a task twice.
     fn restart(&mut self, task: TaskId) -> bool;
+
+    /// Learns that the loop will not name this ended task again.
+    fn forget(&mut self, task: TaskId);
 
     /// Whether this task may start now. If not, the loop asks again later.
     fn may_start(&mut self, task: &TaskSpec) -> MayStart;

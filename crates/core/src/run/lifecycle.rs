@@ -3,6 +3,7 @@
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
+use super::order::sort;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Loop, Tally};
 use super::task_record::TaskRecord;
@@ -12,7 +13,6 @@ use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Delay before asking the backend again whether a task may start.
@@ -116,7 +116,7 @@ impl<B: Backend> Loop<'_, B> {
             self.ordered = self.ordered.saturating_sub(1);
             // One pass for all arrivals: one pass for each would cost quadratic time.
             let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
-            let record = &mut self.records[id.0 as usize];
+            let record = &mut self.records[id];
             let weight = record.spec.weight;
             let start = least.start(weight);
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
@@ -161,18 +161,15 @@ impl<B: Backend> Loop<'_, B> {
         let Loop {
             records,
             pending,
-            classes,
             ordered,
             ..
         } = self;
-        let arrived = pending.partition_point(|id| records[id.0 as usize].spec.arrives <= now);
+        let arrived = pending.partition_point(|id| records[*id].spec.arrives <= now);
         if arrived > *ordered {
             let waiting = &mut pending.make_contiguous()[..arrived];
-            let again = waiting
-                .iter()
-                .rposition(|id| records[id.0 as usize].runs > 0);
+            let again = waiting.iter().rposition(|id| records[*id].runs > 0);
             let fresh = again.map_or(0, |place| place + 1);
-            waiting[fresh..].sort_by_key(|id| Reverse(classes[id.0 as usize]));
+            sort(&mut waiting[fresh..], |id| records[id].class);
         }
         *ordered = arrived;
     }
@@ -185,7 +182,7 @@ impl<B: Backend> Loop<'_, B> {
         let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
         let asked = self.ordered.min(MOST_ASKED);
         for place in 0..asked {
-            let spec = &self.records[self.pending[place].0 as usize].spec;
+            let spec = &self.records[self.pending[place]].spec;
             match self.backend.may_start(spec) {
                 MayStart::Later if any_live => {
                     self.room_retry = Some(now + ROOM_RETRY);
@@ -224,7 +221,7 @@ impl<B: Backend> Loop<'_, B> {
         self.snap
             .tasks
             .iter()
-            .any(|task| self.records[task.id.0 as usize].started.is_none())
+            .any(|task| self.records[task.id].started.is_none())
     }
 
     /// Handles one event.
@@ -254,6 +251,8 @@ impl<B: Backend> Loop<'_, B> {
                 self.jobs = Some(jobs);
                 self.show();
             }
+            // The next turn takes them.
+            Event::Arrivals => {}
             Event::Paused => {
                 self.is_paused = true;
                 self.show();
@@ -295,7 +294,7 @@ impl<B: Backend> Loop<'_, B> {
         };
         let task = &mut self.snap.tasks[position];
         // A started task without a place has been frozen since: this event is stale, and the task counts as waiting.
-        let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
+        let frozen = task.running.is_none() && self.records[id].started.is_some();
         let was_awake = !std::mem::replace(&mut task.asleep, !woke && !frozen);
         if woke {
             if !frozen {
@@ -337,7 +336,7 @@ impl<B: Backend> Loop<'_, B> {
             self.traffic = (Nanos::MAX, Arc::new([]));
             for interval in self
                 .records
-                .iter_mut()
+                .values_mut()
                 .filter_map(|record| record.interval.as_mut())
             {
                 interval.traffic = self.traffic.1.clone();
@@ -345,7 +344,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let all = self.snap.machine.all_cpus();
         for task in &mut self.snap.tasks {
-            task.cpus = fitting(&self.records[task.id.0 as usize].spec, &all);
+            task.cpus = fitting(&self.records[task.id].spec, &all);
             let stays = match task.running.as_ref().map(|running| &running.placement) {
                 Some(Placement::Exclusive { cpus, .. }) => {
                     cpus.is_subset(&all) && cpus.len() == task.cpus as usize
@@ -363,7 +362,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Handles the end of a task, or its failed start.
     fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
-        let record = self.records.get(id.0 as usize);
+        let record = self.records.get(id);
         if record.is_none_or(|record| record.finished.is_some()) {
             return;
         }
@@ -374,9 +373,9 @@ impl<B: Backend> Loop<'_, B> {
             if was_dying {
                 self.final_read(id);
             }
-            self.records[id.0 as usize].resources = Some(self.backend.resources(id));
+            self.records[id].resources = Some(self.backend.resources(id));
         }
-        let record = &mut self.records[id.0 as usize];
+        let record = &mut self.records[id];
         record.progress_learnt = self.learner.earned(id);
         if let Some(learnt) = self.learner.keep(id) {
             record.learnt = Some(Arc::new(learnt));
@@ -391,7 +390,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
-            let record = &mut self.records[id.0 as usize];
+            let record = &mut self.records[id];
             record.exit = Some(exit);
             let result = record.result();
             self.recorder.retried(now, &result);
@@ -407,8 +406,10 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.warn(now, &warning);
         }
         self.leave_scheduling(id, was_dying, triggers);
-        if self.config.restart == Restart::UntilLast && self.drain.is_none() {
-            self.restart(now, id, ok);
+        match self.config.restart {
+            Restart::UntilLast if self.drain.is_none() => self.restart(now, id, ok),
+            Restart::UntilLast => {}
+            Restart::Never => self.forget(id),
         }
         if is_first {
             self.apply_halt_rule(now);
@@ -417,7 +418,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Prepares a failed task for its next attempt, if one is left.
     fn begin_attempt(&mut self, id: TaskId) -> bool {
-        let record = &self.records[id.0 as usize];
+        let record = &self.records[id];
         record.runs < self.config.attempts
             && !record.told_to_end
             && self.drain.is_none()
@@ -426,7 +427,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Counts and reports the first end of a task.
     fn report_end(&mut self, now: Nanos, id: TaskId, exit: Exit, ok: bool) {
-        let record = &mut self.records[id.0 as usize];
+        let record = &mut self.records[id];
         if ok {
             self.counts.succeeded += 1;
         } else if !record.ended_by_user {
@@ -435,15 +436,16 @@ impl<B: Backend> Loop<'_, B> {
         }
         record.exit = Some(exit);
         let result = record.result();
+        self.last_end = now;
         self.recorder.ended(now, &result);
         if self.config.restart == Restart::UntilLast {
             record.first = Some(Box::new(result));
         }
     }
 
-    fn apply_halt_rule(&mut self, now: Nanos) {
+    pub(super) fn apply_halt_rule(&mut self, now: Nanos) {
         let Tally { failed, succeeded } = self.counts;
-        let total = self.records.len() as u32;
+        let total = (!self.is_open()).then_some(self.taken as u32);
         let verdict = self.config.halt.verdict(failed, succeeded, total);
         if verdict == HaltWhen::Never || self.drain.is_some() {
             return;
@@ -461,7 +463,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Restarts a task that succeeded, while some task has not ended once. After that, ends all tasks.
     pub(super) fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
-        if self.records.iter().all(TaskRecord::has_ended_once) {
+        if self.records.values().all(TaskRecord::has_ended_once) {
             if self.energy_j.is_none() {
                 self.energy_j = Some(self.backend.energy_j());
                 self.end_all(now, false);
@@ -499,8 +501,8 @@ impl<B: Backend> Loop<'_, B> {
             config,
             ..
         } = self;
-        records[id.0 as usize].begin_anew(config.quantum);
-        let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
+        records[id].begin_anew(config.quantum);
+        let pos = pending.partition_point(|other| records[*other].spec.arrives <= now);
         pending.insert(pos, id);
         // It is already in its sorted position.
         *ordered += usize::from(pos == *ordered);

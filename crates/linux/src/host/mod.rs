@@ -52,7 +52,7 @@ use room::Room;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// This machine.
@@ -70,7 +70,11 @@ pub struct Host {
     /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
+    /// Jobs that can't be started, with the reasons.
+    broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
+    /// Ends the next wait once it is readable.
+    input: Option<OwnedFd>,
     hold: Hold,
     extent: Extent,
     notices: Notices,
@@ -98,16 +102,18 @@ impl Host {
             None => Freezing::Signals,
         };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
-        let meter = Meter::new(&root, config.jobs.len(), config.counters, notices.clone());
-        let lifecycle = Lifecycle::new(
+        let meter = Meter::new(&root, config.counters, notices.clone());
+        let mut lifecycle = Lifecycle::new(
             root.clone(),
             run,
-            config.jobs,
             group,
             home.clone(),
             config.max_pause,
             notices.clone(),
         )?;
+        for (job, task) in config.jobs.into_iter().zip(0..) {
+            lifecycle.add(TaskId(task), job);
+        }
         let clock = RunClock::start();
         let kernel = config.kernel;
         let loaded = kernel.map(|kernel| {
@@ -126,7 +132,9 @@ impl Host {
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
+            broken: BTreeMap::new(),
             requests: config.requests,
+            input: None,
             hold: Hold::default(),
             extent,
             notices,
@@ -141,7 +149,26 @@ impl Host {
         self.freezing
     }
 
+    /// Adds a job that has come while the run goes on.
+    pub fn add(&mut self, task: TaskId, job: HostJob) {
+        self.lifecycle.add(task, job);
+    }
+
+    /// Adds a job that can't be started. It fails with this reason when its turn comes.
+    pub fn add_broken(&mut self, task: TaskId, why: String) {
+        self.broken.insert(task, why);
+    }
+
+    /// The next wait ends with [`Event::Arrivals`] once this descriptor is readable or closed.
+    pub fn wake_at(&mut self, input: OwnedFd) {
+        self.input = Some(input);
+    }
+
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
+        if let Some(why) = self.broken.remove(&task) {
+            let exit = Exit::NotStarted(why);
+            return self.queued.push(Event::Ended { task, exit });
+        }
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
@@ -260,6 +287,7 @@ impl Host {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
         let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
         lines.extend(loaded.map(|loaded| loaded.line()));
+        lines.extend(self.input.iter().map(AsFd::as_fd));
         self.lifecycle.wait(timeout, &lines)
     }
 
@@ -270,6 +298,9 @@ impl Host {
             for request in requests.take() {
                 self.grant(request, events);
             }
+        }
+        if news.from_outside && self.input.take().is_some() {
+            events.push(Event::Arrivals);
         }
         for &signal in &news.signals {
             match signal {
@@ -396,6 +427,7 @@ impl Backend for Host {
         let Host {
             lifecycle,
             actuator,
+            broken,
             ..
         } = self;
         if changes.is_empty() && !actuator.holds_any() {
@@ -409,8 +441,8 @@ impl Backend for Host {
                 actuator.set_frozen(lifecycle, change.task(), true);
             }
         }
-        let (new, old): (Vec<_>, Vec<_>) =
-            placed(changes).partition(|(task, _)| lifecycle.can_start(*task));
+        let (new, old): (Vec<_>, Vec<_>) = placed(changes)
+            .partition(|(task, _)| lifecycle.can_start(*task) || broken.contains_key(task));
         for (task, cpus) in &old {
             actuator.bind(lifecycle, *task, cpus);
         }
@@ -480,6 +512,15 @@ impl Backend for Host {
         can
     }
 
+    fn forget(&mut self, task: TaskId) {
+        self.lifecycle.forget(task);
+        self.meter.reset(task);
+        self.room.forget(task);
+        if let Some(loaded) = &mut self.loaded {
+            loaded.forget(task);
+        }
+    }
+
     fn resources(&mut self, task: TaskId) -> Resources {
         self.resources
             .remove(&task)
@@ -497,7 +538,8 @@ impl Backend for Host {
             lifecycle,
             ..
         } = self;
-        let needs = task.expected.and_then(|expected| expected.memory);
+        let expected = task.expected.and_then(|expected| expected.memory);
+        let needs = task.memory.or(expected);
         room.may_start(root, clock.now(), (task.id, needs), |live| {
             lifecycle.tree(live).map_or(0, Tree::resident)
         })

@@ -61,8 +61,11 @@ pub struct Record {
     pub missing: Vec<Missing>,
     /// Numbers of jobs by how they ended.
     pub totals: Totals,
-    /// Every job of this run, in the order in which they were given.
+    /// Every job of this run, in the order in which they were given, except those in `left_out`.
     pub jobs: Vec<Job>,
+    /// Jobs that `jobs` leaves out because there were too many; the job log and the series have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOutRecord>,
     /// Jobs of the batch that earlier runs did, in the order in which they were given.
     pub earlier_jobs: Vec<EarlierJob>,
     /// What the metrics are computed over: `all-jobs`, or `this-run` if earlier runs did some of the jobs.
@@ -134,6 +137,19 @@ pub struct Totals {
     pub unfinished: usize,
     /// Jobs of `earlier_jobs`, which the other numbers leave out.
     pub earlier: usize,
+}
+
+/// Jobs that a record leaves out, and the times of all jobs that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOutRecord {
+    /// Number of jobs left out.
+    pub jobs: usize,
+    /// Median time from start to end of all jobs that ended, in seconds.
+    pub time_p50_s: f64,
+    /// The time that 95 % of them did not exceed.
+    pub time_p95_s: f64,
+    /// The longest time.
+    pub time_max_s: f64,
 }
 
 /// The expected times of a job, from earlier runs.

@@ -1,6 +1,7 @@
 //! Where values come from: `:::`, files, standard input. And how they become the rows of which each is a job.
 
 use super::command::{os, told};
+use super::lines::{Line, Lines};
 use super::read::{is_input, read_bytes};
 use super::replacement::Row;
 use crate::exit::usage;
@@ -209,8 +210,46 @@ pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> R
     })
 }
 
+/// The file or input that holds the only list, if values come from a file.
+pub(super) fn only_file(
+    words: &[OsString],
+    reading: &Reading,
+    from_stdin: bool,
+) -> Option<PathBuf> {
+    let rest = &words[template(words).len()..];
+    let sections = rest.iter().filter_map(|word| Section::of(word)).count();
+    let mut all = files(words);
+    all.extend(reading.files.iter().cloned());
+    all.extend(from_stdin.then(|| "-".into()));
+    let is_in_file = rest.len() == 2 * sections;
+    (all.len() == 1 && sections <= 1 && is_in_file).then(|| all.remove(0))
+}
+
+/// Rows that come: there is none yet. Waits for the first line, which may name the columns.
+///
+/// # Errors
+/// The input can't be read.
+pub(super) fn open_rows(lines: &mut Lines, reading: &Reading) -> Result<Rows> {
+    lines.wait()?;
+    let mut names = Vec::new();
+    if reading.header
+        && let Some(Line { place, bytes }) = lines.next()
+    {
+        let name = bytes.map_err(|why| usage(format!("{place}: {why}")))?;
+        names = divided(vec![os(&name)], reading);
+        lines.wait()?;
+    }
+    let can_differ = reading.columns.is_some() || reading.per_job.is_some();
+    Ok(Rows {
+        names,
+        rows: Vec::new(),
+        columns: (!can_differ).then_some(1),
+        from_input: true,
+    })
+}
+
 /// The columns of values.
-fn divided(values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
+pub(super) fn divided(values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
     let Some(separator) = &reading.columns else {
         return values;
     };

@@ -302,6 +302,10 @@ impl Backend for Other {
     fn restart(&mut self, task: TaskId) -> bool {
         self.sim.restart(task)
     }
+    fn forget(&mut self, task: TaskId) {
+        self.sim.forget(task);
+    }
+
     fn resources(&mut self, task: TaskId) -> Resources {
         self.sim.resources(task)
     }

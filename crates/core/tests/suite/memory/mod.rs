@@ -100,6 +100,7 @@ struct State {
     /// Clock cycles; at 1 GHz on the fastest cores.
     cycles: u64,
     ended: Option<Exit>,
+    is_forgotten: bool,
 }
 
 impl State {
@@ -112,6 +113,7 @@ impl State {
             used: Nanos::ZERO,
             cycles: 0,
             ended: None,
+            is_forgotten: false,
         }
     }
 }
@@ -518,6 +520,15 @@ impl Backend for Memory {
         let can = !work.once;
         *state = State::new(work);
         can
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.0 as usize];
+        assert!(
+            state.ended.is_some() || !state.started,
+            "only what has ended is forgotten"
+        );
+        assert!(!std::mem::replace(&mut state.is_forgotten, true), "once");
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {

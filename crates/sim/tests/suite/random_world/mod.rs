@@ -420,6 +420,10 @@ impl Backend for Watched {
         self.sim.restart(task)
     }
 
+    fn forget(&mut self, task: TaskId) {
+        self.sim.forget(task);
+    }
+
     fn resources(&mut self, task: TaskId) -> Resources {
         self.sim.resources(task)
     }
