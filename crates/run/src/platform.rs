@@ -22,7 +22,7 @@ pub(crate) struct View {
     pub(crate) kind: BackendKind,
     /// The machine, restricted to the CPUs that the run uses at first.
     pub(crate) machine: Arc<Machine>,
-    /// Which part of its CPUs a quota leaves, in words; `None` without one.
+    /// How many of its CPUs the run uses because of a quota, in words; `None` without one.
     pub(crate) quota: Option<String>,
     /// Memory that its jobs may use, in bytes; `None` in a simulation, or if it is unknown.
     pub(crate) memory: Option<u64>,

@@ -56,7 +56,7 @@ mod round_robin;
 mod tail;
 mod target;
 mod virtual_time;
-mod weights;
+pub(crate) mod weights;
 
 pub use fitness::{Candidate, FitnessQueue};
 pub use needs::{Importance, Need};

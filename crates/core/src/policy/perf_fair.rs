@@ -67,32 +67,29 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 /// The tasks' progress by weight.
-struct Standings {
+struct Standings<'a> {
+    snap: &'a Snapshot,
+    weights: Weights,
     progress: Vec<f64>,
     max: f64,
-    /// The weight of each task over the least.
-    weights: Vec<f64>,
-    /// Whether weights differ.
-    differ: bool,
 }
 
-impl Standings {
-    fn new(snap: &Snapshot, progress: fn(&TaskView) -> f64) -> Standings {
-        let weights = Weights::of(snap);
+impl Standings<'_> {
+    fn new(snap: &Snapshot, progress: fn(&TaskView) -> f64) -> Standings<'_> {
         let progress = weighted_progress(snap, progress);
-        let tasks = snap.tasks.iter();
         Standings {
+            snap,
+            weights: Weights::of(snap),
             max: progress.iter().copied().fold(0.0, f64::max),
             progress,
-            weights: tasks.map(|task| weights.over_least(task)).collect(),
-            differ: !weights.are_equal(),
         }
     }
 
     /// Whether so many more quanta would not bring a task beyond the greatest progress.
     fn is_behind(&self, ix: u32, quanta: f64) -> bool {
         let ix = ix as usize;
-        self.progress[ix] + quanta / self.weights[ix] < self.max
+        let weight = self.weights.over_least(&self.snap.tasks[ix]);
+        self.progress[ix] + quanta / weight < self.max
     }
 }
 
@@ -111,9 +108,10 @@ pub(super) fn select(
     let snap = round.snap;
     let mut fit = Fit::new(&round, target);
     let standings = Standings::new(snap, progress);
+    let differ = !standings.weights.are_equal();
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
-        let is_far_behind = standings.differ && standings.is_behind(ix, margin + FAR);
+        let is_far_behind = differ && standings.is_behind(ix, margin + FAR);
         let is_first = must_run(round.task(ix)) || round.is_critical(ix) || is_far_behind;
         if round.left() > 0 && is_first {
             fit.choose(&mut round, ix);

@@ -9,7 +9,8 @@ use super::state::{Drain, Loop, Tally};
 use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
-use crate::snapshot::{TaskView, Trigger};
+use crate::policy::weights::{Weights, entitled};
+use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
@@ -24,66 +25,60 @@ const MOST_ASKED: usize = 64;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-/// The progress and the weight of a task.
-#[derive(Clone, Copy)]
-struct Weighted {
-    weight: f64,
-    progress: f64,
-}
-
-impl Weighted {
-    /// The same progress by weight for a task of another weight.
-    fn for_weight(self, weight: f64) -> f64 {
-        self.progress * (weight / self.weight)
-    }
-}
-
-/// The least progress of the admitted tasks of the least weight, by each known measure. A heavy task may lag behind for
-/// long, because it can't use more than its CPUs; so it sets no example.
-#[derive(Default)]
+/// The least progress of the admitted tasks by weight over the least, by each known measure. A task that always runs
+/// sets no example, as long as others do: it can't use more than its CPUs, so it may lag behind for ever.
 struct LeastProgress {
-    estimated: Option<Weighted>,
-    by_trace: Option<Weighted>,
-    learnt: Option<Weighted>,
+    weights: Weights,
+    estimated: Option<f64>,
+    by_trace: Option<f64>,
+    learnt: Option<f64>,
 }
 
 impl LeastProgress {
-    fn of(tasks: &[TaskView]) -> LeastProgress {
-        let mut least = LeastProgress::default();
-        tasks.iter().for_each(|task| least.add(task));
-        least
-    }
-
-    fn add(&mut self, task: &TaskView) {
-        let estimates = &task.estimates;
-        let learnt = estimates.learnt.as_ref().map(|learnt| learnt.progress);
-        lower(&mut self.estimated, task.weight, estimates.progress);
-        lower(&mut self.by_trace, task.weight, estimates.trace_progress);
-        lower(&mut self.learnt, task.weight, learnt);
-    }
-
-    /// The initial progress of a task of this weight that arrives now.
-    fn start(&self, weight: f64) -> Start {
-        Start {
-            progress: start(self.estimated, weight),
-            trace_progress: start(self.by_trace, weight),
+    fn of(snap: &Snapshot) -> LeastProgress {
+        let entitled = entitled(snap);
+        LeastProgress {
+            weights: Weights::of(snap),
+            estimated: least(snap, &entitled, |task| task.estimates.progress),
+            by_trace: least(snap, &entitled, |task| task.estimates.trace_progress),
+            learnt: least(snap, &entitled, |task| {
+                task.estimates.learnt.as_ref().map(|learnt| learnt.progress)
+            }),
         }
     }
-}
 
-fn start(least: Option<Weighted>, weight: f64) -> f64 {
-    least.map_or(0.0, |least| least.for_weight(weight))
-}
-
-/// Lowers the minimum to this progress, if that is known, and the weight or else the progress is smaller.
-fn lower(least: &mut Option<Weighted>, weight: f64, progress: Reading<f64>) {
-    let Reading::Value(progress) = progress else {
-        return;
-    };
-    let is_less = least.is_none_or(|least| (weight, progress) < (least.weight, least.progress));
-    if is_less {
-        *least = Some(Weighted { weight, progress });
+    /// The initial progress of a task that arrives now.
+    fn start(&self, task: &TaskView) -> Start {
+        Start {
+            progress: self.of_task(self.estimated, task),
+            trace_progress: self.of_task(self.by_trace, task),
+        }
     }
+
+    fn of_task(&self, least: Option<f64>, task: &TaskView) -> f64 {
+        least.map_or(0.0, |least| least * self.weights.over_least(task))
+    }
+}
+
+/// The least known progress by weight of the tasks that are not entitled to run always, or if there are none, of the
+/// lightest, which would be the first to lose that.
+fn least(
+    snap: &Snapshot,
+    entitled: &[bool],
+    progress: fn(&TaskView) -> Reading<f64>,
+) -> Option<f64> {
+    let weights = Weights::of(snap);
+    let known = snap.tasks.iter().enumerate().filter_map(|(ix, task)| {
+        let rank = if entitled.get(ix) == Some(&true) {
+            task.weight
+        } else {
+            0.0
+        };
+        let progress = progress(task).value()?;
+        Some((rank, progress / weights.over_least(task)))
+    });
+    let least = known.reduce(|one, other| if other < one { other } else { one });
+    least.map(|(_, progress)| progress)
 }
 
 /// The CPUs that a task gets at the same time: as many as it needs, or all that it may use if there are fewer by now.
@@ -99,7 +94,7 @@ impl<B: Backend> Loop<'_, B> {
     /// Admits due tasks, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
-        let mut least: Option<LeastProgress> = None;
+        let mut admitted: Vec<TaskId> = Vec::new();
         self.put_in_order(now);
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
@@ -114,21 +109,7 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             };
             self.ordered = self.ordered.saturating_sub(1);
-            // One pass for all arrivals: one pass for each would cost quadratic time.
-            let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
-            let record = &mut self.records[id];
-            let weight = record.spec.weight;
-            let start = least.start(weight);
-            record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
-            let earlier = record.learnt.as_deref().or(record.spec.earlier.as_deref());
-            self.learner.begin(
-                id,
-                record.spec.cpus,
-                self::start(least.learnt, weight),
-                earlier,
-            );
-            let mut estimates = record.estimator.initial(&record.spec.solo);
-            estimates.learnt = self.learner.known(id);
+            let record = &self.records[id];
             let view = TaskView {
                 // A restarted task arrives again; a new task may have queued since its arrival.
                 arrived: if record.runs > 0 {
@@ -138,14 +119,35 @@ impl<B: Backend> Loop<'_, B> {
                 },
                 turn: self.turns,
                 cpus: fitting(&record.spec, &self.snap.machine.all_cpus()),
-                ..TaskView::arriving(&record.spec, now, estimates)
+                ..TaskView::arriving(&record.spec, now, Estimates::default())
             };
             self.turns += 1;
-            least.add(&view);
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
             self.snap.tasks.insert(pos, view);
+            admitted.push(id);
             triggers.push(Trigger::Arrived(id));
         }
+        // One pass for all arrivals: one pass for each would cost quadratic time.
+        if !admitted.is_empty() {
+            let least = LeastProgress::of(&self.snap);
+            admitted.iter().for_each(|&id| self.begin(id, &least));
+        }
+    }
+
+    /// Begins the estimates of an admitted task.
+    fn begin(&mut self, id: TaskId, least: &LeastProgress) {
+        let Some(position) = self.snap.position(id) else {
+            return;
+        };
+        let task = &mut self.snap.tasks[position];
+        let record = &mut self.records[id];
+        let spec = &record.spec;
+        record.estimator = TaskEstimator::new(spec, self.config.quantum, least.start(task));
+        let earlier = record.learnt.as_deref().or(spec.earlier.as_deref());
+        let learnt = least.of_task(least.learnt, task);
+        self.learner.begin(id, spec.cpus, learnt, earlier);
+        task.estimates = record.estimator.initial(&spec.solo);
+        task.estimates.learnt = self.learner.known(id);
     }
 
     /// Maximum number of admitted tasks.

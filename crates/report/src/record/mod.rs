@@ -10,6 +10,7 @@ mod tests;
 
 use crate::figures::{Absences, Figures};
 use crate::json::{self, JsonError};
+use crate::last_line::last_line;
 use crate::machine_load::MachineLoad;
 use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
@@ -19,6 +20,7 @@ use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::path::Path;
 
 /// The format's name and version.
 pub const RECORD_SCHEMA: &str = "cosched.run/1";
@@ -282,6 +284,11 @@ impl Job {
     /// Whether it ended otherwise than with code 0, or ran out of its time.
     pub fn failed(&self) -> bool {
         self.timed_out || self.exit.is_some_and(|exit| exit != 0)
+    }
+
+    /// The last line of its standard error in the logs, at most 200 characters of it.
+    pub fn last_error(&self) -> Option<String> {
+        last_line(Path::new(self.log_stderr.as_ref()?), 200)
     }
 
     /// From its start to its end in seconds.

@@ -56,7 +56,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading, streams: bool) -> Res
             "there is no command before `{first}`; as in `cosched run gzip ::: a.txt`, or in a list, as in -f commands.txt"
         )));
     }
-    if reading.may_read_input {
+    if reading.is_bare {
         check_operators(command)?;
     }
     let mut strings = Strings {
@@ -66,7 +66,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading, streams: bool) -> Res
     let has_lists = command.len() < words.len() || !reading.files.is_empty();
     let wants_values =
         reading.wants_values() || Template::new(command, &strings)?.has_replacement();
-    let from_stdin = !has_lists && (wants_values || reading.may_read_input && has_input());
+    let from_stdin = !has_lists && (wants_values || reading.is_bare && has_input());
     if !has_lists && !from_stdin {
         return Ok(single_job(command, reading)?.into());
     }
@@ -128,7 +128,9 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading, streams: bool) -> Res
 }
 
 /// Words that mean something to a shell only.
-const OPERATORS: [&str; 10] = [">", ">>", "<", "|", "||", "&&", ";", "&", "2>", "2>&1"];
+const OPERATORS: [&str; 14] = [
+    ">", ">>", "1>", "2>", "2>>", "&>", ">&2", "2>&1", "<", "|", "||", "&&", ";", "&",
+];
 
 /// Refuses a shell's operator as a word: GNU parallel gives the words to a shell, and cosched gives them to the program.
 fn check_operators(command: &[OsString]) -> Result<()> {

@@ -34,8 +34,8 @@ pub struct Reading {
     pub whole: Option<OsString>,
     /// `--tagstring`: the tag of each job's output, with replacement strings.
     pub tag: Option<OsString>,
-    /// Standard input may hold values, although nothing in the command line says so.
-    pub may_read_input: bool,
+    /// No `--` comes before the command: standard input may hold values, and a shell's operator is a slip.
+    pub is_bare: bool,
     /// Say nothing while standard input is silent.
     pub quiet: bool,
 }

@@ -147,6 +147,8 @@ pub(super) struct State {
     pub(super) quantum: QuantumEnd,
     /// Time of the last decision.
     seen: Nanos,
+    /// The greatest weight of a task.
+    greatest: f64,
     /// In ascending order of id; after [`State::take_in`] one for each task of the snapshot.
     pub(super) tasks: Vec<Known>,
 }
@@ -162,6 +164,8 @@ impl State {
             _ => None,
         }));
         woke.sort_unstable();
+        // The vruntimes that are stored are relative to the greatest weight of their time.
+        let rescale = weights.greatest / std::mem::replace(&mut self.greatest, weights.greatest);
         let mut old = std::mem::take(&mut self.tasks).into_iter().peekable();
         let mut measured = false;
         self.tasks.reserve_exact(snap.tasks.len());
@@ -171,6 +175,9 @@ impl State {
             }
             let mut known = match old.next_if(|known| known.id == task.id) {
                 Some(mut known) => {
+                    if rescale != 1.0 {
+                        known.vruntime = (known.vruntime as f64 * rescale) as i64;
+                    }
                     known.woke =
                         !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
                     // Time asleep is not charged, nor the interval of falling asleep or waking: its instant is unknown.

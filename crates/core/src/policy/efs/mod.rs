@@ -7,7 +7,7 @@
 //!   next interval (Eq. 20). A new task starts at one over the number of cores. See `known`. Without counters, demands
 //!   can be given with the tasks (ours); a task without one keeps its first guess.
 //! - **Queues.** Every task has a home CPU. A CPU's queue is ordered by vruntime: CPU time divided by the task's weight,
-//!   as in CFS. Weights are relative to the greatest. Time asleep is not charged, so a task that wakes comes first, but
+//!   as in CFS. Weights are relative to the greatest, and vruntimes follow it. Time asleep is not charged, so a task that wakes comes first, but
 //!   for a period at most. Queues are balanced by weight, and a CPU with no fitting task of its own takes one from
 //!   another queue. See `queues`.
 //! - **Admission.** A free CPU takes the first task of its queue whose demand is at most the threshold beside the
