@@ -48,7 +48,7 @@ pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec,
     ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy,
-    stand_in,
+    set_along, stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;

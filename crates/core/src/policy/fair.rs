@@ -5,7 +5,7 @@
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,
 };
-use super::params::ESTIMATES;
+use super::params::{AS, ESTIMATES};
 use super::prelude::*;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -17,6 +17,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     weighs: true,
     can_hand_over: false,
     params: &[
+        AS,
         QUANTUM_S,
         VALID_QUANTA,
         LIGHT_LLC,

@@ -60,7 +60,7 @@ pub(crate) mod weights;
 
 pub use fitness::{Candidate, FitnessQueue};
 pub use needs::{Importance, Need};
-pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
+pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along};
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Decision;

@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), margin in 0u8..3) {
+    fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), lead in 0u8..3) {
         let mut oracle = Oracle::new(&snap);
         let least = snap.tasks.iter().map(|task| task.weight).fold(f64::INFINITY, f64::min);
         let differ = snap.tasks.iter().any(|task| task.weight > least);
@@ -172,13 +172,15 @@ proptest! {
             let weight = task.weight / least;
             task.estimates.progress.value().unwrap() / weight + quanta / weight
         };
-        let max = snap.tasks.iter().map(|task| progress_after(task, 0.0)).fold(0.0, f64::max);
-        let margin = f64::from(margin);
+        let progress = || snap.tasks.iter().map(|task| progress_after(task, 0.0));
+        let max = progress().fold(0.0, f64::max);
+        let lead = 30.0 * f64::from(lead);
+        let enough = progress().fold(f64::INFINITY, f64::min) * (1.0 + lead / 100.0);
         let entitled = if differ { entitled(&snap) } else { Vec::new() };
         let first: [&dyn Fn(&TaskView) -> bool; 3] = [
             &|task| task.overdue,
             &|task| entitled.contains(&task.id),
-            &|task| task.estimates.executed == 0 || differ && progress_after(task, margin + 4.0) < max,
+            &|task| task.estimates.executed == 0 || differ && progress_after(task, 5.0) < max,
         ];
         for is_first in first {
             for task in oracle.queue() {
@@ -187,9 +189,9 @@ proptest! {
                 }
             }
         }
-        oracle.fill(|task| progress_after(task, margin) < max);
+        oracle.fill(|task| progress_after(task, 1.0) < max || progress_after(task, 0.0) < enough);
         oracle.fill(|_| true);
-        let settings = [("estimation_share_max", "0"), ("progress_margin_quanta", &margin.to_string())];
+        let settings = [("estimation_share_max", "0"), ("lead_max_percent", &lead.to_string())];
         let decision = policy(find_policy("perf-fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
         prop_assert_eq!(decision.basis.measures, None);
         prop_assert_eq!(placed(&decision), oracle.sorted());
