@@ -345,6 +345,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
         seed: options.policy.seed,
         actuation: options.machine.actuation(),
         traffic: choice.entry.needs_traffic(&choice.params),
+        devices: choice.entry.needs_devices(&choice.params),
         ..RunConfig::default()
     }
 }

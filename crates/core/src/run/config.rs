@@ -40,6 +40,9 @@ pub struct RunConfig {
     /// Whether to read the traffic of each memory domain; for policies that need
     /// [`Capability::Traffic`](crate::Capability::Traffic).
     pub traffic: bool,
+    /// Whether to read what each task moves from and to devices; for policies that need a
+    /// [`Capability::Device`](crate::Capability::Device).
+    pub devices: bool,
 }
 
 /// Limit on the time that a task is placed.
@@ -154,6 +157,7 @@ impl Default for RunConfig {
             restart: Restart::Never,
             actuation: Actuation::Decisions,
             traffic: false,
+            devices: false,
         }
     }
 }
