@@ -367,6 +367,10 @@ impl Backend for Instant {
             }
         }));
     }
+    fn moved(&mut self, _: TaskId) -> Moved {
+        Moved::not_requested()
+    }
+
     fn wanting(&mut self, _: TaskId) -> Reading<u32> {
         Reading::Absent(Absence::NotOffered)
     }

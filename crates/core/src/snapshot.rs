@@ -1,6 +1,7 @@
 //! Everything that a policy sees. It is plain, serialisable data, so that a decision can be replayed.
 
 use crate::admission::Demand;
+use crate::device::PerDevice;
 use crate::expected::Expected;
 use crate::listed::one_of_each;
 use crate::model::contention::{Asks, Contention};
@@ -74,6 +75,12 @@ pub struct Estimates {
     /// mean if it ran on several domains (EFS, Eq. 18).
     #[serde(default = "not_requested")]
     pub domain_lines: Reading<Rate>,
+    /// Bytes moved from and to each device, rate per millisecond in the last executed quantum.
+    #[serde(
+        default = "PerDevice::not_requested",
+        skip_serializing_if = "PerDevice::is_not_requested"
+    )]
+    pub moved: PerDevice<Reading<Rate>>,
     /// Accesses to the last-level cache, rate in the last executed quantum.
     pub llc: Reading<Rate>,
     /// Accesses to the first-level cache, rate in the last executed quantum.
@@ -175,6 +182,7 @@ impl Default for Estimates {
             mm_reads_mean: not_yet,
             mm_writes: not_yet,
             domain_lines: not_requested(),
+            moved: PerDevice::not_requested(),
             llc: not_yet,
             l1: not_yet,
             ipc: Reading::Absent(Absence::NotYetMeasured),

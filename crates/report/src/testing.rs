@@ -8,7 +8,7 @@ use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit,
-    Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead, ParamValue, Placement,
+    Importance, InvalidDecision, LeftOut, Machine, Moved, Nanos, Overhead, ParamValue, Placement,
     ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall,
     Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
     WaitReason, Warning,
@@ -576,6 +576,7 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             .counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
+            moved: Moved::not_requested(),
             observed: false,
         })
         .collect()

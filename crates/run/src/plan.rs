@@ -317,6 +317,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
         actuation: options.machine.actuation(),
         traffic: choice.entry.needs_traffic(&choice.params),
         results_max: if is_open { RESULTS } else { usize::MAX },
+        devices: choice.entry.needs_devices(&choice.params),
         ..RunConfig::default()
     }
 }

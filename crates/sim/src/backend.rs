@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
     Absence, Backend, Capabilities, Change, Counts, Demand, Event, Exit, Kill, Machine, MayStart,
-    Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId, TaskSpec,
+    Moved, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId, TaskSpec,
     Traffic, Usage,
 };
 use std::sync::Arc;
@@ -100,8 +100,21 @@ impl Backend for Sim {
                 counts,
                 multiplexed: false,
                 residency,
+                ..Usage::zero(task)
             });
         }
+    }
+
+    fn moved(&mut self, task: TaskId) -> Moved {
+        self.world.sync_task(task.0);
+        let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
+        Moved::from_fn(|device| match self.config.machine.devices[device] {
+            Some(_) => {
+                let bytes = threads.iter().map(|thread| thread.tally.moved[device]);
+                Reading::Value(bytes.sum::<f64>() as u64)
+            }
+            None => Reading::Absent(Absence::NotOffered),
+        })
     }
 
     fn wanting(&mut self, _task: TaskId) -> Reading<u32> {

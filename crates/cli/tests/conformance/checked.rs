@@ -3,8 +3,8 @@
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    MayStart, Moved, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading,
+    Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -311,6 +311,10 @@ impl<F: Fixture> Backend for Checked<F> {
                 );
             }
         }
+    }
+
+    fn moved(&mut self, task: TaskId) -> Moved {
+        self.inner.moved(task)
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {

@@ -165,6 +165,14 @@ impl PolicyEntry {
             .iter()
             .any(|need| need.capability == Capability::Traffic)
     }
+
+    /// Whether the policy needs the bytes that each task moves from and to a device: the value for
+    /// [`RunConfig::devices`](crate::RunConfig::devices).
+    pub fn needs_devices(&self, params: &Params) -> bool {
+        (self.needs)(params)
+            .iter()
+            .any(|need| matches!(need.capability, Capability::Device(_)))
+    }
 }
 
 /// The best policy that a machine supports: `even` if it can measure contention, else `fifo`, which never switches.

@@ -3,6 +3,7 @@
 use crate::admission::Demand;
 use crate::capability::Capabilities;
 use crate::decision::Change;
+use crate::device::Moved;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::run::{Occupation, Switch};
@@ -120,6 +121,10 @@ pub trait Backend {
     /// Reads the usage of these tasks since their start. A task that has just ended can be read once more. For a task
     /// that has not started, all values are absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
+
+    /// Reads the bytes that a task has moved from and to devices since its start. Called only if
+    /// [`RunConfig::devices`](super::RunConfig::devices) is set.
+    fn moved(&mut self, task: TaskId) -> Moved;
 
     /// The number of threads of a running task and its descendants that want a CPU now: running or waiting for one. The
     /// loop asks only for tasks of [`Width::Measured`](crate::Width), and less often while the answer is stable.

@@ -42,6 +42,9 @@ pub struct RunConfig {
     pub traffic: bool,
     /// Maximum number of results to keep, and as many more of tasks that fail. The others are only counted.
     pub results_max: usize,
+    /// Whether to read what each task moves from and to devices; for policies that need a
+    /// [`Capability::Device`](crate::Capability::Device).
+    pub devices: bool,
 }
 
 /// Limit on the time that a task is placed.
@@ -157,6 +160,7 @@ impl Default for RunConfig {
             actuation: Actuation::Decisions,
             traffic: false,
             results_max: usize::MAX,
+            devices: false,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::looseness::cpus_of;
 use super::state::Loop;
 use super::task_record::Interval;
 use crate::decision::{Change, Decision};
+use crate::device::Moved;
 use crate::placement::{Placement, Purpose};
 use crate::residency::Residency;
 use crate::sample::{Sample, Usage};
@@ -48,6 +49,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut usages = Vec::with_capacity(due.len());
         let first = self.samples.len();
         self.backend.read(&due, &mut usages);
+        self.read_devices(&mut usages);
         if reopen {
             self.look_at_widths(&due);
         }
@@ -72,6 +74,17 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         self.learn(first);
+    }
+
+    /// Reads what the tasks have moved from and to devices, if the policy needs it.
+    fn read_devices(&mut self, usages: &mut [Usage]) {
+        for usage in usages {
+            usage.moved = if self.config.devices {
+                self.backend.moved(usage.task)
+            } else {
+                Moved::not_requested()
+            };
+        }
     }
 
     /// Turns a closed interval into a sample and feeds the task's estimators.
@@ -335,6 +348,7 @@ fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &
         counts: usage.counts.since(&before.counts),
         multiplexed: usage.multiplexed,
         traffic: TrafficRates::not_requested(),
+        moved: usage.moved.since(&before.moved),
         observed: false,
     }
 }

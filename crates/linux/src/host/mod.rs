@@ -38,8 +38,8 @@ use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading, Resources, Switch,
-    TaskId, TaskSpec, Traffic, Usage,
+    MayStart, Moved, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading, Resources,
+    Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use extent::Extent;
@@ -406,6 +406,16 @@ impl Backend for Host {
                 usage.residency = loaded.residency(task, &clock);
             }
             out.push(usage);
+        }
+    }
+
+    fn moved(&mut self, task: TaskId) -> Moved {
+        let tree = self.lifecycle.tree(task);
+        Moved {
+            disk: tree.map_or(Reading::Absent(Absence::NotStarted), |tree| {
+                tree.disk_bytes()
+            }),
+            net: Reading::Absent(Absence::NotOffered),
         }
     }
 

@@ -14,6 +14,7 @@ fn sleepy() -> ProgramSpec {
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms: 10.0,
+        then_mb: Default::default(),
     };
     ProgramSpec {
         phases: vec![phase],
@@ -281,6 +282,10 @@ impl Backend for Other {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         self.sim.read(tasks, out);
     }
+    fn moved(&mut self, task: TaskId) -> Moved {
+        self.sim.moved(task)
+    }
+
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         self.sim.wanting(task)
     }

@@ -1,5 +1,6 @@
 //! The parameters of `efs`: EFS's constants and the figures of its machine.
 
+use crate::device::Device;
 use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
 use crate::model::starvation::Starvation;
@@ -45,9 +46,32 @@ const C_GLOBAL: ParamSpec = number(
     "a job is starved if it has not run for more than this many scheduling periods of the machine; 5 in EFS",
 );
 
+const DISK: ParamSpec = number(
+    "disk_mb_per_s",
+    0.0,
+    0.0,
+    1e9,
+    "what all disks of the jobs deliver together, in MB/s of 10^6 bytes; jobs then run only if they fit the disks too, by \
+     the same rule. 0: disks do not count",
+);
+const NET: ParamSpec = number(
+    "net_mb_per_s",
+    0.0,
+    0.0,
+    1e9,
+    "the same for the network; in the simulation only",
+);
+
 pub(super) const PARAMS: &[ParamSpec] = &[
-    QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
+    QUANTUM, OBJECTIVE, DEMAND, MU, DISK, NET, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
 ];
+
+/// The devices that count, with the bytes that each moves per millisecond.
+pub(super) fn devices(params: &Params) -> Vec<(Device, f64)> {
+    let rates = [(Device::Disk, DISK), (Device::Net, NET)];
+    let rates = rates.map(|(device, spec)| (device, params.number(spec.name) * 1e3));
+    rates.into_iter().filter(|&(_, rate)| rate > 0.0).collect()
+}
 
 /// The parameters in the units of the calculation.
 pub(super) struct Settings {
@@ -57,6 +81,7 @@ pub(super) struct Settings {
     pub(super) given: bool,
     /// Service rate of the bus of one memory domain, in transactions per millisecond.
     pub(super) mu_per_ms: f64,
+    pub(super) devices: Vec<(Device, f64)>,
     pub(super) power: PowerModel,
     pub(super) window: Window,
     pub(super) rule: Starvation,
@@ -81,6 +106,7 @@ impl Settings {
             objective,
             given: params.word("demand") == "given",
             mu_per_ms: params.number("mu_trans_per_us") * 1e3,
+            devices: devices(params),
             power: power_model(params),
             window: Window::new(NonZeroU64::new(window).unwrap_or(NonZeroU64::MIN)),
             rule,

@@ -49,6 +49,7 @@ prop_compose! {
         counts in any::<[bool; Counter::COUNT]>(),
         traffic in any::<bool>(),
         noise in select(vec![0.0, 0.01, 0.5]),
+        disk in proptest::option::of((select(vec![1.0, 300.0]), select(vec![0.0, 0.5]))),
     ) -> MachineSpec {
         let like = support::machine(1, 1);
         let (channels, gb_per_s_per_channel, idle_latency_ns, remote_ns) = memory;
@@ -84,6 +85,10 @@ prop_compose! {
                 energy: true,
                 noise,
             },
+            devices: PerDevice {
+                disk: disk.map(|(mb_per_s, stream_cost)| DeviceSpec { mb_per_s, stream_cost }),
+                net: None,
+            },
             ..like
         }
     }
@@ -96,8 +101,9 @@ prop_compose! {
         cpi in select(vec![0.2, 1.0, 5.0]),
         memory in select(vec![0.0, 1.0, 4.0]),
         then_sleep_ms in select(vec![0.0, 0.0, 1e-6, 0.01, 3.7, 40.0]),
+        disk in select(vec![0.0, 1e-6, 0.3, 20.0]),
     ) -> Phase {
-        Phase { instructions, cpi, memory, then_sleep_ms }
+        Phase { instructions, cpi, memory, then_sleep_ms, then_mb: PerDevice { disk, net: 0.0 } }
     }
 }
 
@@ -389,6 +395,10 @@ impl Backend for Watched {
             }
             self.told[ix] = Some(usage.clone());
         }
+    }
+
+    fn moved(&mut self, task: TaskId) -> Moved {
+        self.sim.moved(task)
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
