@@ -29,6 +29,8 @@ const LONGEST_COMMAND: usize = 120;
 pub struct JobInfo {
     /// Its unique name.
     pub name: String,
+    /// What the user calls it, where the user did.
+    pub id: Option<String>,
     /// Its number in the job log, from 1: its place in the list of all jobs, before `--resume` left any out.
     pub seq: u64,
     /// The profile that it simulates, if any.
@@ -54,6 +56,7 @@ impl JobInfo {
     pub fn of(spec: &TaskSpec) -> JobInfo {
         JobInfo {
             name: spec.name.clone(),
+            id: None,
             seq: u64::from(spec.id.0) + 1,
             program: None,
             command: None,

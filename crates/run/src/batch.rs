@@ -96,6 +96,7 @@ impl<P: Platform> Batch<'_, P> {
         let files = std::mem::take(&mut self.files);
         let jobs = std::mem::take(&mut self.jobs);
         let mut reporter = self.reporter(session, files.journal);
+        reporter.progress_to = files.progress_to;
         self.open_console(session);
         let gauge = platform.gauge();
         let mut backend = platform.backend(
@@ -159,7 +160,7 @@ impl<P: Platform> Batch<'_, P> {
         for warning in problem.into_iter().chain(moved) {
             session.screen.warn(warning);
         }
-        reporter.finish_journal();
+        reporter.finish();
         if let Some(gauge) = gauge {
             gauge.finish(result.turnaround, &mut info);
         }
@@ -176,6 +177,7 @@ impl<P: Platform> Batch<'_, P> {
             journal,
             known: known_of(std::mem::take(&mut self.known)),
             folder: self.folder.clone(),
+            progress_to: None,
             started_at: None,
             began: Instant::now(),
         }

@@ -4,6 +4,7 @@ use super::folder::{Folder, JOBLOG_FILES, Names, OWN};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::options::{RunOptions, SoloSource, Source};
+use super::progress_to::ProgressTo;
 use super::resume::Seen;
 use super::runs::{self, Journal};
 use crate::exit::usage;
@@ -28,6 +29,7 @@ pub(crate) struct Files {
     pub(crate) record: Option<RecordFile>,
     /// Where `--metrics` is written.
     pub(crate) metrics: Option<PathBuf>,
+    pub(crate) progress_to: Option<ProgressTo>,
 }
 
 impl Files {
@@ -88,6 +90,8 @@ impl Files {
             named.claim(&file, waiting)?;
             files.events = Some(file);
         }
+        let target = options.output.progress_to.as_ref();
+        files.progress_to = target.map(ProgressTo::open).transpose()?;
         files.series = Some(create_series(folder)?);
         // Without --resume the job log's old content is lost, so all else must be writable before.
         let joblog = match &named.joblog {

@@ -15,7 +15,7 @@
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `prepare`: jobs that are ready to be started; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and its progress
+//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `progress_to`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
@@ -44,6 +44,7 @@ mod plan;
 mod platform;
 mod policy;
 mod prepare;
+mod progress_to;
 mod reporter;
 mod resume;
 mod runs;
@@ -72,6 +73,7 @@ pub use options::{
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
+pub use progress_to::ProgressTarget;
 pub use screen::Screen;
 pub use sha256::sha256;
 pub use shell::of_caller as shell_of_caller;

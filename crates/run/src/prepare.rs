@@ -97,6 +97,7 @@ impl<P: Platform> Preparer<'_, P> {
     pub(crate) fn info(&self, seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
         let mut info = JobInfo {
             seq,
+            id: job.input.id.clone(),
             program: job.input.program.clone(),
             command: job.input.command.as_ref().map(Command::line),
             given: P::given(job),

@@ -5,6 +5,7 @@ use super::console::Order;
 use super::folder::output_files;
 use super::memory::Memory;
 use super::options::OutputOptions;
+use super::progress_to::ProgressTo;
 use super::runs::Journal;
 use super::screen::Screen;
 use super::stream::AllKnown;
@@ -25,6 +26,7 @@ pub(super) struct Reporter<'a> {
     pub(super) memory: &'a RefCell<Memory>,
     pub(super) watch: Option<&'a Watch>,
     pub(super) journal: Journal,
+    pub(super) progress_to: Option<ProgressTo>,
     /// What earlier runs know of each job.
     pub(super) known: AllKnown,
     /// The folder of the jobs' output.
@@ -38,6 +40,11 @@ pub(super) struct Reporter<'a> {
 impl Reporter<'_> {
     /// Passes a notice on to everyone concerned.
     pub(super) fn report(&mut self, notice: Notice<'_>) {
+        if let Some(to) = &mut self.progress_to {
+            to.report(&notice);
+            let problem = to.take_warning();
+            self.warn_of(problem);
+        }
         match notice {
             Notice::Starting { info, at } => self.starting(info, at),
             Notice::Started { task, info, .. } => self.started(task, info),
@@ -185,8 +192,13 @@ impl Reporter<'_> {
         }
     }
 
-    /// Writes what still waits to be written to the journal.
-    pub(super) fn finish_journal(&mut self) {
+    /// Writes what still waits to be written to the journal and for `--progress-to`.
+    pub(super) fn finish(&mut self) {
+        if let Some(to) = &mut self.progress_to {
+            to.finish();
+            let problem = to.take_warning();
+            self.warn_of(problem);
+        }
         self.journal.finish();
         self.warn_of_journal();
     }
