@@ -1,5 +1,6 @@
 //! Jobs that come while the run goes on.
 
+use crate::common::schema::Schemas;
 use crate::common::{command, err, out};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -105,6 +106,28 @@ fn a_named_pipe_is_read_as_it_is_written() {
     }
     drop(pipe);
     assert!(run.end().status.success());
+}
+
+#[test]
+fn starts_and_ends_are_told_to_another_program() {
+    let folder = tempdir().expect("a folder");
+    let mut run = Fed::start(&folder, &["-f", "-", "--progress-to", "told"]);
+    run.feed(r#"{"id": "7", "command": "echo a; exit 3"}"#);
+    assert_eq!(run.printed(), "a");
+    assert_eq!(run.end().status.code(), Some(3));
+    let schemas = Schemas::read();
+    let told = std::fs::read_to_string(folder.path().join("told")).expect("lines");
+    let mut events = Vec::new();
+    for line in told.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        schemas.check("progress-line.json", &line);
+        if line["event"] != "progress" {
+            let id = line["id"].as_str().expect("an id").to_owned();
+            events.push((line["event"].as_str().expect("an event").to_owned(), id));
+        }
+    }
+    let seven = |event: &str| (event.to_owned(), "7".to_owned());
+    assert_eq!(events, [seven("start"), seven("end")]);
 }
 
 /// A line that is no job fails for itself, with its number; the others run.

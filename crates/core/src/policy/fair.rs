@@ -17,7 +17,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     weighs: true,
     can_hand_over: false,
     params: &[
-        AS,
         QUANTUM_S,
         VALID_QUANTA,
         LIGHT_LLC,
@@ -25,6 +24,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         SHARE_MAX,
         RENEWAL_SHARE_MAX,
         ESTIMATES,
+        AS,
     ],
     needs: |_| sharing_needs(&PROGRESS_NEEDS),
     build: |params| {

@@ -41,7 +41,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     weighs: true,
     can_hand_over: false,
     params: &[
-        AS,
         QUANTUM_S,
         ESTIMATION_QUANTUM,
         VALID_QUANTA,
@@ -51,6 +50,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         RENEWAL_SHARE_MAX,
         LEAD,
         ESTIMATES,
+        AS,
     ],
     needs: |_| {
         let mut needs = sharing_needs(&[wanted(
