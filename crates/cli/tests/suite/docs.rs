@@ -328,13 +328,13 @@ fn check_row_of_papers(row: &str) -> bool {
     };
     let has_no_file = ["—", "(soon)"].contains(&files);
     let files = quoted(files);
-    assert_ne!(files.is_empty(), has_no_file, "docs/papers.md: {row}");
+    assert_eq!(files.is_empty(), has_no_file, "docs/papers.md: {row}");
     for file in &files {
         file_of_papers(file);
     }
     let is_plain = ["—", "reproduced"].contains(&tests);
     let tests = quoted(tests);
-    assert_ne!(tests.is_empty(), is_plain, "docs/papers.md: {row}");
+    assert_eq!(tests.is_empty(), is_plain, "docs/papers.md: {row}");
     for test in tests {
         let (file, name) = test.split_once(':').unwrap_or_else(|| (files[0], test));
         assert!(
@@ -353,7 +353,9 @@ fn what_the_page_on_the_papers_names_exists() {
     let rows = rows.filter(|row| !is_head(row));
     let with_file = rows.filter(|row| check_row_of_papers(row)).count();
     assert!(with_file >= 100, "{with_file} rows have a file");
-    let (_, text) = page.split_once("which `").expect("the test of what is reproduced");
+    let (_, text) = page
+        .split_once("which `")
+        .expect("the test of what is reproduced");
     let test = text.split('`').next().unwrap_or_default();
     let quick = file_of_papers("experiments/tests/quick.rs");
     assert!(has_word(&quick, &format!("fn {test}")), "{test}");
