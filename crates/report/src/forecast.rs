@@ -126,37 +126,19 @@ impl Forecast {
         self.ended_well.mean_s().or(expected_s)
     }
 
-    /// Return the time that each job still needs on CPUs, in seconds.
-    fn rest_s(&self, live: &[(TaskId, Nanos)]) -> Option<BTreeMap<TaskId, f64>> {
-        let factor = self.factor();
-        let mean_s = self.mean_s()?;
-        let mut rest_s = BTreeMap::new();
-        for (&task, job) in &self.jobs {
-            let expected_s = job.expected_s.map(|expected_s| expected_s * factor);
-            rest_s.insert(task, expected_s.unwrap_or(mean_s));
-        }
-        for (task, ran) in live {
-            if let Some(rest_s) = rest_s.get_mut(task) {
-                *rest_s = (*rest_s - ran.as_s()).max(0.0);
-            }
-        }
-        Some(rest_s)
-    }
-
     /// Return the time left.
     pub(crate) fn left(&self, now: &Now<'_>) -> Left {
-        let Some(rest_s) = self.rest_s(now.live) else {
+        let Some(rest) = self.rest(now) else {
             return Left::Unknown;
         };
-        let work_s: f64 = rest_s.values().sum();
-        if work_s <= 0.0 {
+        if rest.work_s <= 0.0 {
             return Left::Overdue;
         }
         let ran_s: f64 = now.live.iter().map(|(_, ran)| ran.as_s()).sum();
         let done_s = self.done_s + ran_s;
         let elapsed_s = (now.elapsed - now.idle).as_s();
         let at_once = now.cpus.min(self.total).max(1) as f64;
-        let rate = if elapsed_s < 1.0 || done_s < 0.02 * (work_s + done_s) {
+        let rate = if elapsed_s < 1.0 || done_s < 0.02 * (rest.work_s + done_s) {
             at_once
         } else if self.ended_well.jobs > 0 {
             done_s / elapsed_s
@@ -164,18 +146,34 @@ impl Forecast {
             // Where the kernel shares CPUs out, jobs are placed for longer than they run. Only their ends show by how much.
             (done_s / elapsed_s).min(at_once)
         };
-        Left::Seconds((work_s / rate).max(self.longest_s(&rest_s, now)))
+        Left::Seconds((rest.work_s / rate).max(rest.longest_s))
     }
 
-    /// Return the longest time to the end of one job, if no other delays it.
-    fn longest_s(&self, rest_s: &BTreeMap<TaskId, f64>, now: &Now<'_>) -> f64 {
-        let mut longest_s = 0.0_f64;
-        for (job, rest_s) in self.jobs.values().zip(rest_s.values()) {
+    /// Return what is left to do.
+    fn rest(&self, now: &Now<'_>) -> Option<Rest> {
+        let factor = self.factor();
+        let mean_s = self.mean_s()?;
+        let ran: BTreeMap<TaskId, Nanos> = now.live.iter().copied().collect();
+        let mut rest = Rest::default();
+        for (task, job) in &self.jobs {
+            let expected_s = job.expected_s.map(|expected_s| expected_s * factor);
+            let ran_s = ran.get(task).map_or(0.0, |ran| ran.as_s());
+            let rest_s = (expected_s.unwrap_or(mean_s) - ran_s).max(0.0);
             let until_arrival_s = (job.arrives_s - now.elapsed.as_s()).max(0.0);
-            longest_s = longest_s.max(until_arrival_s + rest_s);
+            rest.work_s += rest_s;
+            rest.longest_s = rest.longest_s.max(until_arrival_s + rest_s);
         }
-        longest_s
+        Some(rest)
     }
+}
+
+/// What is left to do of a run.
+#[derive(Default)]
+struct Rest {
+    /// Time that all jobs still need on CPUs, in seconds.
+    work_s: f64,
+    /// The longest time to the end of one job, if no other delays it.
+    longest_s: f64,
 }
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub enum Notice<'a> {
     Warning(&'a RunWarning),
 }
 
+/// Maximum number of warnings in the run record.
+const MOST_WARNINGS: usize = 10_000;
+
 /// A file that a run writes.
 pub type Output<'a> = Box<dyn Write + 'a>;
 
@@ -135,7 +138,10 @@ impl<'a> FileRecorder<'a> {
         if let Some(listener) = &mut self.listener {
             listener(Notice::Warning(&warning));
         }
-        self.warnings.push(warning);
+        // A stream may give as many as it has jobs.
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(warning);
+        }
     }
 
     fn check_files(&mut self) {
@@ -264,9 +270,6 @@ impl Recorder for FileRecorder<'_> {
 
     fn forgotten(&mut self, task: TaskId) {
         self.jobs.borrow_mut().remove(task);
-        if let Some(series) = &mut self.series {
-            series.forgotten(task);
-        }
     }
 
     fn switched(&mut self, switches: &[Switch]) {

@@ -12,6 +12,7 @@ use super::runs::Journal;
 use super::session::Session;
 use super::stream::{AllKnown, Open, Stream};
 use super::watch::Watch;
+use anyhow::Context as _;
 use cosched_core::{
     Absence, Actuation, Capabilities, Intake, Listed, Params, Policy, PolicyEntry, Reading,
     RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
@@ -127,6 +128,10 @@ impl<P: Platform> Batch<'_, P> {
         }
         recorder.joblog = files.joblog;
         let mut listed = Listed::new(self.specs.to_vec());
+        if let Some(open) = &self.open {
+            let input = open.arriving.descriptor();
+            P::watch_input(&mut backend, input.context("the input of jobs")?);
+        }
         let mut stream = self.open.take().map(|open| Stream {
             open,
             preparer: Preparer {
@@ -139,6 +144,7 @@ impl<P: Platform> Batch<'_, P> {
             infos: infos.clone(),
             known: reporter.known.clone(),
             count: 0,
+            is_ready: false,
         });
         let intake: &mut dyn Intake<P::Backend> = match &mut stream {
             Some(stream) => stream,
@@ -178,6 +184,7 @@ impl<P: Platform> Batch<'_, P> {
             known: known_of(std::mem::take(&mut self.known)),
             folder: self.folder.clone(),
             progress_to: None,
+            is_open: self.open.is_some(),
             started_at: None,
             began: Instant::now(),
         }

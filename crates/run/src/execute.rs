@@ -5,6 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::limits::JobLimit;
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
 use super::platform::Platform;
@@ -31,6 +32,8 @@ pub(crate) fn execute<P: Platform>(
     mut plan: Plan<P>,
 ) -> Result<Outcome> {
     let at_once = match plan.open {
+        // `-j 0` asks for no number.
+        Some(_) if options.limits.jobs == Some(JobLimit::All) => 0,
         Some(_) => plan.config.jobs,
         None => plan.config.jobs.min(plan.jobs.len()),
     };
@@ -43,6 +46,10 @@ pub(crate) fn execute<P: Platform>(
         screen.warn(warning);
     }
     let is_open = plan.open.is_some();
+    let takes_values = plan
+        .open
+        .as_ref()
+        .is_some_and(|open| open.arriving.takes_values());
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
     let is_watched = !platform.view().is_simulated();
@@ -97,7 +104,7 @@ pub(crate) fn execute<P: Platform>(
     print(options, &record, &ending)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
-    let is_only = is_only || is_open && result.tasks.len() == 1;
+    let is_only = is_only || takes_values && result.tasks.len() == 1;
     let exit = match exit_of(&result, &halt, is_only) {
         Exit::Success if !is_complete => Exit::Failure,
         exit => exit,

@@ -370,8 +370,17 @@ impl Platform for HostPlatform {
         }
     }
 
-    fn wake_at(backend: &mut Host, input: OwnedFd) {
-        backend.wake_at(input);
+    fn watch_input(backend: &mut Host, input: OwnedFd) {
+        backend.watch_input(input);
+    }
+
+    fn wake_at_input(backend: &mut Host) {
+        backend.wake_at_input();
+    }
+
+    fn look_anew(&self) {
+        self.found.forget();
+        self.keys.forget();
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
@@ -435,6 +444,11 @@ struct Search {
 }
 
 impl Found {
+    fn forget(&self) {
+        self.programs.borrow_mut().clear();
+        self.environments.borrow_mut().clear();
+    }
+
     /// The program of this name. `cosched` means this same binary.
     fn program(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
         if name == "cosched" {

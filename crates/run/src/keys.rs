@@ -38,6 +38,11 @@ impl Keys {
         }
     }
 
+    /// Looks at each file again.
+    pub(crate) fn forget(&self) {
+        self.files.borrow_mut().clear();
+    }
+
     /// The key of a job, whose working folder is `cwd` if it has one of its own. `find` finds programs as the job would.
     /// `None` if the job has no command.
     pub(crate) fn of(

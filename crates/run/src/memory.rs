@@ -73,11 +73,12 @@ impl Memory {
     pub(crate) fn recall(
         &mut self,
         keys: Vec<Option<Key>>,
+        patience: Patience,
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let mut warning = None;
         let mut found = Vec::new();
         if let Some(path) = &self.path {
-            match recalled(path, &keys) {
+            match recalled(path, &keys, patience) {
                 Ok(recalled) => found = recalled,
                 Err(error) => warning = Some(self.problem(&error, false)),
             }
@@ -175,8 +176,8 @@ impl Memory {
 }
 
 /// What the file tells of each of these commands; nothing if there is no file.
-fn recalled(path: &Path, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
-    match Store::open_existing(path, Patience::Some)? {
+fn recalled(path: &Path, keys: &[Option<Key>], patience: Patience) -> Result<Vec<Recalled>, Error> {
+    match Store::open_existing(path, patience)? {
         Some(store) => store.recall(keys),
         None => Ok(Vec::new()),
     }
@@ -213,7 +214,7 @@ pub(crate) mod tests {
         keys: Vec<Option<Key>>,
     ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
         let mut memory = Memory::new(Some(path.to_owned()));
-        let (known, warning) = memory.recall(keys);
+        let (known, warning) = memory.recall(keys, Patience::Some);
         (memory, known, warning)
     }
 

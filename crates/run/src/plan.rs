@@ -14,6 +14,7 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, TaskSpec,
 };
+use cosched_memory::Patience;
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
     SoloFile, schema_of,
@@ -222,7 +223,9 @@ impl<P: Platform> Plan<P> {
         // `-j 8 sleep` means eight sleepers at once.
         let asked = options.limits.jobs.map_or(0, |limit| limit.on(cpus));
         let count = open.is_none().then_some(jobs.len());
-        let is_crowded = asked.min(count.unwrap_or(usize::MAX)) > cpus;
+        // Of an open list nobody knows how many jobs `-j 0` asks for.
+        let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
+        let is_crowded = asked.min(most) > cpus;
         let (mut solo, capabilities, choice) = policy(options, platform, is_crowded)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
@@ -249,7 +252,7 @@ impl<P: Platform> Plan<P> {
         let mut memory = Memory::new(options.history.clone());
         let all = jobs.iter().map(|(_, job)| job);
         let mut every: Vec<&mut Prepared<P>> = prepared.iter_mut().collect();
-        let (known, no_history) = preparer.recall(&mut memory, all, &mut every);
+        let (known, no_history) = preparer.recall(&mut memory, Patience::Some, all, &mut every);
         warnings.extend(no_history);
         let (mut tasks, mut specs, mut infos) = (Vec::new(), Vec::new(), Vec::new());
         for ((seq, job), Prepared { task, spec }) in jobs.iter().zip(prepared) {
@@ -284,12 +287,15 @@ impl<P: Platform> Plan<P> {
 /// Results that a run keeps of jobs that come while it goes on: there may be millions.
 const RESULTS: usize = 10_000;
 
+/// Live jobs of an open list under `-j 0`.
+const MOST_LIVE: usize = 5_000;
+
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
 const LIVE_PER_CPU: usize = 2;
 
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
     let is_open = jobs.is_none();
-    let jobs = jobs.unwrap_or(usize::MAX);
+    let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),

@@ -171,8 +171,14 @@ pub(crate) trait Platform {
     /// Gives the backend a job that has come while the run goes on, or why it can't be started.
     fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);
 
-    /// Ends the backend's next wait once this input is readable.
-    fn wake_at(backend: &mut Self::Backend, input: OwnedFd);
+    /// The input of jobs that come while the run goes on.
+    fn watch_input(backend: &mut Self::Backend, input: OwnedFd);
+
+    /// Ends the backend's next wait once that input is readable.
+    fn wake_at_input(backend: &mut Self::Backend);
+
+    /// Forgets what was found about programs and files: they may have changed.
+    fn look_anew(&self);
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
     /// point for each interval of this length.

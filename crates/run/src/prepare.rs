@@ -7,6 +7,7 @@ use super::platform::Platform;
 use crate::input::{Command, Job};
 use anyhow::Result;
 use cosched_core::{Actuation, Expected, ExpectedFrom, Nanos, PolicyEntry, SoloProfile, TaskSpec};
+use cosched_memory::Patience;
 use cosched_report::{JobInfo, RunWarning};
 use std::path::Path;
 
@@ -74,6 +75,7 @@ impl<P: Platform> Preparer<'_, P> {
     pub(crate) fn recall<'j>(
         &self,
         memory: &mut Memory,
+        patience: Patience,
         jobs: impl Iterator<Item = &'j Job> + Clone,
         prepared: &mut [&mut Prepared<P>],
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
@@ -83,7 +85,7 @@ impl<P: Platform> Preparer<'_, P> {
             let key = remembers.then(|| self.platform.key(job, &prepared.task));
             keys.push(key.flatten());
         }
-        let (known, warning) = memory.recall(keys);
+        let (known, warning) = memory.recall(keys, patience);
         for ((prepared, known), job) in prepared.iter_mut().zip(&known).zip(jobs) {
             if let Some(known) = known {
                 known.tell(&mut prepared.spec);

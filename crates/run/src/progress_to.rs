@@ -13,15 +13,13 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Where the lines go.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressTarget {
-    /// A descriptor of the run.
-    Descriptor(u32),
-    /// A file or a named pipe.
+    /// A file, a named pipe, or a descriptor as `/dev/fd/3`.
     File(PathBuf),
     /// A socket that another program listens at.
     Socket(PathBuf),
@@ -31,8 +29,9 @@ impl FromStr for ProgressTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ProgressTarget, String> {
-        if let Ok(number) = text.parse() {
-            return Ok(ProgressTarget::Descriptor(number));
+        if let Ok(number) = text.parse::<u32>() {
+            let path = format!("/dev/fd/{number}");
+            return Ok(ProgressTarget::File(path.into()));
         }
         match text.strip_prefix("unix:") {
             Some("") => Err("expected a path after `unix:`, as in unix:/run/me.sock".to_owned()),
@@ -43,24 +42,27 @@ impl FromStr for ProgressTarget {
 }
 
 impl ProgressTarget {
-    fn open(&self) -> io::Result<OwnedFd> {
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
         match self {
-            ProgressTarget::Descriptor(number) => {
-                let own = format!("/proc/self/fd/{number}");
-                Ok(File::options().append(true).open(own)?.into())
-            }
-            ProgressTarget::File(path) => Ok(File::create(path)?.into()),
-            ProgressTarget::Socket(path) => Ok(UnixStream::connect(path)?.into()),
+            ProgressTarget::File(path) => Some(path),
+            ProgressTarget::Socket(_) => None,
         }
     }
+}
 
-    fn told(&self) -> String {
-        match self {
-            ProgressTarget::Descriptor(number) => number.to_string(),
-            ProgressTarget::File(path) => told(path),
-            ProgressTarget::Socket(path) => format!("unix:{}", told(path)),
-        }
-    }
+/// Connects to a socket that another program listens at.
+///
+/// # Errors
+/// Nobody listens.
+pub(crate) fn connect(socket: &Path) -> Result<File> {
+    let connected = UnixStream::connect(socket).map_err(|error| {
+        let socket = told(socket);
+        usage(format!(
+            "--progress-to unix:{socket}: {error}; nothing was started; start the program that listens there"
+        ))
+    })?;
+    Ok(OwnedFd::from(connected).into())
 }
 
 /// A reader that is behind by more than this gets nothing more.
@@ -177,25 +179,15 @@ impl How {
 }
 
 impl ProgressTo {
-    /// Opens the target.
+    /// Writes to this file or socket.
     ///
     /// # Errors
-    /// It can't be written to.
-    pub(crate) fn open(target: &ProgressTarget) -> Result<ProgressTo> {
-        let open = || {
-            let out = target.open()?;
-            let flags = fcntl_getfl(&out)?;
-            fcntl_setfl(&out, flags | OFlags::NONBLOCK)?;
-            Ok(out)
-        };
-        let out = open().map_err(|error: io::Error| {
-            let target = target.told();
-            usage(format!(
-                "--progress-to {target}: {error}; nothing was started; give a file, a descriptor that is open for writing, or unix:PATH"
-            ))
-        })?;
+    /// It can't be made non-blocking.
+    pub(crate) fn new(out: File) -> io::Result<ProgressTo> {
+        let flags = fcntl_getfl(&out)?;
+        fcntl_setfl(&out, flags | OFlags::NONBLOCK)?;
         Ok(ProgressTo {
-            out: Some(out.into()),
+            out: Some(out),
             waiting: Vec::new(),
             next: Nanos::ZERO,
             lost: None,
@@ -314,7 +306,7 @@ mod tests {
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let open = || {
-            let to = ProgressTo::open(&ProgressTarget::Socket(path.clone())).unwrap();
+            let to = ProgressTo::new(connect(&path).unwrap()).unwrap();
             (to, listener.accept().unwrap().0)
         };
         let (mut to, reader) = open();
@@ -337,17 +329,13 @@ mod tests {
     #[test]
     fn targets() {
         let of = |text: &str| text.parse::<ProgressTarget>().unwrap();
-        assert_eq!(of("3"), ProgressTarget::Descriptor(3));
+        assert_eq!(of("3"), ProgressTarget::File("/dev/fd/3".into()));
         assert_eq!(of("a"), ProgressTarget::File("a".into()));
         assert_eq!(of("unix:/a"), ProgressTarget::Socket("/a".into()));
         assert!("unix:".parse::<ProgressTarget>().is_err());
-        let closed = ProgressTo::open(&ProgressTarget::Descriptor(999));
-        assert!(
-            closed
-                .err()
-                .unwrap()
-                .to_string()
-                .contains("--progress-to 999: ")
-        );
+        let nobody = connect(Path::new("/no/such/socket"))
+            .unwrap_err()
+            .to_string();
+        assert!(nobody.contains("--progress-to unix:/no/such/socket: "));
     }
 }

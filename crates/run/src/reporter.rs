@@ -31,6 +31,8 @@ pub(super) struct Reporter<'a> {
     pub(super) known: AllKnown,
     /// The folder of the jobs' output.
     pub(super) folder: PathBuf,
+    /// More jobs may come.
+    pub(super) is_open: bool,
     /// Start of the run's clock; `None` in a simulation.
     pub(super) started_at: Option<SystemTime>,
     /// When the loop began, in real time.
@@ -130,7 +132,8 @@ impl Reporter<'_> {
             return;
         }
         // Whoever ends the run knows that its jobs end. The summary tells of a single job at once.
-        let is_news = failed && !result.told_to_end && progress.total > 1;
+        let has_others = self.is_open || progress.total > 1;
+        let is_news = failed && !result.told_to_end && has_others;
         if is_news || self.options.verbose {
             self.say(&ended_line(progress, result, info));
         }

@@ -388,9 +388,15 @@ impl Platform for SimPlatform {
         unreachable!("a simulation knows its jobs beforehand")
     }
 
-    fn wake_at(_: &mut Sim, _: OwnedFd) {
+    fn watch_input(_: &mut Sim, _: OwnedFd) {
         unreachable!("a simulation knows its jobs beforehand")
     }
+
+    fn wake_at_input(_: &mut Sim) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn look_anew(&self) {}
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
         let made = self.made.borrow();

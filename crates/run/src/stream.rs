@@ -8,7 +8,8 @@ use super::shell::Shells;
 use crate::input::{Arrived, Arriving, Job, JobInput, base};
 use anyhow::Result;
 use cosched_core::{Backend as _, ByTask, Intake, TaskId, TaskSpec};
-use cosched_report::JobInfos;
+use cosched_memory::Patience;
+use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -55,6 +56,8 @@ pub(crate) struct Stream<'a, P> {
     pub(crate) known: AllKnown,
     /// The number of jobs so far.
     pub(crate) count: u32,
+    /// More jobs are there than were taken.
+    pub(crate) is_ready: bool,
 }
 
 /// A job of the input. One that can't be started has no program; it fails when its turn comes.
@@ -79,6 +82,12 @@ impl<P: Platform> Stream<'_, P> {
         };
         let name = format!("{}#{}", base(&input), id + 1);
         let job = Job { name, input };
+        if let Some(policy) = self.preparer.without_weights()
+            && job.input.weight.is_some()
+        {
+            let warning = RunWarning::WeightsUnused { policy };
+            self.session.screen.warn(warning);
+        }
         let prepared = match why {
             Some(why) => Err(why),
             None => self.preparer.prepare(id as usize, &job),
@@ -108,9 +117,9 @@ impl<P: Platform> Stream<'_, P> {
             }
         }
         let mut memory = self.session.memory.borrow_mut();
-        let (known, warning) = self
-            .preparer
-            .recall(&mut memory, jobs.into_iter(), &mut prepared);
+        let (known, warning) =
+            self.preparer
+                .recall(&mut memory, Patience::None, jobs.into_iter(), &mut prepared);
         if let Some(warning) = warning {
             self.session.screen.warn(warning);
         }
@@ -143,6 +152,8 @@ impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
     fn take(&mut self, backend: &mut P::Backend, room: usize, out: &mut Vec<TaskSpec>) {
         let first = self.count;
         let mut all = Vec::new();
+        self.preparer.platform.look_anew();
+        self.open.arriving.begin_turn();
         while all.len() < room {
             let Some(arrived) = self.open.arriving.next() else {
                 break;
@@ -155,11 +166,12 @@ impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
         for (id, next) in (first..).zip(all) {
             out.push(self.hand_over(backend, id, next));
         }
-        if !self.has_ended()
-            && let Ok(input) = self.open.arriving.descriptor()
-        {
-            P::wake_at(backend, input);
-        }
+        self.is_ready = !self.has_ended() && (out.len() >= room || self.open.arriving.was_cut());
+        P::wake_at_input(backend);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     fn has_ended(&self) -> bool {

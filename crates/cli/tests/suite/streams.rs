@@ -114,7 +114,7 @@ fn starts_and_ends_are_told_to_another_program() {
     let mut run = Fed::start(&folder, &["-f", "-", "--progress-to", "told"]);
     run.feed(r#"{"id": "7", "command": "echo a; exit 3"}"#);
     assert_eq!(run.printed(), "a");
-    assert_eq!(run.end().status.code(), Some(3));
+    assert_eq!(run.end().status.code(), Some(1));
     let schemas = Schemas::read();
     let told = std::fs::read_to_string(folder.path().join("told")).expect("lines");
     let mut events = Vec::new();

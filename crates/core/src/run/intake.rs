@@ -10,6 +10,9 @@ pub trait Intake<B> {
     /// start them. A task may [arrive](TaskSpec::arrives) later.
     fn take(&mut self, backend: &mut B, room: usize, out: &mut Vec<TaskSpec>);
 
+    /// Whether more tasks are there already than the last call took.
+    fn is_ready(&self) -> bool;
+
     /// Whether all tasks have been taken.
     fn has_ended(&self) -> bool;
 }
@@ -27,6 +30,10 @@ impl Listed {
 impl<B> Intake<B> for Listed {
     fn take(&mut self, _backend: &mut B, _room: usize, out: &mut Vec<TaskSpec>) {
         out.append(&mut self.0);
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.0.is_empty()
     }
 
     fn has_ended(&self) -> bool {

@@ -484,9 +484,9 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Removes an ended task from scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
+        self.learner.end(id);
         if let Some(position) = self.snap.position(id) {
             self.snap.tasks.remove(position);
-            self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {
             // It had left scheduling before, but its CPUs are free only now.

@@ -60,6 +60,8 @@ impl<B: Backend> Loop<'_, B> {
         loop {
             let now = self.moment();
             self.take_in(now)?;
+            // What has just come has arrived.
+            let now = self.moment();
             self.end_at_deadline(now);
             if !self.is_paused {
                 self.admit(now, &mut triggers);
@@ -269,7 +271,8 @@ impl<B: Backend> Loop<'_, B> {
         }
         let now = self.snap.now;
         let deadline = self.config.deadline.filter(|&at| at > now);
-        let mut instants = vec![self.next_wake, self.room_retry, deadline];
+        let more = self.can_take().then_some(now);
+        let mut instants = vec![self.next_wake, self.room_retry, deadline, more];
         if let Some(&id) = self.pending.front() {
             let arrives = self.records[id].spec.arrives;
             instants.push(Some(arrives).filter(|&at| at > now));

@@ -73,8 +73,10 @@ pub struct Host {
     /// Jobs that can't be started, with the reasons.
     broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
-    /// Ends the next wait once it is readable.
+    /// The input of jobs that come.
     input: Option<OwnedFd>,
+    /// The next wait ends once the input is readable.
+    wakes_at_input: bool,
     hold: Hold,
     extent: Extent,
     notices: Notices,
@@ -135,6 +137,7 @@ impl Host {
             broken: BTreeMap::new(),
             requests: config.requests,
             input: None,
+            wakes_at_input: false,
             hold: Hold::default(),
             extent,
             notices,
@@ -159,9 +162,14 @@ impl Host {
         self.broken.insert(task, why);
     }
 
-    /// The next wait ends with [`Event::Arrivals`] once this descriptor is readable or closed.
-    pub fn wake_at(&mut self, input: OwnedFd) {
+    /// The input of jobs that come, for [`Host::wake_at_input`].
+    pub fn watch_input(&mut self, input: OwnedFd) {
         self.input = Some(input);
+    }
+
+    /// The next wait ends with [`Event::Arrivals`] once the input is readable or closed.
+    pub fn wake_at_input(&mut self) {
+        self.wakes_at_input = true;
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
@@ -287,7 +295,8 @@ impl Host {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
         let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
         lines.extend(loaded.map(|loaded| loaded.line()));
-        lines.extend(self.input.iter().map(AsFd::as_fd));
+        let input = self.input.iter().filter(|_| self.wakes_at_input);
+        lines.extend(input.map(AsFd::as_fd));
         self.lifecycle.wait(timeout, &lines)
     }
 
@@ -299,7 +308,7 @@ impl Host {
                 self.grant(request, events);
             }
         }
-        if news.from_outside && self.input.take().is_some() {
+        if news.from_outside && std::mem::take(&mut self.wakes_at_input) {
             events.push(Event::Arrivals);
         }
         for &signal in &news.signals {

@@ -86,11 +86,6 @@ impl<W: Write> SeriesWriter<W> {
         }
     }
 
-    /// Nothing will be written of this task any more.
-    pub fn forgotten(&mut self, task: TaskId) {
-        self.last.remove(&task);
-    }
-
     /// A task was started.
     pub fn started(&mut self, now: Nanos, task: TaskId) {
         self.row(now, &Row::Started(task));
@@ -112,6 +107,10 @@ impl<W: Write> SeriesWriter<W> {
                 sample,
                 estimates.and_then(|estimates| estimates.progress.value()),
             );
+            if estimates.is_none() {
+                // It has ended.
+                self.last.remove(&sample.task);
+            }
         }
         let decision = record.decision;
         self.row(

@@ -67,6 +67,21 @@ impl Arriving {
         self.lines.descriptor()
     }
 
+    /// Whether each job is made from values.
+    pub(crate) fn takes_values(&self) -> bool {
+        matches!(self.each, Each::Value(_))
+    }
+
+    /// Begins a turn, in which only so much is read.
+    pub(crate) fn begin_turn(&mut self) {
+        self.lines.begin_turn();
+    }
+
+    /// Whether the turn ended before what is there was read.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.lines.was_cut()
+    }
+
     /// The next job, if it is there.
     pub(crate) fn next(&mut self) -> Option<Arrived> {
         while let Some(Line { place, bytes }) = self.lines.next() {

@@ -4,7 +4,9 @@ use super::command::told;
 use super::read::{is_input, unreadable};
 use anyhow::Result;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::File;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
@@ -15,6 +17,9 @@ const LONGEST: usize = 8 << 20;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
+
+/// Pieces that are read in one turn: empty lines may come without end.
+const PIECES: usize = 16;
 
 /// Lines that are read as they come.
 pub(crate) struct Lines {
@@ -31,6 +36,10 @@ pub(crate) struct Lines {
     number: u64,
     /// The rest of a line that is too long is skipped.
     skips: bool,
+    /// Pieces that may still be read in this turn.
+    pieces: usize,
+    /// Why the input can't be read any further.
+    broken: Option<String>,
     has_ended: bool,
 }
 
@@ -71,6 +80,8 @@ impl Lines {
             searched: 0,
             number: 0,
             skips: false,
+            pieces: PIECES,
+            broken: None,
             has_ended: false,
         }))
     }
@@ -95,7 +106,7 @@ impl Lines {
 
     /// Whether the input has ended, and all lines were taken.
     pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended && self.start == self.buffer.len()
+        self.has_ended && self.start == self.buffer.len() && !self.skips && self.broken.is_none()
     }
 
     /// A descriptor that is readable once there may be more.
@@ -104,6 +115,16 @@ impl Lines {
     /// There are too many descriptors.
     pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
         self.input.as_fd().try_clone_to_owned()
+    }
+
+    /// Begins a turn, in which only so much is read.
+    pub(crate) fn begin_turn(&mut self) {
+        self.pieces = PIECES;
+    }
+
+    /// Whether the turn ended before what is there was read.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.pieces == 0
     }
 
     /// The next line, if it is there.
@@ -122,6 +143,9 @@ impl Lines {
 
     /// The next whole line in the buffer; at the end also one without its end.
     fn next_bytes(&mut self) -> Option<Result<Vec<u8>, String>> {
+        if let Some(why) = self.broken.take() {
+            return Some(Err(why));
+        }
         let end = self.end;
         let found = self.buffer[self.searched..]
             .iter()
@@ -129,7 +153,7 @@ impl Lines {
         let found = found.map(|place| self.searched + place);
         let (until, next) = match found {
             Some(place) => (place, place + 1),
-            None if self.has_ended && self.start < self.buffer.len() => {
+            None if self.has_ended && (self.start < self.buffer.len() || self.skips) => {
                 (self.buffer.len(), self.buffer.len())
             }
             None => {
@@ -155,12 +179,24 @@ impl Lines {
         }
     }
 
-    /// Reads what is there without waiting; `false` if nothing is.
+    /// Reads what is there without waiting; `false` if nothing is, or the turn has ended.
     fn read_more(&mut self) -> bool {
-        match self.read_when(Some(&Timespec::default())) {
-            Ok(has_read) => has_read,
-            // What can't be read has ended.
-            Err(_) => {
+        if self.pieces == 0 {
+            return false;
+        }
+        self.pieces -= 1;
+        let read = self.read_when(Some(&Timespec::default()));
+        match read {
+            Ok(has_read) => {
+                // The turn is not cut if there was nothing.
+                self.pieces += usize::from(!has_read);
+                has_read
+            }
+            Err(error) => {
+                // Half a line must not run.
+                self.buffer.clear();
+                (self.start, self.searched, self.skips) = (0, 0, false);
+                self.broken = Some(format!("the input can't be read: {error}"));
                 self.has_ended = true;
                 true
             }
@@ -170,8 +206,10 @@ impl Lines {
     /// Reads once there is something, or returns `false` after `timeout`.
     fn read_when(&mut self, timeout: Option<&Timespec>) -> io::Result<bool> {
         let mut fds = [PollFd::new(&self.input, PollFlags::IN)];
-        if poll(&mut fds, timeout)? == 0 {
-            return Ok(false);
+        match poll(&mut fds, timeout) {
+            Ok(0) | Err(Errno::INTR) => return Ok(false),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
         }
         self.buffer.drain(..self.start);
         self.searched -= self.start;
@@ -180,7 +218,12 @@ impl Lines {
         self.buffer.resize(before + PIECE, 0);
         let read = self.input.read(&mut self.buffer[before..]);
         self.buffer.truncate(before + *read.as_ref().unwrap_or(&0));
-        self.has_ended = read? == 0;
+        match read {
+            Ok(count) => self.has_ended = count == 0,
+            // Somebody else read it, or a signal came.
+            Err(error) if [WouldBlock, Interrupted].contains(&error.kind()) => return Ok(false),
+            Err(error) => return Err(error),
+        }
         Ok(true)
     }
 }
