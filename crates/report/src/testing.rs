@@ -7,8 +7,8 @@ use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit,
-    Importance, InvalidDecision, Machine, Moved, Nanos, Overhead, ParamValue, Placement,
+    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime, EndedBy,
+    Estimates, Exit, Importance, InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement,
     ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall,
     Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
     WaitReason, Warning,
@@ -575,7 +575,7 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             .counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
-            moved: Moved::not_requested(),
+            device_time: DeviceTime::not_requested(),
             observed: false,
         })
         .collect()

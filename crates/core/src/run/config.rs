@@ -40,7 +40,7 @@ pub struct RunConfig {
     /// Whether to read the traffic of each memory domain; for policies that need
     /// [`Capability::Traffic`](crate::Capability::Traffic).
     pub traffic: bool,
-    /// Whether to read what each task moves from and to devices; for policies that need a
+    /// Whether to read how long devices work for each task; for policies that need a
     /// [`Capability::Device`](crate::Capability::Device).
     pub devices: bool,
 }
