@@ -86,7 +86,7 @@ pub(super) fn hopes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let mut rows = Vec::new();
     for stream_cost in [0.0, 0.25] {
         let spec = Arc::new(with_disk(&bench.full, stream_cost));
-        let grid = Grid::few(bench.lab, &spec, &mixes, &both)?;
+        let grid = Grid::simulate(bench.lab, &spec, &mixes, &both, &bench.lab.seeds)?;
         let figures = [Measured::time, Measured::energy, mean_turnaround];
         let saved = figures.map(|figure| grid.compared(EFS, LINUX, figure, saved));
         for (at, mix) in mixes.iter().enumerate() {
