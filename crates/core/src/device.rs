@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Device {
-    /// The disks.
+    /// The disk of the working directory.
     Disk,
     /// The network.
     Net,
@@ -30,7 +30,7 @@ impl Device {
 /// A value for each device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerDevice<T> {
-    /// For the disks.
+    /// For the disk.
     pub disk: T,
     /// For the network.
     pub net: T,

@@ -109,11 +109,12 @@ impl Backend for Sim {
         for usage in usages {
             self.world.sync_task(usage.task.0);
             let threads = &self.world.threads[self.world.tasks[usage.task.0 as usize].clone()];
-            let time = DeviceTime::from_fn(|device| {
+            usage.device_time = DeviceTime::from_fn(|device| {
                 let each = threads.iter().map(|thread| thread.tally.device_ns[device]);
-                Reading::Value(Nanos(each.sum::<f64>() as u64))
+                let offered = self.world.devices[device].as_ref();
+                let time = offered.map(|_| Nanos(each.sum::<f64>() as u64));
+                Reading::from_option(time, Absence::NotOffered)
             });
-            usage.device_time = time;
         }
     }
 

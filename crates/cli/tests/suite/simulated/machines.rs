@@ -225,7 +225,7 @@ fn the_record_names_all_that_was_lacking() {
         .keys()
         .collect();
     assert_eq!(codes, of_event);
-    assert_eq!(codes, ["core-types", "energy", "mm-writes"]);
+    assert_eq!(codes, ["core-types", "disk", "energy", "mm-writes", "net"]);
     assert!(err(&output).contains("\noff: writes to memory "));
 }
 
