@@ -367,9 +367,7 @@ impl Backend for Instant {
             }
         }));
     }
-    fn moved(&mut self, _: TaskId) -> Moved {
-        Moved::not_requested()
-    }
+    fn device_time(&mut self, _: &mut [Usage]) {}
 
     fn wanting(&mut self, _: TaskId) -> Reading<u32> {
         Reading::Absent(Absence::NotOffered)

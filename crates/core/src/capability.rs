@@ -22,7 +22,7 @@ pub enum Capability {
     Energy,
     /// Traffic of each memory domain, from all sources.
     Traffic,
-    /// Bytes that each task moves from and to this device.
+    /// Time that this device works for each task.
     Device(Device),
     /// Solo bandwidth of each task, from an earlier run.
     SoloBandwidth,
@@ -73,8 +73,8 @@ impl Capability {
             Capability::Affinity => "binding of jobs to CPUs",
             Capability::Energy => "package energy",
             Capability::Traffic => "traffic of each memory domain",
-            Capability::Device(Device::Disk) => "bytes that each job moves from and to disks",
-            Capability::Device(Device::Net) => "bytes that each job moves over the network",
+            Capability::Device(Device::Disk) => "time that the disk works for each job",
+            Capability::Device(Device::Net) => "time that the network works for each job",
             Capability::SoloBandwidth => "solo bandwidth of each job",
             Capability::SoloTrace => "solo trace of each job",
             Capability::CoreTypes => "cores of two types",

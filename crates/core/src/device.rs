@@ -1,4 +1,4 @@
-//! Devices beside processor and memory that all tasks share, and what a task has moved from and to them.
+//! Devices beside processor and memory that all tasks share, and how long they worked for a task.
 
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Device {
-    /// The disks.
+    /// The disk of the working directory.
     Disk,
     /// The network.
     Net,
@@ -30,14 +30,15 @@ impl Device {
 /// A value for each device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerDevice<T> {
-    /// For the disks.
+    /// For the disk.
     pub disk: T,
     /// For the network.
     pub net: T,
 }
 
-/// Bytes that a task has moved from and to each device, cumulative or of an interval.
-pub type Moved = PerDevice<Reading<u64>>;
+/// Time that each device worked for a task, cumulative or of an interval: the task's part of the time in which the device
+/// was busy.
+pub type DeviceTime = PerDevice<Reading<Nanos>>;
 
 impl<T> PerDevice<T> {
     /// The value of each device.
@@ -61,23 +62,24 @@ impl<T> PerDevice<Reading<T>> {
     }
 }
 
-impl Moved {
-    /// The bytes since `earlier`. A reading below an earlier one is absent: a process that ended took its count along.
-    pub fn since(&self, earlier: &Moved) -> Moved {
-        Moved::from_fn(|device| {
+impl DeviceTime {
+    /// The time since `earlier`.
+    pub fn since(&self, earlier: &DeviceTime) -> DeviceTime {
+        DeviceTime::from_fn(|device| {
             self[device].and_then(|now| {
                 earlier[device].and_then(|before| {
-                    Reading::from_option(now.checked_sub(before), Absence::WentBackwards)
+                    let since = now.0.checked_sub(before.0).map(Nanos);
+                    Reading::from_option(since, Absence::WentBackwards)
                 })
             })
         })
     }
 
-    /// Rates over an interval of this length, in bytes per millisecond.
+    /// Rates over an interval of this length, in ns per millisecond.
     pub(crate) fn rates(&self, length: Nanos) -> PerDevice<Reading<Rate>> {
         PerDevice::from_fn(|device| {
-            self[device].and_then(|bytes| {
-                Reading::from_option(Rate::from_count(bytes, length), Absence::NotYetMeasured)
+            self[device].and_then(|time| {
+                Reading::from_option(Rate::from_count(time.0, length), Absence::NotYetMeasured)
             })
         })
     }

@@ -1,7 +1,7 @@
 //! Measurements of a task over one interval in which it was placed.
 
 use crate::counter::{Counter, PerCounter};
-use crate::device::Moved;
+use crate::device::DeviceTime;
 use crate::placement::Purpose;
 use crate::residency::Residency;
 use crate::task::TaskId;
@@ -60,8 +60,8 @@ pub struct Usage {
     pub multiplexed: bool,
     /// How the task's time was really spent; absent if the backend does not observe it.
     pub residency: Reading<Residency>,
-    /// Bytes moved from and to devices. The loop fills it in, by [`Backend::moved`](crate::Backend::moved).
-    pub moved: Moved,
+    /// Time that devices worked for it; left to [`Backend::device_time`](crate::Backend::device_time).
+    pub device_time: DeviceTime,
 }
 
 impl Usage {
@@ -82,7 +82,7 @@ impl Usage {
             counts: Counts::from_fn(|_| Reading::Value(0)),
             multiplexed: false,
             residency: Reading::Absent(Absence::NotRequested),
-            moved: Moved::from_fn(|_| Reading::Value(0)),
+            device_time: DeviceTime::from_fn(|_| Reading::Value(Nanos::ZERO)),
         }
     }
 }
@@ -120,12 +120,12 @@ pub struct Sample {
         skip_serializing_if = "TrafficRates::is_not_requested"
     )]
     pub traffic: TrafficRates,
-    /// Bytes moved from and to devices in the interval.
+    /// Time that devices worked for it in the interval.
     #[serde(
-        default = "Moved::not_requested",
-        skip_serializing_if = "Moved::is_not_requested"
+        default = "DeviceTime::not_requested",
+        skip_serializing_if = "DeviceTime::is_not_requested"
     )]
-    pub moved: Moved,
+    pub device_time: DeviceTime,
     /// Whether length, co-runners and `whole_core` were observed by the backend (see [`Residency`]). If not, they are
     /// the planned ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

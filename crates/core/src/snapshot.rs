@@ -75,12 +75,12 @@ pub struct Estimates {
     /// mean if it ran on several domains (EFS, Eq. 18).
     #[serde(default = "not_requested")]
     pub domain_lines: Reading<Rate>,
-    /// Bytes moved from and to each device, rate per millisecond in the last executed quantum.
+    /// Time that each device worked for it, in ns per millisecond, in the last executed quantum.
     #[serde(
         default = "PerDevice::not_requested",
         skip_serializing_if = "PerDevice::is_not_requested"
     )]
-    pub moved: PerDevice<Reading<Rate>>,
+    pub device_time: PerDevice<Reading<Rate>>,
     /// Accesses to the last-level cache, rate in the last executed quantum.
     pub llc: Reading<Rate>,
     /// Accesses to the first-level cache, rate in the last executed quantum.
@@ -182,7 +182,7 @@ impl Default for Estimates {
             mm_reads_mean: not_yet,
             mm_writes: not_yet,
             domain_lines: not_requested(),
-            moved: PerDevice::not_requested(),
+            device_time: PerDevice::not_requested(),
             llc: not_yet,
             l1: not_yet,
             ipc: Reading::Absent(Absence::NotYetMeasured),

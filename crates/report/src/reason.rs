@@ -124,7 +124,7 @@ fn outweighed(worth_milli: u64, loss_milli: u64, power_milli: u64) -> String {
 fn full_resource(device: Option<Device>) -> &'static str {
     match device {
         None => "the memory bus",
-        Some(Device::Disk) => "the disks",
+        Some(Device::Disk) => "the disk",
         Some(Device::Net) => "the network",
     }
 }

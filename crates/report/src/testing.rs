@@ -7,11 +7,11 @@ use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit,
-    Importance, InvalidDecision, LeftOut, Machine, Moved, Nanos, Overhead, ParamValue, Placement,
-    ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall,
-    Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
-    WaitReason, Warning,
+    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime, EndedBy,
+    Estimates, Exit, Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead, ParamValue,
+    Placement, ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample,
+    Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage,
+    Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -576,7 +576,7 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             .counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
-            moved: Moved::not_requested(),
+            device_time: DeviceTime::not_requested(),
             observed: false,
         })
         .collect()

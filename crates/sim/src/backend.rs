@@ -6,9 +6,9 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, Demand, Event, Exit, Kill, Machine, MayStart,
-    Moved, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId, TaskSpec,
-    Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill, Machine,
+    MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId,
+    TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -105,16 +105,17 @@ impl Backend for Sim {
         }
     }
 
-    fn moved(&mut self, task: TaskId) -> Moved {
-        self.world.sync_task(task.0);
-        let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
-        Moved::from_fn(|device| match self.config.machine.devices[device] {
-            Some(_) => {
-                let bytes = threads.iter().map(|thread| thread.tally.moved[device]);
-                Reading::Value(bytes.sum::<f64>() as u64)
-            }
-            None => Reading::Absent(Absence::NotOffered),
-        })
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        for usage in usages {
+            self.world.sync_task(usage.task.0);
+            let threads = &self.world.threads[self.world.tasks[usage.task.0 as usize].clone()];
+            usage.device_time = DeviceTime::from_fn(|device| {
+                let each = threads.iter().map(|thread| thread.tally.device_ns[device]);
+                let offered = self.world.devices[device].as_ref();
+                let time = offered.map(|_| Nanos(each.sum::<f64>() as u64));
+                Reading::from_option(time, Absence::NotOffered)
+            });
+        }
     }
 
     fn wanting(&mut self, _task: TaskId) -> Reading<u32> {

@@ -3,8 +3,8 @@
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Moved, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading,
-    Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
+    MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
+    Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -313,8 +313,8 @@ impl<F: Fixture> Backend for Checked<F> {
         }
     }
 
-    fn moved(&mut self, task: TaskId) -> Moved {
-        self.inner.moved(task)
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        self.inner.device_time(usages)
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {

@@ -84,7 +84,7 @@ impl TaskEstimator {
             estimates.mm_reads = sample.rate(sample.counts[Counter::MmReads]);
             estimates.mm_writes = write_rate(sample, estimates.mm_reads);
             estimates.domain_lines = sample.traffic.lines_of_each();
-            estimates.moved = sample.moved.rates(sample.interval);
+            estimates.device_time = sample.device_time.rates(sample.interval);
             estimates.llc = sample.rate(sample.counts[Counter::LlcAccesses]);
             estimates.l1 = sample.rate(sample.counts[Counter::L1Accesses]);
             estimates.ipc = sample.counts.ipc();

@@ -104,7 +104,7 @@ mod tests {
             counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
-            moved: crate::device::Moved::not_requested(),
+            device_time: crate::device::DeviceTime::not_requested(),
             observed: false,
         }
     }

@@ -166,7 +166,7 @@ impl PolicyEntry {
             .any(|need| need.capability == Capability::Traffic)
     }
 
-    /// Whether the policy needs the bytes that each task moves from and to a device: the value for
+    /// Whether the policy needs the time that a device works for each task: the value for
     /// [`RunConfig::devices`](crate::RunConfig::devices).
     pub fn needs_devices(&self, params: &Params) -> bool {
         (self.needs)(params)

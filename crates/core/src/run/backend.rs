@@ -3,7 +3,6 @@
 use crate::admission::Demand;
 use crate::capability::Capabilities;
 use crate::decision::Change;
-use crate::device::Moved;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::run::{Occupation, Switch};
@@ -122,9 +121,9 @@ pub trait Backend {
     /// that has not started, all values are absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
 
-    /// Reads the bytes that a task has moved from and to devices since its start. Called only if
+    /// Fills in how long devices have worked for these tasks since they started. Called only if
     /// [`RunConfig::devices`](super::RunConfig::devices) is set.
-    fn moved(&mut self, task: TaskId) -> Moved;
+    fn device_time(&mut self, usages: &mut [Usage]);
 
     /// The number of threads of a running task and its descendants that want a CPU now: running or waiting for one. The
     /// loop asks only for tasks of [`Width::Measured`](crate::Width), and less often while the answer is stable.

@@ -42,7 +42,7 @@ pub struct RunConfig {
     pub traffic: bool,
     /// Maximum number of results to keep, and as many more of tasks that fail. The others are only counted.
     pub results_max: usize,
-    /// Whether to read what each task moves from and to devices; for policies that need a
+    /// Whether to read how long devices work for each task; for policies that need a
     /// [`Capability::Device`](crate::Capability::Device).
     pub devices: bool,
 }

@@ -7,7 +7,7 @@ use super::looseness::cpus_of;
 use super::state::Loop;
 use super::task_record::Interval;
 use crate::decision::{Change, Decision};
-use crate::device::Moved;
+use crate::device::DeviceTime;
 use crate::placement::{Placement, Purpose};
 use crate::residency::Residency;
 use crate::sample::{Sample, Usage};
@@ -76,14 +76,13 @@ impl<B: Backend> Loop<'_, B> {
         self.learn(first);
     }
 
-    /// Reads what the tasks have moved from and to devices, if the policy needs it.
+    /// Reads how long devices worked for the tasks, if the policy needs it.
     fn read_devices(&mut self, usages: &mut [Usage]) {
+        if self.config.devices {
+            return self.backend.device_time(usages);
+        }
         for usage in usages {
-            usage.moved = if self.config.devices {
-                self.backend.moved(usage.task)
-            } else {
-                Moved::not_requested()
-            };
+            usage.device_time = DeviceTime::not_requested();
         }
     }
 
@@ -348,7 +347,7 @@ fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &
         counts: usage.counts.since(&before.counts),
         multiplexed: usage.multiplexed,
         traffic: TrafficRates::not_requested(),
-        moved: usage.moved.since(&before.moved),
+        device_time: usage.device_time.since(&before.device_time),
         observed: false,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::config::Freezing;
 use crate::counters::CounterSupport;
+use crate::disk::Disk;
 use crate::energy::EnergyMeter;
 use crate::root::Root;
 use crate::traffic::TrafficMeter;
@@ -22,7 +23,7 @@ pub fn capabilities(
         // The kernel counts bytes on the network per interface, not per process.
         (Capability::Device(Device::Net), Absence::NotOffered),
     ];
-    if !root.exists("/proc/self/io") {
+    if !root.exists("/proc/self/io") || !Disk::of_working_directory(root).is_known() {
         missing.push((Capability::Device(Device::Disk), Absence::NotTold));
     }
     // A cgroup's own statistics give CPU time if perf events are denied.

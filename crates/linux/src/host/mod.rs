@@ -29,6 +29,7 @@ pub use notice::Notice;
 pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
+use crate::disk::Disk;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
@@ -37,9 +38,9 @@ use crate::watch::Requests;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Moved, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event, Exit,
+    Kill, Machine, MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading,
+    Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use extent::Extent;
@@ -63,6 +64,7 @@ pub struct Host {
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
+    disk: Disk,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
@@ -131,6 +133,7 @@ impl Host {
             lifecycle,
             actuator: Actuator::new(home, notices.clone()),
             meter,
+            disk: Disk::of_working_directory(&root),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
@@ -418,13 +421,19 @@ impl Backend for Host {
         }
     }
 
-    fn moved(&mut self, task: TaskId) -> Moved {
-        let tree = self.lifecycle.tree(task);
-        Moved {
-            disk: tree.map_or(Reading::Absent(Absence::NotStarted), |tree| {
-                tree.disk_bytes()
-            }),
-            net: Reading::Absent(Absence::NotOffered),
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        let mut moved = Vec::new();
+        for task in self.lifecycle.tasks() {
+            if let Some(tree) = self.lifecycle.tree(task) {
+                moved.push((task, tree.disk_bytes()));
+            }
+        }
+        self.disk.share_out(&moved);
+        for usage in usages {
+            usage.device_time = DeviceTime {
+                disk: self.disk.time(usage.task),
+                net: Reading::Absent(Absence::NotOffered),
+            };
         }
     }
 

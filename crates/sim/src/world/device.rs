@@ -47,15 +47,12 @@ impl Served {
 
     /// Serves the threads up to `now`.
     fn advance(&mut self, now: u64, device: Device, threads: &mut [Thread]) {
-        let most = (now - self.at) as f64 * self.rate_of_each();
+        let bytes = (now - self.at) as f64 * self.rate_of_each();
+        let time_of_each = (now - self.at) as f64 / self.waiting.len() as f64;
         self.at = now;
         for (thread, left) in &mut self.waiting {
-            let mut bytes = most.min(*left);
-            if *left - bytes < ROUNDING {
-                bytes = *left;
-            }
             *left -= bytes;
-            threads[*thread].tally.moved[device] += bytes;
+            threads[*thread].tally.device_ns[device] += time_of_each;
         }
     }
 }
@@ -111,7 +108,7 @@ impl World {
             let Some(served) = &mut self.devices[device] else {
                 continue;
             };
-            for (thread, _) in served.waiting.extract_if(.., |(_, left)| *left <= 0.0) {
+            for (thread, _) in served.waiting.extract_if(.., |(_, left)| *left < ROUNDING) {
                 self.threads[thread].state = State::Off;
                 if self.threads[thread].placed {
                     self.to_place.push(thread);

@@ -60,7 +60,7 @@ pub(crate) struct World {
     behaviours: Vec<Vec<Behaviour>>,
     times: Times,
     sleeping: BTreeSet<(u64, usize)>,
-    devices: PerDevice<Option<Served>>,
+    pub(crate) devices: PerDevice<Option<Served>>,
     balance_at: u64,
     /// Number of placed threads that may use more than one CPU. At 0 there is nothing to balance.
     shared: usize,

@@ -31,8 +31,8 @@ pub(crate) struct Tally {
     pub llc: f64,
     pub reads: f64,
     pub writes: f64,
-    /// Bytes moved from and to devices.
-    pub moved: PerDevice<f64>,
+    /// Time that devices worked for it, in ns.
+    pub device_ns: PerDevice<f64>,
 }
 
 impl Tally {
@@ -44,7 +44,7 @@ impl Tally {
         self.reads += other.reads;
         self.writes += other.writes;
         for device in Device::ALL {
-            self.moved[device] += other.moved[device];
+            self.device_ns[device] += other.device_ns[device];
         }
     }
 
@@ -152,7 +152,7 @@ impl Thread {
             llc: instructions * self.uses.llc,
             reads: instructions * self.uses.reads,
             writes: instructions * self.uses.writes,
-            moved: PerDevice::default(),
+            device_ns: PerDevice::default(),
         };
         self.phase_left -= instructions;
         self.work_left -= instructions;

@@ -282,8 +282,8 @@ impl Backend for Other {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         self.sim.read(tasks, out);
     }
-    fn moved(&mut self, task: TaskId) -> Moved {
-        self.sim.moved(task)
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        self.sim.device_time(usages)
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {

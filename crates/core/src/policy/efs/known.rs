@@ -4,6 +4,7 @@
 use super::predicted::{Predicted, Used};
 use super::settings::Settings;
 use crate::decision::DemandBasis;
+use crate::device::Device;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::policy::quantum::QuantumEnd;
 use crate::policy::weights::{GREATEST, Weights};
@@ -169,7 +170,7 @@ impl State {
                 known.bus.learn(settings, table, used);
             }
             for (at, one) in known.devices.iter_mut().enumerate() {
-                if let Some(used) = device_use(settings, task, at) {
+                if let Some(used) = device_use(task, settings.devices[at]) {
                     let share = used / f64::from(task.cpus.max(1));
                     let total = on_devices[at].max(used);
                     one.learn(settings, table, Used { share, total, time });
@@ -194,8 +195,8 @@ fn totals_of_buses(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
 fn totals_of_devices(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
     let mut totals = vec![0.0; settings.devices.len()];
     for task in snap.tasks.iter().filter(|task| task.running.is_some()) {
-        for (at, total) in totals.iter_mut().enumerate() {
-            *total += device_use(settings, task, at).unwrap_or(0.0);
+        for (&device, total) in settings.devices.iter().zip(&mut totals) {
+            *total += device_use(task, device).unwrap_or(0.0);
         }
     }
     totals
@@ -260,9 +261,8 @@ fn bus_use(settings: &Settings, task: &TaskView) -> Option<f64> {
     Some((reads.0 as f64 + writes.0 as f64) / settings.mu_per_ms)
 }
 
-/// The share of a device, by its position in the settings, that a task used.
-fn device_use(settings: &Settings, task: &TaskView, at: usize) -> Option<f64> {
-    let (device, bytes_per_ms) = settings.devices[at];
-    let rate = task.estimates.moved[device].value()?;
-    Some(rate.0 as f64 / bytes_per_ms)
+/// The share of its time in which a device worked for a task.
+fn device_use(task: &TaskView, device: Device) -> Option<f64> {
+    let rate = task.estimates.device_time[device].value()?;
+    Some(rate.0 as f64 / 1e6)
 }

@@ -13,7 +13,7 @@
 //! - **Admission.** A free CPU takes the first task of its queue whose demand is at most the threshold beside the
 //!   running tasks (Eq. 16); if there is none, it idles. When a task ends or falls asleep, idle CPUs try again. See
 //!   `domains` and `turn`.
-//! - **Devices.** With a rate for the disks or the network, each is one more bus for the whole machine: a task must fit
+//! - **Devices.** If the disk or the network is to count, each is one more bus for the whole machine: a task must fit
 //!   all of them (section 6). See `shared`.
 //! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most a
 //!   period (section 4.3). All others are judged anew beside it. See `starved`.
@@ -116,7 +116,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 fn needs(params: &Params) -> Vec<Need> {
     let mut needs: Vec<Need> = settings::devices(params)
         .into_iter()
-        .map(|(device, _)| required(Capability::Device(device)))
+        .map(|device| required(Capability::Device(device)))
         .collect();
     if params.word("demand") != "given" {
         needs.extend(bus_needs(needs.is_empty()));

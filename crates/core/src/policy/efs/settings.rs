@@ -46,19 +46,14 @@ const C_GLOBAL: ParamSpec = number(
     "a job is starved if it has not run for more than this many scheduling periods of the machine; 5 in EFS",
 );
 
-const DISK: ParamSpec = number(
-    "disk_mb_per_s",
-    0.0,
-    0.0,
-    1e9,
-    "what all disks of the jobs deliver together, in MB/s of 10^6 bytes; jobs then run only if they fit the disks too, by \
-     the same rule. 0: disks do not count",
+const DISK: ParamSpec = choice(
+    "disk",
+    &["off", "on"],
+    "whether jobs must also fit the disk, by the same rule: what they use of it is their part of the time in which it is busy",
 );
-const NET: ParamSpec = number(
-    "net_mb_per_s",
-    0.0,
-    0.0,
-    1e9,
+const NET: ParamSpec = choice(
+    "net",
+    &["off", "on"],
     "the same for the network; in the simulation only",
 );
 
@@ -66,11 +61,10 @@ pub(super) const PARAMS: &[ParamSpec] = &[
     QUANTUM, OBJECTIVE, DEMAND, MU, DISK, NET, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
 ];
 
-/// The devices that count, with the bytes that each moves per millisecond.
-pub(super) fn devices(params: &Params) -> Vec<(Device, f64)> {
-    let rates = [(Device::Disk, DISK), (Device::Net, NET)];
-    let rates = rates.map(|(device, spec)| (device, params.number(spec.name) * 1e3));
-    rates.into_iter().filter(|&(_, rate)| rate > 0.0).collect()
+/// The devices that count.
+pub(super) fn devices(params: &Params) -> Vec<Device> {
+    let is_on = |device: &Device| params.word(device.name()) == "on";
+    Device::ALL.into_iter().filter(is_on).collect()
 }
 
 /// The parameters in the units of the calculation.
@@ -81,7 +75,7 @@ pub(super) struct Settings {
     pub(super) given: bool,
     /// Service rate of the bus of one memory domain, in transactions per millisecond.
     pub(super) mu_per_ms: f64,
-    pub(super) devices: Vec<(Device, f64)>,
+    pub(super) devices: Vec<Device>,
     pub(super) power: PowerModel,
     pub(super) window: Window,
     pub(super) rule: Starvation,

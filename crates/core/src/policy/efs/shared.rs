@@ -1,4 +1,4 @@
-//! All that running tasks share: the memory buses, and the devices that the user gave a rate. A task joins only if it
+//! All that running tasks share: the memory buses, and the devices that the user wants to count. A task joins only if it
 //! fits each of them.
 
 use super::domains::{Domains, Joining};
@@ -35,7 +35,7 @@ impl<'a> Shared<'a> {
         Shared {
             buses: Domains::new(settings, table, machine, None),
             devices: devices
-                .map(|&(device, _)| Domains::new(settings, table, machine, Some(device)))
+                .map(|&device| Domains::new(settings, table, machine, Some(device)))
                 .collect(),
         }
     }

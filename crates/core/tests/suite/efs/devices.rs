@@ -4,7 +4,7 @@ use super::log::{BUS, Log, four, hogs, run_log};
 use crate::memory::{Memory, Work, run_specs};
 use cosched_core::*;
 
-/// Runs tasks on disks that deliver `BUS` bytes per microsecond, and says so; their use of the memory bus is given: none.
+/// Runs tasks on a disk that delivers `BUS` bytes per microsecond; their use of the memory bus is given: none.
 fn on_disk(work: Vec<Work>, change: impl Fn(&mut Vec<TaskSpec>)) -> (Log, RunResult) {
     let mut world = Memory::new(four(), work);
     world.disk_per_us = Some(BUS);
@@ -14,8 +14,7 @@ fn on_disk(work: Vec<Work>, change: impl Fn(&mut Vec<TaskSpec>)) -> (Log, RunRes
         .iter_mut()
         .for_each(|spec| spec.bus_use_milli = Some(0));
     let mut log = Log::default();
-    let rate = BUS.to_string();
-    let settings = [("demand", "given"), ("disk_mb_per_s", &rate)];
+    let settings = [("demand", "given"), ("disk", "on")];
     let config = RunConfig {
         devices: true,
         ..RunConfig::default()
@@ -26,7 +25,7 @@ fn on_disk(work: Vec<Work>, change: impl Fn(&mut Vec<TaskSpec>)) -> (Log, RunRes
 }
 
 #[test]
-fn a_disk_is_to_its_rate_what_the_bus_is_to_its_own() {
+fn a_disk_is_shared_as_the_bus_is() {
     let mut rng = Rng::new(5);
     for _ in 0..20 {
         let rates: Vec<u64> = (0..7).map(|_| rng.below(BUS)).collect();
@@ -70,7 +69,7 @@ fn a_task_has_to_fit_the_bus_and_the_disk() {
         devices: true,
         ..RunConfig::default()
     };
-    let settings = [("disk_mb_per_s", "150")];
+    let settings = [("disk", "on")];
     run_specs(&mut world, specs, "efs", &settings, &config, &mut log);
     let sets = log.sets();
     let pairs = |set: &[u32]| set.len() == 2 && set[0] < 2 && set[1] >= 2;
@@ -115,7 +114,7 @@ fn a_task_starts_only_if_its_memory_is_there() {
 #[test]
 fn a_device_is_required_and_then_counters_are_wanted() {
     let entry = find_policy("efs").unwrap();
-    let setting = ("disk_mb_per_s".to_owned(), "100".to_owned());
+    let setting = ("disk".to_owned(), "on".to_owned());
     let params = Params::resolve("efs", entry.params, &[setting]).unwrap();
     let importance = |capability| {
         let mut capabilities = Capabilities::default();

@@ -426,12 +426,14 @@ impl Backend for Memory {
         }
     }
 
-    fn moved(&mut self, task: TaskId) -> Moved {
-        let state = &self.tasks[task.0 as usize];
-        let bytes = state.done.0 / 1_000 * state.work.disk_per_us;
-        Moved {
-            disk: Reading::Value(bytes),
-            net: Reading::Absent(Absence::NotOffered),
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        for usage in usages {
+            let state = &self.tasks[usage.task.0 as usize];
+            let asked = state.done.0 * state.work.disk_per_us;
+            let time = self
+                .disk_per_us
+                .and_then(|served| asked.checked_div(served));
+            usage.device_time.disk = Reading::from_option(time.map(Nanos), Absence::NotOffered);
         }
     }
 

@@ -397,8 +397,8 @@ impl Backend for Watched {
         }
     }
 
-    fn moved(&mut self, task: TaskId) -> Moved {
-        self.sim.moved(task)
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        self.sim.device_time(usages)
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
