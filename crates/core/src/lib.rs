@@ -41,7 +41,7 @@ pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, DemandBasis, Wait, WaitReason};
 pub use device::{Device, DeviceTime, PerDevice};
-pub use estimate::{Earlier, EarlierPhase, Start, TaskEstimator};
+pub use estimate::{Earlier, EarlierPhase, IdealBandwidth, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
 pub use niceness::{kernel_weight, weight_of_nice};
 pub use papers::{PAPERS, Paper};

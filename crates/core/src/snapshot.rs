@@ -98,8 +98,6 @@ pub struct Estimates {
     pub solo_ipc: Reading<f64>,
     /// Quanta executed since that estimate.
     pub solo_age: u32,
-    /// Mean rate of lines read from memory in a solo run before this run.
-    pub solo_mm_reads: Reading<Rate>,
     /// Solo execution done so far, in quanta (Perf&Fair, Eq. 1).
     pub progress: Reading<f64>,
     /// Basis of `progress`.
@@ -190,7 +188,6 @@ impl Default for Estimates {
             cpu_mm_reads: not_yet,
             solo_ipc: Reading::Absent(Absence::NoSoloEstimate),
             solo_age: 0,
-            solo_mm_reads: Reading::Absent(Absence::NoSoloEstimate),
             progress: Reading::Absent(Absence::NotYetMeasured),
             progress_basis: ProgressBasis::Provisional,
             trace_ipc: no_trace(),
@@ -343,6 +340,10 @@ pub struct Snapshot {
     /// memory bus by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admits: Option<Vec<Demand>>,
+    /// Solo bandwidth per CPU, as the [mean](crate::IdealBandwidth) over all tasks of the run so far, queued and ended
+    /// ones too.
+    #[serde(default = "not_yet")]
+    pub ideal_bandwidth: Reading<Rate>,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
     pub tasks: Vec<TaskView>,
 }

@@ -550,6 +550,7 @@ pub(crate) fn snapshot() -> Snapshot {
         now: Nanos::from_ms(400),
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
+        ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
         tasks: vec![task(0, running("0")), task(1, running("1")), task(2, None)],

@@ -99,6 +99,7 @@ mod tests {
     use crate::snapshot::{Estimates, Trigger};
     use crate::task::TaskSpec;
     use crate::topology::Machine;
+    use crate::units::{Absence, Reading};
     use std::sync::Arc;
 
     fn on(cpus: u32, tasks: Vec<TaskView>) -> Snapshot {
@@ -107,6 +108,7 @@ mod tests {
             now: Nanos::from_ms(900),
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks,

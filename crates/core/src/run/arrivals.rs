@@ -56,6 +56,8 @@ impl<B: Backend> Loop<'_, B> {
         let id = task.id;
         let arrives = task.arrives;
         self.taken += 1;
+        self.ideal.add(&task);
+        self.snap.ideal_bandwidth = self.ideal.mean();
         self.measures_widths |= task.width == Width::Measured;
         let class = order::class(&task, self.config, &mut self.lots);
         let record = TaskRecord::new(task, self.config.quantum);

@@ -146,7 +146,7 @@ impl<B: Backend> Loop<'_, B> {
         let earlier = record.learnt.as_deref().or(spec.earlier.as_deref());
         let learnt = least.of_task(least.learnt, task);
         self.learner.begin(id, spec.cpus, learnt, earlier);
-        task.estimates = record.estimator.initial(&spec.solo);
+        task.estimates = record.estimator.initial();
         task.estimates.learnt = self.learner.known(id);
     }
 

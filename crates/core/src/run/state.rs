@@ -10,7 +10,7 @@ use super::task_record::TaskRecord;
 use crate::admission::Admission;
 use crate::by_task::ByTask;
 use crate::decision::Wait;
-use crate::estimate::Learner;
+use crate::estimate::{IdealBandwidth, Learner};
 use crate::model::contention::Contention;
 use crate::policy::Policy;
 use crate::rng::Rng;
@@ -44,6 +44,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) lots: Rng,
     /// Number of tasks that have come.
     pub(super) taken: usize,
+    /// The mean of the tasks that have come.
+    pub(super) ideal: IdealBandwidth,
     /// Results of tasks that have ended for good.
     pub(super) results: Vec<TaskResult>,
     pub(super) left_out: LeftOut,
@@ -117,10 +119,12 @@ impl<'a, B: Backend> Loop<'a, B> {
                 queued: 0,
                 contention: Contention::default(),
                 admits: None,
+                ideal_bandwidth: IdealBandwidth::default().mean(),
                 tasks: Vec::new(),
             },
             lots: Rng::new(config.seed),
             taken: 0,
+            ideal: IdealBandwidth::default(),
             results: Vec::new(),
             left_out: LeftOut::default(),
             last_end: Nanos::ZERO,

@@ -7,8 +7,8 @@ use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, proptest}
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The online target and each task's bandwidth per CPU (Perf&Fair, Algorithm 1, line 11). A gang counts once for each
-/// of its CPUs, and an unmeasured task counts as the mean.
+/// The target and each task's bandwidth per CPU. A gang counts once for each of its CPUs, and an unmeasured task counts
+/// as the mean.
 struct Oracle<'a> {
     snap: &'a Snapshot,
     remain: i128,
@@ -18,7 +18,8 @@ struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    fn new(snap: &'a Snapshot) -> Oracle<'a> {
+    /// With the online target (Perf&Fair, Algorithm 1, line 11).
+    fn online(snap: &'a Snapshot) -> Oracle<'a> {
         let measured = || {
             snap.tasks
                 .iter()
@@ -28,13 +29,23 @@ impl<'a> Oracle<'a> {
         let over: u64 = measured().map(|(_, cpus)| u64::from(cpus)).sum();
         let cpus = snap.machine.cpus.len() as u32;
         let over_all = |sum: u64| sum.checked_div(over).unwrap_or(0);
-        let (mean, target) = (over_all(sum), over_all(sum * u64::from(cpus)));
         Oracle {
             snap,
-            remain: i128::from(target),
+            remain: i128::from(over_all(sum * u64::from(cpus))),
             cpus,
-            mean,
+            mean: over_all(sum),
             chosen: Vec::new(),
+        }
+    }
+
+    /// With the target of the whole workload (the poster's `AVG WK TRMM`).
+    fn ideal(snap: &'a Snapshot) -> Oracle<'a> {
+        let mean = snap.ideal_bandwidth.value().unwrap().0;
+        let cpus = snap.machine.cpus.len() as u32;
+        Oracle {
+            remain: i128::from(mean) * i128::from(cpus),
+            mean,
+            ..Oracle::online(snap)
         }
     }
 
@@ -151,21 +162,24 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn bandwidth_takes_what_the_definition_takes(snap in ends_of_quanta()) {
-        let mut oracle = Oracle::new(&snap);
-        for task in oracle.queue() {
-            if oracle.chosen.is_empty() || task.overdue {
-                oracle.take(task);
+    fn bandwidth_takes_what_the_definition_takes(mut snap in ends_of_quanta(), ideal in 0u64..12_000) {
+        snap.ideal_bandwidth = Reading::Value(Rate(ideal));
+        for (target, mut oracle) in [("online", Oracle::online(&snap)), ("ideal", Oracle::ideal(&snap))] {
+            for task in oracle.queue() {
+                if oracle.chosen.is_empty() || task.overdue {
+                    oracle.take(task);
+                }
             }
+            oracle.fill(|_| true);
+            let mut bandwidth = policy(find_policy("bandwidth").unwrap(), &[("target", target)]);
+            let decision = bandwidth.decide(&snap, &mut Rng::new(1));
+            prop_assert_eq!(placed(&decision), oracle.sorted());
         }
-        oracle.fill(|_| true);
-        let decision = policy(find_policy("bandwidth").unwrap(), &[]).decide(&snap, &mut Rng::new(1));
-        prop_assert_eq!(placed(&decision), oracle.sorted());
     }
 
     #[test]
     fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), lead in 0u8..3) {
-        let mut oracle = Oracle::new(&snap);
+        let mut oracle = Oracle::online(&snap);
         let least = snap.tasks.iter().map(|task| task.weight).fold(f64::INFINITY, f64::min);
         let differ = snap.tasks.iter().any(|task| task.weight > least);
         let progress_after = |task: &TaskView, quanta: f64| {
@@ -326,6 +340,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             now,
             triggers: vec![Trigger::Ended(TaskId(9))],
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks,
