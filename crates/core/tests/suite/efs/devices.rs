@@ -4,10 +4,16 @@ use super::log::{BUS, Log, four, hogs, run_log};
 use crate::memory::{Memory, Work, run_specs};
 use cosched_core::*;
 
-/// Runs tasks on disks that deliver `BUS` bytes per microsecond, and says so; their use of the memory bus is given: none.
-fn on_disk(work: Vec<Work>, change: impl Fn(&mut Vec<TaskSpec>)) -> (Log, RunResult) {
+/// Runs tasks on a device that delivers `BUS` bytes per microsecond, and says so; their use of the memory bus is given:
+/// none.
+fn on_device(
+    device: Device,
+    work: Vec<Work>,
+    change: impl Fn(&mut Vec<TaskSpec>),
+) -> (Log, RunResult) {
     let mut world = Memory::new(four(), work);
-    world.disk_per_us = Some(BUS);
+    world.device = device;
+    world.device_per_us = Some(BUS);
     let mut specs = world.specs();
     change(&mut specs);
     specs
@@ -15,7 +21,7 @@ fn on_disk(work: Vec<Work>, change: impl Fn(&mut Vec<TaskSpec>)) -> (Log, RunRes
         .for_each(|spec| spec.bus_use_milli = Some(0));
     let mut log = Log::default();
     let rate = BUS.to_string();
-    let settings = [("demand", "given"), ("disk_mb_per_s", &rate)];
+    let settings = [("demand", "given"), (rate_of(device), &rate)];
     let config = RunConfig {
         devices: true,
         ..RunConfig::default()
@@ -25,8 +31,24 @@ fn on_disk(work: Vec<Work>, change: impl Fn(&mut Vec<TaskSpec>)) -> (Log, RunRes
     (log, result)
 }
 
+fn rate_of(device: Device) -> &'static str {
+    match device {
+        Device::Disk => "disk_mb_per_s",
+        Device::Net => "net_mb_per_s",
+    }
+}
+
 #[test]
 fn a_disk_is_to_its_rate_what_the_bus_is_to_its_own() {
+    a_device_counts_as_the_bus(Device::Disk);
+}
+
+#[test]
+fn the_network_is_to_its_rate_what_the_bus_is_to_its_own() {
+    a_device_counts_as_the_bus(Device::Net);
+}
+
+fn a_device_counts_as_the_bus(device: Device) {
     let mut rng = Rng::new(5);
     for _ in 0..20 {
         let rates: Vec<u64> = (0..7).map(|_| rng.below(BUS)).collect();
@@ -42,16 +64,13 @@ fn a_disk_is_to_its_rate_what_the_bus_is_to_its_own() {
             &RunConfig::default(),
             None,
         );
-        let (on_disk, _) = on_disk(tasks(Work::disk), |_| {});
-        assert_eq!(on_disk.sets(), on_bus.sets(), "{rates:?}");
-        let mut refused = on_disk.turns.iter().flat_map(|turn| &turn.waits);
+        let (on_device, _) = on_device(device, tasks(Work::moves), |_| {});
+        assert_eq!(on_device.sets(), on_bus.sets(), "{rates:?}");
+        let mut refused = on_device.turns.iter().flat_map(|turn| &turn.waits);
         assert!(
             refused.any(|wait| matches!(
                 wait.reason,
-                WaitReason::BusFull {
-                    device: Some(Device::Disk),
-                    ..
-                }
+                WaitReason::BusFull { device: Some(full), .. } if full == device
             )),
             "{rates:?}"
         );
@@ -62,9 +81,9 @@ fn a_disk_is_to_its_rate_what_the_bus_is_to_its_own() {
 fn a_task_has_to_fit_the_bus_and_the_disk() {
     // One that fills the disk and one that fills the bus run together; two of a kind do not.
     let mut work = hogs(2, 4_000);
-    work.extend((0..2).map(|_| Work::ms(4_000).disk(BUS)));
+    work.extend((0..2).map(|_| Work::ms(4_000).moves(BUS)));
     let mut world = Memory::new(four(), work);
-    (world.bus_per_us, world.disk_per_us) = (Some(BUS), Some(BUS));
+    (world.bus_per_us, world.device_per_us) = (Some(BUS), Some(BUS));
     let (mut log, specs) = (Log::default(), world.specs());
     let config = RunConfig {
         devices: true,
@@ -81,9 +100,9 @@ fn a_task_has_to_fit_the_bus_and_the_disk() {
 
 #[test]
 fn a_gang_is_admitted_to_a_disk_whole_or_not_at_all() {
-    let work = (0..3).map(|_| Work::ms(3_000).disk(BUS)).collect();
+    let work = (0..3).map(|_| Work::ms(3_000).moves(BUS)).collect();
     let gangs = |specs: &mut Vec<TaskSpec>| specs[..2].iter_mut().for_each(|spec| spec.cpus = 2);
-    let (log, result) = on_disk(work, gangs);
+    let (log, result) = on_device(Device::Disk, work, gangs);
     assert!(result.tasks.iter().all(|task| task.finished.is_some()));
     for turn in &log.turns {
         for (task, cpus) in &turn.runs {

@@ -17,8 +17,8 @@ pub struct Work {
     pub reads_per_us: u64,
     /// Lines written to memory per microsecond; no counter counts them per task.
     pub writes_per_us: u64,
-    /// Bytes from and to the disks per microsecond.
-    pub disk_per_us: u64,
+    /// Bytes from and to the world's device per microsecond.
+    pub device_per_us: u64,
     /// Accesses to the first-level cache per microsecond.
     pub l1_per_us: u64,
     /// The share of its time on the fastest core in which it waits for memory, at any clock.
@@ -46,7 +46,7 @@ impl Work {
             ipc_milli: 1_000,
             reads_per_us: 1,
             writes_per_us: 0,
-            disk_per_us: 0,
+            device_per_us: 0,
             l1_per_us: 100,
             stalls: 0.0,
             exit: Exit::Code(0),
@@ -66,8 +66,8 @@ impl Work {
         self.writes_per_us = per_us;
         self
     }
-    pub fn disk(mut self, per_us: u64) -> Work {
-        self.disk_per_us = per_us;
+    pub fn moves(mut self, per_us: u64) -> Work {
+        self.device_per_us = per_us;
         self
     }
     /// Lines moved from and to memory per microsecond.
@@ -146,8 +146,10 @@ pub struct Memory {
     pub signals: VecDeque<i32>,
     /// Capacity of the memory bus in lines per microsecond; tasks that together demand more slow each other down.
     pub bus_per_us: Option<u64>,
-    /// Bytes per microsecond that the disks deliver.
-    pub disk_per_us: Option<u64>,
+    /// The only device of the world.
+    pub device: Device,
+    /// Bytes per microsecond that it delivers.
+    pub device_per_us: Option<u64>,
     /// Lines per microsecond that other programs read and write on each memory domain; they slow no task down.
     pub foreign_per_us: (u64, u64),
     /// The meters of memory domains fail between these instants.
@@ -204,7 +206,8 @@ impl Memory {
             interrupts: Vec::new(),
             signals: VecDeque::new(),
             bus_per_us: None,
-            disk_per_us: None,
+            device: Device::Disk,
+            device_per_us: None,
             l1_per_us: None,
             naps: Vec::new(),
             counters_until: None,
@@ -272,9 +275,9 @@ impl Memory {
             let busy = (state.work.lines_per_us() as f64 / served as f64).min(1.0);
             1.0 - busy + busy * longer(asked as u64, served)
         });
-        let disk = self.disk_per_us.map_or(1.0, |served| {
-            let asked: u64 = self.runs().map(|s| s.work.disk_per_us).sum();
-            let busy = (state.work.disk_per_us as f64 / served as f64).min(1.0);
+        let device = self.device_per_us.map_or(1.0, |served| {
+            let asked: u64 = self.runs().map(|s| s.work.device_per_us).sum();
+            let busy = (state.work.device_per_us as f64 / served as f64).min(1.0);
             1.0 - busy + busy * longer(asked, served)
         });
         let l1 = self.l1_per_us.map_or(1.0, |served| {
@@ -293,7 +296,7 @@ impl Memory {
             longer(beside.map(|s| s.work.l1_per_us).sum(), served)
         });
         let clock = state.work.stalls + (1.0 - state.work.stalls) / self.clock(state);
-        1.0 / (bus * disk * l1 * clock)
+        1.0 / (bus * device * l1 * clock)
     }
 
     fn advance(&mut self, to: Nanos) {
@@ -428,11 +431,10 @@ impl Backend for Memory {
 
     fn moved(&mut self, task: TaskId) -> Moved {
         let state = &self.tasks[task.0 as usize];
-        let bytes = state.done.0 / 1_000 * state.work.disk_per_us;
-        Moved {
-            disk: Reading::Value(bytes),
-            net: Reading::Absent(Absence::NotOffered),
-        }
+        let bytes = state.done.0 / 1_000 * state.work.device_per_us;
+        let mut moved = Moved::from_fn(|_| Reading::Absent(Absence::NotOffered));
+        moved[self.device] = Reading::Value(bytes);
+        moved
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
