@@ -171,6 +171,106 @@ fn lucky_gives_the_big_core_in_proportion_to_weights() {
     }
 }
 
+/// Of two swapped tasks, the one that left the big cores and the tasks that were there.
+#[derive(Default)]
+struct Swaps(Vec<(TaskId, Vec<TaskId>)>);
+
+impl Recorder for Swaps {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let big: CpuSet = [CpuId(0), CpuId(1), CpuId(2)].into_iter().collect();
+        let tasks = record.snapshot.tasks.iter().filter(|task| {
+            let running = task.running.as_ref();
+            running.is_some_and(|running| running.placement.cpus().is_subset(&big))
+        });
+        let before: Vec<TaskId> = tasks.map(|task| task.id).collect();
+        let changed = record.decision.changes.iter().map(Change::task);
+        let left: Vec<TaskId> = changed.filter(|task| before.contains(task)).collect();
+        if let [left] = left[..] {
+            self.0.push((left, before));
+        }
+    }
+}
+
+#[test]
+fn who_has_the_fewest_tickets_leaves_the_big_cores() {
+    // Tickets fall as the IPC grows, and so with the number of the task.
+    let work = (1..=7).map(|step| Work::ms(1_000_000).ipc(250 * step).reads(0));
+    let mut world = world(3, 4, work.collect());
+    world.interrupts = vec![Nanos::from_ms(40_000)];
+    let specs = world.specs();
+    let mut swaps = Swaps::default();
+    run_specs(
+        &mut world,
+        specs,
+        "lucky",
+        &POWERS,
+        &RunConfig::default(),
+        &mut swaps,
+    );
+    assert!(swaps.0.len() > 50, "{}", swaps.0.len());
+    for (left, before) in swaps.0 {
+        assert_eq!(before.len(), 3);
+        assert_eq!(Some(&left), before.iter().max(), "{before:?}");
+    }
+}
+
+/// The share of the big core of each task, if tasks differ only in their lines per microsecond on it: the draws'
+/// probabilities depend on the task that is there, so the shares are those that a draw leaves unchanged.
+fn shares_with_memory(lines: [f64; 4], benefit: f64) -> [f64; 4] {
+    let mut shares = [0.25; 4];
+    for _ in 0..200 {
+        let mut next = [0.0; 4];
+        for (there, share) in shares.into_iter().enumerate() {
+            let tickets = tickets_with_memory(lines, benefit, there);
+            let sum: f64 = tickets.iter().sum();
+            for (next, tickets) in next.iter_mut().zip(tickets) {
+                *next += share * tickets / sum;
+            }
+        }
+        shares = next;
+    }
+    shares
+}
+
+/// Tickets while one task is on the big core, which has 4 times the clock: the benefit by the square of what the task's
+/// move does to all tasks' throughput on a bus of 150 lines per microsecond (EFS, Eqs. 9 and 12).
+fn tickets_with_memory(lines: [f64; 4], benefit: f64, there: usize) -> [f64; 4] {
+    use cosched_core::model::bus::{solo_utilisation, throughput};
+    let clock = |task: usize| if task == there { 1.0 } else { 0.25 };
+    let used: [f64; 4] = std::array::from_fn(|task| lines[task] * clock(task) / 150.0);
+    let free = 1.0 - used.iter().sum::<f64>();
+    let demands = used.map(|used| solo_utilisation(used, free).unwrap());
+    std::array::from_fn(|task| {
+        let with_clock = |now: f64| {
+            let mut demands = demands;
+            demands[task] = (demands[task] * now / clock(task)).min(1.0);
+            throughput(&demands).unwrap()
+        };
+        100.0 * benefit * (with_clock(1.0) / with_clock(0.25)).powi(2)
+    })
+}
+
+#[test]
+fn with_shared_memory_who_slows_the_others_is_on_the_big_core_less_often() {
+    let lines = [110, 110, 0, 0];
+    let work = lines.map(|lines| Work::ms(100_000_000).ipc(1_000).reads(lines));
+    let mut world = world(1, 3, work.to_vec());
+    // 10,000 draws: the standard deviation of a share is below 0.005.
+    world.interrupts = vec![Nanos::from_ms(2_000_000)];
+    let (watch, _) = watched(&mut world, "lucky", &with(&[("memory", "shared")]), 5);
+    // Half of the capacity is used on both types.
+    let benefit = 16.0 * (0.7 + 1.45 * 0.5) / (18.9 * 0.5);
+    let expected = shares_with_memory(lines.map(|lines| lines as f64), benefit);
+    assert!(expected[0] < 0.235, "{expected:?}");
+    for (task, expected) in (0..).zip(expected) {
+        let share = watch.share(task);
+        assert!(
+            (share - expected).abs() < 0.012,
+            "task {task}: {share}, expected {expected}"
+        );
+    }
+}
+
 /// `POWERS` with other values of some parameters.
 fn with<'a>(params: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [&POWERS, params].concat()

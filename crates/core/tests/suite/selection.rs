@@ -103,10 +103,134 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn sorted(mut self) -> Vec<TaskId> {
-        self.chosen.sort_unstable();
-        self.chosen
+    fn sorted(self) -> Vec<TaskId> {
+        sorted(self.chosen.into_iter())
     }
+}
+
+/// Progress by the estimates.
+fn estimated(task: &TaskView) -> f64 {
+    task.estimates.progress.value().unwrap()
+}
+
+/// Progress by the trace of the solo run, if there is one.
+fn traced(task: &TaskView) -> f64 {
+    let traced = task.estimates.trace_progress.value();
+    traced.unwrap_or_else(|| estimated(task))
+}
+
+/// Perf&Fair's selection by progress (Algorithm 1, lines 11-19), with our weights and lead.
+fn select_behind(mut oracle: Oracle<'_>, lead: f64, progress: fn(&TaskView) -> f64) -> Vec<TaskId> {
+    let snap = oracle.snap;
+    let weights = snap.tasks.iter().map(|task| task.weight);
+    let least = weights.fold(f64::INFINITY, f64::min);
+    let differ = snap.tasks.iter().any(|task| task.weight > least);
+    let progress_after = |task: &TaskView, quanta: f64| {
+        let weight = task.weight / least;
+        progress(task) / weight + quanta / weight
+    };
+    let all = || snap.tasks.iter().map(|task| progress_after(task, 0.0));
+    let max = all().fold(0.0, f64::max);
+    let enough = all().fold(f64::INFINITY, f64::min) * (1.0 + lead / 100.0);
+    let entitled = if differ { entitled(snap) } else { Vec::new() };
+    let first: [&dyn Fn(&TaskView) -> bool; 3] = [
+        &|task| task.overdue,
+        &|task| entitled.contains(&task.id),
+        &|task| task.estimates.executed == 0 || differ && progress_after(task, 5.0) < max,
+    ];
+    for is_first in first {
+        for task in oracle.queue() {
+            if is_first(task) {
+                oracle.take(task);
+            }
+        }
+    }
+    oracle.fill(|task| progress_after(task, 1.0) < max || progress_after(task, 0.0) < enough);
+    oracle.fill(|_| true);
+    oracle.sorted()
+}
+
+/// The selection of an estimation quantum (Perf&Fair, Algorithm 1, lines 2-9) on cores that are all alike.
+struct EstimationQuantum<'a> {
+    /// The tasks that reserve whole cores, the first first.
+    alone: Vec<&'a TaskView>,
+    /// The light tasks on the other CPUs.
+    beside: Vec<&'a TaskView>,
+}
+
+impl<'a> EstimationQuantum<'a> {
+    /// `None` if no estimate has expired, or no task has to wait (ours).
+    fn of(snap: &'a Snapshot) -> Option<EstimationQuantum<'a>> {
+        let queue = Oracle::online(snap).queue();
+        let cpus = snap.machine.cpus.len() as u32;
+        if queue.iter().map(|task| task.cpus).sum::<u32>() <= cpus {
+            return None;
+        }
+        let threads = snap.machine.cores[0].len() as u32;
+        let reserved = |task: &TaskView| task.cpus.div_ceil(threads) * threads;
+        // The oldest estimate first; of equally old ones, the task that has run longest.
+        let mut oldest = queue.clone();
+        oldest.sort_by_key(|task| Reverse((age(task), task.estimates.ran)));
+        let is_first = |task: &&TaskView| age(task) >= Some(40) && reserved(task) <= cpus;
+        let first = oldest.into_iter().find(is_first)?;
+        let mut left = cpus - reserved(first);
+        let mut alone = vec![first];
+        let mut more = queue.clone();
+        more.retain(|task| is_light(first) && is_light(task) && age(task) >= Some(20));
+        more.sort_by_key(|task| Reverse(age(task)));
+        for task in more {
+            if task.id != first.id && reserved(task) <= left {
+                left -= reserved(task);
+                alone.push(task);
+            }
+        }
+        let least_progress = |task: &&TaskView| estimated(task) / task.weight;
+        let mut light = queue;
+        light.retain(|task| is_light(task) && alone.iter().all(|other| other.id != task.id));
+        light.sort_by(|a, b| least_progress(a).total_cmp(&least_progress(b)));
+        let mut beside = Vec::new();
+        for task in light {
+            if task.cpus <= left {
+                left -= task.cpus;
+                beside.push(task);
+            }
+        }
+        Some(EstimationQuantum { alone, beside })
+    }
+}
+
+/// Quanta since the task's estimate, and infinitely many before the first; `None` if it can't be estimated.
+fn age(task: &TaskView) -> Option<u32> {
+    match task.estimates.solo_ipc {
+        Reading::Value(_) => Some(task.estimates.solo_age),
+        Reading::Absent(Absence::NoSoloEstimate) => Some(u32::MAX),
+        Reading::Absent(_) => None,
+    }
+}
+
+/// Whether the counts that there are, are those of a light task.
+fn is_light(task: &TaskView) -> bool {
+    let counted = [(task.estimates.llc, 19.0), (task.estimates.mm_reads, 3.5)];
+    let mut counted = counted
+        .iter()
+        .filter_map(|(rate, most)| Some((rate.value()?, most)));
+    let is_low = |(rate, most): (Rate, &f64)| rate.per_us() <= *most;
+    counted.clone().next().is_some() && counted.all(is_low)
+}
+
+/// The tasks that a decision places for a purpose.
+fn placed_for(decision: &Decision, wanted: Purpose) -> Vec<TaskId> {
+    let places = decision
+        .changes
+        .iter()
+        .filter(|change| matches!(change, Change::Place { purpose, .. } if *purpose == wanted));
+    sorted(places.map(Change::task))
+}
+
+fn sorted(tasks: impl Iterator<Item = TaskId>) -> Vec<TaskId> {
+    let mut tasks: Vec<TaskId> = tasks.collect();
+    tasks.sort_unstable();
+    tasks
 }
 
 fn placed(decision: &Decision) -> Vec<TaskId> {
@@ -114,9 +238,7 @@ fn placed(decision: &Decision) -> Vec<TaskId> {
         .changes
         .iter()
         .filter(|change| matches!(change, Change::Place { .. }));
-    let mut placed: Vec<TaskId> = places.map(Change::task).collect();
-    placed.sort_unstable();
-    placed
+    sorted(places.map(Change::task))
 }
 
 /// The tasks that should always run: for each, the CPUs left by the others of them, divided by weight, would give it more
@@ -144,18 +266,21 @@ fn entitled(snap: &Snapshot) -> Vec<TaskId> {
 
 /// Ends of quanta with gangs, unmeasured tasks and ties, but without masks and without sleeping tasks on CPUs.
 fn ends_of_quanta() -> impl Strategy<Value = Snapshot> {
-    (machine(), jobs(0..40, false)).prop_map(|(machine, jobs)| {
-        let now = Nanos::from_ms(100_000);
-        let mut snap = snapshot(&Arc::new(machine), &jobs, &[Trigger::QuantumEnd], now);
-        for task in &mut snap.tasks {
-            task.allowed = None;
-            task.control = Control::FULL;
-            // Critical tasks come first, which the definitions do not cover.
-            task.expected = None;
-            task.asleep &= task.running.is_none();
-        }
-        snap
-    })
+    (machine(), jobs(0..40, false))
+        .prop_map(|(machine, jobs)| end_of_quantum(Arc::new(machine), &jobs))
+}
+
+fn end_of_quantum(machine: Arc<Machine>, jobs: &[Job]) -> Snapshot {
+    let now = Nanos::from_ms(100_000);
+    let mut snap = snapshot(&machine, jobs, &[Trigger::QuantumEnd], now);
+    for task in &mut snap.tasks {
+        task.allowed = None;
+        task.control = Control::FULL;
+        // Critical tasks come first, which the definitions do not cover.
+        task.expected = None;
+        task.asleep &= task.running.is_none();
+    }
+    snap
 }
 
 proptest! {
@@ -179,36 +304,39 @@ proptest! {
 
     #[test]
     fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), lead in 0u8..3) {
-        let mut oracle = Oracle::online(&snap);
-        let least = snap.tasks.iter().map(|task| task.weight).fold(f64::INFINITY, f64::min);
-        let differ = snap.tasks.iter().any(|task| task.weight > least);
-        let progress_after = |task: &TaskView, quanta: f64| {
-            let weight = task.weight / least;
-            task.estimates.progress.value().unwrap() / weight + quanta / weight
-        };
-        let progress = || snap.tasks.iter().map(|task| progress_after(task, 0.0));
-        let max = progress().fold(0.0, f64::max);
         let lead = 30.0 * f64::from(lead);
-        let enough = progress().fold(f64::INFINITY, f64::min) * (1.0 + lead / 100.0);
-        let entitled = if differ { entitled(&snap) } else { Vec::new() };
-        let first: [&dyn Fn(&TaskView) -> bool; 3] = [
-            &|task| task.overdue,
-            &|task| entitled.contains(&task.id),
-            &|task| task.estimates.executed == 0 || differ && progress_after(task, 5.0) < max,
-        ];
-        for is_first in first {
-            for task in oracle.queue() {
-                if is_first(task) {
-                    oracle.take(task);
-                }
-            }
-        }
-        oracle.fill(|task| progress_after(task, 1.0) < max || progress_after(task, 0.0) < enough);
-        oracle.fill(|_| true);
+        let expected = select_behind(Oracle::online(&snap), lead, estimated);
         let settings = [("estimation_share_max", "0"), ("lead_max_percent", &lead.to_string())];
         let decision = policy(find_policy("perf-fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
         prop_assert_eq!(decision.basis.measures, None);
-        prop_assert_eq!(placed(&decision), oracle.sorted());
+        prop_assert_eq!(placed(&decision), expected);
+    }
+
+    #[test]
+    fn the_oracle_takes_what_the_definition_takes(mut snap in ends_of_quanta(), ideal in 0u64..12_000) {
+        snap.ideal_bandwidth = Reading::Value(Rate(ideal));
+        let expected = select_behind(Oracle::ideal(&snap), 0.0, traced);
+        let decision = policy(find_policy("oracle").unwrap(), &[]).decide(&snap, &mut Rng::new(1));
+        prop_assert_eq!(placed(&decision), expected);
+    }
+
+    #[test]
+    fn perf_fair_estimates_whom_the_definition_estimates(
+        cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..40, false),
+    ) {
+        let machine = Arc::new(Machine::uniform("alike", cores, threads));
+        let mut snap = end_of_quantum(machine, &jobs);
+        // Overdue tasks and tasks that never ran come first (ours): then nobody is estimated.
+        snap.tasks.retain(|task| task.estimates.executed > 0 && !task.overdue);
+        let decision = policy(find_policy("perf-fair").unwrap(), &[("as", "paper")]).decide(&snap, &mut Rng::new(1));
+        let expected = EstimationQuantum::of(&snap);
+        prop_assert_eq!(decision.basis.measures, expected.as_ref().map(|quantum| quantum.alone[0].id));
+        if let Some(EstimationQuantum { alone, beside }) = expected {
+            let ids = |tasks: Vec<&TaskView>| sorted(tasks.into_iter().map(|task| task.id));
+            prop_assert_eq!(placed_for(&decision, Purpose::MeasureAlone), ids(alone));
+            prop_assert_eq!(placed_for(&decision, Purpose::LowContention), ids(beside));
+            prop_assert_eq!(placed_for(&decision, Purpose::Run), Vec::new());
+        }
     }
 
     #[test]
