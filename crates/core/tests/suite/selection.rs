@@ -322,12 +322,17 @@ proptest! {
 
     #[test]
     fn perf_fair_estimates_whom_the_definition_estimates(
-        cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..40, false),
+        cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..30, false), all_known in any::<bool>(),
     ) {
         let machine = Arc::new(Machine::uniform("alike", cores, threads));
         let mut snap = end_of_quantum(machine, &jobs);
         // Overdue tasks and tasks that never ran come first (ours): then nobody is estimated.
         snap.tasks.retain(|task| task.estimates.executed > 0 && !task.overdue);
+        if all_known {
+            // Each has an estimate, which expired just now at the most.
+            snap.tasks.retain(|task| age(task) != Some(u32::MAX));
+            snap.tasks.iter_mut().for_each(|task| task.estimates.solo_age = task.estimates.solo_age % 24 + 18);
+        }
         let decision = policy(find_policy("perf-fair").unwrap(), &[("as", "paper")]).decide(&snap, &mut Rng::new(1));
         let expected = EstimationQuantum::of(&snap);
         prop_assert_eq!(decision.basis.measures, expected.as_ref().map(|quantum| quantum.alone[0].id));
