@@ -262,8 +262,8 @@ fn collect(options: &RunOptions) -> Result<Option<Collected>> {
         check_own_input(options, restart, &inputs)?;
     }
     let jobs = match &arriving {
-        Some(arriving) if !arriving.has_ended() => Vec::new(),
-        _ => input::expand(inputs)?,
+        Some(_) => Vec::new(),
+        None => input::expand(inputs)?,
     };
     Ok(Some(Collected {
         jobs,

@@ -71,14 +71,24 @@ impl<P: Platform> Stream<'_, P> {
     fn next(&mut self, arrived: Arrived) -> Next<P> {
         let id = self.count;
         self.count += 1;
-        let Arrived { place, job } = arrived;
+        let Arrived {
+            place,
+            id: told,
+            job,
+        } = arrived;
         let input = job.and_then(|mut input| {
             self.open.defaults.apply(&mut input)?;
             Ok(input)
         });
         let (input, why) = match input {
             Ok(input) => (input, None),
-            Err(why) => (JobInput::none(place), Some(why)),
+            Err(why) => (
+                JobInput {
+                    id: told,
+                    ..JobInput::none(place)
+                },
+                Some(why),
+            ),
         };
         let name = format!("{}#{}", base(&input), id + 1);
         let job = Job { name, input };

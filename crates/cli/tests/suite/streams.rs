@@ -134,10 +134,10 @@ fn starts_and_ends_are_told_to_another_program() {
 #[test]
 fn a_bad_line_fails_alone() {
     let folder = tempdir().expect("a folder");
-    let mut run = Fed::start(&folder, &["-f", "-"]);
+    let mut run = Fed::start(&folder, &["-f", "-", "--progress-to", "told"]);
     for line in [
         r#"{"argv": ["no-such-program"]}"#,
-        r#"{"command": "echo x", "cpu": 1}"#,
+        r#"{"id": "bad", "command": "echo x", "cpu": 1}"#,
         "",
         r#"{"id": "7", "argv": ["echo", "a b"], "name": "mine", "expected_s": 2, "mem": 1000}"#,
     ] {
@@ -155,6 +155,11 @@ fn a_bad_line_fails_alone() {
     let jobs = record["jobs"].as_array().expect("jobs");
     let why = jobs[1]["exit_text"].as_str().expect("a reason");
     assert!(why.contains("-:2: unknown field `cpu`"), "{why}");
+    let told = std::fs::read_to_string(folder.path().join("told")).expect("lines");
+    assert!(
+        told.contains(r#""event":"end","job":2,"id":"bad""#),
+        "{told}"
+    );
     assert_eq!(
         (&jobs[2]["name"], &jobs[2]["exit"]),
         (&"mine#3".into(), &0.into())

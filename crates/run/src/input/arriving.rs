@@ -2,6 +2,7 @@
 
 use super::command::os;
 use super::job::JobInput;
+use super::json_line;
 use super::lines::{Line, Lines};
 use super::list;
 use super::template::ValueJobs;
@@ -26,6 +27,8 @@ enum Each {
 pub(crate) struct Arrived {
     /// The line, for messages.
     pub(crate) place: String,
+    /// What the user calls it, if the line says that and is no job.
+    pub(crate) id: Option<String>,
     /// The job, or why there is none.
     pub(crate) job: Result<JobInput>,
 }
@@ -85,20 +88,23 @@ impl Arriving {
     /// The next job, if it is there.
     pub(crate) fn next(&mut self) -> Option<Arrived> {
         while let Some(Line { place, bytes }) = self.lines.next() {
-            let bytes = bytes.map_err(anyhow::Error::msg);
-            let job = match &mut self.each {
-                Each::Command => bytes.and_then(|line| list::job(&line, &place)),
-                Each::Value(jobs) => bytes.and_then(|value| jobs.take(os(&value))),
+            let line = bytes.as_deref().unwrap_or_default();
+            let job = match (&bytes, &mut self.each) {
+                (Err(why), _) => Err(anyhow::Error::msg(why.clone())),
+                (Ok(line), Each::Command) => list::job(line, &place),
+                (Ok(value), Each::Value(jobs)) => jobs.take(os(value)),
             };
             if let Some(job) = job.transpose() {
-                return Some(Arrived { place, job });
+                let id = job.is_err().then(|| json_line::id(line)).flatten();
+                return Some(Arrived { place, id, job });
             }
         }
         match &mut self.each {
             Each::Value(jobs) if self.lines.has_ended() => {
                 let job = jobs.rest()?;
                 let place = "the last values".to_owned();
-                Some(Arrived { place, job })
+                let id = None;
+                Some(Arrived { place, id, job })
             }
             _ => None,
         }

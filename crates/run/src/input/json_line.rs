@@ -73,6 +73,12 @@ pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
     })
 }
 
+/// The `id` of an object that is no job.
+pub(crate) fn id(line: &[u8]) -> Option<String> {
+    let object: serde_json::Value = serde_json::from_slice(line).ok()?;
+    Some(object["id"].as_str()?.to_owned())
+}
+
 fn command(line: Option<String>, argv: Option<Vec<String>>, place: &str) -> Result<Command> {
     match (line, argv) {
         (Some(line), None) if !line.trim().is_empty() => Ok(Command::shell(line)),
