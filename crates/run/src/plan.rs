@@ -285,7 +285,7 @@ impl<P: Platform> Plan<P> {
 }
 
 /// Results that a run keeps of jobs that come while it goes on: there may be millions.
-const RESULTS: usize = 10_000;
+const RESULTS: usize = 3_000;
 
 /// Live jobs of an open list under `-j 0`.
 const MOST_LIVE: usize = 5_000;
