@@ -216,13 +216,12 @@ pub(super) fn only_file(
     reading: &Reading,
     from_stdin: bool,
 ) -> Option<PathBuf> {
-    let rest = &words[template(words).len()..];
-    let sections = rest.iter().filter_map(|word| Section::of(word)).count();
     let mut all = files(words);
+    // Any other word after the command is a value, or begins a list of values.
+    let has_values = words.len() != template(words).len() + 2 * all.len();
     all.extend(reading.files.iter().cloned());
     all.extend(from_stdin.then(|| "-".into()));
-    let is_in_file = rest.len() == 2 * sections;
-    (all.len() == 1 && sections <= 1 && is_in_file).then(|| all.remove(0))
+    (all.len() == 1 && !has_values).then(|| all.remove(0))
 }
 
 /// Rows that come: there is none yet. Waits for the first line, which may name the columns.
@@ -435,6 +434,31 @@ mod tests {
 
     fn lists(words: &str) -> Vec<String> {
         rows_of(words, &Reading::default()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_the_only_list_if_there_is_no_other_value() {
+        let only = |words: &str, files: &[&str], from_stdin| {
+            let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+            let reading = Reading {
+                files: files.iter().map(PathBuf::from).collect(),
+                ..Reading::default()
+            };
+            only_file(&words, &reading, from_stdin)
+        };
+        assert_eq!(only("x {}", &[], true), Some("-".into()));
+        assert_eq!(only("x :::: a", &[], false), Some("a".into()));
+        assert_eq!(only("x {}", &["a"], false), Some("a".into()));
+        for (words, files) in [
+            ("x ::: a", &[][..]),
+            ("x ::: a", &["b"]),
+            ("x :::: a", &["b"]),
+            ("x :::: a b", &[]),
+            ("x :::: a ::: b", &[]),
+            ("x :::: a :::: b", &[]),
+        ] {
+            assert_eq!(only(words, files, false), None, "{words} {files:?}");
+        }
     }
 
     /// As GNU parallel 20221122 combines them.
