@@ -75,7 +75,6 @@ pub(crate) fn execute<P: Platform>(
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
     if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
         screen.say("cosched: no job came, so nothing to run");
-        return Ok(Exit::Success.into());
     }
     for warning in late_warnings(&result, info.machine.cpus.len()) {
         screen.warn(warning);
