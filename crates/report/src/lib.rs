@@ -5,7 +5,6 @@
 //! jobs for the summary. `docs/formats.md` describes the formats field by field.
 
 pub mod chart;
-mod core_types;
 #[cfg(test)]
 mod docs_tests;
 mod events;
@@ -40,7 +39,6 @@ mod trace;
 mod warning;
 mod why;
 
-pub use core_types::{add_pairs, core_types_text};
 pub use events::{
     EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,
 };
