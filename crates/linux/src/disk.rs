@@ -80,6 +80,11 @@ impl Disk {
         }
     }
 
+    /// Forgets a job that has ended.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.jobs.remove(&task);
+    }
+
     /// How long it has worked for a job.
     pub(crate) fn time(&self, task: TaskId) -> Reading<Nanos> {
         if !self.is_known() {

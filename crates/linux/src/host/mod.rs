@@ -544,6 +544,7 @@ impl Backend for Host {
         self.lifecycle.forget(task);
         self.meter.reset(task);
         self.room.forget(task);
+        self.disk.forget(task);
         if let Some(loaded) = &mut self.loaded {
             loaded.forget(task);
         }
