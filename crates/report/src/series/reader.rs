@@ -4,7 +4,7 @@ use super::{Row, SERIES_SCHEMA, SeriesHeader, SeriesTask};
 use crate::json::{self, JsonError};
 use cosched_core::{CpuSet, Nanos, Switched};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _, Seek as _, Take};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Take};
 
 /// A series that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,8 @@ pub struct SeriesReader<R> {
     file: String,
     input: R,
     header: SeriesHeader,
+    /// In bytes, with its end.
+    header_length: u64,
     /// The CPUs of the header's machine.
     cpus: CpuSet,
     line: usize,
@@ -86,21 +88,31 @@ impl SeriesFile {
     ///
     /// # Errors
     /// As [`SeriesReader::new`]; or a line of a task cannot be read.
-    pub fn open(mut file: File, name: &str) -> Result<SeriesFile, SeriesError> {
+    pub fn open(file: File, name: &str) -> Result<SeriesFile, SeriesError> {
         let refused = |error| SeriesError::Io {
             file: name.to_owned(),
             error,
         };
         let length = file.metadata().map_err(refused)?.len();
-        let mut tasks = Vec::new();
-        let mut first = SeriesReader::new(BufReader::new((&file).take(length)), name)?;
-        if first.header.open {
-            tasks = first.tasks()?;
-        }
-        file.rewind().map_err(refused)?;
         let mut reader = SeriesReader::new(BufReader::new(file.take(length)), name)?;
-        reader.header.tasks.extend(tasks);
+        if reader.header.open {
+            let tasks = reader.tasks()?;
+            reader.header.tasks.extend(tasks);
+            reader = reader.again(length).map_err(refused)?;
+        }
         Ok(reader)
+    }
+
+    /// Goes back to the line after the header, in a file that was so long when it was opened.
+    fn again(self, length: u64) -> io::Result<SeriesFile> {
+        let mut file = self.input.into_inner().into_inner();
+        file.seek(SeekFrom::Start(self.header_length))?;
+        Ok(SeriesReader {
+            input: BufReader::new(file.take(length - self.header_length)),
+            line: 1,
+            cut_off: false,
+            ..self
+        })
     }
 }
 
@@ -159,6 +171,7 @@ impl<R: BufRead> SeriesReader<R> {
             input,
             cpus: header.machine.all_cpus(),
             header,
+            header_length: first.len() as u64,
             line: 1,
             buffer: Vec::new(),
             cut_off: false,
