@@ -18,7 +18,7 @@ use cosched_core::{
     RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
 };
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, RunInfo, RunSetting,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunSetting,
     SeriesHeader, SeriesWriter,
 };
 use std::cell::RefCell;
@@ -128,24 +128,13 @@ impl<P: Platform> Batch<'_, P> {
         }
         recorder.joblog = files.joblog;
         let mut listed = Listed::new(self.specs.to_vec());
-        if let Some(open) = &self.open {
+        let open = self.open.take();
+        if let Some(open) = &open {
             let input = open.arriving.descriptor();
             P::watch_input(&mut backend, input.context("the input of jobs")?);
         }
-        let mut stream = self.open.take().map(|open| Stream {
-            open,
-            preparer: Preparer {
-                options: session.options,
-                platform,
-                logs: &self.folder,
-                policy: self.entry,
-            },
-            session,
-            infos: infos.clone(),
-            known: reporter.known.clone(),
-            count: 0,
-            is_ready: false,
-        });
+        let known = reporter.known.clone();
+        let mut stream = open.map(|open| self.stream(session, open, infos.clone(), known));
         let intake: &mut dyn Intake<P::Backend> = match &mut stream {
             Some(stream) => stream,
             None => &mut listed,
@@ -171,6 +160,29 @@ impl<P: Platform> Batch<'_, P> {
             gauge.finish(result.turnaround, &mut info);
         }
         Ok(BatchResult { result, info })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        session: &'a Session<'a, P>,
+        open: Open,
+        infos: JobInfos,
+        known: AllKnown,
+    ) -> Stream<'a, P> {
+        Stream {
+            open,
+            preparer: Preparer {
+                options: session.options,
+                platform: session.platform,
+                logs: &self.folder,
+                policy: self.entry,
+            },
+            session,
+            infos,
+            known,
+            count: 0,
+            is_ready: false,
+        }
     }
 
     fn reporter<'a>(&mut self, session: &Session<'a, P>, journal: Journal) -> Reporter<'a> {

@@ -14,7 +14,7 @@
 //! - `policy`: the choice of the policy; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
-//! - `prepare`: jobs that are ready to be started; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
+//! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
 //! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `progress_to`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!

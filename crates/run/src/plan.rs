@@ -251,8 +251,8 @@ impl<P: Platform> Plan<P> {
         }
         let mut memory = Memory::new(options.history.clone());
         let all = jobs.iter().map(|(_, job)| job);
-        let mut every: Vec<&mut Prepared<P>> = prepared.iter_mut().collect();
-        let (known, no_history) = preparer.recall(&mut memory, Patience::Some, all, &mut every);
+        let mut all: Vec<_> = all.zip(&mut prepared).collect();
+        let (known, no_history) = preparer.recall(&mut memory, Patience::Some, &mut all);
         warnings.extend(no_history);
         let (mut tasks, mut specs, mut infos) = (Vec::new(), Vec::new(), Vec::new());
         for ((seq, job), Prepared { task, spec }) in jobs.iter().zip(prepared) {

@@ -72,21 +72,20 @@ impl<P: Platform> Preparer<'_, P> {
     }
 
     /// Lets tasks begin with what earlier runs know of their jobs, and returns that.
-    pub(crate) fn recall<'j>(
+    pub(crate) fn recall(
         &self,
         memory: &mut Memory,
         patience: Patience,
-        jobs: impl Iterator<Item = &'j Job> + Clone,
-        prepared: &mut [&mut Prepared<P>],
+        jobs: &mut [(&Job, &mut Prepared<P>)],
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let remembers = self.options.history.is_some();
         let mut keys = Vec::new();
-        for (job, prepared) in jobs.clone().zip(prepared.iter()) {
+        for (job, prepared) in jobs.iter() {
             let key = remembers.then(|| self.platform.key(job, &prepared.task));
             keys.push(key.flatten());
         }
         let (known, warning) = memory.recall(keys, patience);
-        for ((prepared, known), job) in prepared.iter_mut().zip(&known).zip(jobs) {
+        for ((job, prepared), known) in jobs.iter_mut().zip(&known) {
             if let Some(known) = known {
                 known.tell(&mut prepared.spec);
             }

@@ -11,6 +11,7 @@ use cosched_core::{Backend as _, ByTask, Intake, TaskId, TaskSpec};
 use cosched_memory::Patience;
 use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What earlier runs know of each job, shared with who reports its end.
@@ -25,8 +26,11 @@ pub(crate) struct Open {
 
 /// What the options say of all jobs.
 pub(crate) struct Defaults {
+    /// The shells for lines.
     pub(crate) shells: Shells,
-    pub(crate) cwd: Option<std::path::PathBuf>,
+    /// Working folder of jobs that have none of their own.
+    pub(crate) cwd: Option<PathBuf>,
+    /// Niceness of jobs that have none of their own.
     pub(crate) nice: Option<i8>,
 }
 
@@ -118,18 +122,14 @@ impl<P: Platform> Stream<'_, P> {
     fn recall(&self, first: u32, next: &mut [Next<P>]) {
         let mut ids = Vec::new();
         let mut jobs = Vec::new();
-        let mut prepared = Vec::new();
-        for (id, Next { job, prepared: one }) in (first..).zip(next) {
-            if let Ok(one) = one {
+        for (id, Next { job, prepared }) in (first..).zip(next) {
+            if let Ok(prepared) = prepared {
                 ids.push(TaskId(id));
-                jobs.push(&*job);
-                prepared.push(one);
+                jobs.push((&*job, prepared));
             }
         }
         let mut memory = self.session.memory.borrow_mut();
-        let (known, warning) =
-            self.preparer
-                .recall(&mut memory, Patience::None, jobs.into_iter(), &mut prepared);
+        let (known, warning) = self.preparer.recall(&mut memory, Patience::None, &mut jobs);
         if let Some(warning) = warning {
             self.session.screen.warn(warning);
         }

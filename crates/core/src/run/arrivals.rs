@@ -25,13 +25,13 @@ impl<B: Backend> Loop<'_, B> {
         self.is_open() && self.pending.len() < FEW && self.intake.is_ready()
     }
 
-    /// Takes tasks that have come.
+    /// Takes tasks that have come; returns whether there were any.
     ///
     /// # Errors
     /// A task is misnumbered, or does not fit the machine.
-    pub(super) fn take_in(&mut self, now: Nanos) -> Result<(), RunError<B::Error>> {
+    pub(super) fn take_in(&mut self, now: Nanos) -> Result<bool, RunError<B::Error>> {
         if !self.is_open() || self.pending.len() >= FEW {
-            return Ok(());
+            return Ok(false);
         }
         let mut tasks = Vec::new();
         self.intake.take(self.backend, ROOM, &mut tasks);
@@ -40,7 +40,8 @@ impl<B: Backend> Loop<'_, B> {
             // Later the machine may have fewer CPUs for a while.
             check_sizes(&tasks, &self.backend.machine())?;
         }
-        if !tasks.is_empty() {
+        let has_some = !tasks.is_empty();
+        if has_some {
             self.recorder.taken(now, &tasks);
         }
         tasks.into_iter().for_each(|task| self.queue(task));
@@ -48,7 +49,7 @@ impl<B: Backend> Loop<'_, B> {
             // Percentages of all tasks are known now.
             self.apply_halt_rule(now);
         }
-        Ok(())
+        Ok(has_some)
     }
 
     /// Queues a new task by its arrival.

@@ -58,10 +58,11 @@ impl<B: Backend> Loop<'_, B> {
         let mut events = Vec::new();
         let mut triggers = vec![Trigger::QuantumEnd];
         loop {
-            let now = self.moment();
-            self.take_in(now)?;
-            // What has just come has arrived.
-            let now = self.moment();
+            let mut now = self.moment();
+            if self.take_in(now)? {
+                // What has just come has arrived.
+                now = self.moment();
+            }
             self.end_at_deadline(now);
             if !self.is_paused {
                 self.admit(now, &mut triggers);

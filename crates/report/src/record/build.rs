@@ -337,7 +337,7 @@ fn missing(info: &RunInfo) -> Vec<Missing> {
 
 /// A metric over all jobs. If the results of some are left out, only those of the whole run have a value.
 fn value_of(metric: &Metric, outcomes: &Outcomes, result: &RunResult) -> Reading<f64> {
-    let is_of_run = ["turnaround_s", "energy_j", "edp_js"].contains(&metric.name);
+    let is_of_run = matches!(metric.needs, Needs::Nothing | Needs::Energy);
     if result.left_out.count() > 0 && !is_of_run {
         return Reading::Absent(Absence::SomeTasksLackIt);
     }
