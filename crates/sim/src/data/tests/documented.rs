@@ -15,9 +15,11 @@ fn has_row(page: &str, key: &str, text: &str) -> bool {
 }
 
 /// Replaces each number of a valid file by an impossible one. Returns each key, and the range in the error.
+/// Parameters of policies are left out: the page leaves them to `cosched list policies`.
 fn ranges(read: Reader, good: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (ix, line) in good.lines().enumerate() {
+    let before_params = good.lines().take_while(|line| *line != "[params]");
+    for (ix, line) in before_params.enumerate() {
         let Some((key, value)) = line.split_once(" = ") else {
             continue;
         };
