@@ -319,7 +319,19 @@ fn change_places(split: &mut Split<'_>, tickets: &[u32], winner: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cross_core::{CorePair, CoreSample, fit};
+    use crate::model::cross_core::{CorePair, CoreSample, CoreType, fit};
+
+    /// Lucky, Table 1.
+    #[test]
+    fn the_default_big_core_is_4_times_as_fast_and_2_2_times_less_efficient() {
+        let params = Params::resolve("lucky", PARAMS, &[]).unwrap();
+        let CoreTypes { big, small, .. } = CoreTypes::new(&params);
+        assert_eq!(big.capacity_mips(), 4.0 * small.capacity_mips());
+        let per_watt = |core: CoreType| core.capacity_mips() / core.busy_w();
+        let ratio = per_watt(small) / per_watt(big);
+        assert!((ratio - 2.2).abs() < 0.005, "{ratio}");
+        assert_eq!((small.idle_w(), small.busy_w()), (0.7, 2.15));
+    }
 
     #[test]
     fn the_default_coefficients_are_those_of_the_clocks() {

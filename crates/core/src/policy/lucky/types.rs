@@ -78,3 +78,28 @@ fn predict_between(to_other: &Regression, here: CoreSample, bound: f64) -> f64 {
     let mips = to_other.predict(here);
     mips.clamp(here.mips.min(bound), here.mips.max(bound))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_is_between_no_gain_and_the_ratio_of_the_capacities() {
+        let here = CoreSample {
+            mips: 100.0,
+            llcms: 1.0,
+        };
+        let predicted = |alpha: f64, bound: f64| {
+            let to_other = Regression {
+                alpha,
+                beta: 0.0,
+                gamma: 0.0,
+            };
+            predict_between(&to_other, here, bound)
+        };
+        let to_big = [-1.0, 0.5, 3.0, 5.0].map(|alpha| predicted(alpha, 400.0));
+        assert_eq!(to_big, [100.0, 100.0, 300.0, 400.0]);
+        let to_small = [-1.0, 0.1, 0.5, 2.0].map(|alpha| predicted(alpha, 25.0));
+        assert_eq!(to_small, [25.0, 25.0, 50.0, 100.0]);
+    }
+}
