@@ -315,6 +315,17 @@ fn consolidation_leaves_idle_what_is_not_worth_its_power() {
 }
 
 #[test]
+fn consolidation_stays_until_the_tasks_change() {
+    let mut world = world(1, 3, computing(400));
+    world.interrupts = vec![Nanos::from_ms(10_000)];
+    let params = with(&[("consolidation", "on"), ("big_busy_w", "38")]);
+    let (watch, _) = watched(&mut world, "lucky", &params, 5);
+    // The first quantum measures.
+    let later = &watch.sides[1..];
+    assert!(later.iter().all(|&sides| sides == (0, 4)), "{later:?}");
+}
+
+#[test]
 fn on_a_full_bus_one_core_does_as_much_as_all() {
     let work = vec![Work::ms(400_000).reads(50); 4];
     let mut world = world(1, 3, work);

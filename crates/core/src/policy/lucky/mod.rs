@@ -178,10 +178,12 @@ impl Policy for Lucky {
         let mut split = self.split(snap);
         let end = self.state.quantum.after(snap.now, split.full, self.quantum);
         if split.full {
-            let types = self.types_now(&split);
+            // On all cores: where one type is left idle, no task of `split` is free.
+            let whole = Split::new(snap);
+            let types = self.types_now(&whole);
             if self.consolidates {
-                let memory = SharedMemory::of(&split, self.memory_per_ms);
-                self.state.used = most_efficient(&types, &split, &memory);
+                let memory = SharedMemory::of(&whole, self.memory_per_ms);
+                self.state.used = most_efficient(&types, &whole, &memory);
                 split = self.split(snap);
             }
             self.play(&types, &mut split, rng);
