@@ -321,6 +321,27 @@ proptest! {
     }
 
     #[test]
+    fn fair_takes_what_the_definition_takes(snap in ends_of_quanta()) {
+        let weights = snap.tasks.iter().map(|task| task.weight);
+        let least = weights.fold(f64::INFINITY, f64::min);
+        let differ = snap.tasks.iter().any(|task| task.weight > least);
+        let entitled = if differ { entitled(&snap) } else { Vec::new() };
+        // Overdue tasks and those that should always run come first (ours).
+        let rank = |task: &TaskView| match (task.overdue, entitled.contains(&task.id)) {
+            (true, _) => (0, 0.0),
+            (false, true) => (1, 0.0),
+            (false, false) => (2, estimated(task) / (task.weight / least)),
+        };
+        let mut oracle = Oracle::online(&snap);
+        let mut queue = oracle.queue();
+        queue.sort_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap());
+        queue.into_iter().for_each(|task| oracle.take(task));
+        let settings = [("estimation_share_max", "0")];
+        let decision = policy(find_policy("fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
+        prop_assert_eq!(placed(&decision), oracle.sorted());
+    }
+
+    #[test]
     fn perf_fair_estimates_whom_the_definition_estimates(
         cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..30, false), all_known in any::<bool>(),
     ) {
@@ -334,6 +355,8 @@ proptest! {
             snap.tasks.iter_mut().for_each(|task| task.estimates.solo_age = task.estimates.solo_age % 24 + 18);
         }
         let decision = policy(find_policy("perf-fair").unwrap(), &[("as", "paper")]).decide(&snap, &mut Rng::new(1));
+        // No other task is on the cores of those that are measured.
+        prop_assert_eq!(check(&snap, &decision), Ok(()));
         let expected = EstimationQuantum::of(&snap);
         prop_assert_eq!(decision.basis.measures, expected.as_ref().map(|quantum| quantum.alone[0].id));
         if let Some(EstimationQuantum { alone, beside }) = expected {
