@@ -180,9 +180,14 @@ impl Recorder for Rates {
             assert_eq!(known.llc, rate(Counter::LlcAccesses));
             assert_eq!(known.l1, rate(Counter::L1Accesses));
             assert_eq!(known.ipc, last.counts.ipc());
-            let reads = samples.iter().map(|sample| sample.counts[Counter::MmReads].value().unwrap());
+            let reads = samples
+                .iter()
+                .map(|sample| sample.counts[Counter::MmReads].value().unwrap());
             let time = Nanos(samples.iter().map(|sample| sample.interval.0).sum());
-            assert_eq!(known.mm_reads_mean.value(), Rate::from_count(reads.sum(), time));
+            assert_eq!(
+                known.mm_reads_mean.value(),
+                Rate::from_count(reads.sum(), time)
+            );
         }
     }
 }
@@ -198,5 +203,9 @@ fn rates_are_those_of_the_last_interval_and_means_those_since_the_start() {
     run_specs(&mut world, specs, "perf-fair", &[], &config, &mut rates);
     let heaviest = &rates.0[&TaskId(6)];
     let reads = |sample: &Sample| sample.rate(sample.counts[Counter::MmReads]);
-    assert!(heaviest.iter().any(|sample| reads(sample) != reads(&heaviest[0])));
+    assert!(
+        heaviest
+            .iter()
+            .any(|sample| reads(sample) != reads(&heaviest[0]))
+    );
 }
