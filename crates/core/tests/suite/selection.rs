@@ -3,7 +3,7 @@
 use crate::memory;
 use crate::random::*;
 use cosched_core::*;
-use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, proptest};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
