@@ -194,18 +194,20 @@ impl Recorder for Rates {
 
 #[test]
 fn rates_are_those_of_the_last_interval_and_means_those_since_the_start() {
-    let work = (0..7).map(|i| Work::ms(2_000 + 110 * i).reads(20 * i));
-    let mut world = world(3, work.collect());
-    // The jobs slow each other down, so that rates change.
-    world.bus_per_us = Some(60);
-    let specs = world.specs();
-    let (mut rates, config) = (Rates::default(), RunConfig::default());
-    run_specs(&mut world, specs, "perf-fair", &[], &config, &mut rates);
-    let heaviest = &rates.0[&TaskId(6)];
-    let reads = |sample: &Sample| sample.rate(sample.counts[Counter::MmReads]);
-    assert!(
-        heaviest
-            .iter()
-            .any(|sample| reads(sample) != reads(&heaviest[0]))
-    );
+    let (mut changes, mut short) = (0, 0);
+    for step in 90..100 {
+        let work = (0..16).map(|i| Work::ms(1_000 + step * i).reads(20 * i));
+        let mut world = world(3, work.collect());
+        // The jobs slow each other down, so that rates change.
+        world.bus_per_us = Some(60);
+        let specs = world.specs();
+        let (mut rates, config) = (Rates::default(), RunConfig::default());
+        run_specs(&mut world, specs, "perf-fair", &[], &config, &mut rates);
+        let reads = |sample: &Sample| sample.rate(sample.counts[Counter::MmReads]);
+        for three in rates.0.values().flat_map(|samples| samples.windows(3)) {
+            changes += usize::from(reads(&three[0]) != reads(&three[1]));
+            short += usize::from(three[1].interval < Nanos::from_ms(20));
+        }
+    }
+    assert!(changes > 100 && short > 5, "{changes} {short}");
 }
