@@ -43,7 +43,7 @@ pub enum SoloTraceError {
     },
 }
 
-/// A task's solo IPC, keyed by the instructions done: the advance knowledge of Perf&Fair's Oracle (section 6).
+/// A task's solo IPC, keyed by the instructions done: the advance knowledge of Perf&Fair's Oracle (section 7).
 ///
 /// ```
 /// use cosched_core::SoloTrace;

@@ -30,7 +30,7 @@ impl MeanRate {
     }
 }
 
-/// The ideal average bandwidth of a workload (IABW of Xu et al.; Perf&Fair, sections 2 and 7): the mean over the solo
+/// The ideal average bandwidth of a workload (IABW of Xu et al.; Perf&Fair, sections 4 and 7): the mean over the solo
 /// runs of all its tasks. A sum is enough, so tasks may come one by one.
 #[derive(Clone, Debug, Default)]
 pub struct IdealBandwidth(MeanRate);

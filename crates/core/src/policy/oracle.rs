@@ -1,4 +1,4 @@
-//! `oracle`: Perf&Fair with perfect knowledge (Perf&Fair, section 6). Progress is relative to a trace of each task's
+//! `oracle`: Perf&Fair with perfect knowledge (Perf&Fair, section 7). Progress is relative to a trace of each task's
 //! solo run, keyed by instructions, and the target is the ideal one, from solo bandwidths. Its gain over `perf-fair` is
 //! the most that better estimates could gain.
 //!
@@ -13,7 +13,7 @@ use super::target::Target;
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "oracle",
     gist: "perf-fair that knows each job's solo run beforehand: a bound for what estimates can reach",
-    source: "Feliu et al., Perf&Fair, section 6",
+    source: "Feliu et al., Perf&Fair, section 7",
     for_research: true,
     time_shares: true,
     weighs: true,

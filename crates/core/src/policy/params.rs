@@ -369,6 +369,7 @@ mod tests {
     fn as_paper_overrides_the_machine_and_yields_to_what_follows() {
         let settings = [
             ("light_mm_trans_per_us", "17"),
+            ("quantum_s", "1"),
             ("as", "paper"),
             ("valid_quanta", "10"),
         ];
@@ -380,6 +381,7 @@ mod tests {
             assert_eq!(params.number("light_llc_trans_per_us"), 19.0);
             assert_eq!(params.number("estimation_share_max"), 1.0);
             assert_eq!(params.number("renewal_share_max"), 1.0);
+            assert_eq!(params.number("quantum_s"), 0.2);
             assert_eq!(params.number("valid_quanta"), 10.0);
             let undeclared = params
                 .iter()

@@ -3,7 +3,7 @@
 use crate::memory;
 use crate::random::*;
 use cosched_core::*;
-use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, proptest};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -159,11 +159,12 @@ struct EstimationQuantum<'a> {
 }
 
 impl<'a> EstimationQuantum<'a> {
-    /// `None` if no estimate has expired, or no task has to wait (ours).
+    /// `None` if no estimate has expired, no task has to wait, or some come first (ours).
     fn of(snap: &'a Snapshot) -> Option<EstimationQuantum<'a>> {
         let queue = Oracle::online(snap).queue();
         let cpus = snap.machine.cpus.len() as u32;
-        if queue.iter().map(|task| task.cpus).sum::<u32>() <= cpus {
+        let all_fit = queue.iter().map(|task| task.cpus).sum::<u32>() <= cpus;
+        if all_fit || queue.iter().any(|task| comes_first(task)) {
             return None;
         }
         let threads = snap.machine.cores[0].len() as u32;
@@ -197,6 +198,11 @@ impl<'a> EstimationQuantum<'a> {
         }
         Some(EstimationQuantum { alone, beside })
     }
+}
+
+/// Whether a task is overdue or never ran.
+fn comes_first(task: &TaskView) -> bool {
+    task.overdue || task.estimates.executed == 0
 }
 
 /// Quanta since the task's estimate, and infinitely many before the first; `None` if it can't be estimated.
@@ -321,19 +327,68 @@ proptest! {
     }
 
     #[test]
+    fn fair_takes_what_the_definition_takes(snap in ends_of_quanta()) {
+        let weights = snap.tasks.iter().map(|task| task.weight);
+        let least = weights.fold(f64::INFINITY, f64::min);
+        let differ = snap.tasks.iter().any(|task| task.weight > least);
+        let entitled = if differ { entitled(&snap) } else { Vec::new() };
+        // Overdue tasks and those that should always run come first (ours).
+        let rank = |task: &TaskView| match (task.overdue, entitled.contains(&task.id)) {
+            (true, _) => (0, 0.0),
+            (false, true) => (1, 0.0),
+            (false, false) => (2, estimated(task) / (task.weight / least)),
+        };
+        let mut oracle = Oracle::online(&snap);
+        let mut queue = oracle.queue();
+        queue.sort_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap());
+        queue.into_iter().for_each(|task| oracle.take(task));
+        let settings = [("estimation_share_max", "0")];
+        let decision = policy(find_policy("fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
+        prop_assert_eq!(placed(&decision), oracle.sorted());
+    }
+
+    #[test]
+    fn who_would_end_last_runs_unless_as_in_the_paper(jobs in jobs(12..30, true)) {
+        let mut snap = end_of_quantum(Arc::new(Machine::uniform("alike", 4, 2)), &jobs);
+        for task in &mut snap.tasks {
+            (task.overdue, task.asleep, task.weight) = (false, false, 1.0);
+            task.estimates.executed = 1;
+            task.expected = Some(Expected::of(task.estimates.ran + Nanos::from_s(1.0), ExpectedFrom::Same));
+        }
+        // By progress it would wait.
+        let last = &mut snap.tasks[0];
+        last.expected = Some(Expected::of(Nanos::from_s(3_600.0), ExpectedFrom::Same));
+        last.estimates.progress = Reading::Value(100.0);
+        last.estimates.trace_progress = Reading::Value(100.0);
+        let runs = |name: &str, settings: &[(&str, &str)]| {
+            let decision = policy(find_policy(name).unwrap(), settings).decide(&snap, &mut Rng::new(1));
+            placed(&decision).contains(&TaskId(0))
+        };
+        prop_assert!(runs("bandwidth", &[]) && runs("oracle", &[]));
+        for name in ["fair", "perf-fair"] {
+            prop_assert!(runs(name, &[("estimation_share_max", "0")]), "{}", name);
+            prop_assert!(!runs(name, &[("as", "paper"), ("estimation_share_max", "0")]), "{}", name);
+        }
+    }
+
+    #[test]
     fn perf_fair_estimates_whom_the_definition_estimates(
-        cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..30, false), all_known in any::<bool>(),
+        cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..30, false),
+        all_known in any::<bool>(), settled in 0u8..4,
     ) {
         let machine = Arc::new(Machine::uniform("alike", cores, threads));
         let mut snap = end_of_quantum(machine, &jobs);
-        // Overdue tasks and tasks that never ran come first (ours): then nobody is estimated.
-        snap.tasks.retain(|task| task.estimates.executed > 0 && !task.overdue);
+        if settled > 0 {
+            snap.tasks.retain(|task| !comes_first(task));
+        }
         if all_known {
             // Each has an estimate, which expired just now at the most.
             snap.tasks.retain(|task| age(task) != Some(u32::MAX));
             snap.tasks.iter_mut().for_each(|task| task.estimates.solo_age = task.estimates.solo_age % 24 + 18);
         }
         let decision = policy(find_policy("perf-fair").unwrap(), &[("as", "paper")]).decide(&snap, &mut Rng::new(1));
+        // No other task is on the cores of those that are measured.
+        prop_assert_eq!(check(&snap, &decision), Ok(()));
         let expected = EstimationQuantum::of(&snap);
         prop_assert_eq!(decision.basis.measures, expected.as_ref().map(|quantum| quantum.alone[0].id));
         if let Some(EstimationQuantum { alone, beside }) = expected {

@@ -316,6 +316,8 @@ mod tests {
             ("nehalem", MmReads, (0x01b7, 0x6033)),
             ("nehalem", L1Accesses, (0x0143, 0)),
             ("westmere-ep", MmReads, (0x01b7, 0x3033 | 0x4033)),
+            ("westmere-ep", LlcAccesses, (0x4f2e, 0)),
+            ("westmere-ep", L1Accesses, (0x010b, 0)),
             ("sandybridge", MmReads, (0x01b7, 0x3_0040_03f7)),
             ("sandybridge-ep", MmReads, (0x01b7, 0x3f7 | 0x6_7fc0_0000)),
             (

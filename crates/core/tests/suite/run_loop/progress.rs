@@ -3,6 +3,7 @@
 use super::support::{finish_ms, world};
 use crate::memory::{Memory, Work, run_policy, run_specs};
 use cosched_core::*;
+use std::collections::BTreeMap;
 
 #[test]
 fn a_late_task_starts_at_the_least_progress() {
@@ -155,4 +156,58 @@ fn when_the_measured_task_ends_the_cpus_are_filled_at_once() {
     // Three run, the other three replace them, then the first is measured beside the only light one.
     assert_eq!((at(0), at(200), at(400)), (3, 6, 5));
     assert_eq!(at(430), 2, "{:?}", world.acts);
+}
+
+/// The samples of each task.
+#[derive(Default)]
+struct Rates(BTreeMap<TaskId, Vec<Sample>>);
+
+impl Recorder for Rates {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        for sample in record.samples {
+            self.0.entry(sample.task).or_default().push(sample.clone());
+        }
+        for task in &record.snapshot.tasks {
+            let Some(samples) = self.0.get(&task.id) else {
+                continue;
+            };
+            // After the first, an interval below a tenth of a quantum tells no rate (ours).
+            let is_telling = |sample: &&Sample| sample.interval >= Nanos::from_ms(20);
+            let last = samples.iter().rfind(is_telling).unwrap_or(&samples[0]);
+            let rate = |counter: Counter| last.rate(last.counts[counter]);
+            let known = &task.estimates;
+            assert_eq!(known.mm_reads, rate(Counter::MmReads));
+            assert_eq!(known.llc, rate(Counter::LlcAccesses));
+            assert_eq!(known.l1, rate(Counter::L1Accesses));
+            assert_eq!(known.ipc, last.counts.ipc());
+            let reads = samples
+                .iter()
+                .map(|sample| sample.counts[Counter::MmReads].value().unwrap());
+            let time = Nanos(samples.iter().map(|sample| sample.interval.0).sum());
+            assert_eq!(
+                known.mm_reads_mean.value(),
+                Rate::from_count(reads.sum(), time)
+            );
+        }
+    }
+}
+
+#[test]
+fn rates_are_those_of_the_last_interval_and_means_those_since_the_start() {
+    let (mut changes, mut short) = (0, 0);
+    for step in 90..100 {
+        let work = (0..16).map(|i| Work::ms(1_000 + step * i).reads(20 * i));
+        let mut world = world(3, work.collect());
+        // The jobs slow each other down, so that rates change.
+        world.bus_per_us = Some(60);
+        let specs = world.specs();
+        let (mut rates, config) = (Rates::default(), RunConfig::default());
+        run_specs(&mut world, specs, "perf-fair", &[], &config, &mut rates);
+        let reads = |sample: &Sample| sample.rate(sample.counts[Counter::MmReads]);
+        for three in rates.0.values().flat_map(|samples| samples.windows(3)) {
+            changes += usize::from(reads(&three[0]) != reads(&three[1]));
+            short += usize::from(three[1].interval < Nanos::from_ms(20));
+        }
+    }
+    assert!(changes > 100 && short > 5, "{changes} {short}");
 }
