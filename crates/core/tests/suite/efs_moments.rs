@@ -251,6 +251,34 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
     }
 }
 
+/// EFS, section 4.3: the timeslices of a CPU's tasks make a period, which is a quantum for two.
+#[test]
+fn a_slice_is_the_part_of_the_period_that_the_weight_has() {
+    for (weights, slice_ms) in [([1.0, 3.0], 50), ([1.0, 1.0], 100), ([3.0, 1.0], 150)] {
+        let of = |id: u32| TaskView {
+            weight: weights[id as usize],
+            ..view(id, None, Nanos::ZERO)
+        };
+        let snap = Snapshot {
+            machine: Arc::new(Machine::uniform("one", 1, 1)),
+            now: QUANTUM,
+            triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
+            admits: None,
+            contention: Default::default(),
+            tasks: vec![of(0), of(1)],
+        };
+        let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+        // The first runs.
+        let slice = decision.next_wake.unwrap() - QUANTUM;
+        assert!(
+            slice.0.abs_diff(slice_ms * 1_000_000) < 1_000,
+            "{weights:?}: {slice:?}"
+        );
+    }
+}
+
 #[test]
 fn time_asleep_on_a_cpu_is_not_charged() {
     let mut policy = policy(&[]);
