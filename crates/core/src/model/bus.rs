@@ -34,6 +34,8 @@ use super::error::{ModelError, check_share};
 /// assert_eq!(throughput(&[])?, 0.0);
 /// assert_eq!(throughput(&[0.0; 4])?, 4.0);
 /// assert_eq!(throughput(&[1.0; 4])?, 1.0);
+/// // Four tasks at half of their speeds (EFS, section 3.1): u = b / 2 in Eq. 9 gives 6 u^2 + 3 u - 1 = 0.
+/// assert!((throughput(&[0.457_427; 4])? - 2.0).abs() < 1e-5);
 /// // Two tasks that each want the bus half of the time: with u = (1 - D) / 2, Eq. 10 becomes D^2 + 4 D - 1 = 0, whose
 /// // root, sqrt(5) - 2, leaves each of them 0.382 of the bus instead of 0.5, at 76 % of its solo speed.
 /// assert!((throughput(&[0.5, 0.5])? - 2.0 * 0.763_932).abs() < 1e-5);

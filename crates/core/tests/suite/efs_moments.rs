@@ -251,6 +251,76 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
     }
 }
 
+/// EFS, section 4.3: each of two is the first of its CPU's queue, and has not run for longer than t_global, a second.
+#[test]
+fn of_the_starved_the_one_that_has_not_run_for_longest_has_the_slice() {
+    let now = Nanos::from_ms(10_000);
+    for (waits_s, longest) in [([3, 2], 1), ([2, 3], 2)] {
+        let waiting = |id: u32| TaskView {
+            running: None,
+            ..view(
+                id,
+                Some(id - 1),
+                now - Nanos::from_ms(1_000 * waits_s[id as usize - 1]),
+            )
+        };
+        let mut tasks = vec![view(0, Some(0), now), waiting(1), waiting(2)];
+        for task in &mut tasks {
+            task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000));
+        }
+        let snap = Snapshot {
+            machine: Arc::new(Machine::uniform("two", 2, 1)),
+            now,
+            triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
+            admits: None,
+            contention: Default::default(),
+            tasks,
+        };
+        let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+        let has_slice = |change: &Change| {
+            matches!(
+                change,
+                Change::Place {
+                    lease_end: Some(_),
+                    ..
+                }
+            )
+        };
+        let starved = decision.changes.iter().find(|change| has_slice(change));
+        assert_eq!(starved.map(Change::task), Some(TaskId(longest)));
+    }
+}
+
+/// EFS, section 4.3: the timeslices of a CPU's tasks make a period, which is a quantum for two.
+#[test]
+fn a_slice_is_the_part_of_the_period_that_the_weight_has() {
+    for (weights, slice_ms) in [([1.0, 3.0], 50), ([1.0, 1.0], 100), ([3.0, 1.0], 150)] {
+        let of = |id: u32| TaskView {
+            weight: weights[id as usize],
+            ..view(id, None, Nanos::ZERO)
+        };
+        let snap = Snapshot {
+            machine: Arc::new(Machine::uniform("one", 1, 1)),
+            now: QUANTUM,
+            triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
+            admits: None,
+            contention: Default::default(),
+            tasks: vec![of(0), of(1)],
+        };
+        let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+        // The first runs.
+        let slice = decision.next_wake.unwrap() - QUANTUM;
+        assert!(
+            slice.0.abs_diff(slice_ms * 1_000_000) < 1_000,
+            "{weights:?}: {slice:?}"
+        );
+    }
+}
+
 #[test]
 fn time_asleep_on_a_cpu_is_not_charged() {
     let mut policy = policy(&[]);

@@ -64,17 +64,23 @@ fn jobs_share_a_disk_evenly_and_leave_their_cpus_meanwhile() {
     assert!((took(2, 2, 0.5) - 4.01).abs() < 0.02);
 }
 
-/// Turnaround and energy of four jobs that wait for the disk most of the time, under `linux` and under `efs`.
-fn four_waiting(stream_cost: f64) -> [(f64, f64); 2] {
+/// Turnaround and energy of four jobs that wait for a device most of the time, under `linux` and under `efs`.
+fn four_waiting(device: Device, stream_cost: f64) -> [(f64, f64); 2] {
     let mut program = reader();
     program.phases[0].instructions = 4e6;
+    program.phases[0].then_mb = PerDevice::default();
+    program.phases[0].then_mb[device] = 1.0;
     let one = SimJob {
         program: std::sync::Arc::new(program),
         work: Work::Instructions(400_000_000),
         ..job(&reader(), 1)
     };
-    let mut machine = with_disk(4, 100.0, stream_cost);
-    machine.params = vec![("disk".to_owned(), "on".to_owned())];
+    let mut machine = machine(4, 1);
+    machine.devices[device] = Some(DeviceSpec {
+        mb_per_s: 100.0,
+        stream_cost,
+    });
+    machine.params = vec![(device.name().to_owned(), "on".to_owned())];
     let jobs = config(&machine, vec![one; 4]);
     ["linux", "efs"].map(|policy| {
         let (result, mut sim) = run_on(&jobs, policy);
@@ -85,11 +91,17 @@ fn four_waiting(stream_cost: f64) -> [(f64, f64); 2] {
 
 #[test]
 fn a_busy_disk_keeps_jobs_waiting_which_gains_only_if_it_seeks() {
-    let [linux, efs] = four_waiting(0.0);
+    let [linux, efs] = four_waiting(Device::Disk, 0.0);
     assert!(efs.0 > linux.0 && efs.1 > linux.1, "{linux:?} {efs:?}");
-    let [linux, efs] = four_waiting(1.0);
+    let [linux, efs] = four_waiting(Device::Disk, 1.0);
     assert!(
         2.0 * efs.0 < linux.0 && 2.0 * efs.1 < linux.1,
         "{linux:?} {efs:?}"
     );
+}
+
+#[test]
+fn a_network_is_shared_as_a_disk_is() {
+    let [disk, net] = [Device::Disk, Device::Net].map(|device| four_waiting(device, 1.0));
+    assert_eq!(net, disk);
 }

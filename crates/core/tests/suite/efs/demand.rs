@@ -75,6 +75,26 @@ fn demands_are_published_when_they_move() {
     }
 }
 
+/// EFS, Eq. 25, sections 5.1 and 4.3.
+#[test]
+fn the_defaults_are_the_paper_s() {
+    let params = Params::resolve("efs", find_policy("efs").unwrap().params, &[]).unwrap();
+    let power = [
+        ("p0_w", 26.6),
+        ("p1_w", 22.6),
+        ("p2_w", 12.0),
+        ("p_more_w", 12.3),
+    ];
+    let others = [
+        ("mu_trans_per_us", 150.0),
+        ("c_local", 20.0),
+        ("c_global", 5.0),
+    ];
+    for (name, value) in power.into_iter().chain(others) {
+        assert_eq!(params.number(name), value, "{name}");
+    }
+}
+
 #[test]
 fn reads_from_memory_are_required_and_traffic_wanted() {
     let entry = find_policy("efs").unwrap();
