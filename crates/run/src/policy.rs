@@ -32,7 +32,7 @@ pub(crate) struct Choice {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Origin {
-    /// The simulated machine's file.
+    /// The machine file: of a simulated machine, or of this one as `cosched calibrate` measured it.
     Machine,
     /// The file of `--profile`.
     Profile,
@@ -62,6 +62,17 @@ impl Settings {
     fn set(&mut self, name: &str, value: &str, origin: Origin) {
         self.values.push((name.to_owned(), value.to_owned()));
         self.origins.insert(name.to_owned(), origin);
+    }
+}
+
+/// The parameter with the greatest rate of line transfers of a memory domain.
+pub(crate) const BUS_RATE: &str = "mu_trans_per_us";
+
+impl Choice {
+    /// Whether the policy would judge measured demands by the rate of another machine's memory, its default.
+    pub(crate) fn lacks_bus_rate(&self) -> bool {
+        let measures = has_param(self.entry, BUS_RATE) && self.params.word("demand") != "given";
+        measures && !self.origins.contains_key(BUS_RATE)
     }
 }
 

@@ -42,9 +42,7 @@ impl fmt::Display for MemoryError {
 /// # Errors
 /// It would not fit. If the system does not say how much is available, nothing is refused.
 pub fn check(asked: u64) -> Result<(), MemoryError> {
-    let available = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| available_bytes(&text));
+    let available = available();
     if available.is_some_and(|available| asked > available) {
         Err(MemoryError { asked, available })
     } else {
@@ -58,14 +56,29 @@ pub fn check(asked: u64) -> Result<(), MemoryError> {
 /// # Errors
 /// The allocation failed.
 pub fn filled<T>(count: usize, make: impl FnMut(usize) -> T) -> Result<Vec<T>, MemoryError> {
+    let mut items = reserved(count)?;
+    items.extend((0..count).map(make));
+    Ok(items)
+}
+
+/// An empty vector with untouched room for `count` items.
+///
+/// # Errors
+/// The allocation failed.
+pub fn reserved<T>(count: usize) -> Result<Vec<T>, MemoryError> {
     let asked = (count as u64).saturating_mul(size_of::<T>() as u64);
     let mut items = Vec::new();
     items.try_reserve_exact(count).map_err(|_| MemoryError {
         asked,
         available: None,
     })?;
-    items.extend((0..count).map(make));
     Ok(items)
+}
+
+/// Bytes that the operating system says are available; `None` if it does not say.
+pub fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    available_bytes(&text)
 }
 
 /// `MemAvailable` of /proc/meminfo, in bytes.

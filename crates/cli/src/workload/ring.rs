@@ -7,7 +7,8 @@
 //! many short cycles. As the order is random, prefetchers can't predict the next line.
 
 use super::arithmetic::{Generator, fold};
-use super::memory::{MemoryError, check, filled};
+use super::memory::{MemoryError, check, filled, reserved};
+use cosched_linux::prefer_huge_pages;
 
 /// Bytes of a cache line, as on current x86 and most Arm processors.
 pub const LINE_BYTES: u64 = size_of::<Line>() as u64;
@@ -49,6 +50,27 @@ pub fn rings(
         link(ring, generator);
     }
     Ok(lines)
+}
+
+/// At most `bytes` of lines on huge pages, where the system gives some: then loads seldom wait for address translation.
+///
+/// # Errors
+/// The memory is not available.
+pub fn huge_lines(bytes: u64) -> Result<Vec<Line>, MemoryError> {
+    check(bytes)?;
+    let count = bytes / LINE_BYTES;
+    let mut lines: Vec<Line> = reserved(count as usize)?;
+    prefer_huge_pages(lines.spare_capacity_mut());
+    lines.extend((0..count).map(|next| Line { next }));
+    Ok(lines)
+}
+
+/// Makes one ring of these lines, whatever they were before.
+pub fn relink(lines: &mut [Line], generator: &mut Generator) {
+    for (next, line) in lines.iter_mut().enumerate() {
+        line.next = next as u64;
+    }
+    link(lines, generator);
 }
 
 /// Permutes lines that point to themselves into one cycle, each cycle being equally likely (Sattolo, "An algorithm to
@@ -106,6 +128,16 @@ mod tests {
                 assert_eq!(lines.len() as u64, length);
                 check_single_cycles(&lines, 1);
             }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_larger_memory_become_rings() {
+        let mut lines = huge_lines(300 * LINE_BYTES).unwrap();
+        assert_eq!(lines.len(), 300);
+        for length in [1, 50, 300] {
+            relink(&mut lines[..length], &mut Generator::new(2));
+            check_single_cycles(&lines[..length], 1);
         }
     }
 

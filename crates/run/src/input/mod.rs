@@ -7,11 +7,12 @@
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
 //!   `shell_line`: lines for the shell; `template`: a command and its values;
 //! - `names`: the names of jobs, and their copies; `list`: a list of commands; `mix`: mix files;
-//! - `spec`: machines and programs to simulate.
+//! - `mine`: the measured file of this machine; `spec`: machines and programs to simulate.
 
 mod command;
 mod job;
 pub(crate) mod list;
+pub mod mine;
 pub mod mix;
 mod names;
 mod read;
