@@ -1,7 +1,7 @@
 //! The reach of each cache, and the time of a load from each and from memory: a walk over rings of growing size.
 
 use super::bench::Bench;
-use super::figure::{Disturbance, Figure, figure};
+use super::figure::{Disturbance, Figure, MOST_SPREAD, figure};
 use super::finding::{Finding, absent, disturbed as disturbed_text};
 use super::kernel::Walk;
 use crate::workload::arithmetic::Generator;
@@ -14,6 +14,9 @@ const REPETITION: Duration = Duration::from_millis(12);
 
 /// The smallest ring.
 const LEAST_BYTES: u64 = 8 << 10;
+
+/// The ratio of a ring to the next smaller one, at most.
+const NEXT: f64 = 1.5;
 
 /// Latencies of two levels that are nearer than this factor are no step.
 const STEP: f64 = 1.15;
@@ -35,11 +38,8 @@ pub fn measure(bench: &mut Bench) -> Vec<Finding> {
     let cpus = CpuSet::from_iter([bench.cpus[0]]);
     let half = bench.lines.len() / 2;
     let (walks, disturbed) = scan(&mut bench.lines[..half], &cpus);
-    let missing = match disturbed {
-        Some(why) => disturbed_text(why),
-        None => "there is not enough free memory".to_owned(),
-    };
-    findings(&levels(&walks, &reported), &missing)
+    let disturbed = disturbed.map(disturbed_text);
+    findings(&levels(&walks, &reported), disturbed.as_deref())
 }
 
 /// A ring and the time of a load in it.
@@ -129,11 +129,11 @@ fn plateau(walks: &[Timed], from: u64, to: u64) -> Option<Figure> {
     let figure = Figure::of(&values);
     let spreads = smallest.iter().map(|ns| ns.spread);
     let spread = spreads.fold(figure.spread, f64::max);
-    Some(Figure { spread, ..figure })
+    Some(Figure { spread, ..figure }).filter(|figure| figure.spread <= MOST_SPREAD)
 }
 
 /// The largest ring up to which loads take less than the geometric mean of two levels' times. The spread is the distance to
-/// the next ring, which is beyond the cache.
+/// the next ring, which is beyond the cache; that must have been measured.
 fn knee(walks: &[Timed], start: u64, own_ns: f64, next_ns: f64) -> Option<Figure> {
     if next_ns < own_ns * STEP {
         return None;
@@ -144,17 +144,21 @@ fn knee(walks: &[Timed], start: u64, own_ns: f64, next_ns: f64) -> Option<Figure
         if walk.ns.value > limit {
             let reach = reach? as f64;
             let spread = walk.bytes as f64 / reach - 1.0;
-            return Some(Figure {
+            let figure = Figure {
                 value: reach,
                 spread,
-            });
+            };
+            return Some(figure).filter(|_| spread <= NEXT - 1.0);
         }
         reach = Some(walk.bytes);
     }
     None
 }
 
-fn findings(levels: &[Level], missing: &str) -> Vec<Finding> {
+/// The figures of these levels; `disturbed` says why some rings were given up.
+fn findings(levels: &[Level], disturbed: Option<&str>) -> Vec<Finding> {
+    let no_step = disturbed.unwrap_or("no step in the time of loads shows its end");
+    let missing = disturbed.unwrap_or("too few rings fit in free memory, or their times differ");
     let mut all = Vec::new();
     let (memory, caches) = match levels.split_last() {
         Some((memory, caches)) => (memory.ns, caches),
@@ -174,10 +178,6 @@ fn findings(levels: &[Level], missing: &str) -> Vec<Finding> {
         };
         let unit = if ix == 2 { 1 << 20 } else { 1 << 10 };
         let bytes = level.reach.map(|bytes| bytes.times(1.0 / f64::from(unit)));
-        let no_step = match level.ns {
-            Some(_) => "no step in the time of loads shows its end",
-            None => missing,
-        };
         all.push((reach.to_owned(), bytes.ok_or_else(|| no_step.to_owned())));
         all.push((time.to_owned(), level.ns.ok_or_else(|| missing.to_owned())));
     }
@@ -233,7 +233,7 @@ mod tests {
         assert!(flat.iter().all(|level| level.reach.is_none()));
         let mut short = walks(&[(48 << 10, 1.0), (2 << 20, 5.0)], 20.0);
         short.retain(|walk| walk.bytes < 32 << 20);
-        let found = findings(&levels(&short, &reported), "too small");
+        let found = findings(&levels(&short, &reported), Some("too small"));
         let memory = found.iter().find(|(key, _)| key == MEMORY).unwrap();
         assert_eq!(memory.1, Err("too small".to_owned()));
         let reach = found.iter().find(|(key, _)| key == "llc.mb").unwrap();

@@ -71,9 +71,9 @@ pub fn switches(bench: &Bench) -> Vec<Finding> {
         all.extend(absent(&[MOVE], "there is only one core"));
         return all;
     };
-    let cpus = CpuSet::from_iter([here, there]);
     let once = || (moves_us(here, there) - moves_us(here, here)).max(0.0);
-    all.push(finding(MOVE, figure(&cpus, REPETITIONS, once)));
+    // The kernel moves a thread by a thread of its own, which would count as another program.
+    all.push(finding(MOVE, figure(&CpuSet::new(), REPETITIONS, once)));
     all
 }
 
@@ -137,16 +137,23 @@ fn receive(reader: &mut PipeReader) {
     let _ = reader.read_exact(&mut [0]);
 }
 
-/// Moves of one repetition.
-const MOVES: u32 = 1000;
+/// Moves timed as one batch, short beside a time slice.
+const MOVES: u32 = 10;
+
+/// Batches of one repetition. The quickest counts: whatever disturbs a batch makes it slower.
+const BATCHES: u32 = 100;
 
 /// Microseconds of binding this thread to one CPU and then the other, for each time. It ends on the first.
 fn moves_us(here: CpuId, there: CpuId) -> f64 {
-    let all = us_of(|| {
-        for _ in 0..MOVES {
-            let _ = pin_thread(there);
-            let _ = pin_thread(here);
-        }
-    });
-    all / f64::from(2 * MOVES)
+    let mut quickest = f64::INFINITY;
+    for _ in 0..BATCHES {
+        let all = us_of(|| {
+            for _ in 0..MOVES {
+                let _ = pin_thread(there);
+                let _ = pin_thread(here);
+            }
+        });
+        quickest = quickest.min(all);
+    }
+    quickest / f64::from(2 * MOVES)
 }

@@ -6,10 +6,13 @@ use cosched_linux::accounts::{self, CpuAccounts};
 use cosched_linux::root::Root;
 use std::fmt;
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Attempts at a measurement before it is given up.
-const TRIES: usize = 3;
+const TRIES: usize = 5;
+
+/// Time between two attempts: what disturbs may end.
+const BREAK: Duration = Duration::from_millis(100);
 
 /// Maximum share of the CPUs that others may take meanwhile. Below it they change a figure by less than its usual spread.
 const MOST_TAKEN: f64 = 0.03;
@@ -21,7 +24,7 @@ const ACCOUNT_ERROR_S: f64 = 0.01;
 const MOST_DRIFT: f64 = 0.05;
 
 /// Maximum spread of a figure. A figure with more says nothing.
-const MOST_SPREAD: f64 = 0.25;
+pub const MOST_SPREAD: f64 = 0.25;
 
 /// A figure: the median of its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,7 +117,7 @@ impl Conditions {
     }
 }
 
-/// Repeats a measurement on these CPUs until an undisturbed one is found; `value` is what its repetitions should agree in.
+/// Repeats a measurement until an undisturbed one is found, judged by what others take of these CPUs, if any; `value` is what its repetitions should agree in.
 pub fn watched<T>(
     cpus: &CpuSet,
     repetitions: usize,
@@ -131,7 +134,7 @@ pub fn watched<T>(
         match conditions.judge(Figure::of(&values)) {
             Ok(()) => return Ok(all),
             Err(why) if tries == TRIES => return Err(why),
-            Err(_) => {}
+            Err(_) => std::thread::sleep(BREAK),
         }
     }
 }
