@@ -219,3 +219,34 @@ fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
     let start = span.map_or(0, |span| span.start.min(text.len()));
     text[..start].matches('\n').count() + 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(name: &str, params: &[(&str, &str)]) -> Choice {
+        let entry = find_policy(name).unwrap();
+        let mut settings = Settings::default();
+        for (name, value) in params {
+            settings.set(name, value, Origin::Machine);
+        }
+        let Settings { values, origins } = settings;
+        Choice {
+            entry,
+            params: Params::resolve(entry.name, entry.params, &values).unwrap(),
+            origins,
+            profile: None,
+            shortfalls: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn measured_demands_are_not_judged_by_another_machine() {
+        assert!(choice("efs", &[]).lacks_bus_rate());
+        assert!(choice("efs", &[("p0_w", "20")]).lacks_bus_rate());
+        assert!(!choice("efs", &[(BUS_RATE, "300")]).lacks_bus_rate());
+        // Given demands are shares of the bus already.
+        assert!(!choice("efs", &[("demand", "given")]).lacks_bus_rate());
+        assert!(!choice("even", &[]).lacks_bus_rate());
+    }
+}

@@ -15,8 +15,8 @@ const REPETITION: Duration = Duration::from_millis(12);
 /// The smallest ring.
 const LEAST_BYTES: u64 = 8 << 10;
 
-/// The ratio of a ring to the next smaller one, at most.
-const NEXT: f64 = 1.5;
+/// Maximum ratio of the first ring beyond a cache to the last within it: one between them may have been given up.
+const NEXT: f64 = 2.0;
 
 /// Latencies of two levels that are nearer than this factor are no step.
 const STEP: f64 = 1.15;
