@@ -20,6 +20,9 @@ pub fn measure(bench: &Bench) -> Vec<Finding> {
     if !bench.exceeds_caches() {
         return absent(&[MU, BYTES], "there is not enough free memory");
     }
+    if let Some(part) = &bench.part {
+        return absent(&[MU, BYTES], part);
+    }
     let mut all = Vec::new();
     let mut greatest: Result<Figure, String> = Err("no core could be measured".to_owned());
     for cores in powers_up_to(bench.cpus.len()) {

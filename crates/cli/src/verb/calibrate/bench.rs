@@ -18,6 +18,8 @@ const LEAST_BYTES: u64 = 256 << 20;
 pub struct Bench {
     pub root: Root,
     pub machine: Machine,
+    /// Why this is only a part of the machine; `None` if it is all.
+    pub part: Option<String>,
     /// A CPU of each core in the memory domain that has the most of them, the fastest first; never empty.
     pub cpus: Vec<CpuId>,
     /// The other CPU of the first core, if it has one.
@@ -38,6 +40,8 @@ impl Bench {
         let affinity = cosched_linux::affinity(0)?;
         let (found, _) = within_quota(&root, topology::read(&root, &affinity, None)?);
         let machine = found.machine;
+        let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs")?;
+        let part = online.and_then(|online| part_of(&online, &machine.all_cpus()));
         let cpus = first_of_each_core(&machine);
         let core = machine.cores.iter().find(|core| core.contains(cpus[0]));
         let sibling = core.and_then(|core| core.iter().nth(1));
@@ -52,6 +56,7 @@ impl Bench {
         Ok(Bench {
             root,
             machine,
+            part,
             cpus,
             sibling,
             cache_bytes,
@@ -82,6 +87,11 @@ impl Bench {
         let last = self.cache_bytes.last().copied().unwrap_or(0);
         self.lines.len() as u64 * LINE_BYTES >= 2 * last
     }
+}
+
+/// Why these CPUs are only a part of the machine.
+fn part_of(online: &CpuSet, used: &CpuSet) -> Option<String> {
+    (used.len() < online.len()).then(|| format!("only CPUs {used} of {online} may be used"))
 }
 
 /// Bytes to measure with, at most half of what is available.

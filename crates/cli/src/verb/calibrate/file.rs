@@ -290,6 +290,7 @@ mod tests {
             root: Root::new("/nonexistent"),
             cpus: vec![machine.cpus[0].id],
             machine,
+            part: None,
             sibling: None,
             cache_bytes: vec![48 << 10, 2 << 20, 32 << 20],
             lines: Vec::new(),
@@ -328,7 +329,7 @@ mod tests {
                 assert_eq!(read(&file), figures);
                 let has_mu = spec
                     .params
-                    .contains(&("mu_trans_per_us".to_owned(), "310".to_owned()));
+                    .contains(&("mu_trans_per_us".to_owned(), "310.0".to_owned()));
                 assert_eq!(has_mu, !figures.is_empty(), "{:?}", spec.params);
             }
         }
