@@ -25,7 +25,7 @@ const CIRCLES: usize = 0;
 /// Packages in Cargo.lock, ours included.
 const PACKAGES: usize = 140;
 /// Words of documents written by hand: all but `results/`.
-const WORDS: usize = 29_000;
+const WORDS: usize = 30_000;
 
 /// Measures the workspace and compares it with the bounds.
 ///

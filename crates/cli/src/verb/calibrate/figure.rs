@@ -20,8 +20,9 @@ const MOST_TAKEN: f64 = 0.03;
 /// Seconds taken by others that may be an error of the kernel's accounts: a tick, on most systems.
 const ACCOUNT_ERROR_S: f64 = 0.01;
 
-/// Maximum change of the reference loop's time. Turbo clocks vary by less while the load stays the same.
-const MOST_DRIFT: f64 = 0.08;
+/// Maximum change of the reference loop's time. Turbo clocks of a shared processor change by up to 15 % at any time; what
+/// that does to a figure is in its spread.
+const MOST_DRIFT: f64 = 0.2;
 
 /// Time in which a core that was idle reaches its clock.
 const WARM_UP: Duration = Duration::from_millis(10);
@@ -231,8 +232,8 @@ mod tests {
             ..calm
         };
         assert_eq!(foreign.judge(figure), Err(Disturbance::Foreign(0.5)));
-        let drift = Conditions { drift: 0.1, ..calm };
-        assert_eq!(drift.judge(figure), Err(Disturbance::Drift(0.1)));
+        let drift = Conditions { drift: 0.3, ..calm };
+        assert_eq!(drift.judge(figure), Err(Disturbance::Drift(0.3)));
         let wide = Figure {
             spread: 0.3,
             ..figure
