@@ -94,11 +94,9 @@ fn levels(walks: &[Timed], reported: &[u64]) -> Vec<Level> {
     let mut ns = Vec::new();
     let mut before = 0;
     for &bytes in reported {
-        ns.push(plateau(
-            walks,
-            2 * before,
-            (4 * before).max(bytes / 2).min(bytes),
-        ));
+        // Rings just beyond the cache before it: larger ones may exceed the share of a cache that a guest has.
+        let to = if before == 0 { bytes / 2 } else { 4 * before };
+        ns.push(plateau(walks, 2 * before, to));
         before = bytes;
     }
     ns.push(plateau(walks, before + before / 4, u64::MAX));
@@ -115,8 +113,7 @@ fn levels(walks: &[Timed], reported: &[u64]) -> Vec<Level> {
     levels
 }
 
-/// The time of loads in rings of these sizes: of the smallest three, since larger ones may exceed the share of a cache that
-/// a guest has.
+/// The time of loads in rings of these sizes: of the smallest three.
 fn plateau(walks: &[Timed], from: u64, to: u64) -> Option<Figure> {
     let within = walks
         .iter()
