@@ -35,7 +35,8 @@ pub fn measure(bench: &mut Bench) -> Vec<Finding> {
         let why = "the kernel does not list the caches of this processor";
         return absent(&[&KEYS.concat()[..], &[MEMORY]].concat(), why);
     }
-    let cpus = CpuSet::from_iter([bench.cpus[0]]);
+    // Others evict lines from any CPU.
+    let cpus = bench.machine.all_cpus();
     let half = bench.lines.len() / 2;
     let (walks, disturbed) = scan(&mut bench.lines[..half], &cpus);
     let disturbed = disturbed.map(disturbed_text);
