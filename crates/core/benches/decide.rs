@@ -38,7 +38,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                 name: format!("task-{id}").into(),
                 cpus: 1,
                 allowed: None,
-                nice: 0,
+                weight: 1.0,
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,

@@ -5,7 +5,7 @@ use crate::expected::Expected;
 use crate::listed::one_of_each;
 use crate::model::contention::{Asks, Contention};
 use crate::placement::{Placement, Purpose};
-use crate::task::{Control, Origin, TaskId, TaskSpec};
+use crate::task::{Control, Origin, TaskId, TaskSpec, is_one, one};
 use crate::topology::{CpuId, CpuSet, Machine};
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
@@ -218,8 +218,9 @@ pub struct TaskView {
     pub cpus: u32,
     /// The CPUs that it may use; `None` for all.
     pub allowed: Option<CpuSet>,
-    /// Linux nice value.
-    pub nice: i8,
+    /// Its share of the time, or of progress, relative to other tasks: greater than 0, usually 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: f64,
     /// Stated solo bus use of each of its CPUs, in thousandths; `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_use_milli: Option<u16>,
@@ -261,7 +262,7 @@ impl TaskView {
             name: spec.name.as_str().into(),
             cpus: spec.cpus,
             allowed: spec.allowed.clone(),
-            nice: spec.nice,
+            weight: spec.weight,
             bus_use_milli: spec.bus_use_milli,
             origin: spec.origin,
             control: spec.control,

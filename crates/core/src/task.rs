@@ -78,6 +78,15 @@ impl Width {
     }
 }
 
+/// The usual weight.
+pub(crate) fn one() -> f64 {
+    1.0
+}
+
+pub(crate) fn is_one(weight: &f64) -> bool {
+    *weight == 1.0
+}
+
 /// A task as given to the loop before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
@@ -94,8 +103,9 @@ pub struct TaskSpec {
     pub arrives: Nanos,
     /// The CPUs that it may use; `None` for all CPUs of the machine.
     pub allowed: Option<CpuSet>,
-    /// Linux nice value, -20 to 19.
-    pub nice: i8,
+    /// Its share of the time relative to other tasks: greater than 0, usually 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: f64,
     /// Whether this run starts it or finds it running.
     pub origin: Origin,
     /// Operations that are allowed on it.
@@ -126,6 +136,11 @@ pub struct SoloProfile {
 }
 
 impl TaskSpec {
+    /// Its weight, if that is not 1.
+    pub fn given_weight(&self) -> Option<f64> {
+        (self.weight != 1.0).then_some(self.weight)
+    }
+
     /// A spawned task of one CPU that arrives at the start of the run.
     pub fn new(id: u32, name: &str) -> TaskSpec {
         TaskSpec {
@@ -135,7 +150,7 @@ impl TaskSpec {
             width: Width::Stated,
             arrives: Nanos::ZERO,
             allowed: None,
-            nice: 0,
+            weight: 1.0,
             origin: Origin::Spawned,
             control: Control::FULL,
             bus_use_milli: None,

@@ -54,7 +54,7 @@ impl TrafficRates {
 
     /// The rates between two readings of all domains that are `length` apart. Absent if either reading lacks one of
     /// these domains.
-    pub(crate) fn between(
+    pub fn between(
         before: &[Traffic],
         now: &[Traffic],
         domains: &[usize],

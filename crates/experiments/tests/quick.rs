@@ -29,6 +29,7 @@ fn the_short_form_is_the_page_in_results() {
     };
     let findings = reproduce(&request, pool).unwrap();
     tables_are_sound(&findings);
+    keys_are_unique(&findings);
     let now = markdown(&findings, None);
     let page = std::fs::read_to_string(PAGE).unwrap();
     let differs = now
@@ -40,6 +41,17 @@ fn the_short_form_is_the_page_in_results() {
         "`cosched reproduce --quick > results/reproduction-quick.md` writes it again"
     );
     assert!(now == page, "the page has another length");
+}
+
+/// A published result is judged once, and no two are told apart by their keys alone.
+fn keys_are_unique(findings: &Findings) {
+    for chapter in &findings.chapters {
+        let (mut keys, mut words) = (BTreeSet::new(), BTreeSet::new());
+        for verdict in &chapter.verdicts {
+            assert!(keys.insert(&verdict.key), "{}", verdict.key);
+            assert!(words.insert(&verdict.what), "{}", verdict.what);
+        }
+    }
 }
 
 /// Every table has a name of its own, columns that can be told apart, and rows that fill them.

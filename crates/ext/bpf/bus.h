@@ -25,6 +25,8 @@
 #define BUS_FRACTION 12
 /* A demand or a use as it is measured: 1 in these units. */
 #define BUS_UNIT (1U << 31)
+/* The least free share of the bus that can be told, as in user space: 1/1024, in units of 2^-12. */
+#define BUS_LEAST_FREE 4U
 
 /* What user space computes once. */
 struct cosched_tables {
@@ -159,6 +161,28 @@ static __always_inline int bus_class_of_share(const struct cosched_tables *table
 	if (demand >= BUS_UNIT)
 		return BUS_HIGHEST;
 	return bus_class_at(bus_log(tables, demand) - bus_log(tables, BUS_UNIT - demand));
+}
+
+/* For how long the bus is busy with so many lines, in ns; the time of a line is in units of 2^-20 ns. */
+static __always_inline unsigned long long bus_busy(unsigned long long lines, unsigned long long line_time)
+{
+	return lines * line_time >> 20;
+}
+
+/*
+ * The class of what a task would use of the bus alone, from the time of a span in which the bus was busy for it, while `total` of the
+ * bus was used, in units of 2^-12 (EFS, Eq. 9).
+ */
+static __always_inline int bus_solo(const struct cosched_tables *tables, unsigned long long busy, unsigned long long span,
+				    unsigned int total)
+{
+	unsigned int one = 1U << BUS_FRACTION, left = total + BUS_LEAST_FREE < one ? one - total : BUS_LEAST_FREE;
+	unsigned long long unused = (span * left >> BUS_FRACTION) + 1;
+
+	if (!busy)
+		return 0;
+	/* u (u + d) / d, with times in place of shares. */
+	return bus_class_at(bus_log(tables, busy) + bus_log(tables, busy + unused) - bus_log(tables, unused) - bus_log(tables, span));
 }
 
 /*

@@ -38,12 +38,6 @@ struct {
 	__type(value, struct ticks);
 } ticks SEC(".maps");
 
-/* Virtual time for a time with a CPU: less for those of greater weight. */
-static __always_inline u64 charged(const struct cosched_task *task, u64 used)
-{
-	return task && task->inverse ? used * task->inverse >> 16 : used;
-}
-
 /* The virtual time with which a process joins a queue: whoever slept has no more than half a period of precedence, and whoever
  * comes from another queue no less than its due. */
 static __always_inline u64 joins_at(u64 vtime, u64 base, u64 most)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Demands as they are measured (Eqs. 9 and 20). */
+/* Demands as they are measured (Eqs. 9 and 18 to 20). */
 #ifndef COSCHED_EFS_DEMAND_H
 #define COSCHED_EFS_DEMAND_H
 
@@ -20,10 +20,13 @@ struct demand slot_demands[COSCHED_SLOTS];
 u32 used_on[COSCHED_CPUS];
 u32 used_in[COSCHED_DOMAINS];
 
+/* Written by user space. */
+struct cosched_traffic traffic SEC(".data.traffic") = {};
+/* The lines that were counted for jobs in each memory domain. User space reads them. */
+u64 counted_in[COSCHED_DOMAINS] SEC(".data.counted") = {};
+
 /* Nothing is told by less time on a CPU. */
 #define SHORTEST (200 * 1000ULL)
-/* The least free share of the bus that can be told, as in user space: 1/1024. */
-#define LEAST_FREE 4U
 
 static __always_inline void set_used(u32 cpu, u32 used)
 {
@@ -37,37 +40,32 @@ static __always_inline void set_used(u32 cpu, u32 used)
 
 /*
  * What a slot would use of the bus alone, from what it used beside the others (Eq. 9), and from that what it will use (Eq. 20). The
- * others use what they used when they were last measured, at most a tick ago.
+ * others use what they used when they were last measured, at most a tick ago; other programs, what they used in the last quantum.
  */
 static __always_inline void has_moved(u32 cpu, u32 who, u64 span, u64 lines, u32 next)
 {
 	struct cosched_tables *all = known();
-	u32 slot = BELOW(who - 1, COSCHED_SLOTS), after = BELOW(next - 1, COSCHED_SLOTS), zero = 0, share, total, left, demand;
+	u32 slot = BELOW(who - 1, COSCHED_SLOTS), after = BELOW(next - 1, COSCHED_SLOTS), zero = 0, share, demand;
+	u32 domain = BELOW(domain_of(cpu), COSCHED_DOMAINS);
 	struct cosched_measured *told_ = bpf_map_lookup_elem(&measured, &zero);
-	u64 busy, unused;
+	u64 busy, line_time = traffic.line_time[domain];
 	int class;
 
-	if (!efs.line_time || !told_)
+	if (!line_time || !told_)
 		return;
 	if (who && span) {
+		__sync_fetch_and_add(&counted_in[domain], lines);
 		span += slot_demands[slot].span;
 		lines += slot_demands[slot].lines;
 		slot_demands[slot].span = span < SHORTEST ? span : 0;
 		slot_demands[slot].lines = span < SHORTEST ? lines : 0;
 	}
 	if (who && span >= SHORTEST) {
-		busy = lines * efs.line_time >> 20;
+		busy = bus_busy(lines, line_time);
 		share = bus_fraction(busy, span);
 		set_used(cpu, share);
 		slot_demands[slot].used = share;
-		total = used_in[BELOW(domain_of(cpu), COSCHED_DOMAINS)];
-		left = total + LEAST_FREE < (1U << BUS_FRACTION) ? (1U << BUS_FRACTION) - total : LEAST_FREE;
-		unused = (span * left >> BUS_FRACTION) + 1;
-		class = 0;
-		/* u (u + d) / d, with times in place of shares. */
-		if (busy)
-			class = bus_class_at(bus_log(all, busy) + bus_log(all, busy + unused) - bus_log(all, unused) -
-					     bus_log(all, span));
+		class = bus_solo(all, busy, span, used_in[domain] + traffic.others[domain]);
 		demand = all->demand[class < BUS_CLASSES ? class : BUS_HIGHEST];
 		if (told_->word[slot] && span < 1 << 20) {
 			demand = bus_predict(slot_demands[slot].predicted, demand, span);

@@ -7,11 +7,8 @@
 /* See bus.h. */
 #define BUS_UNKNOWN READ_ONCE(nothing)
 #include "bus.h"
+#include "rules.h"
 
-/* Scheduling periods (Eq. 21). */
-#define PERIOD (18 * 1000 * 1000ULL)
-#define PERIOD_OF_EACH (4 * 1000 * 1000ULL)
-#define MANY 5
 /* So many of a queue are looked at. */
 #define LOOKS 64
 /* A CPU's place in an array. */
@@ -127,6 +124,12 @@ static __always_inline struct cosched_demands *told(void)
 	return bpf_map_lookup_elem(&demands, &zero);
 }
 
+/* Virtual time for a time with a CPU: less for those of greater weight. */
+static __always_inline u64 charged(const struct cosched_task *task, u64 used)
+{
+	return task && task->inverse ? used * task->inverse >> 16 : used;
+}
+
 static __always_inline u32 domain_of(u32 cpu)
 {
 	return BELOW(efs.domain[BELOW(cpu, COSCHED_CPUS)], COSCHED_DOMAINS);
@@ -144,11 +147,6 @@ static __always_inline u32 class_of(u32 slot)
 	own = bpf_map_lookup_elem(&measured, &zero);
 	word = own ? own->word[BELOW(slot, COSCHED_SLOTS)] : 0;
 	return word ? word - 1 : all->class[BELOW(slot, COSCHED_SLOTS)];
-}
-
-static __always_inline u64 period(u64 tasks)
-{
-	return tasks < MANY ? PERIOD : tasks * PERIOD_OF_EACH;
 }
 
 /* The part of the period that each of so many has, by its weight on average. */

@@ -5,8 +5,6 @@
 
 #include "efs_load.h"
 
-/* The least slice of a starved process, which is ours. */
-#define LEAST_SLICE (4 * 1000 * 1000ULL)
 /* A starved process that was called runs by then, or another CPU is called for it. */
 #define PATIENCE (12 * 1000 * 1000ULL)
 /* For so long those beside whom it does not fit are given time to leave. */
@@ -34,20 +32,15 @@ static __always_inline bool starved_becomes(u32 from, u32 to)
  * does not fit; false if it is not there any more. */
 __noinline int answer_call(u32 cpu, u64 now)
 {
-	u64 slice = starved.lag, most;
 	u32 queue = AT(starved.queue);
+	u64 slice = starved_slice(starved.lag, scx_bpf_dsq_nr_queued(queue) + 1);
 	struct task_struct *p;
 	bool runs = false;
 
-	most = period(scx_bpf_dsq_nr_queued(queue) + 1);
 	if (now + PATIENCE < starved.until + GRACE && (int)starved.class > threshold(cpu)) {
 		nobody(cpu);
 		return true;
 	}
-	if (slice > most)
-		slice = most;
-	if (slice < LEAST_SLICE)
-		slice = LEAST_SLICE;
 	if (!starved_becomes(CALLED, RUNS))
 		return false;
 	/* Before it runs: the CPU looks again when it is over. */
@@ -78,20 +71,28 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 	return false;
 }
 
-/* How long a process of a queue has waited beyond what makes it starve (Eqs. 22 and 23); 0 if it does not. The third rule, which
- * counts also for those that are not first in line, is ours: it bounds every wait. */
-static __always_inline u64 starves_for(struct task_struct *p, u32 cpu, bool is_first, u64 now, u64 local, u64 global)
+/* The greatest virtual time of a CPU's processes: of the last in its queue, or of the one that runs. */
+__noinline u64 greatest_of(u32 cpu, u64 now)
 {
-	struct cosched_task *task = task_of(p);
-	u64 waits, lag, most = local > global ? local : global;
+	struct task_struct *p;
+	u64 greatest = 0;
 
-	if (!task || !task->queued_at || now < task->queued_at)
-		return 0;
-	waits = now - task->queued_at;
-	lag = queues[cpu].vtime > p->scx.dsq_vtime ? queues[cpu].vtime - p->scx.dsq_vtime : 0;
-	if (waits > most || (is_first && (waits > global || lag > local)))
-		return waits ?: 1;
-	return 0;
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, AT(cpu), SCX_DSQ_ITER_REV) {
+		greatest = p->scx.dsq_vtime;
+		break;
+	}
+	bpf_rcu_read_unlock();
+	p = words[AT(cpu)] ? bpf_task_from_pid(cpus[AT(cpu)].pid) : 0;
+	if (p) {
+		struct cosched_task *task = task_of(p);
+		u64 vtime = p->scx.dsq_vtime + (task ? charged(task, used_by(task, now)) : 0);
+
+		if (vtime > greatest)
+			greatest = vtime;
+		bpf_task_release(p);
+	}
+	return greatest;
 }
 
 /* Whether a CPU is at the service of the batch now: idle, or with a process of it. */
@@ -147,26 +148,28 @@ struct longest longest;
 __noinline int look_in(u32 queue, u64 now, u64 global)
 {
 	u32 looks = READ_ONCE(nothing), cpu = AT(queue);
-	u64 local = efs.c_local * period(scx_bpf_dsq_nr_queued(queue) + (words[cpu] != 0));
+	u64 local = efs.c_local * period(scx_bpf_dsq_nr_queued(queue) + (words[cpu] != 0)), greatest = greatest_of(cpu, now);
 	struct task_struct *p;
 
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		u64 waits = starves_for(p, cpu, looks == 0, now, local, global);
+		struct cosched_task *task = task_of(p);
+		u64 waits = task && task->queued_at && now > task->queued_at ? now - task->queued_at : 0;
+		u64 lag = greatest > p->scx.dsq_vtime ? greatest - p->scx.dsq_vtime : 0;
+		bool is_first = looks == 0;
 
 		if (looks++ >= LOOKS)
 			break;
-		if (waits > longest.waits) {
+		if (waits > longest.waits && starves(waits, lag, is_first, local, global)) {
 			u32 to = cpu_for(p->pid, cpu, p->pid == starved.pid ? longest.in_vain : COSCHED_NONE);
-			u64 vtime = queues[cpu].vtime;
 
 			if (to == COSCHED_NONE)
 				continue;
 			longest.cpu = to;
 			longest.waits = waits;
-			longest.lag = vtime > p->scx.dsq_vtime ? vtime - p->scx.dsq_vtime : 0;
+			longest.lag = lag;
 			longest.queue = queue;
-			longest.class = class_of(slot_in(task_of(p)));
+			longest.class = class_of(slot_in(task));
 			longest.pid = p->pid;
 		}
 	}

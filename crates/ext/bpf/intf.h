@@ -192,11 +192,18 @@ struct cosched_efs {
 	/* Factors of Eqs. 22 and 23. */
 	unsigned long long c_local;
 	unsigned long long c_global;
-	/* For how long a line keeps the bus of a memory domain, in units of 2^-20 ns; 0: demands are not measured. */
-	unsigned long long line_time;
 	/* The memory domain of each CPU, and whether the run may use it. */
 	unsigned short domain[COSCHED_CPUS];
 	unsigned char is_ours[COSCHED_CPUS];
+};
+
+/* How the bus of each memory domain is used, as user space measures it once a quantum (Eqs. 18 and 19). */
+struct cosched_traffic {
+	/* For how long a counted line keeps the bus, with its part of the lines that are not counted, in units of 2^-20 ns; 0: demands
+	 * are not measured. */
+	unsigned long long line_time[COSCHED_DOMAINS];
+	/* The share of the bus that others than jobs use, in units of 2^-12. */
+	unsigned int others[COSCHED_DOMAINS];
 };
 
 /* What it is told while it runs. */

@@ -53,6 +53,7 @@ enum {
 #define SCX_ENQ_REENQ (1ULL << 40)
 #define SCX_DEQ_SLEEP (1ULL << 0)
 #define SCX_TASK_QUEUED 1
+#define SCX_DSQ_ITER_REV (1U << 16)
 #define CLOCK_MONOTONIC 1
 
 struct cpumask {

@@ -43,7 +43,7 @@ check() {
     shift
     if "$@" >/tmp/$name.log 2>&1; then
         echo "ok      $name"
-        case $name in killed | beside | efs | turns | weights | pinned | measured | beset) tail -n 1 /tmp/$name.log ;; esac
+        case $name in killed | beside | efs | turns | weights | pinned | measured | writes | beset) tail -n 1 /tmp/$name.log ;; esac
     else
         echo "FAILED  $name"
         tail -n 20 /tmp/$name.log
@@ -287,20 +287,32 @@ MIX
     had_of_four --param demand=given "$@"
 }
 
-# The same, where page faults stand for lines of memory and the kernel counts them; the bus moves so many in a microsecond.
-of_faults() {
-    use="a bus of $1 page faults a microsecond"
+# The same, where the kernel measures what each job uses. The clock of the CPU stands for lines of memory: a job with a CPU has 1,000 of
+# them in a microsecond, on however slow a host.
+of_clock() {
+    use="$1 of the bus each, as measured"
     cat >four.toml <<MIX
 [[job]]
-name = "forks"
-command = 'i=0; while [ \$i -lt 400 ]; do (:); i=\$((i+1)); done'
+name = "hog"
+command = 'while :; do :; done'
 copies = 4
 MIX
-    had_of_four --param mu_trans_per_us=$1 --event mm=software/event=2/ --events four.events
+    rm -f four.json
+    had_of_four --timeout 8s --param mu_trans_per_us=$(awk "BEGIN { print 1000 / $1 }") --event mm=software/event=0/ --events four.events
+}
+
+# Whether the demands that were measured last are those of four jobs, of classes from one to another. A class has odds b / (1 - b) of
+# 2 ^ ((class - 1) / 64 - 42).
+classes_are() {
+    tr -d ' \n' <four.events | grep -oE '"admits":\[(\{[^}]*\},?){4}\]' | tail -n 1 | grep -o '"class":[0-9]*' | cut -d: -f2 >classes
+    echo "classes of demands: $(tr '\n' ' ' <classes)"
+    awk -v least=$1 -v most=$2 '$1 < least || $1 > most { bad = 1 } END { exit !(NR == 4 && !bad) }' classes
 }
 
 had_of_four() {
-    cosched run -q four.toml --actuator sched-ext --policy efs --param quantum_s=1 --record four.json --logs four "$@" || return 1
+    cosched run -q four.toml --actuator sched-ext --policy efs --param quantum_s=1 --record four.json --logs four "$@"
+    # Jobs that time out have not succeeded.
+    [ $? = 0 ] || [ "$1" = --timeout ] || return 1
     tr -d ' \n' <four.json | grep -o '"plans":{[^}]*}'
     tr -d ' \n' <four.json | sed 's/.*"at_once_s":\[\([^]]*\)\].*"longest_wait_s":\([0-9.]*\).*/\1 \2/' |
         awk -v name="$use" -F'[, ]' '{
@@ -310,21 +322,6 @@ had_of_four() {
                 name, 100 * $2 / all, 100 * several / all, 1000 * $NF
         }'
     is_off
-}
-
-# For how much of the time in which any job of four had a CPU all that had one were on the same core, in per cent. Where cores have
-# several threads EFS lets a second job onto the core of the first one as soon as that leaves anything of the bus.
-on_one_core() {
-    for cpu in $(seq 0 $(($(nproc) - 1))); do
-        echo core $cpu $(cat /sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list)
-    done >cores
-    grep '^."o"' four/series.jsonl | tr -d '["]' | tr , ' ' | cat cores - | awk '
-        $1 == "core" { core[$2] = $3; next }
-        cores > 0 { all += $2 - last }
-        cores == 1 { one += $2 - last }
-        { last = $2; has[$3] = $4; cores = 0; split("", seen) }
-        { for (cpu in has) if (has[cpu] != "null" && !(core[cpu] in seen)) { seen[core[cpu]] = 1; cores++ } }
-        END { printf "%.1f\n", 100 * one / all }'
 }
 
 # EFS in the kernel: who fills the bus runs alone and takes turns; who uses little of it runs beside others.
@@ -404,19 +401,60 @@ pinned() {
 # Demands that the kernel measures: who is seen to fill the bus runs alone, who is seen to use little of it beside others. And what
 # it counts for a job while the CPU is that job's is what the job's own clock says.
 measured() {
-    of_faults 0.001 >full || { cat full; return 1; }
-    core=$(on_one_core)
-    cp four.events full.events
-    of_faults 1 >light || { cat full light; return 1; }
+    # From 0.95, and from 0.09 to 0.12.
+    of_clock 1 >full && classes_are 2961 3329 >>full || { cat full; return 1; }
+    of_clock 0.1 >light && classes_are 2475 2505 >>light || { cat full light; return 1; }
     cat full light
-    echo "$core % on one core"
-    tr -d ' \n' <full.events | grep -o '"admits":\[[^]]*\]' | tail -n 3
-    echo $core | awk '{ exit !($1 >= 90) }' || return 1
+    sed -n 's/.*one at a time for \([0-9]*\).*/\1/p' full | awk '{ exit !($1 >= 75) }' || return 1
     sed -n 's/.*three or four for \([0-9]*\).*/\1/p' light | awk '{ exit !($1 >= 50) }' || return 1
     # The CPU clock, counted in the kernel, is the time on CPUs: of jobs that start processes all the time too.
-    cosched run -q four.toml --actuator sched-ext --policy round-robin --param quantum_s=0.5 --event cycles=software/event=0/ --record clock.json --logs clock || return 1
+    cat >forks.toml <<'MIX'
+[[job]]
+name = "forks"
+command = 'i=0; while [ $i -lt 400 ]; do (:); i=$((i+1)); done'
+copies = 4
+MIX
+    cosched run -q forks.toml --actuator sched-ext --policy round-robin --param quantum_s=0.5 --event cycles=software/event=0/ --record clock.json --logs clock || return 1
     clock_counts clock.json 4 || return 1
-    echo "$(tail -n 1 full), $core % on one core; $(tail -n 1 light)"
+    echo "$(sed -n 2p full); $(sed -n 2p light)"
+}
+
+# A memory controller that reads so many lines, and writes so many, in a microsecond: a clock stands for it as well.
+controller() {
+    pmus=/sys/bus/event_source/devices
+    mkdir -p pmus/uncore_imc/events pmus/uncore_imc/format
+    for pmu in $pmus/*; do
+        ln -s $(readlink -f $pmu) pmus/${pmu##*/}
+    done
+    cd pmus/uncore_imc
+    echo 1 >type
+    echo 0 >cpumask
+    echo config:0-7 >format/event
+    for event in read:$1 write:$2; do
+        file=events/cas_count_${event%:*}
+        echo event=0 >$file
+        # A count is 1,000 lines in a microsecond, and a line 64 bytes.
+        awk "BEGIN { printf \"%.12f\", ${event#*:} / 1000 * 64 / 1048576 }" >$file.scale
+        echo MiB >$file.unit
+    done
+    cd /tmp
+    mount -o bind pmus $pmus
+}
+
+# By their reads alone four jobs use little of the bus, and run at once. With twelve lines written for each that is read, one fills it.
+writes() {
+    # From 0.14 to 0.2, and from 0.95.
+    of_clock 0.15 >reads && classes_are 2515 2560 >>reads || { cat reads; return 1; }
+    controller 1000 12000
+    of_clock 0.15 >full && classes_are 2961 3329 >>full
+    code=$?
+    umount /sys/bus/event_source/devices
+    cat reads full
+    [ $code = 0 ] || return 1
+    sed -n 's/.*three or four for \([0-9]*\).*/\1/p' reads | awk '{ exit !($1 >= 50) }' || return 1
+    # Before the first reading of the traffic they run at once.
+    sed -n 's/.*one at a time for \([0-9]*\).*/\1/p' full | awk '{ exit !($1 >= 60) }' || return 1
+    echo "$(sed -n 2p reads); with writes $(sed -n 2p full)"
 }
 
 # EFS on a part of the machine, and beside an ordinary process that keeps one of its CPUs: who is called to that one is called to
@@ -459,7 +497,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all all_bound efs turns weights pinned measured beset pipes hangs crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all all_bound efs turns weights pinned measured writes beset pipes hangs crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

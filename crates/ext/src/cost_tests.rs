@@ -6,8 +6,9 @@
 
 use crate::counting::run;
 use crate::demands;
-use crate::intf::{Image, NONE, SEAT_FILL, SIBLINGS, call, config, efs, plan};
+use crate::intf::{Image, NONE, SEAT_FILL, SIBLINGS, call, config, plan};
 use crate::tables;
+use crate::traffic::Buses;
 use cosched_core::Machine;
 use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
@@ -37,11 +38,8 @@ fn computing(program: &[u8]) -> Result<Object, String> {
         let set_up = match name.as_str() {
             ".rodata.config" => map.set_initial_value(&settings.0),
             ".rodata.tables" => map.set_initial_value(&tables::image(&AdmissionTable::new()).0),
-            ".rodata.efs" => {
-                let settings = demands::settings(&machine, 20, 5, Some(150.0));
-                assert_eq!(settings.0.len(), efs::SIZE);
-                map.set_initial_value(&settings.0)
-            }
+            ".rodata.efs" => map.set_initial_value(&demands::settings(&machine, 20, 5).0),
+            ".data.traffic" => map.set_initial_value(&Buses::new(150.0, false).unknown().0),
             name if name.starts_with("cosched_efs") || name.starts_with("cosched_plan") => {
                 map.set_autocreate(false)
             }

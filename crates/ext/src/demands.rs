@@ -3,26 +3,12 @@
 use crate::intf::{CPUS, DOMAINS, Image, demands, efs, measured};
 use cosched_core::{Admission, Demand, Machine, TaskId};
 
-/// Units of a nanosecond in which it has the time of a line.
-const LINE_UNITS: f64 = (1_u64 << 20) as f64;
-
-/// What it knows of a machine, with the factors of Eqs. 22 and 23, and the lines that the bus of a memory domain moves in a
-/// microsecond, if demands are measured. Memory domains beyond the last that there can be count as the last one.
-pub(crate) fn settings(
-    machine: &Machine,
-    local: u64,
-    global: u64,
-    lines_per_us: Option<f64>,
-) -> Image {
+/// What it knows of a machine, with the factors of Eqs. 22 and 23. Memory domains beyond the last that there can be count
+/// as the last one.
+pub(crate) fn settings(machine: &Machine, local: u64, global: u64) -> Image {
     let mut image = Image::new(efs::SIZE);
     image.put_u64(efs::C_LOCAL, local);
     image.put_u64(efs::C_GLOBAL, global);
-    if let Some(lines) = lines_per_us.filter(|lines| *lines > 0.0) {
-        image.put_u64(
-            efs::LINE_TIME,
-            ((1e3 / lines * LINE_UNITS).round() as u64).max(1),
-        );
-    }
     for cpu in machine.cpus.iter().filter(|cpu| (cpu.id.0 as usize) < CPUS) {
         let at = cpu.id.0 as usize;
         image.put_u16(

@@ -117,10 +117,17 @@ pub(crate) mod efs {
     use super::CPUS;
     pub(crate) const C_LOCAL: usize = 0;
     pub(crate) const C_GLOBAL: usize = 8;
-    pub(crate) const LINE_TIME: usize = 16;
-    pub(crate) const DOMAIN: usize = 24;
+    pub(crate) const DOMAIN: usize = 16;
     pub(crate) const IS_OURS: usize = DOMAIN + 2 * CPUS;
     pub(crate) const SIZE: usize = IS_OURS + CPUS;
+}
+
+/// `struct cosched_traffic`.
+pub(crate) mod traffic {
+    use super::DOMAINS;
+    pub(crate) const LINE_TIME: usize = 0;
+    pub(crate) const OTHERS: usize = 8 * DOMAINS;
+    pub(crate) const SIZE: usize = OTHERS + 4 * DOMAINS;
 }
 
 /// `struct cosched_demands`.
@@ -364,11 +371,15 @@ mod tests {
         let of_efs = [
             ("c_local", efs::C_LOCAL),
             ("c_global", efs::C_GLOBAL),
-            ("line_time", efs::LINE_TIME),
             ("domain", efs::DOMAIN),
             ("is_ours", efs::IS_OURS),
         ];
         check(&btf, "cosched_efs", Some(efs::SIZE), &of_efs);
+        let of_traffic = [
+            ("line_time", traffic::LINE_TIME),
+            ("others", traffic::OTHERS),
+        ];
+        check(&btf, "cosched_traffic", Some(traffic::SIZE), &of_traffic);
         let of_demands = [
             ("nr_gains", demands::NR_GAINS),
             ("gains", demands::GAINS),

@@ -27,6 +27,8 @@ mod support;
 mod switches;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod tables;
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+mod traffic;
 
 #[cfg(feature = "bpf")]
 pub use scheduler::{ExtError, Scheduler, Work};

@@ -4,15 +4,16 @@ use crate::counting::{Counting, map, missing, run};
 use crate::demands;
 use crate::image::{Misfit, image};
 use crate::intf::{
-    Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish,
+    DOMAINS, Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish,
 };
 use crate::slots::Slots;
 use crate::switches::Switches;
 use crate::tables;
+use crate::traffic::Buses;
 use cosched_core::model::admission_table::AdmissionTable;
 use cosched_core::{
-    Absence, Admission, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading,
-    Residency, Schedule, Switch, Switched, TaskId,
+    Absence, Admission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
+    Reading, Residency, Schedule, Switch, Switched, TaskId, Traffic,
 };
 use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
@@ -38,6 +39,10 @@ const STARVED: Nanos = Nanos::from_ms(20_000);
 
 /// The plan number for no plan.
 const NO_PLAN: u32 = 2;
+
+/// The map for the use of the buses, and that with the lines counted for jobs in each memory domain.
+const TRAFFIC: &str = ".data.traffic";
+const COUNTED: &str = ".data.counted";
 
 /// Why the program can't be used here.
 #[derive(Debug, Error)]
@@ -126,15 +131,12 @@ impl Work {
         }
     }
 
-    /// It measures demands.
-    fn measures(self) -> bool {
-        matches!(
-            self,
-            Work::Efs {
-                lines_per_us: Some(_),
-                ..
-            }
-        )
+    /// Lines that a bus moves in a microsecond, where it measures demands.
+    fn lines_per_us(self) -> Option<f64> {
+        match self {
+            Work::Efs { lines_per_us, .. } => lines_per_us.filter(|lines| *lines > 0.0),
+            Work::Plans => None,
+        }
     }
 
     /// It admits tasks by itself.
@@ -161,6 +163,8 @@ pub struct Scheduler {
     /// Rings when the scheduler was removed.
     bell: MapHandle,
     counting: Option<Counting>,
+    /// Only where demands are measured.
+    buses: Option<Buses>,
     slots: Slots,
     takes_all: bool,
     which: u32,
@@ -183,6 +187,7 @@ fn set_up(
     work: Work,
     ops: &str,
     settings: &Image,
+    buses: Option<&Buses>,
 ) -> libbpf_rs::Result<()> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -192,16 +197,14 @@ fn set_up(
                 let tables = tables::image(&AdmissionTable::new());
                 map.set_initial_value(&tables.0)?;
             }
-            (
-                ".rodata.efs",
-                Work::Efs {
-                    local,
-                    global,
-                    lines_per_us,
-                },
-            ) => {
-                let efs = demands::settings(machine, local, global, lines_per_us);
+            (".rodata.efs", Work::Efs { local, global, .. }) => {
+                let efs = demands::settings(machine, local, global);
                 map.set_initial_value(&efs.0)?;
+            }
+            (TRAFFIC, _) => {
+                if let Some(buses) = buses {
+                    map.set_initial_value(&buses.unknown().0)?;
+                }
             }
             (other, _) if other.starts_with("cosched_") && other != ops => {
                 map.set_autocreate(false)?;
@@ -245,9 +248,13 @@ impl Scheduler {
             .open_memory(work.program())
             .map_err(refused("reading the program"))?;
         let ops = work.name(takes_all);
-        set_up(&mut open, machine, work, ops, &settings)
+        let buses = work.lines_per_us().map(|lines| {
+            let mut counters = events.iter().flat_map(CpuEvents::counters);
+            Buses::new(lines, counters.any(|counter| counter == Counter::MmWrites))
+        });
+        set_up(&mut open, machine, work, ops, &settings, buses.as_ref())
             .map_err(refused("setting up the program"))?;
-        Counting::leave_out(&mut open, events.is_some(), work.measures());
+        Counting::leave_out(&mut open, events.is_some(), buses.is_some());
         let mut object = open
             .load()
             .map_err(refused("loading the program into the kernel"))?;
@@ -264,6 +271,7 @@ impl Scheduler {
             switches,
             bell,
             counting,
+            buses,
             slots,
             takes_all,
             which: NO_PLAN,
@@ -535,6 +543,19 @@ impl KernelScheduler for Scheduler {
         }
         PerCounter::from_fn(|_| None)
     }
+
+    fn moved(&mut self, at: Nanos, traffic: &[Traffic]) {
+        let Some(counted) = self.look_up(COUNTED, 0) else {
+            return;
+        };
+        let counted = (0..DOMAINS).map(|domain| counted.u64(8 * domain)).collect();
+        let buses = self.buses.as_mut();
+        if let Some(image) = buses.and_then(|buses| buses.after(at, traffic, counted)) {
+            // Where it fails the scheduler was removed.
+            let _ = self.put(TRAFFIC, 0, &image);
+        }
+    }
+
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
         let told = self.look_up("occupation", 0);
         let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);

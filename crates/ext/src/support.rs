@@ -79,7 +79,7 @@ pub fn lack(root: &Root) -> Option<Lack> {
 /// The first requirement that the machine lacks, for any build.
 fn lack_of_machine(root: &Root) -> Option<Lack> {
     let release = text(root, "/proc/sys/kernel/osrelease").unwrap_or_else(|| "?".to_owned());
-    let Some(state) = text(root, "/sys/kernel/sched_ext/state") else {
+    let Some(state) = of_class(root, "state") else {
         return Some(Lack::NoClass { release });
     };
     let Ok(types) = std::fs::read(root.path("/sys/kernel/btf/vmlinux")) else {
@@ -92,7 +92,7 @@ fn lack_of_machine(root: &Root) -> Option<Lack> {
     }
     if state != "disabled" {
         // The scheduler in charge is called the root there.
-        let name = text(root, "/sys/kernel/sched_ext/root/ops");
+        let name = of_class(root, "root/ops");
         let name = name.filter(|name| !name.is_empty());
         return Some(Lack::Other {
             name: name.unwrap_or_else(|| format!("its state is {state}")),
@@ -113,6 +113,11 @@ fn may_load(root: &Root) -> bool {
 
 fn has(caps: u64, cap: u32) -> bool {
     caps >> cap & 1 == 1
+}
+
+/// What the kernel says of its class of loaded schedulers.
+fn of_class(root: &Root, file: &str) -> Option<String> {
+    text(root, &["/sys/kernel/sched_ext", file].join("/"))
 }
 
 fn text(root: &Root, path: &str) -> Option<String> {

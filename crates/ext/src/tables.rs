@@ -31,6 +31,8 @@ mod tests {
     use super::*;
     use cosched_core::Rng;
     use cosched_core::model::admission_table::{BusLoad, Gain};
+    use cosched_core::model::bus::solo_utilisation;
+    use cosched_core::model::starvation::{Starvation, Wait};
     use std::io::{Read as _, Write as _};
     use std::path::Path;
     use std::process::{Command, Stdio};
@@ -42,6 +44,7 @@ mod tests {
         #define __always_inline inline __attribute__((always_inline))
         #endif
         #include "bus.h"
+        #include "rules.h"
 
         static struct cosched_tables tables;
         static struct cosched_bus bus;
@@ -62,6 +65,10 @@ mod tests {
                 case 's': answer = bus_class_of_share(&tables, asked[1]); break;
                 case 'd': answer = tables.demand[asked[1]]; break;
                 case 'p': answer = bus_predict(asked[1], asked[2], asked[3]); break;
+                case 'b': answer = bus_busy(asked[1], asked[2]); break;
+                case 'u': answer = bus_solo(&tables, asked[1], asked[2], asked[3]); break;
+                case 'l': answer = starves(asked[1], asked[2], 1, 20 * period(asked[3] & 255), 5 * period(asked[3] >> 8)); break;
+                case 't': answer = starved_slice(asked[1], asked[2]); break;
                 default: return 3;
                 }
                 fwrite(&answer, sizeof(answer), 1, stdout);
@@ -210,6 +217,98 @@ mod tests {
             })
             .collect();
         assert!(cases.iter().any(|case| case.1 == 0));
+        check(&cases);
+    }
+
+    #[test]
+    fn the_kernel_measures_demands_as_the_model_does() {
+        let table = AdmissionTable::new();
+        let mut rng = Rng::new(9);
+        let mut cases: Vec<Case> = Vec::new();
+        for _ in 0..3_000 {
+            // A millisecond or so, of which the bus was busy for a part: for this task, and for all.
+            let span = 300_000 + rng.below(4_000_000) as u32;
+            let total = 1 + rng.below(4_092) as u32;
+            let used = 1 + rng.below(u64::from(total)) as u32;
+            let busy = (u64::from(span) * u64::from(used) / 4_096) as u32;
+            let share = f64::from(busy) / f64::from(span);
+            let demand = solo_utilisation(share, 1.0 - f64::from(total) / 4_096.0).unwrap();
+            let class = number(table.class_of(demand).ok());
+            cases.push((['u' as u32, busy, span, total], class));
+        }
+        // In integers it rounds four logarithms.
+        check_within(&cases, 1);
+        // A bus that is full leaves 1/1024, and a task that does not use it has no demand.
+        let full = solo_utilisation(0.5, 1.0 / 1024.0).unwrap();
+        let full = number(table.class_of(full).ok());
+        let full =
+            [4_092, 4_096, 9_000].map(|total| (['u' as u32, 500_000, 1_000_000, total], full));
+        check_within(&full, 1);
+        check(&[(['u' as u32, 0, 1_000_000, 2_000], 0)]);
+    }
+
+    #[test]
+    fn the_kernel_s_line_takes_its_part_of_the_writes() {
+        let mut rng = Rng::new(10);
+        let mut cases: Vec<Case> = Vec::new();
+        for _ in 0..1_000 {
+            let (per_us, factor) = (
+                10.0 + rng.below(300) as f64,
+                1.0 + rng.below(1_500) as f64 / 100.0,
+            );
+            let time = (1e3 / per_us * factor * f64::from(1 << 20)).round();
+            let lines = rng.below(1_000_000) as u32;
+            let busy = f64::from(lines) * 1e3 / per_us * factor;
+            cases.push((['b' as u32, lines, time as u32, 0], busy as i32));
+        }
+        check_within(&cases, 1);
+    }
+
+    #[test]
+    fn four_jobs_that_write_are_seen_to_fill_the_bus() {
+        // libquantum reads 22.3 lines and writes 9.3 for each 1,000 instructions; four copies have all of the bus.
+        let reads = 22.3 / (22.3 + 9.3);
+        let span = 4_000_000.0;
+        let measured = [1.0, 1.0 / reads].map(|lines_per_read| {
+            let used = reads * lines_per_read;
+            let (busy, total) = (span / 4.0 * used, 4_096.0 * used);
+            (['u' as u32, busy as u32, span as u32, total as u32], 0)
+        });
+        let Some(classes) = answers(&measured) else {
+            return;
+        };
+        // On the paper's machine four equal tasks are worth their power up to 0.28, and two up to 0.73.
+        let table = AdmissionTable::new();
+        let [four, two] = [0.28, 0.73].map(|demand| number(table.class_of(demand).ok()));
+        assert!(classes[0] < four, "by its reads alone: {classes:?}");
+        assert!(classes[1] > two, "with its writes: {classes:?}");
+    }
+
+    #[test]
+    fn the_kernel_s_starvation_is_the_model_s() {
+        let rule = Starvation::KERNEL;
+        let mut rng = Rng::new(11);
+        let mut cases: Vec<Case> = Vec::new();
+        for nth in 0..3_000_u32 {
+            let (own, all) = (1 + rng.below(12), 1 + rng.below(40));
+            let (local, global) = (rule.local_ns(own), rule.global_ns(all));
+            // At the limits, and anywhere up to somewhat more than these.
+            let near = |limit: u64, edge: u32, any: u64| match edge {
+                0 => limit,
+                1 => limit + 1,
+                _ => any % (2 * limit),
+            };
+            let wait = Wait {
+                lag_ns: near(local, nth % 4, rng.below(u64::MAX)),
+                not_run_ns: near(global, nth / 4 % 4, rng.below(u64::MAX)),
+            };
+            let [waits, lag] = [wait.not_run_ns, wait.lag_ns].map(|ns| ns as u32);
+            let tasks = (own | all << 8) as u32;
+            let starves = i32::from(rule.is_starved(wait, own, all));
+            cases.push((['l' as u32, waits, lag, tasks], starves));
+            let slice = rule.slice_ns(wait.lag_ns, own) as i32;
+            cases.push((['t' as u32, lag, own as u32, 0], slice));
+        }
         check(&cases);
     }
 

@@ -140,7 +140,7 @@ fn the_example_of_a_question_is_complete() {
 /// The error message in the documentation is the real one.
 #[test]
 fn the_example_of_an_error_is_real() {
-    let text = QUESTION.replacen("\"nice\": 0", "\"nice\": \"low\"", 1);
+    let text = QUESTION.replacen("\"cpus\": 1,", "\"cpus\": \"few\",", 1);
     let error = read_event(text.as_bytes(), "question.json", Pick::First)
         .unwrap_err()
         .to_string();

@@ -198,6 +198,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             asked: 6,
             cpus: 2,
         },
+        RunWarning::WeightsUnused {
+            policy: "fifo".to_owned(),
+        },
         RunWarning::JobLimit { jobs: 0 },
         RunWarning::JobLimit { jobs: 4 },
         RunWarning::Paused { is_paused: true },
@@ -513,7 +516,7 @@ pub(crate) fn snapshot() -> Snapshot {
         name: format!("job-{id}").into(),
         cpus: 1,
         allowed: None,
-        nice: 0,
+        weight: 1.0,
         origin: Default::default(),
         control: Default::default(),
         arrived: Nanos::ZERO,

@@ -170,6 +170,10 @@ pub enum RunWarning {
         asked: usize,
         cpus: usize,
     },
+    #[error(
+        "the jobs' weights have no meaning under {policy}; use even, fair, perf-fair or round-robin, or nice for the kernel"
+    )]
+    WeightsUnused { policy: String },
     #[error("{}: this run uses {}", others_text(others), cpus_text(cpus))]
     CpusShared {
         cpus: String,
@@ -376,12 +380,15 @@ fn lost_text(jobs: usize) -> String {
 
 /// Other runs and their CPUs in words.
 fn others_text(others: &[(i32, String)]) -> String {
-    if let [(pid, cpus)] = others {
-        format!("another run is live (process {pid}, {})", cpus_text(cpus))
-    } else {
-        let pids: Vec<String> = others.iter().map(|(pid, _)| pid.to_string()).collect();
-        format!("other runs are live (processes {})", pids.join(", "))
-    }
+    let runs: Vec<String> = others
+        .iter()
+        .map(|(pid, cpus)| format!("process {pid}, {}", cpus_text(cpus)))
+        .collect();
+    let are_live = match others {
+        [_] => "another run is live",
+        _ => "other runs are live",
+    };
+    format!("{are_live} ({})", runs.join("; "))
 }
 
 fn cpus_text(cpus: &str) -> String {

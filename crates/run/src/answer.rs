@@ -1,12 +1,12 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::{OutputOptions, RunOptions};
+use super::options::{Format, OutputOptions, RunOptions};
 use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::input::{quote, told};
 use crate::stderr;
 use cosched_core::{EndedBy, Exit as JobExit, Halt, RunResult, TaskResult};
-use cosched_report::{Record, SummaryOptions, summary};
+use cosched_report::{Form, Record, SummaryOptions, Tidy, job_columns, job_values, summary};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -38,20 +38,31 @@ impl Ending<'_> {
     }
 }
 
-/// Prints the record on standard output, as `--format` says, or a summary on standard error. A reader that has left is no error.
+/// Prints what `--format` says: the record or the jobs on standard output, or a summary on standard error. A reader that has left is no error.
 pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> io::Result<()> {
     let output = &options.output;
-    if output.json {
-        return match io::stdout().write_all(record.to_json().as_bytes()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            printed => printed,
-        };
-    }
-    if !output.quiet {
+    let printed = match output.format {
+        Format::Json => io::stdout().write_all(record.to_json().as_bytes()),
+        Format::Csv => print_jobs(record),
+        Format::Text => Ok(()),
+    };
+    if output.format == Format::Text && !output.quiet {
         let text = summary(record, &summary_options(output));
         stderr::write(&(text + &next_steps(options, record, ending)));
     }
-    Ok(())
+    match printed {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Prints the table of the jobs, as `cosched report --format csv` does.
+fn print_jobs(record: &Record) -> io::Result<()> {
+    let mut table = Tidy::new(Form::Csv, &job_columns(), io::stdout().lock())?;
+    for job in &record.jobs {
+        table.row(&job_values(job))?;
+    }
+    table.finish()
 }
 
 fn summary_options(output: &OutputOptions) -> SummaryOptions {

@@ -4,6 +4,7 @@ use super::console::Showing;
 use super::facts;
 use super::files::{Files, Watched};
 use super::memory::Known;
+use super::options::Format;
 use super::platform::{KernelPart, Platform, RunIdentity};
 use super::reporter::Reporter;
 use super::runs::Journal;
@@ -158,7 +159,7 @@ impl<P: Platform> Batch<'_, P> {
             run: std::process::id(),
             output: show.filter(|_| self.shows_output),
             keep_order: output.keep_order,
-            to_stderr: output.json,
+            to_stderr: output.format != Format::Text,
         };
         session.screen.use_console(&showing, &self.folder);
     }

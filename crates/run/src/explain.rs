@@ -1,7 +1,7 @@
 //! `--dry-run`: explains what would be done, and why.
 
 use super::memory::Known;
-use super::options::RunOptions;
+use super::options::{Format, RunOptions};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use super::policy::BUS_RATE;
@@ -52,7 +52,7 @@ pub(crate) fn explain<P: Platform>(
         view: platform.view(),
         text: String::new(),
     };
-    if options.output.json {
+    if options.output.format == Format::Json {
         let object = serde_json::to_string_pretty(&plan.as_json())?;
         plan.text = object + "\n";
     } else if options.output.quiet {

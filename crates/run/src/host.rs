@@ -497,7 +497,7 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Res
         args,
         env,
         cwd,
-        nice: input.nice,
+        nice: input.nice.map(i32::from),
         stdin,
         stdout,
         stderr,

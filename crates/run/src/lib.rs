@@ -66,8 +66,8 @@ pub use host::within_quota;
 pub use killed::orphan_text;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
-    Actuator, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions, PolicyOptions,
-    RunOptions, Show, SoloSource, Source,
+    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions,
+    PolicyOptions, RunOptions, Show, SoloSource, Source,
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
@@ -186,7 +186,7 @@ fn nothing_left<P: platform::Platform>(
     screen.say(&format!(
         "cosched: all {done} jobs succeeded before; nothing is left to run"
     ));
-    if output.record.is_some() || output.json {
+    if output.record.is_some() || output.format != Format::Text {
         platform.prepare()?;
         return execute::execute(options, platform, plan);
     }
@@ -240,7 +240,7 @@ fn collect(options: &RunOptions) -> Result<Option<Collected>> {
         if input.cwd.is_none() {
             input.cwd.clone_from(&cwd);
         }
-        input.nice = options.nice;
+        input.nice = input.nice.or(options.nice);
     }
     reads_input |= inputs.iter().any(JobInput::reads_own_input);
     if !is_simulated && has_input() {
@@ -264,7 +264,7 @@ fn check_own_input(options: &RunOptions, restart: Restart, inputs: &[JobInput]) 
         1 if options.limits.attempts > 1 => "--retries runs a job again if it fails",
         1 if restart != Restart::Never => "restart runs a job again",
         1 => return Ok(()),
-        jobs => &format!("{jobs} jobs have the run's as theirs"),
+        jobs => &format!("{jobs} jobs would read it"),
     };
     Err(usage(format!(
         "standard input can be read once, and {why}; give the job a file, or add `< /dev/null` if it reads none"

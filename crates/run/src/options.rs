@@ -18,7 +18,7 @@ pub struct RunOptions {
     /// Working folder of jobs that have none of their own; by default that of the caller.
     pub cwd: Option<PathBuf>,
     /// Niceness of the jobs; by default that of the caller.
-    pub nice: Option<i32>,
+    pub nice: Option<i8>,
     /// The machine, and how it is used.
     pub machine: MachineOptions,
     /// The policy.
@@ -175,8 +175,8 @@ pub struct OutputOptions {
     pub show: Option<Show>,
     /// Show the output in the order of the jobs.
     pub keep_order: bool,
-    /// Print the record (JSON) instead of a summary.
-    pub json: bool,
+    /// What is printed at the end.
+    pub format: Format,
     /// File for the record. The series is written beside it.
     pub record: Option<PathBuf>,
     /// File for every decision with its snapshot.
@@ -261,6 +261,21 @@ pub enum Actuator {
     SchedExtAll,
 }
 
+/// What a run prints at the end.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Format {
+    /// A summary, on standard error
+    #[default]
+    Text,
+    /// The run record, on standard output
+    Json,
+    /// A table of the jobs, on standard output
+    Csv,
+}
+
 /// How the jobs' output is shown.
 #[derive(
     Clone,
@@ -324,7 +339,7 @@ impl OutputOptions {
     fn show_by_default(&self, jobs: usize) -> Show {
         if self.keep_order || !self.keeps_logs() {
             Show::Group
-        } else if self.json {
+        } else if self.format != Format::Text {
             Show::Nothing
         } else if jobs == 1 {
             Show::Live

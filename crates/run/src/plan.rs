@@ -11,7 +11,8 @@ use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, absolute, told};
 use anyhow::Result;
 use cosched_core::{
-    Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
+    Absence, Actuation, Capabilities, Capability, Counter, Importance, Nanos, PolicyEntry,
+    RunConfig, SoloProfile, TaskSpec,
 };
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
@@ -227,6 +228,12 @@ impl<P: Platform> Plan<P> {
         files.extend(solo.file.clone());
         let logs = log_folder(options)?;
         let mut specs = specs(options, view, &jobs)?;
+        if let Some(policy) = without_weights(options, choice.entry) {
+            specs.iter_mut().for_each(|spec| spec.weight = 1.0);
+            if jobs.iter().any(|(_, job)| job.input.weight.is_some()) {
+                warnings.push(RunWarning::WeightsUnused { policy });
+            }
+        }
         let mut tasks = Vec::new();
         for (_, job) in &jobs {
             tasks.push(platform.job(job, &logs)?);
@@ -288,11 +295,24 @@ fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> Result<Vec<T
             cpus: spec.cpus.min(most),
             arrives: Nanos::from_s(job.input.start_s),
             bus_use_milli: job.input.bus_use_milli,
+            weight: job.input.weight(),
             solo: SoloProfile::default(),
             ..spec
         });
     }
     Ok(specs)
+}
+
+/// What decides, if it does not use weights.
+fn without_weights(options: &RunOptions, entry: &PolicyEntry) -> Option<String> {
+    let is_in_kernel = entry.can_hand_over && options.machine.actuation() == Actuation::Plans;
+    if is_in_kernel {
+        Some(format!("{} in the kernel", entry.name))
+    } else if entry.weighs {
+        None
+    } else {
+        Some(entry.name.to_owned())
+    }
 }
 
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.

@@ -111,7 +111,7 @@ fn begun_log(options: &RunOptions) -> anyhow::Result<Option<(Orphans, PathBuf)>>
     if !is_begun && options.has_own_joblog() {
         let name = told(&log);
         return Err(usage(format!(
-            "--resume: there is no {name}; give the log folder of a run, or the run's --joblog FILE; nothing was started"
+            "--resume: there is no {name}; give the log folder of a run, and the run's --joblog FILE if it had one; nothing was started"
         )));
     }
     Ok(is_begun.then_some((how, log)))

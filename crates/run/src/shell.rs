@@ -37,12 +37,22 @@ fn find(name: &OsStr) -> anyhow::Result<Shell> {
 /// POSIX shells. All keep a quoted value in one piece, although zsh does not divide the values of variables at blanks.
 const POSIX: &str = "sh dash bash ksh zsh";
 
-/// The caller's shell, by `SHELL`, if it is there and a POSIX shell.
+/// The caller's shell, if it is there and a POSIX shell: that of `SHELL`, or bash if it exported functions.
 pub fn of_caller() -> Option<OsString> {
-    let shell = std::env::var_os("SHELL")?;
-    let name = Path::new(&shell).file_name()?.to_str()?;
-    let is_posix = POSIX.split(' ').any(|known| known == name);
-    (is_posix && find(&shell).is_ok()).then_some(shell)
+    let shell = std::env::var_os("SHELL").filter(|shell| is_posix(shell));
+    let is_bash = shell
+        .as_ref()
+        .is_some_and(|shell| Path::new(shell).ends_with("bash"));
+    if !is_bash && has_functions() && find(OsStr::new("bash")).is_ok() {
+        return Some("bash".into());
+    }
+    shell
+}
+
+fn is_posix(shell: &OsStr) -> bool {
+    let name = Path::new(shell).file_name();
+    let name = name.and_then(OsStr::to_str).unwrap_or_default();
+    POSIX.split(' ').any(|known| known == name) && find(shell).is_ok()
 }
 
 /// The shells of a run.
@@ -84,6 +94,12 @@ impl Shells {
         }
         Ok(())
     }
+}
+
+/// Whether bash exported a function.
+fn has_functions() -> bool {
+    let mut variables = std::env::vars_os();
+    variables.any(|(name, _)| name.as_bytes().starts_with(b"BASH_FUNC_"))
 }
 
 /// Whether bash exported a function of this name.

@@ -259,7 +259,7 @@ impl SimPlatform {
                 program: files.program(job, options.mix_folder())?,
                 work: job.input.work_instructions.map_or(WORK, Work::Instructions),
                 cpus: width,
-                nice: 0,
+                nice: job.input.nice.unwrap_or(0),
             };
             check_length(&machine, job, &one)?;
             simulated.push(one);

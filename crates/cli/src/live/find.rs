@@ -5,7 +5,7 @@ use crate::input::told;
 use crate::run_files::{RECORD, SERIES, open_series};
 use anyhow::Result;
 use cosched_linux::root::Root;
-use cosched_linux::{LiveRun, live_runs};
+use cosched_linux::{Fate, LiveRun, fate_of, live_runs};
 use cosched_report::{RunLine, Status};
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -82,7 +82,7 @@ pub fn meant(root: &Root, name: &str) -> Result<Known> {
             return Ok(Known::of(run));
         }
     }
-    Err(not_live(name, of_folder.is_some()))
+    Err(not_live(name, of_folder))
 }
 
 /// The live run that `name` means, or the only one; `None` if there is none.
@@ -111,10 +111,18 @@ fn run_of_folder(folder: &Path) -> Option<String> {
     series.header().run_id.clone()
 }
 
-fn not_live(name: &str, is_folder: bool) -> anyhow::Error {
+/// Why a name means no live run; `run` is the run that its folder is of.
+fn not_live(name: &str, run: Option<String>) -> anyhow::Error {
     let shown = told(name);
-    usage(if !is_folder {
-        format!("no run {shown} is live; `cosched status` lists the live runs")
+    let Some(run) = run else {
+        return usage(format!(
+            "no run {shown} is live; `cosched status` lists the live runs"
+        ));
+    };
+    usage(if fate_of(&Root::default(), &run) == Fate::Alive {
+        format!(
+            "run {shown} is live, but its state is elsewhere: it was started with another XDG_RUNTIME_DIR"
+        )
     } else if Path::new(name).join(RECORD).exists() {
         format!("run {shown} has ended; `cosched report` shows it")
     } else {

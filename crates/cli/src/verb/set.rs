@@ -3,6 +3,7 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::live::{Known, chosen};
+use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use cosched_linux::root::Root;
@@ -31,9 +32,17 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
     let Some(Known { run, status }) = run else {
         return Err(usage("no run is live"));
     };
-    status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
+    let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
     run.ask(&Request::Set(settings))
         .with_context(|| format!("asking process {}", run.pid))?;
+    let whose = match &status.run.folder {
+        Some(folder) => format!("the run in {folder}"),
+        None => format!("process {}", run.pid),
+    };
+    say(format_args!(
+        "cosched: asked {whose} for {}",
+        words.join(" ")
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

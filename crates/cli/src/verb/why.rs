@@ -46,9 +46,7 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     } else {
         SeriesEnd::Over
     };
-    if is_paused(reader.header()) {
-        say(format_args!("cosched: the run is paused"));
-    }
+    let is_paused = is_paused(reader.header());
     let answer = why(&mut reader, task, args.at, end).or_usage()?;
     if let Some(asked) = args.at
         && asked > answer.at
@@ -63,6 +61,10 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     }
     match args.format {
         Format::Json => print_json(&answer),
+        Format::Text if is_paused => print(format!(
+            "The run is paused. Before that:\n\n{}",
+            why_text(&answer, width())
+        )),
         Format::Text => print(why_text(&answer, width())),
     }
 }

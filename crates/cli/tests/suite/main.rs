@@ -33,6 +33,7 @@ mod summary;
 mod top;
 mod trace;
 mod values;
+mod weights;
 mod why;
 mod width;
 mod workload;

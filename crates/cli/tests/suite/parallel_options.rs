@@ -103,6 +103,31 @@ fn tags_and_order_are_chosen() {
 }
 
 #[test]
+fn tags_stay_where_lines_come_at_once() {
+    for words in ["--tag~--lb", "-u~--tag", "--line-buffer~--tagstring~{}"] {
+        check(&format!("{words}~echo~:::~a~b"), "a\ta\nb\tb\n", "", 0);
+    }
+}
+
+/// GNU parallel gives all words to a shell.
+#[test]
+fn operators_of_a_shell_are_no_words() {
+    for operator in [">", "|", "&&"] {
+        let told = format!(
+            "cosched: `{operator}` as a word goes to the program, not to a shell; write the command as one word, as in \
+             'sort {{}} > {{}}.out', or `--` before it if the program wants this word\n"
+        );
+        check(&format!("echo~{{}}~{operator}~x~:::~a"), "", &told, 2);
+        check(
+            &format!("--~echo~{{}}~{operator}~x~:::~a"),
+            &format!("a {operator} x\n"),
+            "",
+            0,
+        );
+    }
+}
+
+#[test]
 fn words_that_are_not_there_name_what_to_do() {
     let folder = tempdir().expect("a folder");
     for (words, advice) in [
@@ -173,6 +198,8 @@ fn exported_functions_and_the_shell_of_the_caller() {
         (out(&output).as_str(), err(&output).as_str()),
         ("<a>\n", "")
     );
+    let output = from_bash(&folder, "/bin/sh", &["my {} | cat", ":::", "a"]);
+    assert_eq!(out(&output.expect("bash runs")), "<a>\n");
     assert!(crate::common::read(&folder, "r.json").contains("\"shell\": \"/bin/bash\""));
     // A shell that is no POSIX shell, or not there, is not the default.
     write(&folder, "fish", "#!/bin/sh\necho wrong\n");

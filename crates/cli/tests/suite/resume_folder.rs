@@ -196,6 +196,7 @@ fn failed_jobs_run_again_as_often_as_the_user_resumes() {
 fn what_can_not_be_resumed_is_refused() {
     let folder = tempdir().expect("a folder");
     write(&folder, "L/run.json", "{}");
+    write(&folder, "N/joblog", "");
     for (words, told) in [
         (
             &["--resume", "L", "true"][..],
@@ -218,6 +219,10 @@ fn what_can_not_be_resumed_is_refused() {
             "--logs names another; leave --logs out",
         ),
         (
+            &["--resume=N", "--joblog", "X", "true"],
+            "--joblog X: the run to resume has its job log in N/joblog; leave --joblog out",
+        ),
+        (
             &["--resume=L", "--no-logs", "true"],
             "leave one of them out",
         ),
@@ -228,7 +233,7 @@ fn what_can_not_be_resumed_is_refused() {
         assert_eq!(err(&run).lines().count(), 1, "{}", err(&run));
     }
     let left = folder.path().read_dir().expect("a folder");
-    assert_eq!(left.count(), 1, "nothing was made");
+    assert_eq!(left.count(), 2, "nothing was made");
 }
 
 /// Without its values the command would be one job, which the batch never had.

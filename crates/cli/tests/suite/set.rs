@@ -55,12 +55,17 @@ impl Run {
             .sum()
     }
 
-    /// Asks the run for a change, which is granted in silence.
+    /// Asks the run for a change.
     fn set(&self, words: &[&str]) {
         let pid = self.pid();
         let output = cosched(&self.folder, &[&["set", &*pid], words].concat());
+        let asked = format!(
+            "cosched: asked the run in {} for {}\n",
+            self.folder.path().join("L").display(),
+            words.join(" ")
+        );
         let told = (out(&output), err(&output), output.status.code());
-        assert_eq!(told, (String::new(), String::new(), Some(0)));
+        assert_eq!(told, (String::new(), asked, Some(0)));
     }
 
     fn running(&self) -> u64 {
@@ -111,7 +116,11 @@ fn pause(freeze: &str) {
     assert!(out(&output).contains("\npaused, "), "{}", out(&output));
     assert_eq!(run.running(), 0, "{}", out(&output));
     let output = cosched(&run.folder, &["why", "j#1", &run.pid()]);
-    assert_eq!(err(&output), "cosched: the run is paused\n");
+    let why = out(&output);
+    assert!(
+        why.starts_with("The run is paused. Before that:\n\nj#1 at "),
+        "{why}"
+    );
     run.set(&["pause=off"]);
     until("the jobs go on", || run.ticks() > ticks);
     until("it is not paused", || !run.is_paused());

@@ -96,6 +96,20 @@ fn the_record_is_alone_on_standard_output() {
 }
 
 #[test]
+fn the_table_of_the_jobs_is_alone_on_standard_output() {
+    let folder = tempdir().expect("a folder");
+    let run = two_jobs(&folder, &["-q", "--format", "csv", "--logs", "L"]);
+    assert_eq!((run.status.code(), err(&run).as_str()), (Some(1), ""));
+    let report = cosched(&folder, &["report", "L", "--format", "csv"]);
+    let (table, report) = (out(&run), out(&report));
+    assert_eq!(table.lines().count(), 3, "{table}");
+    // A report says first which run a job is of.
+    for (row, with_run) in table.lines().zip(report.lines()) {
+        assert!(with_run.ends_with(&format!(",{row}")), "{report}");
+    }
+}
+
+#[test]
 fn a_single_job_is_shown_while_it_runs() {
     let folder = tempdir().expect("a folder");
     let line = "echo first; until [ -e go ]; do sleep 0.01; done; echo last";

@@ -81,7 +81,7 @@ fn lines_that_take_no_value_and_jobs_that_run_twice_are_refused() {
         ),
         (
             &["-q", "two.toml"],
-            "cosched: standard input can be read once, and 2 jobs have the run's as theirs; give the job a file, or add \
+            "cosched: standard input can be read once, and 2 jobs would read it; give the job a file, or add \
              `< /dev/null` if it reads none\n",
         ),
         (

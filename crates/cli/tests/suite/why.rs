@@ -136,8 +136,11 @@ fn a_run_that_goes_on_is_asked() {
             .is_some_and(|line| line.contains(word))
     };
     until("a runs and waits in turn", || is_told("runs on CPU"));
-    let by_process = cosched(&folder, &["why", "test#1", &run.id().to_string()]);
-    assert!(by_process.status.success(), "{}", err(&by_process));
+    // Its state can come after its series.
+    until("it is found by its process", || {
+        let by_process = cosched(&folder, &["why", "test#1", &run.id().to_string()]);
+        by_process.status.success()
+    });
     let logs = cosched(&folder, &["why", "test#1", "cosched-logs"]);
     assert!(
         err(&logs).contains("the last of the runs in it is cosched-logs/"),

@@ -13,6 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., bandwidth-aware SMT scheduling; `Perf` in Perf&Fair",
     for_research: false,
     time_shares: true,
+    weighs: false,
     can_hand_over: false,
     params: &[
         QUANTUM_S,
@@ -54,7 +55,7 @@ fn needs(params: &Params) -> Vec<Need> {
 }
 
 fn decide(snap: &Snapshot, end: Nanos, target: Target) -> Decision {
-    let mut round = Round::new(snap);
+    let mut round = Round::without_weights(snap);
     let mut fit = Fit::new(&round, target);
     // The task that has waited longest, and all overdue and critical tasks.
     let longest = if round.overdue() > 0 { 0 } else { 1 };

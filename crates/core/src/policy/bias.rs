@@ -13,6 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "bias scheduling, as in the lucky paper, section 4",
     for_research: true,
     time_shares: true,
+    weighs: false,
     can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| measuring_needs(),

@@ -120,9 +120,9 @@ struct EstimationState {
     until: Option<Nanos>,
 }
 
-/// Whether a task is light or heavy, by its last executed quantum.
+/// Whether a task is light or heavy on the cache and the memory, by its last executed quantum.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum Load {
     Light,
     Heavy {
         llc: Reading<Rate>,
@@ -132,22 +132,22 @@ enum Weight {
 }
 
 impl Estimation {
-    fn weight(&self, task: &TaskView) -> Weight {
+    fn load(&self, task: &TaskView) -> Load {
         let (llc, mm) = (task.estimates.llc, task.estimates.mm_reads);
         // One event that can't be counted is no evidence against the task; both together would be.
         if !llc.is_value() && !mm.is_value() {
-            Weight::Unknown
+            Load::Unknown
         } else if llc.value().is_none_or(|rate| rate <= self.light_llc)
             && mm.value().is_none_or(|rate| rate <= self.light_mm)
         {
-            Weight::Light
+            Load::Light
         } else {
-            Weight::Heavy { llc, mm }
+            Load::Heavy { llc, mm }
         }
     }
 
     fn is_light(&self, task: &TaskView) -> bool {
-        self.weight(task) == Weight::Light
+        self.load(task) == Load::Light
     }
 
     /// Executed quanta since the task's estimate, if it can be estimated at all.
@@ -256,7 +256,8 @@ impl Estimation {
         round.consider_sleepers();
         let mut light: Vec<u32> = round.order.clone();
         light.retain(|&ix| round.is_open(ix) && self.is_light(round.task(ix)));
-        light.sort_by(|&a, &b| progress(round.task(a)).total_cmp(&progress(round.task(b))));
+        let progress = weighted_progress(snap, progress);
+        light.sort_by(|&a, &b| progress[a as usize].total_cmp(&progress[b as usize]));
         for ix in light {
             if round.left() == 0 {
                 break;
@@ -266,15 +267,15 @@ impl Estimation {
             }
         }
         round.finish(until, basis, |ix, ahead| {
-            match self.weight(&snap.tasks[ix as usize]) {
-                Weight::Heavy { llc, mm } => WaitReason::Heavy {
+            match self.load(&snap.tasks[ix as usize]) {
+                Load::Heavy { llc, mm } => WaitReason::Heavy {
                     llc,
                     llc_limit: self.light_llc,
                     mm,
                     mm_limit: self.light_mm,
                 },
-                Weight::Unknown => WaitReason::Unmeasured,
-                Weight::Light => WaitReason::Order { ahead },
+                Load::Unknown => WaitReason::Unmeasured,
+                Load::Light => WaitReason::Order { ahead },
             }
         })
     }

@@ -14,6 +14,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., `Fair` in Perf&Fair",
     for_research: false,
     time_shares: true,
+    weighs: true,
     can_hand_over: false,
     params: &[
         QUANTUM_S,
@@ -34,10 +35,10 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-/// Runs the tasks with the least progress. Overdue and critical tasks come first, the longest waiting before the
+/// Runs the tasks with the least progress by weight. Overdue and critical tasks come first, the longest waiting before the
 /// others: the bound on pauses needs this.
 fn decide(mut round: Round<'_>, end: Nanos, progress: fn(&TaskView) -> f64) -> Decision {
-    let progress: Vec<f64> = round.snap.tasks.iter().map(progress).collect();
+    let progress = weighted_progress(round.snap, progress);
     round.order_by_progress(&progress);
     round.choose_in_order(Purpose::Run, false);
     round.finish_in_order(end)

@@ -2,6 +2,7 @@
 //! `xargs -P`.
 
 use super::prelude::*;
+use crate::decision::Wait;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fifo",
@@ -9,6 +10,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline (GNU parallel -j)",
     for_research: false,
     time_shares: false,
+    weighs: false,
     can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| vec![WANTS_BINDING],
@@ -20,7 +22,14 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 fn decide(snap: &Snapshot, end: Nanos) -> Decision {
-    let mut round = Round::between_quanta(snap);
+    if must_share(snap) {
+        return share(snap, end);
+    }
+    let mut round = if snap.tasks.iter().any(is_shared) {
+        Round::new(snap)
+    } else {
+        Round::between_quanta(snap)
+    };
     // The order of admission, whatever happened to a task since. Handwritten events may lack that number.
     round.order.sort_by_key(|&ix| {
         let task = &snap.tasks[ix as usize];
@@ -29,4 +38,121 @@ fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
     round.choose_in_order(Purpose::Run, true);
     round.finish_in_order(end)
+}
+
+/// Whether tasks that have begun must share CPUs, since there are fewer CPUs than before: none of them pauses. They share
+/// from the end of a quantum to the end of a quantum.
+fn must_share(snap: &Snapshot) -> bool {
+    let begun: Vec<&TaskView> = snap.tasks.iter().filter(|task| has_begun(task)).collect();
+    let needed: usize = begun.iter().map(|task| task.cpus as usize).sum();
+    let is_wanted = if is_full(snap) {
+        needed > snap.machine.cpus.len()
+    } else {
+        begun.iter().any(|task| is_shared(task))
+    };
+    is_wanted && begun.iter().all(|task| may_share(task, is_full(snap)))
+}
+
+fn may_share(task: &TaskView, may_move: bool) -> bool {
+    let is_free = task.control.place && task.allowed.is_none();
+    is_free && (may_move || is_shared(task) || task.running.is_none())
+}
+
+/// Lets the tasks that have begun share all CPUs.
+fn share(snap: &Snapshot, end: Nanos) -> Decision {
+    let all = snap.machine.all_cpus();
+    let mut decision = Decision {
+        next_wake: Some(end),
+        ..Decision::default()
+    };
+    let mut ahead = 0;
+    for task in &snap.tasks {
+        if is_shared(task) || !task.control.place || (task.asleep && task.running.is_none()) {
+            continue;
+        }
+        if has_begun(task) {
+            decision.changes.push(Change::Place {
+                task: task.id,
+                placement: Placement::Shared { mask: all.clone() },
+                lease_end: None,
+                purpose: Purpose::Run,
+            });
+            continue;
+        }
+        decision.waits.push(Wait {
+            task: task.id,
+            reason: WaitReason::Order { ahead },
+        });
+        ahead += 1;
+    }
+    decision
+}
+
+fn has_begun(task: &TaskView) -> bool {
+    task.running.is_some() || task.estimates.ran > Nanos::ZERO
+}
+
+fn is_shared(task: &TaskView) -> bool {
+    let placement = task.running.as_ref().map(|running| &running.placement);
+    matches!(placement, Some(Placement::Shared { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::{Estimates, Trigger};
+    use crate::task::TaskSpec;
+    use crate::topology::Machine;
+    use std::sync::Arc;
+
+    fn on(cpus: u32, tasks: Vec<TaskView>) -> Snapshot {
+        Snapshot {
+            machine: Arc::new(Machine::uniform("m", cpus, 1)),
+            now: Nanos::from_ms(900),
+            triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
+            admits: None,
+            contention: Default::default(),
+            tasks,
+        }
+    }
+
+    /// A task that has run for so many milliseconds.
+    fn task(id: u32, ran: u64) -> TaskView {
+        let estimates = Estimates {
+            ran: Nanos::from_ms(ran),
+            ..Estimates::default()
+        };
+        TaskView::arriving(&TaskSpec::new(id, "t"), Nanos::ZERO, estimates)
+    }
+
+    #[test]
+    fn where_cpus_are_gone_tasks_that_have_begun_share_the_others() {
+        let tasks = || vec![task(0, 200), task(1, 200), task(2, 0)];
+        let end = Nanos::from_ms(1_000);
+        let crowded = decide(&on(1, tasks()), end);
+        let shared: Vec<TaskId> = crowded.changes.iter().map(Change::task).collect();
+        assert_eq!(shared, [TaskId(0), TaskId(1)]);
+        for change in &crowded.changes {
+            let Change::Place { placement, .. } = change else {
+                panic!("{change:?}");
+            };
+            assert!(matches!(placement, Placement::Shared { mask } if mask.len() == 1));
+        }
+        assert_eq!(crowded.waits.len(), 1, "the one that has not begun");
+        let roomy = decide(&on(2, tasks()), end);
+        for change in &roomy.changes {
+            assert!(
+                matches!(
+                    change,
+                    Change::Place {
+                        placement: Placement::Exclusive { .. },
+                        ..
+                    }
+                ),
+                "{change:?}"
+            );
+        }
+        assert_eq!((roomy.changes.len(), roomy.waits.len()), (2, 1));
+    }
 }

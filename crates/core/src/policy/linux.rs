@@ -9,6 +9,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline",
     for_research: false,
     time_shares: true,
+    weighs: false,
     can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| {

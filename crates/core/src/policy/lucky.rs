@@ -12,6 +12,7 @@
 //!
 //! Ours:
 //!
+//! - A task's tickets are multiplied by its weight over the least.
 //! - A task not measured yet holds the mean number of tickets of the others.
 //! - A free place on the big cores is drawn for. If a task must leave the big cores for the balance, it is the one with
 //!   the fewest tickets.
@@ -95,6 +96,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "lucky scheduling, section 3",
     for_research: true,
     time_shares: true,
+    weighs: true,
     can_hand_over: false,
     params: PARAMS,
     needs: |_| measuring_needs(),
@@ -139,9 +141,14 @@ impl CoreTypes {
         let measured = known.iter().flatten().count() as u64;
         let sum: u64 = known.iter().flatten().copied().map(u64::from).sum();
         let mean = sum.checked_div(measured).unwrap_or(100) as u32;
+        let weights = Weights::of(split.snap);
         let tickets: Vec<u32> = known
             .into_iter()
-            .map(|tickets| tickets.unwrap_or(mean))
+            .zip(&split.free)
+            .map(|(tickets, &ix)| {
+                let weight = weights.over_least(split.task(ix));
+                (f64::from(tickets.unwrap_or(mean)) * weight) as u32
+            })
             .collect();
         mend(split, &tickets, rng);
         if measured == 0 {

@@ -14,6 +14,9 @@
 //! than ours. These tasks are fewer than n, and m tasks are chosen each time. So ours is chosen the ⌈n / m⌉-th time at
 //! the latest. The first time comes within q, and each later one q after the one before.
 //!
+//! Weights change nothing here: `max_pause` is the same for all tasks. A task that must not pause comes after all that
+//! are overdue.
+//!
 //! Gangs: let W be the number of CPUs that all tasks need together. The bound is `max_pause` + 2 ⌈W / m⌉ q. Take the
 //! tasks that are chosen at one end of a quantum, and the first task that did not fit, which is chosen at the next end.
 //! Together they need more than m CPUs. So two ends of a quantum do at least as much as one did in the proof above.
@@ -52,8 +55,11 @@ mod round;
 mod round_robin;
 mod tail;
 mod target;
+mod virtual_time;
+mod weights;
 
 pub use fitness::{Candidate, FitnessQueue};
+pub use needs::{Importance, Need};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
 
 use crate::capability::{Capabilities, Capability};
@@ -80,24 +86,6 @@ pub trait Policy {
     fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error>;
 }
 
-/// Importance of a capability to a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Importance {
-    /// The policy can't run without the capability.
-    Required,
-    /// The policy runs without the capability. The text names the loss.
-    Wanted(&'static str),
-}
-
-/// A capability that a policy needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// The capability.
-    pub capability: Capability,
-    /// Its importance.
-    pub importance: Importance,
-}
-
 /// One line of the table of policies.
 pub struct PolicyEntry {
     /// Its name on the command line.
@@ -110,6 +98,8 @@ pub struct PolicyEntry {
     pub for_research: bool,
     /// Whether more tasks than CPUs are live, and take turns.
     pub time_shares: bool,
+    /// Whether it divides time or progress by the tasks' weights. Other policies expect equal weights.
+    pub weighs: bool,
     /// Whether a scheduler in the kernel can decide in its place, at each event.
     pub can_hand_over: bool,
     /// Its parameters, with their ranges and defaults.
@@ -207,6 +197,7 @@ mod prelude {
     pub(super) use super::params::{ParamSpec, QUANTUM_S, choice, number};
     pub(super) use super::quantum::{QuantumEnd, each_quantum};
     pub(super) use super::round::{Round, is_full};
+    pub(super) use super::weights::{Weights, weighted_progress};
     pub(super) use super::{Need, Params, Policy, PolicyEntry, state_is_a_field};
     pub(super) use crate::capability::Capability;
     pub(super) use crate::counter::Counter;

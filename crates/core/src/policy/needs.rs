@@ -1,8 +1,25 @@
-//! The needs that several policies share, and how the policies do without a wanted capability.
+//! What policies need, the needs that several share, and how the policies do without a wanted capability.
 
-use super::{Importance, Need};
 use crate::capability::Capability;
 use crate::counter::Counter;
+
+/// Importance of a capability to a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Importance {
+    /// The policy can't run without the capability.
+    Required,
+    /// The policy runs without the capability. The text names the loss.
+    Wanted(&'static str),
+}
+
+/// A capability that a policy needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The capability.
+    pub capability: Capability,
+    /// Its importance.
+    pub importance: Importance,
+}
 
 pub(super) const fn wanted(capability: Capability, without: &'static str) -> Need {
     Need {

@@ -16,6 +16,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., Perf&Fair, section 6",
     for_research: true,
     time_shares: true,
+    weighs: true,
     can_hand_over: false,
     params: &[QUANTUM_S, MARGIN],
     needs: |_| {

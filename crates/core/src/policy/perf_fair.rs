@@ -3,6 +3,9 @@
 //! A task may be chosen by FITNESS if one more quantum could not bring it beyond the greatest progress of all tasks. If
 //! no such task is left and CPUs are still free, selection goes on among the rest. Progress is relative to solo IPC,
 //! which is estimated in shorter quanta of low contention.
+//!
+//! The paper suggests that a task of higher priority progresses faster, but leaves that open (section 5). Here progress
+//! is divided by the task's weight, and so is what one more quantum would add.
 
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,
@@ -32,6 +35,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., Perf&Fair",
     for_research: false,
     time_shares: true,
+    weighs: true,
     can_hand_over: false,
     params: &[
         QUANTUM_S,
@@ -62,6 +66,40 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
+/// The tasks' progress by weight.
+struct Standings {
+    progress: Vec<f64>,
+    max: f64,
+    /// The weight of each task over the least.
+    weights: Vec<f64>,
+    /// Whether weights differ.
+    differ: bool,
+}
+
+impl Standings {
+    fn new(snap: &Snapshot, progress: fn(&TaskView) -> f64) -> Standings {
+        let weights = Weights::of(snap);
+        let progress = weighted_progress(snap, progress);
+        let tasks = snap.tasks.iter();
+        Standings {
+            max: progress.iter().copied().fold(0.0, f64::max),
+            progress,
+            weights: tasks.map(|task| weights.over_least(task)).collect(),
+            differ: !weights.are_equal(),
+        }
+    }
+
+    /// Whether so many more quanta would not bring a task beyond the greatest progress.
+    fn is_behind(&self, ix: u32, quanta: f64) -> bool {
+        let ix = ix as usize;
+        self.progress[ix] + quanta / self.weights[ix] < self.max
+    }
+}
+
+/// If weights differ, a task runs first if this many quanta more than the margin would not bring it beyond the greatest
+/// progress (ours). Otherwise heavy tasks, which are often behind, would take turns with the light ones.
+const FAR: f64 = 4.0;
+
 /// Selects among the tasks that are not ahead (Algorithm 1, lines 11-19), by the policy's progress and target.
 pub(super) fn select(
     mut round: Round<'_>,
@@ -72,15 +110,16 @@ pub(super) fn select(
 ) -> Decision {
     let snap = round.snap;
     let mut fit = Fit::new(&round, target);
-    let max = snap.tasks.iter().map(progress).fold(0.0, f64::max);
+    let standings = Standings::new(snap, progress);
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
-        if round.left() > 0 && (must_run(round.task(ix)) || round.is_critical(ix)) {
+        let is_far_behind = standings.differ && standings.is_behind(ix, margin + FAR);
+        let is_first = must_run(round.task(ix)) || round.is_critical(ix) || is_far_behind;
+        if round.left() > 0 && is_first {
             fit.choose(&mut round, ix);
         }
     }
-    let is_behind = |task: &TaskView| progress(task) + margin < max;
-    let behind = positions(&round, is_behind);
+    let behind = positions(&round, |ix| standings.is_behind(ix, margin));
     fit.fill(&mut round, behind.into_iter());
     if round.left() > 0 {
         let rest = positions(&round, |_| true);
@@ -90,12 +129,12 @@ pub(super) fn select(
         let task = &snap.tasks[ix as usize];
         if must_run(task) {
             WaitReason::Order { ahead }
-        } else if is_behind(task) {
+        } else if standings.is_behind(ix, margin) {
             fit.reason(task, ahead)
         } else {
             WaitReason::Ahead {
-                progress_milli: (progress(task) * 1e3) as u64,
-                max_progress_milli: (max * 1e3) as u64,
+                progress_milli: (standings.progress[ix as usize] * 1e3) as u64,
+                max_progress_milli: (standings.max * 1e3) as u64,
             }
         }
     })
@@ -107,11 +146,11 @@ fn must_run(task: &TaskView) -> bool {
 }
 
 /// Positions in the round's order of the open tasks that meet a condition.
-fn positions(round: &Round<'_>, condition: impl Fn(&TaskView) -> bool) -> Vec<u32> {
+fn positions(round: &Round<'_>, condition: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut positions: Vec<u32> = (0..round.order.len() as u32).collect();
     positions.retain(|&pos| {
         let ix = round.order[pos as usize];
-        round.is_open(ix) && condition(round.task(ix))
+        round.is_open(ix) && condition(ix)
     });
     positions
 }

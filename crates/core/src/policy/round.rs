@@ -6,6 +6,7 @@
 
 use super::allocate::{Chosen, allocate};
 use super::tail::critical;
+use super::weights::{Weights, entitled};
 use crate::decision::{Basis, Change, Decision, Wait, WaitReason};
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
@@ -22,7 +23,7 @@ pub(super) struct Round<'a> {
     /// waiting. Running tasks come last; of them the one that has run longest without a break is the very last, as in a
     /// queue.
     pub(super) order: Vec<u32>,
-    /// In a full round, whether each task of the snapshot is [critical](super::tail); empty if none is.
+    /// In a full round, whether each task of the snapshot must not pause; empty if none. See [`must_not_pause`].
     critical: Vec<bool>,
     /// In a full round, the sleeping tasks that hold CPUs. They keep CPUs that no other task wants.
     sleepers: Vec<u32>,
@@ -84,6 +85,16 @@ fn longest_waiting_first(snap: &Snapshot, mut keys: Vec<u128>) -> Vec<u32> {
     keys.into_iter().map(|key| key as u32).collect()
 }
 
+/// Whether each task of the snapshot must not pause: by its weight, or with equal weights by the [time
+/// left](super::tail). A light task that ends last must not take time from heavy ones.
+fn must_not_pause(snap: &Snapshot) -> Vec<bool> {
+    if Weights::of(snap).are_equal() {
+        critical(snap)
+    } else {
+        entitled(snap)
+    }
+}
+
 impl<'a> Round<'a> {
     /// A round over the free CPUs, or over all CPUs at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
@@ -92,6 +103,13 @@ impl<'a> Round<'a> {
         } else {
             Round::between_quanta(snap)
         }
+    }
+
+    /// Like [`Round::new`], for policies in which weights do not count.
+    pub(super) fn without_weights(snap: &'a Snapshot) -> Round<'a> {
+        let full = is_full(snap);
+        let critical = if full { critical(snap) } else { Vec::new() };
+        Round::over(snap, full, critical, |_| false)
     }
 
     /// Like [`Round::new`], but tasks that satisfy `keep` stay where they run even at the end of a quantum, and
@@ -107,7 +125,7 @@ impl<'a> Round<'a> {
 
     /// A round over all CPUs.
     pub(super) fn everything(snap: &'a Snapshot) -> Round<'a> {
-        Round::over(snap, true, critical(snap), |_| false)
+        Round::over(snap, true, must_not_pause(snap), |_| false)
     }
 
     fn over(
@@ -139,7 +157,11 @@ impl<'a> Round<'a> {
         let mut order = longest_waiting_first(snap, waiting);
         order.extend(running.into_iter().map(|key| key.2));
         if !critical.is_empty() {
-            order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
+            // An overdue task comes before critical ones that have waited for less time.
+            order.sort_by_key(|&ix| {
+                let is_overdue = snap.tasks[ix as usize].overdue;
+                (!is_overdue, !is_overdue && !critical[ix as usize])
+            });
         }
         Round {
             snap,
@@ -183,7 +205,7 @@ impl<'a> Round<'a> {
         self.order.partition_point(|&ix| self.task(ix).overdue)
     }
 
-    /// Whether the batch would end later if the task paused now.
+    /// Whether the task must not pause.
     pub(super) fn is_critical(&self, ix: u32) -> bool {
         self.critical.get(ix as usize) == Some(&true)
     }

@@ -3,7 +3,7 @@
 //!
 //! The time left is that of earlier runs of a task, minus its time so far, so this needs the history. The bound is the
 //! one below which preemptible tasks can be packed without idle CPUs (McNaughton, "Scheduling with Deadlines and Loss
-//! Functions", Management Science 6, 1959). Ours.
+//! Functions", Management Science 6, 1959). Ours. It applies only while weights are equal.
 
 use crate::expected::ExpectedFrom;
 use crate::snapshot::{Snapshot, TaskView};

@@ -24,12 +24,27 @@ const MOST_ASKED: usize = 64;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-/// The least progress of the admitted tasks, by each known measure.
+/// The progress and the weight of a task.
+#[derive(Clone, Copy)]
+struct Weighted {
+    weight: f64,
+    progress: f64,
+}
+
+impl Weighted {
+    /// The same progress by weight for a task of another weight.
+    fn for_weight(self, weight: f64) -> f64 {
+        self.progress * (weight / self.weight)
+    }
+}
+
+/// The least progress of the admitted tasks of the least weight, by each known measure. A heavy task may lag behind for
+/// long, because it can't use more than its CPUs; so it sets no example.
 #[derive(Default)]
 struct LeastProgress {
-    estimated: Option<f64>,
-    by_trace: Option<f64>,
-    learnt: Option<f64>,
+    estimated: Option<Weighted>,
+    by_trace: Option<Weighted>,
+    learnt: Option<Weighted>,
 }
 
 impl LeastProgress {
@@ -42,24 +57,32 @@ impl LeastProgress {
     fn add(&mut self, task: &TaskView) {
         let estimates = &task.estimates;
         let learnt = estimates.learnt.as_ref().map(|learnt| learnt.progress);
-        lower(&mut self.estimated, estimates.progress);
-        lower(&mut self.by_trace, estimates.trace_progress);
-        lower(&mut self.learnt, learnt);
+        lower(&mut self.estimated, task.weight, estimates.progress);
+        lower(&mut self.by_trace, task.weight, estimates.trace_progress);
+        lower(&mut self.learnt, task.weight, learnt);
     }
 
-    /// The initial progress of a task that arrives now.
-    fn start(&self) -> Start {
+    /// The initial progress of a task of this weight that arrives now.
+    fn start(&self, weight: f64) -> Start {
         Start {
-            progress: self.estimated.unwrap_or(0.0),
-            trace_progress: self.by_trace.unwrap_or(0.0),
+            progress: start(self.estimated, weight),
+            trace_progress: start(self.by_trace, weight),
         }
     }
 }
 
-/// Lowers the minimum to this value, if it is known and smaller.
-fn lower(least: &mut Option<f64>, one: Reading<f64>) {
-    if let Reading::Value(one) = one {
-        *least = Some(least.map_or(one, |least| least.min(one)));
+fn start(least: Option<Weighted>, weight: f64) -> f64 {
+    least.map_or(0.0, |least| least.for_weight(weight))
+}
+
+/// Lowers the minimum to this progress, if that is known, and the weight or else the progress is smaller.
+fn lower(least: &mut Option<Weighted>, weight: f64, progress: Reading<f64>) {
+    let Reading::Value(progress) = progress else {
+        return;
+    };
+    let is_less = least.is_none_or(|least| (weight, progress) < (least.weight, least.progress));
+    if is_less {
+        *least = Some(Weighted { weight, progress });
     }
 }
 
@@ -93,12 +116,17 @@ impl<B: Backend> Loop<'_, B> {
             self.ordered = self.ordered.saturating_sub(1);
             // One pass for all arrivals: one pass for each would cost quadratic time.
             let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
-            let start = least.start();
             let record = &mut self.records[id.0 as usize];
+            let weight = record.spec.weight;
+            let start = least.start(weight);
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
             let earlier = record.learnt.as_deref().or(record.spec.earlier.as_deref());
-            self.learner
-                .begin(id, record.spec.cpus, least.learnt.unwrap_or(0.0), earlier);
+            self.learner.begin(
+                id,
+                record.spec.cpus,
+                self::start(least.learnt, weight),
+                earlier,
+            );
             let mut estimates = record.estimator.initial(&record.spec.solo);
             estimates.learnt = self.learner.known(id);
             let view = TaskView {
@@ -222,7 +250,10 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
-            Event::JobLimit(jobs) => self.jobs = Some(jobs),
+            Event::JobLimit(jobs) => {
+                self.jobs = Some(jobs);
+                self.show();
+            }
             Event::Paused => {
                 self.is_paused = true;
                 self.show();
@@ -238,7 +269,10 @@ impl<B: Backend> Loop<'_, B> {
                     interrupts: 0,
                 });
                 drain.interrupts += 1;
-                drain.by = EndedBy::Signal(signal);
+                // After Ctrl-C the reader of the output ends, too: the first signal counts.
+                if !matches!(drain.by, EndedBy::Signal(_)) {
+                    drain.by = EndedBy::Signal(signal);
+                }
                 let is_first = drain.interrupts == 1;
                 // A batch system sends SIGTERM several times at its time limit. A user who presses Ctrl-C again does
                 // not want to wait.

@@ -195,14 +195,21 @@ fn singles(n: u32) -> Vec<TaskSpec> {
 fn nobody_waits_longer_than_the_bound() {
     for entry in sharing() {
         for (cores, threads, n) in [(1, 1, 5), (4, 1, 13), (3, 2, 40)] {
-            for max_pause in [0, 300, 2_000].map(Nanos::from_ms) {
+            for (max_pause, heavy) in [(0, 1.0), (300, 1.0), (2_000, 1.0), (300, 1e3), (2_000, 1e3)]
+            {
                 let machine = Machine::uniform("bound", cores, threads);
-                let waits = longest_wait(machine, singles(n), entry.name, &[], max_pause);
+                let max_pause = Nanos::from_ms(max_pause);
+                let mut specs = singles(n);
+                specs
+                    .iter_mut()
+                    .step_by(2)
+                    .for_each(|spec| spec.weight = heavy);
+                let waits = longest_wait(machine, specs, entry.name, &[], max_pause);
                 let rounds = u64::from(n.div_ceil(cores * threads));
                 let bound = max_pause + Nanos(QUANTUM.0 * rounds);
                 assert!(
                     waits.longest <= bound,
-                    "{} {n} on {cores}x{threads}: {:?}",
+                    "{} {n} on {cores}x{threads}, {heavy}: {:?}",
                     entry.name,
                     waits.longest
                 );

@@ -152,6 +152,26 @@ fn lucky_gives_the_big_core_in_proportion_to_tickets() {
 }
 
 #[test]
+fn lucky_gives_the_big_core_in_proportion_to_weights() {
+    let alike = vec![Work::ms(100_000_000).reads(0); 4];
+    let mut world = world(1, 3, alike);
+    // 20,000 draws: the standard deviation of the least share is 2 % of it.
+    world.interrupts = vec![Nanos::from_ms(4_000_000)];
+    let mut specs = world.specs();
+    let weights = [1.0, 2.0, 4.0, 1.0];
+    for (spec, weight) in specs.iter_mut().zip(weights) {
+        spec.weight = weight;
+    }
+    let mut watch = Watch::of(&world);
+    let config = RunConfig::default();
+    run_specs(&mut world, specs, "lucky", &POWERS, &config, &mut watch);
+    for (task, weight) in (0..).zip(weights) {
+        let share = watch.share(task) * 8.0 / weight;
+        assert!((share - 1.0).abs() < 0.05, "task {task}: {share}");
+    }
+}
+
+#[test]
 fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
     // At the paper's clocks: 5,000 MIPS without a miss, and 1,400 MIPS with 28 million misses a second, which stall it
     // more than half of the time.

@@ -32,7 +32,7 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         name: "t".into(),
         cpus: 1,
         allowed: None,
-        nice: 0,
+        weight: 1.0,
         origin: Origin::Spawned,
         control: Control::FULL,
         arrived: Nanos::ZERO,

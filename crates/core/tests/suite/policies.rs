@@ -168,6 +168,25 @@ proptest! {
     }
 
     #[test]
+    fn equal_weights_of_any_size_change_nothing(snaps in moments(), weight in 0.001..1_000.0) {
+        let with = |snap: &Snapshot, weight: f64| {
+            let mut snap = snap.clone();
+            snap.tasks.iter_mut().for_each(|task| task.weight = weight);
+            snap
+        };
+        for (entry, settings) in variants() {
+            let (mut plain, mut weighted) = (policy(entry, settings), policy(entry, settings));
+            let (mut rng, mut other_rng) = (Rng::new(3), Rng::new(3));
+            for snap in &snaps {
+                let decision = plain.decide(&with(snap, 1.0), &mut rng);
+                let other = weighted.decide(&with(snap, weight), &mut other_rng);
+                prop_assert_eq!(other, decision, "{}", entry.name);
+                prop_assert_eq!(plain.save(), weighted.save(), "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
     fn only_the_order_of_numbers_counts(snap in moment(), step in 2u32..50, first in 0u32..1_000) {
         let new = |id: TaskId| TaskId(id.0 * step + first);
         let mut renamed = snap.clone();

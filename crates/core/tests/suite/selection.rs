@@ -108,6 +108,29 @@ fn placed(decision: &Decision) -> Vec<TaskId> {
     placed
 }
 
+/// The tasks that should always run: for each, the CPUs left by the others of them, divided by weight, would give it more
+/// than it can use.
+fn entitled(snap: &Snapshot) -> Vec<TaskId> {
+    let mut entitled: Vec<TaskId> = Vec::new();
+    loop {
+        let taken = snap.tasks.iter().filter(|task| entitled.contains(&task.id));
+        let left = snap.machine.cpus.len() as u32 - taken.map(|task| task.cpus).sum::<u32>();
+        let awake = snap.tasks.iter().filter(|task| !task.asleep);
+        let rest: Vec<&TaskView> = awake.filter(|task| !entitled.contains(&task.id)).collect();
+        let sum: f64 = rest
+            .iter()
+            .map(|task| task.weight * f64::from(task.cpus))
+            .sum();
+        let Some(next) = rest
+            .iter()
+            .find(|task| f64::from(left) * task.weight / sum >= 1.0)
+        else {
+            return entitled;
+        };
+        entitled.push(next.id);
+    }
+}
+
 /// Ends of quanta with gangs, unmeasured tasks and ties, but without masks and without sleeping tasks on CPUs.
 fn ends_of_quanta() -> impl Strategy<Value = Snapshot> {
     (machine(), jobs(0..40, false)).prop_map(|(machine, jobs)| {
@@ -143,14 +166,28 @@ proptest! {
     #[test]
     fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), margin in 0u8..3) {
         let mut oracle = Oracle::new(&snap);
-        let progress = |task: &TaskView| task.estimates.progress.value().unwrap();
-        let max = snap.tasks.iter().map(progress).fold(0.0, f64::max);
-        for task in oracle.queue() {
-            if task.overdue || task.estimates.executed == 0 {
-                oracle.take(task);
+        let least = snap.tasks.iter().map(|task| task.weight).fold(f64::INFINITY, f64::min);
+        let differ = snap.tasks.iter().any(|task| task.weight > least);
+        let progress_after = |task: &TaskView, quanta: f64| {
+            let weight = task.weight / least;
+            task.estimates.progress.value().unwrap() / weight + quanta / weight
+        };
+        let max = snap.tasks.iter().map(|task| progress_after(task, 0.0)).fold(0.0, f64::max);
+        let margin = f64::from(margin);
+        let entitled = if differ { entitled(&snap) } else { Vec::new() };
+        let first: [&dyn Fn(&TaskView) -> bool; 3] = [
+            &|task| task.overdue,
+            &|task| entitled.contains(&task.id),
+            &|task| task.estimates.executed == 0 || differ && progress_after(task, margin + 4.0) < max,
+        ];
+        for is_first in first {
+            for task in oracle.queue() {
+                if is_first(task) {
+                    oracle.take(task);
+                }
             }
         }
-        oracle.fill(|task| progress(task) + f64::from(margin) < max);
+        oracle.fill(|task| progress_after(task, margin) < max);
         oracle.fill(|_| true);
         let settings = [("estimation_share_max", "0"), ("progress_margin_quanta", &margin.to_string())];
         let decision = policy(find_policy("perf-fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
@@ -248,7 +285,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 name: "t".into(),
                 cpus: 1,
                 allowed: None,
-                nice: 0,
+                weight: 1.0,
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,

@@ -23,12 +23,17 @@ pub fn conclusion(answer: &Answer) -> String {
         Some(one) => use_it(design, one, &found),
         None => no_advice(design, &found),
     };
-    match unknown(answer, &about) {
-        Some(unknown) if !found.iter().all(Findings::is_blank) => {
-            format!("{advice} Not known: {unknown}.")
-        }
-        _ => advice,
+    if found.iter().all(Findings::is_blank) {
+        return advice;
     }
+    let unknown = unknown(answer, &about);
+    let unknown = unknown.map_or(String::new(), |unknown| format!(" Not known: {unknown}."));
+    let doubtful = if answer.doubts().is_empty() {
+        ""
+    } else {
+        " Some runs are doubtful."
+    };
+    format!("{advice}{unknown}{doubtful}")
 }
 
 /// What is known of a candidate, over all mixes; by metric.
@@ -222,16 +227,35 @@ fn unknown(answer: &Answer, about: &[&Findings<'_>]) -> Option<String> {
             .filter(|one| one.metric == judged.metric.name && one.change.is_ok())
             .copied()
             .collect();
-        if !open.is_empty() {
-            texts.push(open_question(judged.metric, &open));
+        if open.is_empty() {
+            continue;
         }
+        let whose = if about.len() > 1 {
+            Some(names_of(&answer.manifest.design, &open))
+        } else {
+            None
+        };
+        texts.push(open_question(judged.metric, whose, &open));
     }
     (!texts.is_empty()).then(|| joined(&texts, "and"))
 }
 
+/// The candidates whose metric is open.
+fn names_of(design: &Design, open: &[&Comparison]) -> String {
+    let names: Vec<String> = open
+        .iter()
+        .map(|one| name_of(design, one.candidate))
+        .collect();
+    joined(&names, "and")
+}
+
 /// Whether a metric differs, and how many more blocks would show that. Without hope nothing is said of blocks.
-fn open_question(metric: &Metric, open: &[&Comparison]) -> String {
-    let question = format!("whether {} differs", noun(metric.name));
+fn open_question(metric: &Metric, whose: Option<String>, open: &[&Comparison]) -> String {
+    let noun = noun(metric.name);
+    let question = match whose {
+        Some(names) => format!("whether the {noun} of {names} differs"),
+        None => format!("whether {noun} differs"),
+    };
     let mut most: Option<(f64, u32)> = None;
     for one in open {
         let Some(more) = one.more else {

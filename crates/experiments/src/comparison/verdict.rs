@@ -99,7 +99,7 @@ const WORTH: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 /// Maximum number of further blocks that is suggested.
 const MOST_MORE: f64 = 50.0;
 /// The greatest ratio of the ends of an interval that says something.
-const MOST_WIDE: f64 = 5.0;
+const MOST_WIDE: f64 = 1.5;
 
 /// The figure of each block: the mean over these mixes of the logarithm of candidate / baseline. Only blocks count in which
 /// both have positive figures for all mixes, and did the same.

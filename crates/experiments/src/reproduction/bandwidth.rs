@@ -2,13 +2,14 @@
 
 use crate::reproduction::engine::{
     Candidate, Cell, Chapter, Draft, Grid, Lab, Measured, Mix, Result, Series, changed, gain,
-    machine, of_folder, with_long_slices,
+    machine, of_folder, saved, with_long_slices,
 };
 use crate::statistics::{mean, over};
 use cosched_core::Counter;
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
+/// The machines; the first is judged, as in Perf&Fair, whose machine this is.
 const MACHINES: [(&str, &str); 2] = [
     ("xeon-e5645", "three channels"),
     ("xeon-e5645-1ch", "one channel"),
@@ -99,6 +100,21 @@ impl<'a> Bench<'a> {
         ])
     }
 
+    /// What contention for bandwidth takes from each job under `linux`, in per cent: by mix and job, then by seed.
+    fn degradations(&self) -> Result<Vec<Vec<f64>>> {
+        let free = without_contention(&machine(self.name));
+        let free = self.grid_of(free, &[LINUX], self.lab.few_seeds())?;
+        let mut degradations = Vec::new();
+        for mix in 0..free.mixes {
+            for job in 0..self.mixes[mix].jobs.len() {
+                let pairs = self.grid.runs(mix, LINUX).iter().zip(free.runs(mix, 0));
+                let lost = pairs.map(|(here, free)| saved(here.ipcs[job], free.ipcs[job]));
+                degradations.push(lost.collect());
+            }
+        }
+        Ok(degradations)
+    }
+
     fn grid_of(&self, spec: Arc<MachineSpec>, which: &[usize], seeds: &[u64]) -> Result<Grid> {
         let candidates = which.iter().map(|&at| self.candidates[at].clone());
         let candidates: Vec<Candidate> = candidates.collect();
@@ -106,22 +122,50 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// The machine where no job waits for the bandwidth of memory or of an L1 cache.
+fn without_contention(spec: &MachineSpec) -> Arc<MachineSpec> {
+    Arc::new(changed(spec, |machine| {
+        machine.memory.gb_per_s_per_channel *= 1_000.0;
+        machine.memory.stream_loss = 0.0;
+        machine.smt.l1_wait_cycles = 0.0;
+    }))
+}
+
+/// The greatest of these values.
+fn greatest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
+}
+
 /// The chapter.
 pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     let mut draft = Draft::new("bandwidth", include_str!("bandwidth.toml"), lab);
     let mixes = of_folder("bandwidth", lab.work());
     let candidates = draft.candidates("compared");
-    let (mut summary, mut due_to) = (Vec::new(), Vec::new());
+    let mut benches = Vec::new();
     for (name, channels) in MACHINES {
-        draft.machine(name, channels);
         let bench = Bench::simulate(lab, &mixes, name, channels, &candidates)?;
+        draft.machine(name, channels);
         bench.figure_1(&mut draft);
+        benches.push(bench);
+    }
+    let (mut summary, mut degradation, mut due_to) = (Vec::new(), Vec::new(), Vec::new());
+    for bench in &benches {
         summary.extend(bench.summary());
         due_to.extend(bench.due_to()?);
-        let gains = bench.gains(&bench.grid, IDEAL);
-        draft.judge("gain", &over(&gains, mean));
+        let lost = bench.degradations()?;
+        let most = over(&lost, greatest);
+        degradation.push(vec![
+            Cell::text(bench.channels),
+            Cell::mean(&over(&lost, mean), 0),
+            Cell::mean(&most, 0),
+        ]);
+        if degradation.len() == 1 {
+            draft.judge("gain", &over(&bench.gains(&bench.grid, IDEAL), mean));
+            draft.judge("degradation", &most);
+        }
     }
     draft.table("summary", summary);
+    draft.table("degradation", degradation);
     draft.causes();
     draft.table("due-to", due_to);
     Ok(draft.finish())

@@ -2,7 +2,9 @@
 
 use super::clock::Clock;
 use crate::counters::Counted;
-use cosched_core::{Demand, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId};
+use cosched_core::{
+    Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId, Traffic,
+};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -52,6 +54,9 @@ pub trait KernelScheduler {
 
     /// The counts of a task up to now; `None` for counters that are not in use.
     fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>>;
+
+    /// Takes the traffic of each memory domain since the start of the run, as it was read at this instant.
+    fn moved(&mut self, at: Nanos, traffic: &[Traffic]);
 
     /// CPU use of the tasks so far.
     fn occupation(&mut self) -> Option<Occupation>;

@@ -10,7 +10,7 @@ use crate::guardian::{Beat, HELD};
 use crate::tree::Tree;
 use cosched_core::{
     Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency,
-    Schedule, Seat, Switch, TaskId,
+    Schedule, Seat, Switch, TaskId, Traffic,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -94,6 +94,11 @@ impl Loaded {
     /// Its counts for a job; `None` if it does not count the job.
     pub(crate) fn counted(&mut self, task: TaskId) -> Option<PerCounter<Option<Counted>>> {
         self.counts(task).then(|| self.kernel.counted(task))
+    }
+
+    /// Gives it the traffic of the memory domains.
+    pub(crate) fn moved(&mut self, at: Nanos, traffic: &[Traffic]) {
+        self.kernel.moved(at, traffic);
     }
 
     pub(crate) fn line(&self) -> BorrowedFd<'_> {

@@ -504,7 +504,12 @@ impl Backend for Host {
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let first = out.len();
         self.meter.traffic(&self.root, &self.machine, out);
+        let now = self.clock.now();
+        if let Some(loaded) = in_charge(&mut self.loaded) {
+            loaded.moved(now, &out[first..]);
+        }
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

@@ -29,7 +29,7 @@ const COLUMNS: [Column; 14] = [
     ("#started after", |row| {
         time_cell(row.job.start_s.map(|start_s| start_s - row.job.arrival_s))
     }),
-    ("#waited", |row| time_cell(row.job.waited_max_s)),
+    ("#longest wait", |row| time_cell(row.job.waited_max_s)),
     ("#CPU", |row| time_cell(row.job.cpu_s)),
     ("#expected", |row| {
         time_cell(row.job.expected.map(|expected| expected.time_s))

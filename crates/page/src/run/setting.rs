@@ -139,7 +139,7 @@ pub(crate) fn machine(record: &Record) -> String {
 
 /// Return a heading and a command, which is HTML already.
 pub(crate) fn same_again(command: &str) -> String {
-    element("h3", "The same again") + &element("pre", command)
+    element("h3", "Command line") + &element("pre", command)
 }
 
 /// Return what the run lacked, and why.

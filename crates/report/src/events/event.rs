@@ -108,9 +108,9 @@ fn wrong_number(before: Option<&TaskView>, task: &TaskView) -> Option<WrongKey> 
     if task.cpus == 0 {
         return Some(("cpus", "expected at least 1".to_owned()));
     }
-    if !(-20..=19).contains(&task.nice) {
-        let problem = format!("expected -20 to 19; found {}", task.nice);
-        return Some(("nice", problem));
+    if task.weight <= 0.0 {
+        let problem = format!("expected more than 0; found {}", task.weight);
+        return Some(("weight", problem));
     }
     if let Some(milli) = task.bus_use_milli.filter(|milli| *milli > 1_000) {
         let problem = format!("expected at most 1000; found {milli}");

@@ -148,12 +148,12 @@ fn errors_name_file_line_key_and_what_was_expected() {
         "e.json, line 1: missing field `snapshot`",
     );
     check(
-        &with("\"nice\": 0", "\"nice\": \"low\""),
-        ", key `snapshot.tasks[0].nice`: invalid type: string \"low\", expected i8",
+        &with("\"cpus\": 1,", "\"cpus\": \"few\","),
+        ", key `snapshot.tasks[0].cpus`: invalid type: string \"few\", expected u32",
     );
     check(
-        &with("\"nice\": 0,", ""),
-        ", key `snapshot.tasks[0]`: missing field `nice`",
+        &with("\"cpus\": 1,", ""),
+        ", key `snapshot.tasks[0]`: missing field `cpus`",
     );
     check(
         &with(

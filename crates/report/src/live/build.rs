@@ -254,10 +254,7 @@ fn live_row(
     {
         row.cpus = Some(cpus.to_string());
     }
-    row.reason = task.reason.map(|reason| Reason {
-        why: wait_code(&reason).to_owned(),
-        text: wait_text(&reason),
-    });
+    row.reason = reason(task, now);
     row.runs = Some(task.runs).filter(|&runs| runs > 1);
     let Some(started) = task.started else {
         return row;
@@ -276,6 +273,21 @@ fn live_row(
         add_estimates(&mut row, task, view, now, tracker);
     }
     row
+}
+
+/// Why a job waits.
+fn reason(task: &WatchedTask<'_>, now: &RunNow<'_>) -> Option<Reason> {
+    if now.is_paused {
+        return Some(Reason {
+            why: "paused".to_owned(),
+            text: "The run is paused.".to_owned(),
+        });
+    }
+    let reason = task.reason?;
+    Some(Reason {
+        why: wait_code(&reason).to_owned(),
+        text: wait_text(&reason),
+    })
 }
 
 /// Add rates, progress, slowdown and forecast to the row of a live job.

@@ -204,7 +204,9 @@ fn head_lines(status: &Status) -> Vec<String> {
 /// Return why jobs wait, after an empty line.
 fn reason_lines(status: &Status, width: usize) -> Vec<String> {
     let mut reasons = Vec::new();
-    for job in &status.jobs {
+    // While all jobs are paused there is one reason, which stands above.
+    let jobs = if status.paused { &[] } else { &status.jobs[..] };
+    for job in jobs {
         reasons.extend(reason(job, status.elapsed_s));
     }
     let mut text = Vec::new();

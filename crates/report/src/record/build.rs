@@ -232,6 +232,7 @@ fn job(
         cpus: task.spec.cpus,
         width: absent.note("width", task.width),
         width_source: task.spec.width,
+        weight: task.spec.given_weight(),
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
         start_s: absent.note_option("start_s", started, why.not_started),

@@ -185,6 +185,9 @@ pub struct Job {
     pub width: Option<u32>,
     /// How `width` is known.
     pub width_source: Width,
+    /// Its weight; left out if it is 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// Its expected times from earlier runs; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedOfJob>,

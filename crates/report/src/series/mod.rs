@@ -77,6 +77,9 @@ pub struct SeriesTask {
     pub cpus: u32,
     /// Whether that was stated, or is measured.
     pub width: Width,
+    /// Its weight; left out if it is 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// When it arrives, in nanoseconds from the start of the run.
     pub arrival_ns: Nanos,
     /// Its number in the job log, from 1.
@@ -130,6 +133,7 @@ fn series_task(info: &RunInfo, spec: &TaskSpec) -> SeriesTask {
         name: spec.name.clone(),
         cpus: spec.cpus,
         width: spec.width,
+        weight: spec.given_weight(),
         arrival_ns: spec.arrives,
         seq: job.map(|job| job.seq),
         command: job.and_then(|job| job.command.clone()),

@@ -240,6 +240,7 @@ impl Life {
             spec: TaskSpec {
                 cpus: task.cpus,
                 width: task.width,
+                weight: task.weight.unwrap_or(1.0),
                 arrives: task.arrival_ns,
                 ..TaskSpec::new(task.task, &task.name)
             },

@@ -26,7 +26,7 @@ const NUMBERS: [(&str, u8, Cell); 7] = [
     ("CPU", 3, |_, job| job.cpu_s.map(seconds)),
     ("SLOWDOWN", 0, |_, job| slowdown(job)),
     ("QUEUED", 2, |record, job| queued(record, job).map(seconds)),
-    ("WAITED", 2, |_, job| job.waited_max_s.map(seconds)),
+    ("LONGEST WAIT", 2, |_, job| job.waited_max_s.map(seconds)),
     ("IPC", 4, |_, job| Some(decimal(job.ipc?, 2))),
     ("PROGRESS", 5, progress),
 ];

@@ -79,7 +79,7 @@ fn push_jobs(record: &Record, page: &mut Page) {
     if jobs.others > 0 {
         let others = count(jobs.others as u64, "more job");
         page.plain(&format!(
-            "and {others}; `cosched report --format csv` lists all"
+            "and {others}; `cosched report FOLDER --format csv` lists all"
         ));
     }
 }

@@ -55,7 +55,7 @@ pub enum State {
     /// It had ended.
     Ended {
         /// When it ended.
-        at: Nanos,
+        ended: Nanos,
         /// How, in words.
         exit: String,
     },
@@ -161,6 +161,9 @@ pub struct Why {
     pub policy: String,
     /// The given time, or the last time of the series if that is earlier.
     pub at: Nanos,
+    /// The job's weight; left out if it is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// The job's state at that time.
     #[serde(flatten)]
     pub state: State,
@@ -335,6 +338,7 @@ impl History {
             schema: WHY_SCHEMA.to_owned(),
             job: header.tasks[self.task.0 as usize].name.clone(),
             policy: header.policy.clone(),
+            weight: header.tasks[self.task.0 as usize].weight,
             at,
             preferred: self.preferred(&state),
             waiting: self.waiting(),
@@ -409,8 +413,8 @@ impl History {
 
 fn state(job: &JobReplay, at: Nanos) -> State {
     match (&job.ended, &job.placed) {
-        (Some((at, exit)), _) => State::Ended {
-            at: *at,
+        (Some((ended, exit)), _) => State::Ended {
+            ended: *ended,
             exit: exit.clone(),
         },
         (None, Some((since, placed))) => State::Runs {

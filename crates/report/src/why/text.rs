@@ -26,6 +26,7 @@ pub fn why_text(why: &Why, width: usize) -> String {
         why.end_text(),
         why.reason_text(),
         why.kernel_text(),
+        why.weight.map(|weight| format!("weight: {weight}")),
         why.preferred_text(),
         why.waiting_text(),
         why.latest_text(),
@@ -95,7 +96,7 @@ impl Why {
                 )
             }
             State::Waits { since } => format!("waits, {}", self.since(*since)),
-            State::Ended { at: end, exit } => format!("ended at {} ({})", at(*end), visible(exit)),
+            State::Ended { ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
         }
     }
 

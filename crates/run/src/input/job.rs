@@ -4,6 +4,7 @@ use super::command::{Command, quote_in_a_line, told};
 use super::read::OWN_INPUT;
 use crate::exit::usage;
 use crate::sha256::sha256;
+use cosched_core::weight_of_nice;
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -30,8 +31,10 @@ pub(crate) struct JobInput {
     pub(crate) env: BTreeMap<String, String>,
     /// Its working directory.
     pub(crate) cwd: Option<PathBuf>,
-    /// Its niceness; `None` is that of the run.
-    pub(crate) nice: Option<i32>,
+    /// Its niceness; `None` is that of the caller.
+    pub(crate) nice: Option<i8>,
+    /// Its weight, if the user gave one.
+    pub(crate) weight: Option<f64>,
     /// The file that it reads as standard input; `None` is `/dev/null`, and `/dev/stdin` that of the run.
     pub(crate) stdin: Option<PathBuf>,
     /// When it arrives, in seconds from the start of the run.
@@ -61,6 +64,7 @@ impl JobInput {
             env: BTreeMap::new(),
             cwd: None,
             nice: None,
+            weight: None,
             stdin: None,
             start_s: 0.0,
             cpus: None,
@@ -69,6 +73,12 @@ impl JobInput {
             place,
             is_only: false,
         }
+    }
+
+    /// Its weight: as given, else that of its niceness.
+    pub(crate) fn weight(&self) -> f64 {
+        let of_nice = self.nice.map_or(1.0, weight_of_nice);
+        self.weight.unwrap_or(of_nice)
     }
 
     /// Whether its standard input is that of the run.

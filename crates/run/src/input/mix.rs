@@ -44,6 +44,8 @@ struct Entry {
     /// A float, because 2e9 is easier to read than its zeros.
     work_instructions: Option<Spanned<f64>>,
     bus_use: Option<Spanned<f64>>,
+    nice: Option<Spanned<i8>>,
+    weight: Option<Spanned<f64>>,
 }
 
 /// The most instructions of a job: ten years of a core that executes 3e9 a second.
@@ -51,6 +53,9 @@ const MOST_INSTRUCTIONS: f64 = 1e18;
 
 /// The latest arrival, in seconds: some thirty years.
 const LATEST_S: f64 = 1e9;
+
+/// The greatest weight; the least is its inverse.
+const GREATEST_WEIGHT: f64 = 1e3;
 
 #[derive(Deserialize)]
 #[serde(
@@ -145,7 +150,12 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
         copies: copies.unwrap_or(1),
         env: entry.env,
         cwd: entry.cwd,
-        nice: None,
+        nice: source.number("nice", entry.nice, -20..=19)?,
+        weight: source.number(
+            "weight",
+            entry.weight,
+            1.0 / GREATEST_WEIGHT..=GREATEST_WEIGHT,
+        )?,
         stdin: entry.stdin,
         start_s: start_s.unwrap_or(0.0),
         cpus: source.number("cpus", entry.cpus, 1..=65_536)?,
@@ -250,6 +260,7 @@ mod tests {
         let jobs = parse(
             "schema = \"cosched.mix/1\"\n\n[[job]]\nname = \"mcf\"\ncommand = [\"./mcf\", \"inp.in\"]\nprogram = \"mcf\"\ncopies = 4\n\
              env = { A = \"1\" }\ncwd = \"w\"\nstdin = \"in\"\nstart_s = 1.5\ncpus = 2\nwork_instructions = 5\nbus_use = 0.4\n\
+             nice = 5\nweight = 2.5\n\
              [[job]]\ncommand = \"sort < a\"\n",
             "mix.toml",
         )
@@ -260,6 +271,7 @@ mod tests {
             (4, Some(400), None)
         );
         assert_eq!(jobs[0].start_s, 1.5);
+        assert_eq!((jobs[0].nice, jobs[0].weight()), (Some(5), 2.5));
         assert_eq!(jobs[0].place, "mix.toml:3");
         assert_eq!(jobs[1].command, Some(Command::shell("sort < a")));
     }
@@ -311,6 +323,10 @@ mod tests {
         check(
             "[[job]]\ncommand = \"x\"\nname = \"a/b\"\n",
             &["mix.toml:3", "`a/b`", "letters"],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\nweight = 0.0\n",
+            &["mix.toml:3", "weight is 0.0", "0.001 to 1000.0"],
         );
         check("[[job]]\nname = \"a\"\n", &["mix.toml:1", "command"]);
         check("[[job]]\ncommand = []\n", &["mix.toml:2", "empty"]);

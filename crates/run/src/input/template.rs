@@ -50,6 +50,9 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
             "there is no command before `{first}`; as in `cosched run gzip ::: a.txt`, or in a list, as in -f commands.txt"
         )));
     }
+    if reading.may_read_input {
+        check_operators(command)?;
+    }
     let mut strings = Strings {
         whole: reading.whole.as_deref(),
         columns: Vec::new(),
@@ -98,6 +101,24 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
     let tag = tag_template(reading, &strings)?;
     let jobs = jobs_of(&template, tag.as_ref(), rows, reading.repeats)?;
     Ok(Parsed { jobs, from_input })
+}
+
+/// Words that mean something to a shell only.
+const OPERATORS: [&str; 10] = [">", ">>", "<", "|", "||", "&&", ";", "&", "2>", "2>&1"];
+
+/// Refuses a shell's operator as a word: GNU parallel gives the words to a shell, and cosched gives them to the program.
+fn check_operators(command: &[OsString]) -> Result<()> {
+    let operator = command
+        .iter()
+        .find(|word| OPERATORS.iter().any(|one| *word == one));
+    let Some(operator) = operator else {
+        return Ok(());
+    };
+    let operator = told(operator);
+    Err(usage(format!(
+        "`{operator}` as a word goes to the program, not to a shell; write the command as one word, as in \
+         'sort {{}} > {{}}.out', or `--` before it if the program wants this word"
+    )))
 }
 
 /// One job for each row of values.

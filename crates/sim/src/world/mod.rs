@@ -15,12 +15,11 @@ mod run_queue;
 mod thread;
 
 pub(crate) use behaviour::{Behaviour, LINES_PER_MB};
-pub(crate) use run_queue::weight;
 pub(crate) use thread::{Instance, State, Tally, Thread};
 
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
-use cosched_core::{CpuSet, Machine};
+use cosched_core::{CpuSet, Machine, kernel_weight};
 use llc::Llc;
 use memory::Domain;
 use physics::{Core, Sibling};
@@ -158,7 +157,7 @@ impl World {
             program,
             instance,
             work / f64::from(threads),
-            weight(nice),
+            kernel_weight(nice).into(),
         );
         let first = self.threads.len();
         self.threads

@@ -124,19 +124,6 @@ impl CpuState {
     }
 }
 
-/// The weight of a nice value: each step up divides it by 1.25.
-pub(crate) fn weight(nice: i8) -> u64 {
-    let mut weight = NICE_0 as f64;
-    for _ in 0..nice.unsigned_abs() {
-        weight = if nice > 0 {
-            weight / 1.25
-        } else {
-            weight * 1.25
-        };
-    }
-    ((weight + 0.5) as u64).max(1)
-}
-
 impl World {
     /// Puts a thread that is on no CPU into a CPU's queue.
     pub(crate) fn enqueue(&mut self, thread_ix: usize, cpu_ix: usize) {
@@ -309,19 +296,5 @@ impl World {
         };
         let core = cpu.core;
         self.update_next(core);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_nice_step_is_worth_a_quarter() {
-        assert_eq!(weight(0), 1_024);
-        assert_eq!(weight(1), 819);
-        assert_eq!(weight(-1), 1_280);
-        assert_eq!(weight(19), 15);
-        assert!(weight(-20) > 80_000);
     }
 }

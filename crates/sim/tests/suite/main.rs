@@ -15,4 +15,5 @@ mod random_world;
 mod scenarios;
 mod support;
 mod table;
+mod weights;
 mod world;

@@ -15,13 +15,14 @@ const QUANTUM: Nanos = Nanos::from_ms(200);
 /// Policies that stop no task: the kernel schedules on the CPUs that they allow.
 const KERNEL_SHARES: [&str; 4] = ["linux", "bias", "big-fair", "lucky"];
 
-/// A job: its program, its work in ms, its CPUs, a mask as the bits of a number, and its arrival.
-type Job = (u8, u64, u32, Option<u32>, u64);
+/// A job: its program, its work in ms, its CPUs, a mask as the bits of a number, its arrival, and its weight.
+type Job = (u8, u64, u32, Option<u32>, u64, f64);
 
 fn any_job() -> impl Strategy<Value = Job> {
     let cpus = prop_oneof![3 => Just(1u32), 2 => 2u32..=3];
     let mask = prop_oneof![Just(None), any::<u32>().prop_map(Some)];
-    (0u8..5, 200u64..2_000, cpus, mask, 0u64..1_500)
+    let weight = prop_oneof![4 => Just(1.0), 1 => 0.001..1_000.0];
+    (0u8..5, 200u64..2_000, cpus, mask, 0u64..1_500, weight)
 }
 
 fn program_of(number: u8) -> ProgramSpec {
@@ -175,6 +176,7 @@ fn watched(
         .zip(sim.solo_traces(QUANTUM, &mut |_| false).unwrap());
     for ((task, of), (solo, trace)) in tasks.iter_mut().zip(jobs).zip(known) {
         task.arrives = Nanos::from_ms(of.4);
+        task.weight = of.5;
         task.solo = SoloProfile {
             time: Some(solo.time),
             mm_reads: Some(solo.mm_reads),
@@ -267,10 +269,10 @@ proptest! {
     ) {
         let jobs: Vec<Job> = jobs
             .into_iter()
-            .map(|(program, ms, cpus, mask, arrives)| match kind {
-                0 => (program, ms, 1, None, arrives),
-                1 => (program, ms, cpus, None, arrives),
-                _ => (program, ms, 1, mask, arrives),
+            .map(|(program, ms, cpus, mask, arrives, weight)| match kind {
+                0 => (program, ms, 1, None, arrives, weight),
+                1 => (program, ms, cpus, None, arrives, weight),
+                _ => (program, ms, 1, mask, arrives, weight),
             })
             .collect();
         let max_pause = Nanos::from_ms(max_pause);

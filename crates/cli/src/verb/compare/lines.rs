@@ -22,13 +22,20 @@ pub fn command_lines(args: &CompareArgs) -> Result<Option<Vec<String>>> {
     for input in &args.inputs {
         match input.to_str() {
             Some(line) if is_command_line(input) => lines.push(line.to_owned()),
-            _ => mixes.push(told(input)),
+            _ => mixes.push(input),
         }
     }
     let Some(first) = lines.first() else {
         return Ok(None);
     };
     if let Some(mix) = mixes.first() {
+        if !mix.exists() {
+            let mix = told(mix);
+            return Err(usage(format!(
+                "`{mix}`: there is no such program and no such file"
+            )));
+        }
+        let mix = told(mix);
         return Err(usage(format!(
             "`{first}` is a command line, and {mix} is a mix file; beside a mix file, give a command as --candidate NAME='{first}'"
         )));

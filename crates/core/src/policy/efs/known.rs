@@ -7,6 +7,7 @@ use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::bus::solo_utilisation;
 use crate::model::window::Evidence;
 use crate::policy::quantum::QuantumEnd;
+use crate::policy::weights::{GREATEST, Weights};
 use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::TaskId;
 use crate::units::{Nanos, Rate};
@@ -30,7 +31,7 @@ pub(super) struct Known {
     pub(super) id: TaskId,
     /// The CPU whose queue it is in, by position in the machine.
     pub(super) home: u32,
-    /// CPU time, weighted by its nice value (ns).
+    /// CPU time, divided by its weight over the greatest (ns).
     pub(super) vruntime: i64,
     /// Predicted solo demand on the bus, per CPU (EFS, Eq. 20).
     demand: u32,
@@ -154,6 +155,7 @@ impl State {
     /// Updates the records: new and ended tasks, CPU time, and measurements.
     pub(super) fn take_in(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
         let elapsed = snap.now - std::mem::replace(&mut self.seen, snap.now);
+        let weights = Weights::of(snap);
         let mut woke: Vec<TaskId> = Vec::new();
         woke.extend(snap.triggers.iter().filter_map(|trigger| match trigger {
             Trigger::Woke(id) => Some(*id),
@@ -173,10 +175,8 @@ impl State {
                         !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
                     // Time asleep is not charged, nor the interval of falling asleep or waking: its instant is unknown.
                     if task.running.is_some() && !known.asleep && !task.asleep && !known.woke {
-                        let weight = u64::from(settings.weight(task.nice));
-                        known.vruntime = known
-                            .vruntime
-                            .saturating_add((elapsed.0 * 1024 / weight) as i64);
+                        let time = virtual_time(elapsed, weights.whole(task));
+                        known.vruntime = known.vruntime.saturating_add(time);
                     }
                     known
                 }
@@ -253,6 +253,12 @@ impl State {
             );
         }
     }
+}
+
+/// A time divided by a whole weight, in ns.
+fn virtual_time(time: Nanos, weight: u32) -> i64 {
+    let divided = u128::from(time.0) * u128::from(GREATEST) / u128::from(weight);
+    i64::try_from(divided).unwrap_or(i64::MAX)
 }
 
 /// The memory domain where a task runs.

@@ -6,9 +6,10 @@
 //! - **Demand.** The bandwidth that a task used beside co-runners gives its solo bandwidth (Eq. 9), which predicts its
 //!   next interval (Eq. 20). A new task starts at one over the number of cores. See `known`. Without counters, demands
 //!   can be given with the tasks (ours); a task without one keeps its first guess.
-//! - **Queues.** Every task has a home CPU. A CPU's queue is ordered by vruntime: CPU time divided by the weight of the
-//!   nice value. Time asleep is not charged, so a task that wakes comes first, but for a period at most. Queues are
-//!   balanced by weight, and a CPU with no fitting task of its own takes one from another queue. See `queues`.
+//! - **Queues.** Every task has a home CPU. A CPU's queue is ordered by vruntime: CPU time divided by the task's weight,
+//!   as in CFS. Weights are relative to the greatest. Time asleep is not charged, so a task that wakes comes first, but
+//!   for a period at most. Queues are balanced by weight, and a CPU with no fitting task of its own takes one from
+//!   another queue. See `queues`.
 //! - **Admission.** A free CPU takes the first task of its queue whose demand is at most the threshold beside the
 //!   running tasks (Eq. 16); if there is none, it idles. When a task ends or falls asleep, idle CPUs try again. See
 //!   `domains` and `turn`.
@@ -95,6 +96,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "EFS (2016)",
     for_research: false,
     time_shares: true,
+    weighs: true,
     can_hand_over: true,
     params: settings::PARAMS,
     needs,

@@ -5,6 +5,7 @@ use super::settings::Settings;
 use crate::model::admission_table::AdmissionTable;
 use crate::model::window::{Evidence, Window};
 use crate::policy::round::Round;
+use crate::policy::weights::Weights;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::Machine;
 use std::cmp::Reverse;
@@ -19,6 +20,7 @@ pub(super) struct Queues {
     pub(super) tasks: Vec<u32>,
     /// Their total weight.
     pub(super) weight: Vec<u64>,
+    pub(super) weights: Weights,
     /// Their least and greatest vruntimes (ns).
     least: Vec<i64>,
     most: Vec<i64>,
@@ -52,6 +54,7 @@ impl Queues {
         let mut queues = Queues {
             tasks: vec![0; cpus],
             weight: vec![0; cpus],
+            weights: Weights::of(snap),
             least: vec![i64::MAX; cpus],
             most: vec![i64::MIN; cpus],
             blocked: vec![false; cpus],
@@ -60,7 +63,7 @@ impl Queues {
         };
         queues.find_homes(settings, table, snap, known);
         if round.full {
-            queues.balance(settings, snap, known);
+            queues.balance(snap, known);
         }
         queues.put_in_order(round, known);
         queues
@@ -125,11 +128,11 @@ impl Queues {
             if home >= machine.cpus.len() || self.blocked[home] || !may_use(machine, task, home) {
                 homeless.push(ix);
             } else if competes(task) && !known.woke {
-                self.count(known, settings.weight(task.nice));
+                self.count(known, self.weights.whole(task));
             }
         }
         if !homeless.is_empty() {
-            self.settle(settings, table, snap, known, &homeless);
+            self.settle(table, snap, known, &homeless);
         }
         for (task, known) in snap
             .tasks
@@ -144,7 +147,7 @@ impl Queues {
                 known.vruntime = known.vruntime.max(self.least[home].saturating_sub(credit));
             }
             if competes(task) {
-                self.count(known, settings.weight(task.nice));
+                self.count(known, self.weights.whole(task));
             }
         }
     }
@@ -153,7 +156,6 @@ impl Queues {
     /// weight.
     fn settle(
         &mut self,
-        settings: &Settings,
         table: &AdmissionTable,
         snap: &Snapshot,
         known: &mut [Known],
@@ -228,7 +230,7 @@ impl Queues {
                 );
             }
             if competes(task) && !known.woke {
-                self.count(known, settings.weight(task.nice));
+                self.count(known, self.weights.whole(task));
             }
         }
     }
@@ -240,7 +242,7 @@ impl Queues {
 
     /// Moves waiting tasks from the queue with the greatest weight to that with the least, as long as that evens them
     /// out.
-    fn balance(&mut self, settings: &Settings, snap: &Snapshot, known: &mut [Known]) {
+    fn balance(&mut self, snap: &Snapshot, known: &mut [Known]) {
         let mut stuck: Vec<usize> = Vec::new();
         for _ in 0..MOST_MOVES {
             let Some(to) = self.unblocked().min_by_key(|&cpu| self.weight[cpu]) else {
@@ -261,9 +263,9 @@ impl Queues {
                     && competes(task)
                     && task.running.is_none()
                     && task.allowed.is_none()
-                    && u64::from(settings.weight(task.nice)) < gap
+                    && u64::from(self.weights.whole(task)) < gap
             }) {
-                Some(ix) => self.rehome(&mut known[ix], settings.weight(snap.tasks[ix].nice), to),
+                Some(ix) => self.rehome(&mut known[ix], self.weights.whole(&snap.tasks[ix]), to),
                 None => stuck.push(from),
             }
         }

@@ -163,8 +163,8 @@ impl Turn<'_> {
             self.domains.add(known.class(), &[cpu]);
         }
         if !cpus.contains(&(known.home as usize)) {
-            self.queues
-                .rehome(known, self.settings.weight(task.nice), cpus[0]);
+            let weight = self.queues.weights.whole(task);
+            self.queues.rehome(known, weight, cpus[0]);
         }
         let set: CpuSet = cpus.iter().map(|&cpu| machine.cpus[cpu].id).collect();
         self.round.choose_on(ix, set, Purpose::Run);

@@ -68,8 +68,6 @@ pub(super) struct Settings {
     pub(super) power: PowerModel,
     pub(super) window: Window,
     pub(super) rule: Starvation,
-    /// The weight of each nice value from -20 to 19.
-    weights: [u32; 40],
 }
 
 impl Settings {
@@ -94,53 +92,6 @@ impl Settings {
             power: power_model(params),
             window: Window::new(NonZeroU64::new(window).unwrap_or(NonZeroU64::MIN)),
             rule,
-            weights: weights(),
         }
-    }
-
-    /// The weight of a nice value: 1024 for 0, and a factor of 1.25 per step, as in Linux.
-    pub(super) fn weight(&self, nice: i8) -> u32 {
-        self.weights[(nice.clamp(-20, 19) + 20) as usize]
-    }
-}
-
-fn weights() -> [u32; 40] {
-    let mut weights = [1024; 40];
-    let (mut up, mut down) = (1024.0, 1024.0);
-    for step in 1..=20 {
-        up *= 1.25;
-        weights[20 - step] = (up + 0.5) as u32;
-        if step < 20 {
-            down /= 1.25;
-            weights[20 + step] = (down + 0.5) as u32;
-        }
-    }
-    weights
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_are_those_of_linux_within_two_per_cent() {
-        let weights = weights();
-        // The ends and the middle of the kernel's table.
-        for (nice, linux) in [
-            (-20, 88_761),
-            (-10, 9_548),
-            (-1, 1_277),
-            (0, 1_024),
-            (1, 820),
-            (10, 110),
-            (19, 15),
-        ] {
-            let ours = f64::from(weights[(nice + 20) as usize]);
-            assert!(
-                (ours / f64::from(linux) - 1.0).abs() < 0.02,
-                "{nice}: {ours}"
-            );
-        }
-        assert!(weights.is_sorted_by(|a, b| a > b));
     }
 }

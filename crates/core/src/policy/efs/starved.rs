@@ -2,9 +2,9 @@
 
 use super::known::Known;
 use super::queues::Queues;
-use super::settings::Settings;
 use crate::model::starvation::{Starvation, Wait};
 use crate::policy::round::Round;
+use crate::policy::weights::GREATEST;
 
 /// The starved task of the machine that has not run for the longest time, if any.
 ///
@@ -15,7 +15,6 @@ use crate::policy::round::Round;
 /// no room is skipped, so that it blocks no other.
 pub(super) fn longest(
     rule: &Starvation,
-    settings: &Settings,
     round: &Round<'_>,
     queues: &Queues,
     known: &[Known],
@@ -51,16 +50,6 @@ pub(super) fn longest(
         .local_factor
         .max(rule.global_factor)
         .saturating_mul(rule.period_ns(all));
-    let heaviest = || {
-        round
-            .snap
-            .tasks
-            .iter()
-            .map(|task| settings.weight(task.nice))
-            .max()
-            .unwrap_or(1024)
-    };
-    let mut greatest = None;
     for &ix in &round.order {
         // The others have waited less, except for overdue tasks, which come first in the order.
         let task = round.task(ix);
@@ -69,9 +58,8 @@ pub(super) fn longest(
         {
             break;
         }
-        let weight = u128::from(settings.weight(task.nice));
-        let greatest = u128::from(*greatest.get_or_insert_with(heaviest));
-        let limit = u128::from(forgotten) * greatest / weight;
+        let weight = queues.weights.whole(task);
+        let limit = u128::from(forgotten) * u128::from(GREATEST) / u128::from(weight);
         if waits(ix) && u128::from(not_run(ix)) > limit && can_run(ix) {
             return Some(ix);
         }

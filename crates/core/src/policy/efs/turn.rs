@@ -176,13 +176,8 @@ impl<'a> Turn<'a> {
 
     /// Runs the longest starved task of the machine at once, whatever the load.
     fn run_starved(&mut self) {
-        let chosen = starved::longest(
-            &self.settings.rule,
-            self.settings,
-            &self.round,
-            &self.queues,
-            self.known,
-        );
+        let rule = &self.settings.rule;
+        let chosen = starved::longest(rule, &self.round, &self.queues, self.known);
         let Some(ix) = chosen else { return };
         let known = &self.known[ix as usize];
         let slice = self.settings.rule.slice_ns(
@@ -321,7 +316,7 @@ impl<'a> Turn<'a> {
                     self.queues.weight[home].max(1),
                 );
                 if tasks > 1 {
-                    let own = u64::from(self.settings.weight(self.round.task(ix).nice));
+                    let own = self.queues.weights.whole(self.round.task(ix));
                     let slice =
                         u128::from(rule.period_ns(tasks)) * u128::from(own) / u128::from(weight);
                     length = length.min(u64::try_from(slice).unwrap_or(u64::MAX));

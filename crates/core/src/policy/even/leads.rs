@@ -20,7 +20,7 @@ const FADES: f64 = 0.95;
 
 /// The jobs' progress and leads.
 pub(super) struct Leads {
-    /// Progress of each task of the snapshot, in quanta.
+    /// Progress of each task of the snapshot, in quanta, divided by its weight over the least.
     pub(super) progress: Vec<f64>,
     /// The tasks to compare with, and the median of their progress.
     counted: Vec<u32>,
@@ -33,7 +33,7 @@ pub(super) struct Leads {
 impl Leads {
     pub(super) fn new(round: &Round<'_>) -> Leads {
         let tasks = &round.snap.tasks;
-        let progress: Vec<f64> = tasks.iter().map(learnt_progress).collect();
+        let progress = weighted_progress(round.snap, learnt_progress);
         let mut counted: Vec<u32> = (0..tasks.len() as u32)
             .filter(|&ix| depends_on_choice(round, ix))
             .collect();

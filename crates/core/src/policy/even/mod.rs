@@ -1,9 +1,9 @@
 //! `even`: equal progress for all jobs at the greatest predicted speed (ours).
 //!
 //! The weight of a job is w = exp(I - lead / tau): lead is its progress beyond the least, and I the negative sum of its
-//! past leads over the mean. Each quantum runs the jobs, in the pairing, with the greatest Σ w x predicted speed
-//! ([`choose`]). The weight of a job grows by a factor of e for each tau that it falls behind. So progress stays
-//! together, and within that the machine is used as well as it can be. The lead alone would do (the method of
+//! past leads over the mean. Progress is divided by the job's `weight` in the mix file. Each quantum runs the jobs, in the
+//! pairing, with the greatest Σ w x predicted speed ([`choose`]). w grows by a factor of e for each tau that the job falls
+//! behind. So progress stays together, and within that the machine is used as well as it can be. The lead alone would do (the method of
 //! multiplicative weights for the greatest equal speed), but jobs that are hard to run would always stay some tau
 //! behind. I removes that, as an integral does in a controller.
 //!
@@ -59,6 +59,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "ours",
     for_research: false,
     time_shares: true,
+    weighs: true,
     can_hand_over: false,
     params: &[
         QUANTUM_S,

@@ -15,7 +15,7 @@ fn nice_values_share_a_cpu_by_their_weights() {
         let (_, result) = run_log(
             Machine::uniform("one", 1, 1),
             work,
-            |specs| specs[1].nice = nice,
+            |specs| specs[1].weight = weight_of_nice(nice),
             &[],
             &config,
             Some(200),
@@ -48,7 +48,7 @@ fn queues_are_balanced() {
     let (log, _) = run_log(
         Machine::uniform("two", 2, 1),
         (0..6).map(|_| Work::ms(100_000).reads(1)).collect(),
-        |specs| specs[0].nice = -10,
+        |specs| specs[0].weight = weight_of_nice(-10),
         &[],
         &RunConfig::default(),
         Some(10),

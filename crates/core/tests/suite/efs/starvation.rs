@@ -101,7 +101,7 @@ fn a_light_weight_does_not_wait_beyond_the_bound() {
     let work = || vec![Work::ms(1_000_000).reads(1), Work::ms(1_000_000).reads(1)];
     let longest = |factors: &str| {
         let settings = [("c_local", factors), ("c_global", factors)];
-        let nice = |specs: &mut Vec<TaskSpec>| specs[1].nice = 19;
+        let nice = |specs: &mut Vec<TaskSpec>| specs[1].weight = weight_of_nice(19);
         let config = RunConfig {
             max_pause: Nanos::MAX,
             ..RunConfig::default()
@@ -168,7 +168,7 @@ proptest! {
         let work = jobs.iter().map(|job| Work::ms(100_000_000).reads(job.0)).collect();
         let change = |specs: &mut Vec<TaskSpec>| {
             for (spec, &(_, nice, cpus, mask)) in specs.iter_mut().zip(&jobs) {
-                spec.nice = nice;
+                spec.weight = weight_of_nice(nice);
                 spec.cpus = cpus.min(all.len() as u32);
                 spec.allowed = mask.map(|bits| {
                     let chosen = all.iter().enumerate().filter(|(n, _)| bits >> n & 1 != 0).map(|(_, &cpu)| cpu);
@@ -189,8 +189,9 @@ proptest! {
         };
         let least_nice = jobs.iter().map(|job| job.1).min().unwrap();
         for (task, &waited) in &log.longest {
-            // Weights are integers, so their ratios are only nearly powers.
-            let ratio = 1.25_f64.powi(i32::from(jobs[task.0 as usize].1 - least_nice)) * 1.01;
+            let nice = jobs[task.0 as usize].1;
+            // The policy rounds weights.
+            let ratio = weight_of_nice(least_nice) / weight_of_nice(nice) * 1.000_001;
             let bound = bound(&rule, jobs.len() as u64, ratio);
             prop_assert!(waited <= bound, "{task}: {waited:?}, bound {bound:?}");
         }

@@ -82,6 +82,7 @@ pub struct Job {
     estimates: Estimates,
     /// Expected time from earlier runs, in s.
     expected_s: Option<u64>,
+    weight: f64,
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
@@ -242,9 +243,10 @@ pub fn jobs(count: std::ops::Range<usize>, simple: bool) -> impl Strategy<Value 
         control,
         estimates(),
         expected,
+        prop_oneof![4 => Just(1.0), 1 => 0.001..1_000.0],
     )
         .prop_map(
-            |(cpus, mask, doing, waited, last, control, estimates, expected_s)| Job {
+            |(cpus, mask, doing, waited, last, control, estimates, expected_s, weight)| Job {
                 cpus,
                 mask,
                 doing,
@@ -253,6 +255,7 @@ pub fn jobs(count: std::ops::Range<usize>, simple: bool) -> impl Strategy<Value 
                 control,
                 estimates,
                 expected_s,
+                weight,
             },
         );
     proptest::collection::vec(job, count)
@@ -350,7 +353,7 @@ pub fn snapshot(
             name: format!("t{ix}").into(),
             cpus,
             allowed,
-            nice: 0,
+            weight: job.weight,
             origin: Origin::Spawned,
             control: job.control,
             arrived: Nanos::ZERO,

@@ -25,8 +25,6 @@ struct ChapterFile {
 pub(crate) struct Draft {
     file: ChapterFile,
     values: Values,
-    /// The machine that is judged, where there are several.
-    on: Option<&'static str>,
     chapter: Chapter,
 }
 
@@ -36,7 +34,10 @@ const SOUND: &str = "the file of a chapter is sound";
 impl Draft {
     /// The chapter of this name with its introduction.
     pub(crate) fn new(id: &'static str, file: &str, lab: &Lab<'_>) -> Draft {
-        let file: ChapterFile = toml::from_str(file).expect(SOUND);
+        let mut file: ChapterFile = toml::from_str(file).expect(SOUND);
+        for (key, published) in &mut file.published {
+            published.key.clone_from(key);
+        }
         let chapter = Chapter {
             id,
             title: file.title.clone(),
@@ -46,7 +47,6 @@ impl Draft {
         let mut draft = Draft {
             file,
             values: Values::new(),
-            on: None,
             chapter,
         };
         draft.value("solo_s", lab.solo.as_s());
@@ -57,8 +57,14 @@ impl Draft {
         draft
     }
 
-    /// The whole chapter.
-    pub(crate) fn finish(self) -> Chapter {
+    /// The whole chapter. What was not judged is among its verdicts too.
+    pub(crate) fn finish(mut self) -> Chapter {
+        for (key, published) in &self.file.published {
+            let mut verdicts = self.chapter.verdicts.iter();
+            if !verdicts.any(|verdict| verdict.key == *key) {
+                self.chapter.verdicts.push(published.not_measured());
+            }
+        }
         self.chapter
     }
 
@@ -67,11 +73,10 @@ impl Draft {
         self.values.insert(name, value.to_string());
     }
 
-    /// From here on tables, figures and verdicts are of this one of several machines.
+    /// From here on tables and figures are of this one of several machines.
     pub(crate) fn machine(&mut self, name: &str, channels: &'static str) {
         self.value("machine", name);
         self.value("channels", channels);
-        self.on = Some(channels);
     }
 
     /// Writes the heading and the paragraph of these words.
@@ -163,23 +168,40 @@ impl Draft {
 
     /// Holds a published figure against ours, by seed or draw.
     pub(crate) fn judge(&mut self, key: &str, ours: &[f64]) {
-        let mut verdict = self.file.published[key].judge(ours);
-        verdict.on = self.on;
+        let verdict = self.file.published[key].judge(ours);
         self.chapter.verdicts.push(verdict);
     }
 
     /// Holds a published order against ours. `ours` has a figure of each name, by seed; without one nothing is judged.
     pub(crate) fn judge_order(&mut self, key: &str, ours: impl Fn(&str) -> Vec<f64>) {
         let published = &self.file.published[key];
-        let mut values = ByName::new();
-        for name in published.names() {
-            values.insert(name, ours(name));
+        if let Some(ours) = by_name(published, ours) {
+            let verdict = published.judge_order(&ours);
+            self.chapter.verdicts.push(verdict);
         }
-        if values.values().any(Vec::is_empty) {
-            return;
-        }
-        let mut verdict = published.judge_order(&values);
-        verdict.on = self.on;
+    }
+
+    /// Holds the order of something that was drawn once against so many draws. `ours` has a figure of each draw and name, by
+    /// seed.
+    pub(crate) fn judge_drawn_order(
+        &mut self,
+        key: &str,
+        draws: usize,
+        ours: impl Fn(usize, &str) -> Vec<f64>,
+    ) {
+        let published = &self.file.published[key];
+        let draws = (0..draws).filter_map(|draw| by_name(published, |name| ours(draw, name)));
+        let verdict = published.judge_drawn_order(&draws.collect::<Vec<_>>());
         self.chapter.verdicts.push(verdict);
     }
+}
+
+/// A figure of each name of an order; `None` if one is missing.
+fn by_name<'a>(published: &'a Published, ours: impl Fn(&str) -> Vec<f64>) -> Option<ByName<'a>> {
+    let mut values = ByName::new();
+    for name in published.names() {
+        values.insert(name, ours(name));
+    }
+    let is_missing = values.values().any(Vec::is_empty);
+    (!is_missing).then_some(values)
 }

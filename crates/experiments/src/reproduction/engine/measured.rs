@@ -19,6 +19,8 @@ pub(crate) struct Measured {
     pub(crate) busy_s: f64,
     /// Mean over the jobs of their instructions per cycle.
     mean_ipc: Option<f64>,
+    /// Instructions per cycle of each job.
+    pub(crate) ipcs: Vec<f64>,
     /// Lines read from memory per us of the run.
     pub(crate) reads_per_us: f64,
     /// Million instructions a second, of all jobs.
@@ -58,6 +60,7 @@ impl Measured {
             chip_energy_j: of_chip.map(|(_, joules)| joules).sum(),
             busy_s: cpu_times.map(Nanos::as_s).sum(),
             mean_ipc: value_of("mean_ipc", &outcomes),
+            ipcs: outcomes.tasks.iter().filter_map(ipc).collect(),
             reads_per_us: total(result, Counter::MmReads) / result.turnaround.as_us(),
             mips: total(result, Counter::Instructions) / turnaround_s / 1e6,
             slowdowns: outcomes.tasks.iter().filter_map(slowdown).collect(),
@@ -140,6 +143,10 @@ fn value_of(name: &str, outcomes: &Outcomes) -> Option<f64> {
 fn total(result: &RunResult, counter: Counter) -> f64 {
     let counts = result.tasks.iter().map(|task| task.counts[counter].value());
     counts.flatten().sum::<u64>() as f64
+}
+
+fn ipc(outcome: &Outcome) -> Option<f64> {
+    outcome.ipc.value()
 }
 
 fn slowdown(outcome: &Outcome) -> Option<f64> {

@@ -3,6 +3,7 @@
 use crate::reproduction::engine::{Candidate, Lab, Measured, Mix, Result, simulate, spec_programs};
 use crate::statistics::mean;
 use cosched_core::Nanos;
+use cosched_core::model::cross_core::CoreSample;
 use cosched_sim::{MachineSpec, ProgramSpec, Work};
 use std::sync::Arc;
 
@@ -44,6 +45,16 @@ impl Alone {
     pub(super) fn small_mips(&self) -> f64 {
         let mips = self.small.iter().map(|run| run.mips);
         mean(&mips.collect::<Vec<_>>()).unwrap_or(0.0)
+    }
+}
+
+/// What the regression knows of these runs, means over the seeds.
+pub(super) fn sample(runs: &[Measured]) -> CoreSample {
+    let mips: Vec<f64> = runs.iter().map(|run| run.mips).collect();
+    let llcms: Vec<f64> = runs.iter().map(|run| run.reads_per_us).collect();
+    CoreSample {
+        mips: mean(&mips).unwrap_or(f64::NAN),
+        llcms: mean(&llcms).unwrap_or(f64::NAN),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Lucky scheduling: energy-delay product on one big and three small cores (its sections 1 to 4).
 //!
 //! `alone` is what programs do alone on each type of core, `efficiency` Figure 2 and the regression. `draws` draws mixes of
-//! the paper's kinds, by which its figures are judged. `causes` and `misses` change one thing at a time.
+//! the paper's kinds, by which its figures are judged. `causes`, `few_misses` and `misses` change one thing at a time.
 
 mod alone;
 mod causes;
 mod draws;
 mod efficiency;
+mod few_misses;
 mod misses;
 
 use crate::reproduction::engine::{
@@ -63,6 +64,7 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     draws.show(&mut draft, &spec, &alone)?;
     causes::moves(&mut draft, lab, &spec)?;
     causes::latencies(&mut draft, lab, &spec)?;
+    few_misses::causes(&mut draft, &alone);
     misses::causes(&mut draft, lab, &spec, &alone)?;
     Ok(draft.finish())
 }

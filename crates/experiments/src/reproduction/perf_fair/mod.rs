@@ -13,7 +13,8 @@ use crate::statistics::{mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-/// The machines: the paper does not say how many channels of memory its machine had.
+/// The machines. The first is judged: 12 GB of DDR3 are three equal modules, and its mixes read more than 120 lines per us,
+/// which one channel can't serve. The others show what the channels change.
 const MACHINES: [(&str, &str); 3] = [
     ("xeon-e5645", "three channels"),
     ("xeon-e5645-2ch", "two channels"),
@@ -62,15 +63,21 @@ struct Bench {
     groups: Vec<usize>,
 }
 
+/// The policies, with the parameters that are judged.
+fn candidates() -> [Candidate; POLICIES.len()] {
+    let mut candidates = POLICIES.map(Candidate::new);
+    candidates[FAIR].truth = true;
+    candidates[PERF_FAIR].truth = true;
+    candidates
+}
+
 impl Bench {
     fn simulate(
         lab: &Lab<'_>,
         mixes: &[Mix],
         (name, channels): (&'static str, &'static str),
     ) -> Result<Bench> {
-        let mut candidates = POLICIES.map(Candidate::new);
-        candidates[FAIR].truth = true;
-        candidates[PERF_FAIR].truth = true;
+        let candidates = candidates();
         let spec = machine(name);
         let grid = Grid::simulate(lab, &spec, mixes, &candidates, &lab.seeds)?;
         let mut groups = Vec::new();
@@ -151,9 +158,7 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
         bench.groups.clone_from(&groups);
     }
     tables::all(&mut draft, &benches, &mixes);
-    for bench in &benches {
-        verdicts::judge(&mut draft, lab.solo.as_s(), bench);
-    }
+    verdicts::judge(&mut draft, lab.solo.as_s(), &benches[0]);
     causes::all(&mut draft, lab, &mixes, &benches)?;
     Ok(draft.finish())
 }

@@ -257,7 +257,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
                 .filter(|set| set.len() >= needs as usize);
             tasks.push(TaskSpec {
                 cpus: needs,
-                nice: arrival.job.nice,
+                weight: weight_of_nice(arrival.job.nice),
                 arrives: arrival.arrives,
                 allowed,
                 ..TaskSpec::new(ix as u32, &format!("job{ix}"))

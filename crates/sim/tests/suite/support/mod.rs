@@ -153,7 +153,7 @@ pub fn config(machine: &MachineSpec, jobs: Vec<SimJob>) -> SimConfig {
 pub fn specs(config: &SimConfig) -> Vec<TaskSpec> {
     let spec = |(id, job): (usize, &SimJob)| TaskSpec {
         cpus: job.cpus,
-        nice: job.nice,
+        weight: weight_of_nice(job.nice),
         ..TaskSpec::new(id as u32, &format!("{}-{id}", job.program.name))
     };
     config.jobs.iter().enumerate().map(spec).collect()

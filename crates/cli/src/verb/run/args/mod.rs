@@ -17,7 +17,7 @@ use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 use cosched_core::Order;
-use cosched_run::{Orphans, RunOptions, Source};
+use cosched_run::{Orphans, RunOptions, Show, Source};
 use policy::{PolicyArgs, ResearchArgs};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub struct RunArgs {
     /// Shell for lines, as in bash: a path, or a name in PATH
     ///
     /// A POSIX shell. It runs lines of -f, lines in mix files, and commands of one word with blanks or shell characters
-    /// [default: $SHELL if it is sh, dash, bash, ksh or zsh, else /bin/sh]
+    /// [default: bash if it exported functions, else $SHELL if it is sh, dash, bash, ksh or zsh, else /bin/sh]
     #[arg(
         long,
         value_name = "SHELL",
@@ -83,10 +83,10 @@ pub struct RunArgs {
         long,
         value_name = "N",
         allow_negative_numbers = true,
-        value_parser = clap::value_parser!(i32).range(-20..20),
+        value_parser = clap::value_parser!(i8).range(-20..20),
         hide_short_help = true
     )]
-    pub nice: Option<i32>,
+    pub nice: Option<i8>,
 
     /// Continue the run of this log folder
     ///
@@ -173,8 +173,11 @@ impl RunArgs {
         if self.parallel.shuf {
             self.limits.order = Order::Random;
         }
-        self.output.output = self.output.output.or(self.parallel.show());
         self.output.tag |= self.values.tagstring.is_some();
+        let by_word = self.parallel.show();
+        // Lines with tags come at once anyway.
+        let by_word = by_word.filter(|show| !(self.output.tag && *show == Show::Live));
+        self.output.output = self.output.output.or(by_word);
         let reading = Reading {
             may_read_input: self.may_read_input,
             quiet: self.output.quiet,

@@ -5,7 +5,7 @@ use crate::exit::usage;
 use crate::input::{absolute, told};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use cosched_run::{Logs, OutputOptions, Show};
+use cosched_run::{Format as RunFormat, Logs, OutputOptions, Show};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct OutputArgs {
     /// Show the jobs' output: group, tag, live or none
     ///
     /// Each job's output when it ends, or its lines as they come, with or without its name; or nothing [default: group; live
-    /// for a single job; none with --format json]
+    /// for a single job; none with --format json or csv]
     #[arg(long, value_parser = words::<Show>(), value_name = "HOW")]
     pub output: Option<Show>,
 
@@ -47,15 +47,15 @@ pub struct OutputArgs {
     #[arg(short, long, hide_short_help = true)]
     pub keep_order: bool,
 
-    /// Print a summary for people, or the run record
+    /// Print a summary (text), the run record (json), or a table of the jobs (csv)
     #[arg(
         long,
-        value_enum,
-        default_value_t = Format::Text,
+        value_parser = words::<RunFormat>(),
+        default_value = "text",
         value_name = "FORMAT",
         hide_short_help = true
     )]
-    pub format: Format,
+    pub format: RunFormat,
 
     /// Write the run record (JSON) here as well, and the series beside it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
@@ -100,6 +100,15 @@ impl OutputArgs {
                 "--resume={run} continues in that folder, and --logs names another; leave --logs out"
             )));
         }
+        let own = run.join("joblog");
+        if let Some(joblog) = &self.joblog
+            && own.exists()
+        {
+            let (joblog, own) = (told(joblog), told(&own));
+            return Err(usage(format!(
+                "--joblog {joblog}: the run to resume has its job log in {own}; leave --joblog out"
+            )));
+        }
         self.logs = Some(run);
         Ok(())
     }
@@ -126,7 +135,7 @@ impl OutputArgs {
             logs,
             show: self.output.or(self.tag.then_some(Show::Tag)),
             keep_order: self.keep_order,
-            json: self.format == Format::Json,
+            format: self.format,
             record: self.record,
             events,
             joblog: self.joblog,

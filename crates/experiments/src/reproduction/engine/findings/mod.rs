@@ -2,14 +2,15 @@
 
 mod chapter;
 pub mod markdown;
+mod published;
 mod table;
 mod tally;
 mod verdict;
 
 pub use chapter::{Chapter, Figure, Part};
+pub(crate) use published::{ByName, Published};
 pub use table::{Cell, Table};
-pub use verdict::{Agreement, Verdict};
-pub(crate) use verdict::{ByName, Published};
+pub use verdict::{Agreement, Standing, Verdict};
 
 use super::words::fill;
 use cosched_report::chart::Chart;

@@ -2,72 +2,151 @@
 
 use super::super::words::Values;
 use super::Findings;
-use super::verdict::{Agreement, Verdict};
-use std::collections::BTreeMap;
+use super::verdict::{Agreement, Standing, Verdict};
 
 /// Counts of published results.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
+    published: usize,
+    fitted: usize,
+    forced: usize,
+    /// Of these two, those that come out beyond a factor of two all the same.
+    in_vain: usize,
+    not_judged: usize,
     agree: usize,
     roughly: usize,
-    /// Of these two, those that rest on something fitted.
-    resting: usize,
-    /// Of these two, those that do not on every machine.
-    on_some: usize,
     beyond: usize,
     not_shown: usize,
     differ: usize,
 }
 
 impl Tally {
-    /// Counts a result, which may be judged on several machines.
-    fn count(&mut self, verdicts: &[&Verdict]) {
-        let Some(best) = verdicts.iter().min_by_key(|verdict| verdict.agreement) else {
-            return;
-        };
-        *match best.agreement {
+    fn of<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Tally {
+        let mut tally = Tally::default();
+        for verdict in verdicts {
+            tally.published += 1;
+            match verdict.standing {
+                Standing::Counts => *tally.counted(verdict.agreement) += 1,
+                Standing::Fitted(_) => tally.fitted += 1,
+                Standing::Forced(_) => tally.forced += 1,
+                Standing::NotJudged(_) => tally.not_judged += 1,
+            }
+            if let Standing::Fitted(_) | Standing::Forced(_) = verdict.standing {
+                tally.in_vain += usize::from(verdict.agreement > Agreement::Roughly);
+            }
+        }
+        tally
+    }
+
+    fn counted(&mut self, agreement: Agreement) -> &mut usize {
+        match agreement {
             Agreement::Agrees => &mut self.agree,
             Agreement::Roughly => &mut self.roughly,
             Agreement::SameSign => &mut self.beyond,
             Agreement::NotShown | Agreement::NotMeasured => &mut self.not_shown,
             Agreement::Differs => &mut self.differ,
-        } += 1;
-        if is_near(best) {
-            self.resting += usize::from(best.rests_on.is_some());
-            self.on_some += usize::from(!verdicts.iter().all(|verdict| is_near(verdict)));
         }
     }
-}
-
-fn is_near(verdict: &Verdict) -> bool {
-    verdict.agreement <= Agreement::Roughly
 }
 
 /// How many results agree, by the names in the introduction.
 pub(super) fn values(findings: &Findings) -> Values {
-    let mut by_result: BTreeMap<(&str, &str), Vec<&Verdict>> = BTreeMap::new();
-    for chapter in &findings.chapters {
-        for verdict in &chapter.verdicts {
-            if !verdict.is_fitted() {
-                let result = by_result.entry((chapter.id, &verdict.what));
-                result.or_default().push(verdict);
-            }
-        }
-    }
-    let mut tally = Tally::default();
-    for verdicts in by_result.values() {
-        tally.count(verdicts);
-    }
+    let chapters = findings.chapters.iter();
+    let tally = Tally::of(chapters.flat_map(|chapter| &chapter.verdicts));
+    let not = tally.beyond + tally.not_shown + tally.differ;
     let counts = [
-        ("results", by_result.len()),
+        ("published", tally.published),
+        ("fitted", tally.fitted),
+        ("forced", tally.forced),
+        ("in_vain", tally.in_vain),
+        ("not_judged", tally.not_judged),
+        ("rest", tally.agree + tally.roughly + not),
         ("agree", tally.agree),
         ("roughly", tally.roughly),
-        ("resting", tally.resting),
+        ("not", not),
         ("beyond", tally.beyond),
         ("not_shown", tally.not_shown),
         ("differ", tally.differ),
-        ("on_some", tally.on_some),
     ];
     let texts = counts.map(|(name, count)| (name, count.to_string()));
     Values::from(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cell, Chapter};
+    use super::*;
+
+    const AGREEMENTS: [Agreement; 6] = [
+        Agreement::Agrees,
+        Agreement::Roughly,
+        Agreement::SameSign,
+        Agreement::NotShown,
+        Agreement::Differs,
+        Agreement::NotMeasured,
+    ];
+
+    /// A verdict of each agreement.
+    fn all(standing: &Standing) -> Vec<Verdict> {
+        let verdicts = AGREEMENTS.map(|agreement| Verdict {
+            key: format!("{standing:?} {agreement:?}"),
+            what: String::new(),
+            standing: standing.clone(),
+            agreement,
+            paper: Cell::absent(),
+            ours: Cell::absent(),
+            sign: "-",
+            ratio: None,
+        });
+        verdicts.to_vec()
+    }
+
+    #[test]
+    fn the_first_sentence_counts_what_counts() {
+        let mut verdicts = all(&Standing::Counts);
+        verdicts.extend(all(&Standing::Counts)[..1].to_vec());
+        verdicts.extend(all(&Standing::Fitted("power".into())));
+        verdicts.extend(all(&Standing::Forced("cores".into()))[..2].to_vec());
+        verdicts.extend(all(&Standing::NotJudged("time".into()))[5..].to_vec());
+        let findings = Findings {
+            command: "cosched reproduce".to_owned(),
+            chapters: vec![Chapter {
+                id: "chapter",
+                title: String::new(),
+                parts: Vec::new(),
+                verdicts,
+            }],
+        };
+        let text = findings.introduction().swap_remove(0);
+        let sentences: Vec<&str> = text.split(". ").take(3).collect();
+        assert_eq!(
+            sentences,
+            [
+                "Of 16 published results 6 are fitted, 2 are forced and 1 can't be judged here; of the other 7, 2 agree, \
+                 1 more lie within a factor of two, and 4 do not, on one machine for each chapter",
+                "Of those 4, 1 lie beyond a factor of two, 2 are not shown, and 1 differ",
+                "Of the fitted and forced ones 4 do not come out either",
+            ]
+        );
+    }
+
+    #[test]
+    fn fitted_and_forced_results_never_count() {
+        let why = String::new;
+        for standing in [
+            Standing::Fitted(why()),
+            Standing::Forced(why()),
+            Standing::NotJudged(why()),
+        ] {
+            let tally = Tally::of(all(&standing).iter());
+            let counted = [
+                tally.agree,
+                tally.roughly,
+                tally.beyond,
+                tally.not_shown,
+                tally.differ,
+            ];
+            assert_eq!((tally.published, counted), (6, [0; 5]), "{standing:?}");
+        }
+    }
 }
