@@ -42,7 +42,9 @@ impl fmt::Display for MemoryError {
 /// # Errors
 /// It would not fit. If the system does not say how much is available, nothing is refused.
 pub fn check(asked: u64) -> Result<(), MemoryError> {
-    let available = available();
+    let available = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| available_bytes(&text));
     if available.is_some_and(|available| asked > available) {
         Err(MemoryError { asked, available })
     } else {
@@ -73,12 +75,6 @@ pub fn reserved<T>(count: usize) -> Result<Vec<T>, MemoryError> {
         available: None,
     })?;
     Ok(items)
-}
-
-/// Bytes that the operating system says are available; `None` if it does not say.
-pub fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    available_bytes(&text)
 }
 
 /// `MemAvailable` of /proc/meminfo, in bytes.

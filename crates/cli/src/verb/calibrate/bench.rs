@@ -1,104 +1,132 @@
-//! What the measurements use: CPUs, memory, and the sizes of the caches.
+//! What the probes use: CPUs, rings of lines to walk over, and memory to stream over.
 
-use crate::workload::memory::available;
-use crate::workload::ring::{LINE_BYTES, Line, huge_lines};
+use crate::workload::arithmetic::Generator;
+use crate::workload::ring::{LINE_BYTES, Line, huge_lines, link};
 use anyhow::{Context as _, Result};
 use cosched_core::{CpuId, CpuSet, Machine};
 use cosched_linux::root::Root;
-use cosched_linux::{pin_thread, topology};
+use cosched_linux::{meminfo, pin_thread, topology};
 use cosched_run::within_quota;
 
-/// Memory in last-level caches: a walk over half of it misses an old-fashioned cache every time.
-const LLCS: u64 = 4;
+/// The smallest ring: a part of any first cache.
+const LEAST_BYTES: u64 = 8 << 10;
 
-/// Memory where the kernel does not list the last-level cache, and the least otherwise.
-const LEAST_BYTES: u64 = 256 << 20;
+/// The size of a last-level cache that the kernel does not list.
+const USUAL_LLC: u64 = 32 << 20;
 
-/// The CPUs and the memory of the measurements. This thread is bound to the first CPU.
+/// The memory to stream over, in last-level caches, and its least size: caches keep nothing of it that is read again.
+const STREAMED_LLCS: u64 = 4;
+const LEAST_STREAMED: u64 = 256 << 20;
+
+/// All rings and that memory together, in last-level caches.
+const ALL_LLCS: u64 = 11;
+
+/// The CPUs and the memory of the probes. This thread is pinned to the first CPU.
 pub struct Bench {
     pub root: Root,
     pub machine: Machine,
-    /// Why this is only a part of the machine; `None` if it is all.
-    pub part: Option<String>,
+    /// All CPUs of the machine, also those that may not be used.
+    pub online: CpuSet,
     /// A CPU of each core in the memory domain that has the most of them, the fastest first; never empty.
     pub cpus: Vec<CpuId>,
     /// The other CPU of the first core, if it has one.
     pub sibling: Option<CpuId>,
     /// Sizes of the first CPU's caches, the nearest first.
     pub cache_bytes: Vec<u64>,
-    /// Lines to walk and stream over; empty if no measurement needs any.
+    /// In ascending order of their sizes. The largest exceed the caches.
+    pub rings: Vec<Ring>,
+    /// Far larger than the last-level cache.
+    pub streamed: Vec<Line>,
+    /// Where streams started last.
+    pub started: usize,
+}
+
+/// A ring, and where the last walk over it stopped.
+pub struct Ring {
     pub lines: Vec<Line>,
+    pub at: usize,
+}
+
+impl Ring {
+    pub fn bytes(&self) -> u64 {
+        self.lines.len() as u64 * LINE_BYTES
+    }
 }
 
 impl Bench {
-    /// Looks at the machine, and reserves memory if `needs_memory`.
+    /// Reads the machine. There are no rings and no memory yet.
     ///
     /// # Errors
-    /// The machine can't be described, or there is no memory.
-    pub fn new(needs_memory: bool) -> Result<Bench> {
+    /// The machine can't be described.
+    pub fn new() -> Result<Bench> {
         let root = Root::default();
         let affinity = cosched_linux::affinity(0)?;
         let (found, _) = within_quota(&root, topology::read(&root, &affinity, None)?);
         let machine = found.machine;
         let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs")?;
-        let part = online.and_then(|online| part_of(&online, &machine.all_cpus()));
         let cpus = first_of_each_core(&machine);
         let core = machine.cores.iter().find(|core| core.contains(cpus[0]));
-        let sibling = core.and_then(|core| core.iter().nth(1));
+        let sibling = core.and_then(|core| core.iter().find(|&cpu| cpu != cpus[0]));
         let caches = topology::data_caches(&root, cpus[0])?;
-        let cache_bytes: Vec<u64> = caches.iter().filter_map(|cache| cache.bytes).collect();
-        pin_thread(cpus[0]).context("binding to a CPU")?;
-        let lines = if needs_memory {
-            huge_lines(memory_for(cache_bytes.last().copied()))?
-        } else {
-            Vec::new()
-        };
+        pin_thread(cpus[0]).context("pinning to a CPU")?;
         Ok(Bench {
+            online: online.unwrap_or_else(|| machine.all_cpus()),
             root,
             machine,
-            part,
-            cpus,
             sibling,
-            cache_bytes,
-            lines,
+            cache_bytes: caches.iter().filter_map(|cache| cache.bytes).collect(),
+            cpus,
+            rings: Vec::new(),
+            streamed: Vec::new(),
+            started: 0,
         })
     }
 
+    /// Allocates the memory to stream over, and the rings if `with_rings`.
+    ///
+    /// # Errors
+    /// There is not enough free memory to exceed the caches.
+    pub fn allocate(&mut self, with_rings: bool) -> Result<()> {
+        let free = meminfo::read(&self.root).map_or(u64::MAX, |memory| memory.usable());
+        let listed = self.cache_bytes.last().copied().unwrap_or(USUAL_LLC);
+        let llc = listed.min(free / 2 / ALL_LLCS);
+        anyhow::ensure!(
+            llc > listed / 3 * 2,
+            "there is too little free memory to exceed a cache of {} MB",
+            listed >> 20
+        );
+        self.streamed = huge_lines((llc * STREAMED_LLCS).max(LEAST_STREAMED))?;
+        let mut generator = Generator::new(1);
+        for bytes in sizes(2 * llc).filter(|_| with_rings) {
+            let mut lines = huge_lines(bytes)?;
+            link(&mut lines, &mut generator);
+            self.rings.push(Ring { lines, at: 0 });
+        }
+        Ok(())
+    }
+
     /// The other cores that share the first CPU's last-level cache, by their first CPUs.
-    pub fn sharing_cache(&self) -> Vec<CpuId> {
-        let llc = self
-            .machine
-            .llcs
-            .iter()
-            .find(|llc| llc.contains(self.cpus[0]));
-        let others = self.cpus[1..].iter().copied();
-        others
-            .filter(|&cpu| llc.is_some_and(|llc| llc.contains(cpu)))
-            .collect()
+    pub fn sharing_cache(&self) -> &[CpuId] {
+        let mut llcs = self.machine.llcs.iter();
+        let llc = llcs.find(|llc| llc.contains(self.cpus[0]));
+        let shares = |cpu: &CpuId| llc.is_some_and(|llc| llc.contains(*cpu));
+        let number = self.cpus.iter().take_while(|cpu| shares(cpu)).count();
+        &self.cpus[1..number.max(1)]
     }
 
-    /// The first CPUs, as a set.
-    pub fn set(&self, count: usize) -> CpuSet {
-        self.cpus.iter().take(count).copied().collect()
-    }
-
-    /// Whether the memory exceeds the last-level cache by enough that streams and walks over it miss.
-    pub fn exceeds_caches(&self) -> bool {
-        let last = self.cache_bytes.last().copied().unwrap_or(0);
-        self.lines.len() as u64 * LINE_BYTES >= 2 * last
+    /// Why these CPUs are only a part of the machine; `None` if they are all.
+    pub fn part(&self) -> Option<String> {
+        let used = self.machine.all_cpus();
+        (used.len() < self.online.len())
+            .then(|| format!("only CPUs {used} of {} may be used", self.online))
     }
 }
 
-/// Why these CPUs are only a part of the machine.
-fn part_of(online: &CpuSet, used: &CpuSet) -> Option<String> {
-    (used.len() < online.len()).then(|| format!("only CPUs {used} of {online} may be used"))
-}
-
-/// Bytes to measure with, at most half of what is available.
-fn memory_for(llc_bytes: Option<u64>) -> u64 {
-    let wanted = llc_bytes.map_or(0, |bytes| bytes.saturating_mul(LLCS));
-    let most = available().map_or(u64::MAX, |bytes| bytes / 2);
-    wanted.max(LEAST_BYTES).min(most)
+/// Sizes of rings, two for each doubling.
+fn sizes(most: u64) -> impl Iterator<Item = u64> {
+    let doubled = std::iter::successors(Some(LEAST_BYTES), |bytes| Some(bytes * 2));
+    let both = doubled.flat_map(|bytes| [bytes, bytes / 2 * 3]);
+    both.take_while(move |&bytes| bytes <= most)
 }
 
 fn first_of_each_core(machine: &Machine) -> Vec<CpuId> {
@@ -110,6 +138,6 @@ fn first_of_each_core(machine: &Machine) -> Vec<CpuId> {
             best = here;
         }
     }
-    best.sort_by_key(|&cpu| machine.cpu(cpu).map(|cpu| cpu.core_type));
+    best.sort_by_key(|&cpu| machine.cpu(cpu).map(|cpu| (cpu.core_type, cpu.llc)));
     best
 }

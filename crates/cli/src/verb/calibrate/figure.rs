@@ -1,255 +1,236 @@
-//! A measured figure with its spread, and why a measurement is not trusted.
+//! Figures from samples in rounds.
+//!
+//! Every probe has a turn of a few samples in each round, so that a figure comes from the whole time of a calibration. A turn
+//! counts only if it was calm: the threads had their CPUs, and no other CPU worked. What still disturbs a sample only
+//! adds time. So a figure is the best decile of its samples, and it ranges over the best samples of the turns.
 
-use crate::workload::arithmetic::spin;
+use crate::workload::measure::Spent;
 use cosched_core::CpuSet;
-use cosched_linux::accounts::{self, CpuAccounts};
+use cosched_linux::accounts;
 use cosched_linux::root::Root;
-use std::fmt;
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
-/// Attempts at a measurement before it is given up.
-const TRIES: usize = 5;
+/// Maximum share of a turn that others may take from its threads, or use other CPUs.
+const MOST_TAKEN: f64 = 0.02;
 
-/// Time between two attempts: what disturbs may end.
-const BREAK: Duration = Duration::from_millis(100);
+/// The values of a sample: of the measurement itself, and of what runs beside it.
+pub type Sample = [f64; 2];
 
-/// Maximum share of the CPUs that others may take meanwhile. Below it they change a figure by less than its usual spread.
-const MOST_TAKEN: f64 = 0.03;
+/// The order of the sample that counts among all, as a share.
+#[derive(Clone, Copy)]
+pub enum Rank {
+    /// Of times, which others only lengthen.
+    BestDecile,
+    /// Of watts, which vary in both directions.
+    Median,
+}
 
-/// Seconds taken by others that may be an error of the kernel's accounts: a tick, on most systems.
-const ACCOUNT_ERROR_S: f64 = 0.01;
-
-/// Maximum change of the reference loop's time. Turbo clocks of a shared processor change by up to 15 % at any time; what
-/// that does to a figure is in its spread.
-const MOST_DRIFT: f64 = 0.2;
-
-/// Time in which a core that was idle reaches its clock.
-const WARM_UP: Duration = Duration::from_millis(10);
-
-/// Maximum spread of a figure. A figure with more says nothing.
-pub const MOST_SPREAD: f64 = 0.25;
-
-/// A figure: the median of its repetitions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A measured figure, and the range of the turns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub value: f64,
-    /// The greatest distance of a repetition from the median, as a share of the median.
-    pub spread: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 impl Figure {
-    /// The figure of these repetitions; of none it is 0.
-    pub fn of(values: &[f64]) -> Figure {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let value = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
-        let distances = sorted.iter().map(|one| (one - value).abs());
-        let most = distances.fold(0.0, f64::max);
-        let spread = if most == 0.0 { 0.0 } else { most / value.abs() };
-        Figure { value, spread }
-    }
-
-    /// The same figure in another unit.
-    pub fn times(self, factor: f64) -> Figure {
+    /// A figure from turns of samples; none may be empty.
+    pub fn of(turns: &[Vec<f64>], rank: Rank) -> Figure {
+        let each: Vec<f64> = turns.iter().map(|turn| ranked(turn, rank)).collect();
         Figure {
-            value: self.value * factor,
-            ..self
+            value: ranked(&turns.concat(), rank),
+            low: each.iter().copied().fold(f64::INFINITY, f64::min),
+            high: each.iter().copied().fold(0.0, f64::max),
         }
+    }
+
+    /// A monotone function of this figure.
+    pub fn map(self, function: impl Fn(f64) -> f64) -> Figure {
+        let (low, high) = (function(self.low), function(self.high));
+        Figure {
+            value: function(self.value),
+            low: low.min(high),
+            high: low.max(high),
+        }
+    }
+
+    /// How much this is more than another one; at least 0.
+    pub fn above(self, other: Figure) -> Figure {
+        Figure {
+            value: (self.value - other.value).max(0.0),
+            low: (self.low - other.high).max(0.0),
+            high: (self.high - other.low).max(0.0),
+        }
+    }
+
+    /// Whether the ranges of two figures have nothing in common.
+    pub fn differs(self, other: Figure) -> bool {
+        self.low > other.high || self.high < other.low
     }
 }
 
-/// What happened beside a measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Conditions {
-    /// CPU time of the CPUs in use, in seconds.
-    pub total_s: f64,
-    /// Of this, time that the hypervisor gave to other guests.
-    pub stolen_s: f64,
-    /// Of this, time that other programs took.
-    pub foreign_s: f64,
-    /// Change of the reference loop's time, as a share.
-    pub drift: f64,
+fn ranked(values: &[f64], rank: Rank) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = match rank {
+        Rank::BestDecile => sorted.len().saturating_sub(1) / 10,
+        Rank::Median => sorted.len() / 2,
+    };
+    sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
-/// Why a measurement is not trusted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Disturbance {
-    /// The hypervisor gave this share of the CPUs to other guests.
-    Stolen(f64),
-    /// Other programs took this share of the CPUs.
-    Foreign(f64),
-    /// The reference loop's time changed by this share.
-    Drift(f64),
-    /// The repetitions differ by this share.
-    Spread(f64),
-}
+/// The figures of a probe, or why there are none.
+pub type Outcome = Result<[Figure; 2], String>;
 
-impl fmt::Display for Disturbance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        match *self {
-            Disturbance::Stolen(share) => {
-                write!(f, "the hypervisor took {} of the CPUs", percent(share))
+/// Gives each probe turns until `calm` of them were calm, in at most twice as many rounds. `turn` returns nothing if it was
+/// disturbed.
+pub fn rounds<P: Ord + Copy>(
+    probes: &[P],
+    calm: usize,
+    rank: Rank,
+    mut turn: impl FnMut(P) -> Option<Vec<Sample>>,
+) -> BTreeMap<P, Outcome> {
+    let mut all: BTreeMap<P, Vec<Vec<Sample>>> = BTreeMap::new();
+    for left in (1..=2 * calm).rev() {
+        for &probe in probes {
+            let turns = all.entry(probe).or_default();
+            let missing = calm - turns.len();
+            if 0 < missing && missing <= left {
+                turns.extend(turn(probe));
             }
-            Disturbance::Foreign(share) => {
-                write!(f, "other programs took {} of the CPUs", percent(share))
-            }
-            Disturbance::Drift(share) => write!(f, "the clock changed by {}", percent(share)),
-            Disturbance::Spread(share) => write!(f, "repetitions differ by {}", percent(share)),
         }
     }
+    let outcome = |turns: Vec<Vec<Sample>>| match turns.len() {
+        enough if enough == calm => Ok([0, 1].map(|ix| figure_at(&turns, ix, rank))),
+        few => Err(format!("the machine was busy: {few} calm turns of {calm}")),
+    };
+    all.into_iter()
+        .map(|(probe, turns)| (probe, outcome(turns)))
+        .collect()
 }
 
-impl Conditions {
-    /// Judges a measurement that was made under these conditions.
-    pub fn judge(&self, figure: Figure) -> Result<(), Disturbance> {
-        let is_much = |s: f64| s > self.total_s * MOST_TAKEN + ACCOUNT_ERROR_S;
-        if is_much(self.stolen_s) {
-            return Err(Disturbance::Stolen(self.stolen_s / self.total_s));
-        }
-        if is_much(self.foreign_s) {
-            return Err(Disturbance::Foreign(self.foreign_s / self.total_s));
-        }
-        if self.drift > MOST_DRIFT {
-            return Err(Disturbance::Drift(self.drift));
-        }
-        if figure.spread > MOST_SPREAD {
-            return Err(Disturbance::Spread(figure.spread));
-        }
-        Ok(())
-    }
+fn figure_at(turns: &[Vec<Sample>], ix: usize, rank: Rank) -> Figure {
+    let values = turns.iter();
+    let values: Vec<Vec<f64>> = values
+        .map(|turn| turn.iter().map(|sample| sample[ix]).collect())
+        .collect();
+    Figure::of(&values, rank)
 }
 
-/// Repeats a measurement until an undisturbed one is found, judged by what others take of these CPUs, if any; `value` is what its repetitions should agree in.
-pub fn watched<T>(
-    cpus: &CpuSet,
-    repetitions: usize,
-    mut once: impl FnMut() -> T,
-    value: impl Fn(&T) -> f64,
-) -> Result<Vec<T>, Disturbance> {
-    let mut tries = 0;
-    loop {
-        let before = Witness::look(cpus);
-        let all: Vec<T> = (0..repetitions).map(|_| once()).collect();
-        let conditions = before.until_now(cpus);
-        let values: Vec<f64> = all.iter().map(&value).collect();
-        tries += 1;
-        match conditions.judge(Figure::of(&values)) {
-            Ok(()) => return Ok(all),
-            Err(why) if tries == TRIES => return Err(why),
-            Err(_) => std::thread::sleep(BREAK),
-        }
-    }
-}
-
-/// The figure of a measurement with one value.
-pub fn figure(
-    cpus: &CpuSet,
-    repetitions: usize,
-    once: impl FnMut() -> f64,
-) -> Result<Figure, Disturbance> {
-    let values = watched(cpus, repetitions, once, |&value| value)?;
-    Ok(Figure::of(&values))
-}
-
-/// The state of the machine at one instant.
-struct Witness {
-    accounts: Option<CpuAccounts>,
-    reference_s: f64,
-}
-
-impl Witness {
-    fn look(cpus: &CpuSet) -> Witness {
-        let start = Instant::now();
-        while start.elapsed() < WARM_UP {
-            reference_s();
-        }
-        let reference_s = reference_s();
-        Witness {
-            accounts: accounts::read(&Root::default(), cpus),
-            reference_s,
-        }
-    }
-
-    /// What has happened since. Without accounts nothing is known to have been taken.
-    fn until_now(&self, cpus: &CpuSet) -> Conditions {
-        let now = accounts::read(&Root::default(), cpus);
-        let used = now.and_then(|now| now.since(self.accounts.as_ref()?));
-        let used = used.unwrap_or_default();
-        Conditions {
-            total_s: used.total.as_s(),
-            stolen_s: used.stolen.as_s(),
-            foreign_s: used.foreign.as_s(),
-            drift: (reference_s() / self.reference_s - 1.0).abs(),
-        }
-    }
-}
-
-/// Seconds of a loop in registers, the quickest of a few: it changes with the clock alone.
-fn reference_s() -> f64 {
-    let mut quickest = f64::INFINITY;
-    for _ in 0..5 {
-        let start = Instant::now();
-        black_box(spin(black_box(1), 200_000));
-        quickest = quickest.min(start.elapsed().as_secs_f64());
-    }
-    quickest
+/// Takes samples in a turn; `None` if it was disturbed. Each sample comes with the time of all threads in it; `threads`
+/// is their CPUs' worth of time, and `others` are the CPUs that should be idle.
+pub fn turn(
+    root: &Root,
+    others: &CpuSet,
+    threads: f64,
+    samples: usize,
+    mut sample: impl FnMut() -> (Sample, Spent),
+) -> Option<Vec<Sample>> {
+    let (start, before) = (Instant::now(), accounts::busy(root, others));
+    let all: Vec<(Sample, Spent)> = (0..samples).map(|_| sample()).collect();
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let busy = accounts::busy(root, others).zip(before);
+    let busy_s = busy.map_or(0.0, |(now, before)| now.as_s() - before.as_s());
+    let own_s: f64 = all.iter().map(|(_, spent)| spent.cpu_s).sum();
+    let wanted_s: f64 = all.iter().map(|(_, spent)| spent.elapsed_s).sum();
+    let has_cpus = own_s >= (1.0 - MOST_TAKEN) * threads * wanted_s;
+    let is_alone = busy_s <= MOST_TAKEN * elapsed_s * others.len() as f64;
+    (has_cpus && is_alone).then(|| all.into_iter().map(|(sample, _)| sample).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
-    #[test]
-    fn a_figure_is_the_median_and_the_greatest_distance_from_it() {
-        let figure = Figure::of(&[104.0, 90.0, 100.0]);
-        assert_eq!((figure.value, figure.spread), (100.0, 0.1));
-        assert_eq!(Figure::of(&[0.0, 0.0]).spread, 0.0);
-        assert_eq!(figure.times(0.5).value, 50.0);
+    fn figure(value: f64, low: f64, high: f64) -> Figure {
+        Figure { value, low, high }
     }
 
     #[test]
-    fn each_disturbance_refuses_and_small_ones_do_not() {
-        let calm = Conditions {
-            total_s: 1.0,
-            stolen_s: 0.03,
-            foreign_s: 0.03,
-            drift: 0.07,
-        };
-        let figure = Figure {
-            value: 1.0,
-            spread: 0.2,
-        };
-        assert_eq!(calm.judge(figure), Ok(()));
-        let stolen = Conditions {
-            stolen_s: 0.12,
-            ..calm
-        };
-        assert_eq!(stolen.judge(figure), Err(Disturbance::Stolen(0.12)));
-        let foreign = Conditions {
-            foreign_s: 0.5,
-            ..calm
-        };
-        assert_eq!(foreign.judge(figure), Err(Disturbance::Foreign(0.5)));
-        let drift = Conditions { drift: 0.3, ..calm };
-        assert_eq!(drift.judge(figure), Err(Disturbance::Drift(0.3)));
-        let wide = Figure {
-            spread: 0.3,
-            ..figure
-        };
-        assert_eq!(calm.judge(wide), Err(Disturbance::Spread(0.3)));
+    fn a_figure_is_the_best_decile_and_ranges_over_the_turns() {
+        let turns = [vec![12.0, 10.0, 90.0], vec![11.0, 14.0, 11.5]];
+        assert_eq!(
+            Figure::of(&turns, Rank::BestDecile),
+            figure(10.0, 10.0, 11.0)
+        );
+        assert_eq!(Figure::of(&turns, Rank::Median), figure(12.0, 11.5, 12.0));
+        let many: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(Figure::of(&[many], Rank::BestDecile).value, 9.0);
+        let times = figure(10.0, 8.0, 20.0);
+        assert_eq!(times.map(|ns| 1000.0 / ns), figure(100.0, 50.0, 125.0));
+        assert_eq!(times.above(figure(9.0, 9.0, 9.0)), figure(1.0, 0.0, 11.0));
     }
 
     #[test]
-    fn a_measurement_that_stays_disturbed_is_given_up() {
-        let mut calls = 0;
-        let once = || {
-            calls += 1;
-            f64::from(calls % 2)
+    fn only_ranges_apart_differ() {
+        let kept = figure(100.0, 98.0, 105.0);
+        assert!(!kept.differs(figure(108.0, 104.0, 109.0)));
+        assert!(kept.differs(figure(108.0, 106.0, 109.0)));
+        assert!(kept.differs(figure(80.0, 78.0, 97.0)));
+    }
+
+    #[test]
+    fn disturbed_turns_are_repeated_and_a_busy_machine_has_no_figure() {
+        // 'a' is calm, 'b' in every second round, 'c' never.
+        let turns = Cell::new([0; 3]);
+        let found = rounds(&['a', 'b', 'c'], 5, Rank::BestDecile, |probe| {
+            let ix = probe as usize - 'a' as usize;
+            let mut counts = turns.get();
+            counts[ix] += 1;
+            turns.set(counts);
+            let is_calm = [true, counts[1] % 2 == 0, false][ix];
+            is_calm.then(|| vec![[f64::from(counts[ix]), 7.0]; 3])
+        });
+        assert_eq!(
+            found[&'a'],
+            Ok([figure(1.0, 1.0, 5.0), figure(7.0, 7.0, 7.0)])
+        );
+        assert_eq!(found[&'b'].as_ref().unwrap()[0], figure(2.0, 2.0, 10.0));
+        assert!(found[&'c'].as_ref().unwrap_err().contains("busy"));
+        // The hopeless one was given up when too few rounds were left.
+        assert_eq!(turns.get(), [5, 10, 6]);
+    }
+
+    #[test]
+    fn a_turn_whose_threads_waited_does_not_count() {
+        let root = Root::new("/nonexistent");
+        let with_share = |cpu_s| {
+            let spent = Spent {
+                elapsed_s: 1.0,
+                cpu_s,
+            };
+            turn(&root, &CpuSet::new(), 2.0, 3, || ([1.0, 0.0], spent))
         };
-        // The repetitions differ each time. On a busy machine the reason is another.
-        assert!(figure(&CpuSet::new(), 4, once).is_err());
-        assert_eq!(calls, 4 * TRIES as i32);
+        assert_eq!(with_share(1.97).unwrap().len(), 3);
+        assert_eq!(with_share(1.9), None);
+    }
+
+    #[test]
+    fn a_turn_beside_a_busy_cpu_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let stat = |ticks| {
+            let text = format!("cpu1 {ticks} 0 0 900 0 0 0 0 0 0\n");
+            std::fs::write(dir.path().join("proc/stat"), text).unwrap();
+        };
+        stat(5);
+        let others: CpuSet = "1".parse().unwrap();
+        let idle = Spent {
+            elapsed_s: 1.0,
+            cpu_s: 1.0,
+        };
+        let mut ticks = 5;
+        let mut once = |more| {
+            turn(&Root::new(dir.path()), &others, 1.0, 1, || {
+                ticks += more;
+                stat(ticks);
+                ([1.0, 0.0], idle)
+            })
+        };
+        assert!(once(0).is_some());
+        assert!(once(100).is_none());
     }
 }

@@ -1,29 +1,23 @@
-//! The machine file that a calibration writes: the assumed figures, replaced by what was read and what was measured.
+//! The machine file that a calibration writes: assumed figures, replaced by what the kernel says and what was measured.
 
 use super::bench::Bench;
-use super::finding::Found;
-use super::loaded::{CURVE, Point};
+use super::finding::{Findings, Found, Point};
 use anyhow::{Context as _, Result};
 use cosched_core::{Counter, Machine};
 use cosched_linux::counters::probe;
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::MachineEvents;
-use cosched_linux::root::Root;
 use cosched_linux::traffic::TrafficMeter;
 use cosched_sim::machine::CountersSpec;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 use toml::{Table, Value};
 
 const ASSUMED: &str = include_str!("assumed.toml");
 
-const HEADER: &str = "# Written by `cosched calibrate`, which replaces it. [measured] has each figure with its spread and \
-                      its day.\n";
+const HEADER: &str = "# Written by `cosched calibrate`, which replaces it.\n";
 
-const MEASURED: &str = "measured by `cosched calibrate`";
-
-/// All that has been measured of a machine, by the key of the figure.
+/// All that was measured of a machine, by the key of the figure.
 pub type Measured = BTreeMap<String, Found>;
 
 /// What the machine file says was measured; nothing if there is no such file.
@@ -36,112 +30,116 @@ pub fn read(file: &Path) -> Measured {
         .unwrap_or_default()
 }
 
-/// The text of the machine file.
+/// What is known now, on the day `on`. A figure that could not be measured again stays as it was.
+pub fn merged(mut measured: Measured, findings: &Findings, on: &str) -> Measured {
+    for (key, outcome) in findings {
+        let on = on.to_owned();
+        let found = match (outcome, measured.get(key)) {
+            (Ok(figure), _) => Found::Figure {
+                figure: *figure,
+                on,
+            },
+            (Err(_), Some(Found::Figure { .. })) => continue,
+            (Err(why), _) => Found::Absent {
+                absent: why.clone(),
+            },
+        };
+        measured.insert(key.clone(), found);
+    }
+    measured
+}
+
+/// The text of the machine file; `curve` is the file of its latency curve, if there is one.
 ///
 /// # Errors
 /// The counters can't be probed.
-pub fn machine_text(bench: &Bench, name: &str, measured: &Measured) -> Result<String> {
-    let mut table: Table = ASSUMED.parse().context("assumed.toml")?;
-    let words = [
-        ("schema", "cosched.machine/1"),
-        ("name", name),
-        ("title", &bench.machine.name),
-    ];
-    for (key, word) in words {
-        table.insert(key.to_owned(), word.into());
-    }
-    insert_read(&mut table, bench)?;
-    insert_measured(&mut table, name, measured);
-    table.insert("measured".to_owned(), Value::try_from(measured)?);
-    Ok(format!("{HEADER}{}", toml::to_string(&table)?))
-}
-
-/// The name of the latency file beside the machine file.
-pub fn curve_name(name: &str) -> String {
-    format!("{name}.latency.toml")
-}
-
-/// The text of the latency file.
-pub fn curve_text(name: &str, points: &[Point]) -> String {
-    let mut text = format!(
-        "{HEADER}schema = \"cosched.latency/1\"\nname = \"{name}\"\ntitle = \"A walk beside streams of reads\"\n\
-         source = \"{MEASURED}; the last point continues the last measured slope\"\n\n[[line]]\nreads = 1.0\npoints = [\n"
-    );
-    for (bandwidth, latency) in points {
-        let _ = writeln!(text, "    [{bandwidth:.4}, {latency:.4}],");
-    }
-    text + "]\n"
-}
-
-/// Inserts what the kernel says of the machine.
-fn insert_read(table: &mut Table, bench: &Bench) -> Result<()> {
+pub fn machine_text(
+    bench: &Bench,
+    name: &str,
+    curve: Option<&str>,
+    measured: &Measured,
+) -> Result<String> {
     let machine = &bench.machine;
+    let mut table: Table = ASSUMED.parse().context("assumed.toml")?;
+    insert(&mut table, "schema", "cosched.machine/1");
+    insert(&mut table, "name", name);
+    insert(&mut table, "title", machine.name.as_str());
+    insert(&mut table, "core_type", core_types(bench));
+    insert(&mut table, "counters", counters(bench)?);
     let domains = machine.memory_domains.len().max(1);
     let llcs = machine.llcs.len().div_ceil(domains);
-    let mut topology = Table::new();
-    insert(&mut topology, "source", "read from the kernel");
-    insert(&mut topology, "sockets", domains as i64);
-    insert(&mut topology, "llcs_per_socket", llcs as i64);
-    insert(table, "topology", topology);
-    insert(table, "core_type", core_types(bench));
-    insert(table, "counters", counters(&bench.root, machine)?);
-    if let (Some(&bytes), Some(Value::Table(llc))) =
-        (bench.cache_bytes.last(), table.get_mut("llc"))
-    {
-        insert(llc, "mb", bytes as f64 / f64::from(1 << 20));
-        insert(llc, "assumed", "the size that the kernel lists");
+    set(&mut table, "topology.sockets", domains as i64);
+    set(&mut table, "topology.llcs_per_socket", llcs as i64);
+    if let Some(&bytes) = bench.cache_bytes.last() {
+        set(&mut table, "llc.mb", bytes as f64 / f64::from(1 << 20));
     }
-    if domains > 1
-        && let Some(Value::Table(latency)) = table.get_mut("latency")
-    {
-        insert(latency, "remote_ns", 60.0);
+    if domains > 1 {
+        set(&mut table, "latency.remote_ns", 60.0);
+    }
+    if let Some(curve) = curve {
+        set(&mut table, "latency.curve", curve);
     }
     if !machine.has_smt() {
         table.remove("smt");
     }
-    Ok(())
+    for (key, found) in measured {
+        if let Found::Figure { figure, .. } = found {
+            set(&mut table, key, four_digits(figure.value));
+        }
+    }
+    insert(&mut table, "measured", Value::try_from(measured)?);
+    Ok(format!("{HEADER}{}", toml::to_string(&table)?))
 }
 
 fn insert(table: &mut Table, key: &str, value: impl Into<Value>) {
     table.insert(key.to_owned(), value.into());
 }
 
+/// Sets a figure at its place, as in `core_type.0.ghz`, if the machine file has that table.
+fn set(table: &mut Table, path: &str, value: impl Into<Value>) {
+    let mut words = path.split('.').peekable();
+    let mut at = Some(table);
+    while let (Some(word), Some(inner)) = (words.next(), at.take()) {
+        if words.peek().is_none() {
+            insert(inner, word, value);
+            return;
+        }
+        at = match inner.get_mut(word) {
+            Some(Value::Array(all)) => words
+                .next()
+                .and_then(|ix| all.get_mut(ix.parse::<usize>().ok()?)?.as_table_mut()),
+            other => other.and_then(Value::as_table_mut),
+        };
+    }
+}
+
 /// The types of core at the first last-level cache, which stands for all.
 fn core_types(bench: &Bench) -> Vec<Value> {
-    let machine = &bench.machine;
-    let several = machine.core_types.len() > 1;
+    let several = bench.machine.core_types.len() > 1;
     let mut types = Vec::new();
-    for (ix, kind) in machine.core_types.iter().enumerate() {
-        let (cores, threads) = cores_at_first_llc(machine, ix);
+    for (ix, kind) in bench.machine.core_types.iter().enumerate() {
+        let (cores, threads) = cores_at_first_llc(&bench.machine, ix);
         if cores == 0 {
             continue;
         }
-        let ghz = kind.max_khz.map_or(3.0, |khz| khz as f64 / 1e6);
-        let l2_kb = match bench.cache_bytes[..] {
-            [_, l2, _, ..] => l2 as f64 / 1024.0,
-            _ => 0.0,
-        };
-        let mut core = Table::new();
-        let read = "the kernel lists cores and the size of the second cache; the clock is its highest, or else 3 GHz";
-        insert(&mut core, "assumed", read);
+        let read = "the kernel lists the cores; clock and second cache as [measured], or else as listed, or 3 GHz";
+        let mut core = assumed(
+            read,
+            &[("ghz", kind.max_khz.map_or(3.0, |khz| khz as f64 / 1e6))],
+        );
         insert(&mut core, "name", kind.name.as_str());
         insert(&mut core, "cores_per_llc", cores as i64);
         insert(&mut core, "threads_per_core", threads as i64);
-        insert(&mut core, "ghz", ghz);
-        insert(&mut core, "l2_kb", l2_kb);
+        let l2 = bench
+            .cache_bytes
+            .get(1)
+            .filter(|_| bench.cache_bytes.len() > 2);
+        insert(&mut core, "l2_kb", l2.copied().unwrap_or(0) as f64 / 1024.0);
         if several {
-            insert(
-                &mut core,
-                "capacity",
-                i64::from(kind.capacity.unwrap_or(1024)),
-            );
+            let capacity = kind.capacity.unwrap_or(1024);
+            insert(&mut core, "capacity", i64::from(capacity));
         }
         let pipeline = [("cpi_factor", 1.0), ("l1_ports", 2.0)];
-        insert(
-            &mut core,
-            "pipeline",
-            figures("about the core of the profiles", &pipeline),
-        );
         let power = [
             ("idle_w", 0.0),
             ("active_w", 3.0),
@@ -149,8 +147,13 @@ fn core_types(bench: &Bench) -> Vec<Value> {
         ];
         insert(
             &mut core,
+            "pipeline",
+            assumed("about the core of the profiles", &pipeline),
+        );
+        insert(
+            &mut core,
             "power",
-            figures("a core of a large server processor", &power),
+            assumed("a core of a large server processor", &power),
         );
         types.push(Value::Table(core));
     }
@@ -171,9 +174,9 @@ fn cores_at_first_llc(machine: &Machine, kind: usize) -> (usize, usize) {
     (cores, threads)
 }
 
-fn figures(assumed: &str, values: &[(&str, f64)]) -> Table {
+fn assumed(why: &str, values: &[(&str, f64)]) -> Table {
     let mut table = Table::new();
-    insert(&mut table, "assumed", assumed);
+    insert(&mut table, "assumed", why);
     for (key, value) in values {
         insert(&mut table, key, *value);
     }
@@ -181,9 +184,10 @@ fn figures(assumed: &str, values: &[(&str, f64)]) -> Table {
 }
 
 /// What this machine can count.
-fn counters(root: &Root, machine: &Machine) -> Result<Table> {
+fn counters(bench: &Bench) -> Result<Table> {
+    let root = &bench.root;
     let support = probe(root, &MachineEvents::detect(root, &[])?)?;
-    let mut table = figures(
+    let mut table = assumed(
         "this machine counts this; the noise is chosen",
         &[("noise", 0.01)],
     );
@@ -191,89 +195,23 @@ fn counters(root: &Root, machine: &Machine) -> Result<Table> {
         let counts = support.of(counter).is_value();
         insert(&mut table, CountersSpec::key(counter), counts);
     }
-    let traffic = TrafficMeter::open(root, machine);
+    let traffic = TrafficMeter::open(root, &bench.machine);
     insert(&mut table, "traffic", traffic.is_ok());
     insert(&mut table, "energy", EnergyMeter::open(root).is_ok());
     Ok(table)
 }
 
-/// Inserts what was measured, and says so in each table.
-fn insert_measured(table: &mut Table, name: &str, measured: &Measured) {
-    let mut by_table: BTreeMap<&str, Vec<(&str, Value)>> = BTreeMap::new();
-    for (path, found) in measured {
-        let (Found::Figure { value, .. }, Some((parent, key))) = (found, path.rsplit_once('.'))
-        else {
-            continue;
-        };
-        let value = match path.as_str() {
-            CURVE => Value::from(curve_name(name)),
-            _ => Value::from(four_digits(*value)),
-        };
-        by_table.entry(parent).or_default().push((key, value));
-    }
-    for (path, values) in by_table {
-        if path == "params" {
-            insert(table, path, Table::new());
-        }
-        if let Some(inner) = table_at(table, path) {
-            fill(inner, values);
-        }
-    }
-    // A hit is never slower than a read.
-    let hit = number_at(table, "llc.latency", "hit_ns");
-    let read = number_at(table, "latency", "idle_latency_ns");
-    if let (Some(hit), Some(read), Some(latency)) = (hit, read, table_at(table, "latency"))
-        && read < hit
-    {
-        insert(latency, "idle_latency_ns", hit);
-    }
-}
-
-/// Sets measured values in a table. It is assumed as long as it has other figures.
-fn fill(table: &mut Table, values: Vec<(&str, Value)>) {
-    let names: Vec<&str> = values.iter().map(|(key, _)| *key).collect();
-    let is_figure = |(key, value): (&String, &Value)| {
-        !value.is_table() && !["source", "assumed"].contains(&key.as_str())
-    };
-    let others = table.iter().filter(|pair| is_figure(*pair));
-    let is_complete = others
-        .into_iter()
-        .all(|(key, _)| names.contains(&key.as_str()));
-    let names = names.join(", ");
-    let assumed = table.remove("assumed");
-    let assumed = assumed.as_ref().and_then(Value::as_str).unwrap_or_default();
-    if is_complete {
-        insert(table, "source", MEASURED);
-    } else {
-        insert(
-            table,
-            "assumed",
-            format!("{names}: {MEASURED}; the rest: {assumed}"),
-        );
-    }
-    for (key, value) in values {
-        insert(table, key, value);
-    }
-}
-
-/// The table at a path such as `core_type.0.power`.
-fn table_at<'a>(table: &'a mut Table, path: &str) -> Option<&'a mut Table> {
-    let mut words = path.split('.');
-    let mut at = table.get_mut(words.next()?)?;
-    for word in words {
-        at = match word.parse::<usize>() {
-            Ok(ix) => at.as_array_mut()?.get_mut(ix)?,
-            Err(_) => at.as_table_mut()?.get_mut(word)?,
-        };
-    }
-    at.as_table_mut()
-}
-
-fn number_at(table: &mut Table, path: &str, key: &str) -> Option<f64> {
-    let value = table_at(table, path)?.get(key)?;
-    value
-        .as_float()
-        .or_else(|| Some(value.as_integer()? as f64))
+/// The text of the latency file.
+pub fn curve_text(name: &str, points: &[Point]) -> String {
+    let points: Vec<[f64; 2]> = points
+        .iter()
+        .map(|&(bandwidth, latency)| [bandwidth, latency])
+        .collect();
+    format!(
+        "{HEADER}schema = \"cosched.latency/1\"\nname = \"{name}\"\ntitle = \"A walk beside streams of reads\"\n\
+         source = \"measured; the last point continues the last measured slope\"\n\n[[line]]\nreads = 1.0\n\
+         points = {points:?}\n"
+    )
 }
 
 fn four_digits(value: f64) -> f64 {
@@ -282,26 +220,32 @@ fn four_digits(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::figure::Figure;
     use super::*;
     use crate::input::spec::machine_in;
+    use cosched_linux::root::Root;
 
     fn bench(machine: Machine) -> Bench {
         Bench {
             root: Root::new("/nonexistent"),
+            online: machine.all_cpus(),
             cpus: vec![machine.cpus[0].id],
             machine,
-            part: None,
             sibling: None,
             cache_bytes: vec![48 << 10, 2 << 20, 32 << 20],
-            lines: Vec::new(),
+            rings: Vec::new(),
+            streamed: Vec::new(),
+            started: 0,
         }
     }
 
-    fn measured(figures: &[(&str, f64)]) -> Measured {
-        let found = |value| Found::Figure {
-            value,
-            spread: 0.02,
-            on: "2026-01-31".to_owned(),
+    fn findings(figures: &[(&str, f64)]) -> Findings {
+        let found = |value| {
+            Ok(Figure {
+                value,
+                low: value,
+                high: value + 1.0,
+            })
         };
         let all = figures.iter();
         all.map(|&(key, value)| (key.to_owned(), found(value)))
@@ -312,75 +256,45 @@ mod tests {
     fn the_file_is_a_machine_file_whatever_was_measured() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("m.toml");
+        let points = [(0.0, 1.0), (0.5, 1.25), (1.0, 3.0)];
+        std::fs::write(folder.path().join("c.toml"), curve_text("m", &points)).unwrap();
         let some = [
             ("latency.idle_latency_ns", 123.456),
             ("llc.latency.hit_ns", 30.0),
             ("params.mu_trans_per_us", 310.0),
+            ("core_type.0.ghz", 2.5),
+            ("smt.issue_share", 0.25),
             ("cache.l1_ns", 1.5),
-            ("move_us", 5.0),
+            ("bandwidth.001_cores", 90.0),
         ];
         for machine in [Machine::uniform("two", 2, 1), Machine::uniform("smt", 8, 2)] {
-            for figures in [&[][..], &some] {
-                let figures = measured(figures);
-                let text = machine_text(&bench(machine.clone()), "m", &figures).unwrap();
+            for (figures, curve) in [(&[][..], None), (&some, Some("c.toml"))] {
+                let measured = merged(Measured::new(), &findings(figures), "2026-01-31");
+                let text = machine_text(&bench(machine.clone()), "m", curve, &measured).unwrap();
                 std::fs::write(&file, text).unwrap();
                 let spec = machine_in(&file).unwrap().spec;
                 assert_eq!(spec.machine().cpus.len(), machine.cpus.len());
-                assert_eq!(read(&file), figures);
-                let has_mu = spec
-                    .params
-                    .contains(&("mu_trans_per_us".to_owned(), "310.0".to_owned()));
-                assert_eq!(has_mu, !figures.is_empty(), "{:?}", spec.params);
+                assert_eq!(read(&file), measured);
+                let mu = ("mu_trans_per_us".to_owned(), "310.0".to_owned());
+                assert_eq!(spec.params.contains(&mu), !figures.is_empty());
             }
         }
         let spec = machine_in(&file).unwrap().spec;
-        assert_eq!(
-            (spec.memory.idle_latency_ns, spec.llc.hit_ns),
-            (123.5, 30.0)
-        );
-    }
-
-    #[test]
-    fn what_is_assumed_is_marked() {
-        let mut slow = measured(&[
-            ("latency.idle_latency_ns", 90.0),
-            ("llc.latency.hit_ns", 95.0),
-        ]);
-        let absent = "no core has two CPUs".to_owned();
-        slow.insert("smt.issue_share".to_owned(), Found::Absent { absent });
-        let two = bench(Machine::uniform("two", 2, 1));
-        let table: Table = machine_text(&two, "m", &slow).unwrap().parse().unwrap();
-        let latency = &table["latency"];
-        assert!(
-            latency["assumed"]
-                .as_str()
-                .unwrap()
-                .starts_with("idle_latency_ns: measured")
-        );
-        assert_eq!(
-            latency["idle_latency_ns"].as_float(),
-            Some(95.0),
-            "not below a hit"
-        );
-        let hit = table["llc"]["latency"].as_table().unwrap();
-        assert!(hit["source"].as_str() == Some(MEASURED) && !hit.contains_key("assumed"));
-        assert_eq!(
-            table["measured"]["smt.issue_share"]["absent"].as_str(),
-            Some("no core has two CPUs")
-        );
-    }
-
-    #[test]
-    fn the_curve_is_a_latency_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let points = [(0.0, 1.0), (0.5, 1.25), (1.0, 3.0)];
-        let curve = folder.path().join(curve_name("m"));
-        std::fs::write(&curve, curve_text("m", &points)).unwrap();
-        let two = bench(Machine::uniform("two", 2, 1));
-        let text = machine_text(&two, "m", &measured(&[(CURVE, 3.0)])).unwrap();
-        let file = folder.path().join("m.toml");
-        std::fs::write(&file, text).unwrap();
-        let spec = machine_in(&file).unwrap().spec;
+        let times = (spec.memory.idle_latency_ns, spec.llc.hit_ns);
+        assert_eq!(times, (123.5, 30.0));
         assert_eq!(spec.memory.curve.lines[0].points, points);
+    }
+
+    #[test]
+    fn a_figure_stays_until_it_is_measured_again() {
+        let first = merged(Measured::new(), &findings(&[("a", 1.0)]), "2026-01-01");
+        let busy = || Err("busy".to_owned());
+        let again = Findings::from([("a".to_owned(), busy()), ("b".to_owned(), busy())]);
+        let second = merged(first.clone(), &again, "2026-02-02");
+        assert_eq!(second["a"], first["a"]);
+        let absent = "busy".to_owned();
+        assert_eq!(second["b"], Found::Absent { absent });
+        let third = merged(second, &findings(&[("a", 2.0), ("b", 3.0)]), "2026-03-03");
+        assert!(matches!(&third["b"], Found::Figure { on, .. } if on == "2026-03-03"));
     }
 }

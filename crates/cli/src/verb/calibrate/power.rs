@@ -1,142 +1,241 @@
-//! Power by the number of active cores (EFS, Eqs. 13 and 25), where the processor has an energy meter. EFS measured the
-//! whole system; here it is the processor.
+//! Power by the number of active cores (EFS, Eqs. 13 and 25), by the processor's energy meter or the user's own meter.
 
 use super::bench::Bench;
-use super::figure::{Figure, figure};
-use super::finding::{Finding, absent, disturbed};
-use super::kernel::Streams;
-use crate::workload::compute::{iterate, start};
-use cosched_core::{CpuId, CpuSet};
+use super::figure::{Figure, Outcome, Rank, Sample, rounds, turn};
+use super::finding::Findings;
+use super::threads::{Streams, beside, compute};
+use crate::workload::measure::{Spent, timed};
+use cosched_core::CpuSet;
 use cosched_linux::energy::EnergyMeter;
-use cosched_linux::pin_thread;
-use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use cosched_linux::root::Root;
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-const REPETITIONS: usize = 3;
-const REPETITION: Duration = Duration::from_millis(500);
+/// Calm turns of each kind of work on each number of cores.
+const TURNS: usize = 3;
 
-pub const STEPS: [&str; 4] = [
+const STEPS: [&str; 4] = [
     "params.p0_w",
     "params.p1_w",
     "params.p2_w",
     "params.p_more_w",
 ];
 
-/// Measures the power with no core active, one, two, and all.
-pub fn measure(bench: &Bench) -> Vec<Finding> {
-    let mut meter = match EnergyMeter::open(&bench.root) {
-        Ok(meter) => meter,
-        Err(why) => return absent(&STEPS, &why.to_string()),
-    };
-    match watts(bench, &mut meter) {
-        Ok(watts) => {
-            let steps = steps(watts, bench.cpus.len()).into_iter().zip(STEPS);
-            let mut all: Vec<Finding> = Vec::new();
-            for (step, key) in steps {
-                all.push((key.to_owned(), Ok(step)));
+/// A number of active cores, and whether they read memory or compute. EFS has a mean over programs; this is one over both.
+type State = (usize, bool);
+
+/// What tells the power.
+enum Meter {
+    Energy(EnergyMeter),
+    /// A shell command that prints watts.
+    Command(String),
+}
+
+impl Meter {
+    fn open(root: &Root, command: Option<&str>) -> Result<Meter, String> {
+        match command {
+            Some(command) => Ok(Meter::Command(command.to_owned())),
+            None => EnergyMeter::open(root)
+                .map(Meter::Energy)
+                .map_err(|why| format!("{why}; --power-command gives another meter")),
+        }
+    }
+
+    /// The time over which an energy meter is read, or in which a meter of the user settles.
+    fn time(&self) -> Duration {
+        match self {
+            Meter::Energy(_) => Duration::from_millis(400),
+            Meter::Command(_) => Duration::from_secs(1),
+        }
+    }
+
+    /// The mean power while `wait` waits, or the power after it.
+    fn watts(&mut self, wait: impl FnOnce() -> Spent) -> Result<(f64, Spent), String> {
+        match self {
+            Meter::Energy(meter) => {
+                let stopped = || "the energy meter stopped".to_owned();
+                let before = meter.joules().value().ok_or_else(stopped)?;
+                let spent = wait();
+                let joules = meter.joules().value().ok_or_else(stopped)? - before;
+                Ok((joules / spent.elapsed_s, spent))
             }
-            all
+            Meter::Command(command) => {
+                let spent = wait();
+                Ok((printed_watts(command)?, spent))
+            }
         }
-        Err(why) => absent(&STEPS, &why),
     }
 }
 
-/// Power with 0, 1, 2 and all cores of the domain active; where there are fewer, of as many as there are.
-fn watts(bench: &Bench, meter: &mut EnergyMeter) -> Result<[Figure; 4], String> {
-    let mut all = Vec::new();
-    for cores in [0, 1, 2, bench.cpus.len()] {
-        let cpus = &bench.cpus[..cores.min(bench.cpus.len())];
-        all.push(mean_watts(bench, meter, cpus)?);
-    }
-    <[Figure; 4]>::try_from(all).map_err(|_| "not all were measured".to_owned())
-}
-
-/// The mean of two kinds of work, one that computes and one that reads memory: EFS has a mean over programs.
-fn mean_watts(bench: &Bench, meter: &mut EnergyMeter, cpus: &[CpuId]) -> Result<Figure, String> {
-    let streams = Streams {
-        lines: &bench.lines,
-        cpus,
-        pause: 0,
-    };
-    let used: CpuSet = bench.machine.all_cpus();
-    let mut watts = || {
-        let reading = streams.beside(|| watts_of(meter)).0?;
-        let computing = computing(cpus, || watts_of(meter))?;
-        Some((reading + computing) / 2.0)
-    };
-    let mut is_lost = false;
-    let found = figure(&used, REPETITIONS, || {
-        watts().unwrap_or_else(|| {
-            is_lost = true;
-            0.0
-        })
-    });
-    if is_lost {
-        return Err("the energy meter stopped".to_owned());
-    }
-    found.map_err(disturbed)
-}
-
-/// Mean power of a repetition in which this thread sleeps; `None` if the meter can't be read.
-fn watts_of(meter: &mut EnergyMeter) -> Option<f64> {
-    let start = (meter.joules().value()?, Instant::now());
-    std::thread::sleep(REPETITION);
-    let joules = meter.joules().value()? - start.0;
-    Some(joules / start.1.elapsed().as_secs_f64())
-}
-
-/// Does `work` while each of these CPUs computes.
-fn computing<T>(cpus: &[CpuId], work: impl FnOnce() -> T) -> T {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for &cpu in cpus {
-            let stop = &stop;
-            scope.spawn(move || {
-                let _ = pin_thread(cpu);
-                while !stop.load(Ordering::Relaxed) {
-                    black_box(iterate(start(1), 10_000));
-                }
-            });
-        }
-        let result = work();
-        stop.store(true, Ordering::Relaxed);
-        result
+fn printed_watts(command: &str) -> Result<f64, String> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null());
+    let output = shell.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|why| format!("`{command}`: {why}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let watts = text.trim().parse().ok();
+    let watts = watts.filter(|watts| (0.0..1e6).contains(watts));
+    watts.ok_or_else(|| {
+        format!(
+            "`{command}` must print watts, and printed `{}`",
+            text.trim()
+        )
     })
 }
 
-/// The steps of Eq. 13 from the power with 0, 1, 2 and all cores. No step is negative.
-fn steps([idle, one, two, all]: [Figure; 4], cores: usize) -> [Figure; 4] {
-    let step = |from: Figure, to: Figure, cores: usize| Figure {
-        value: ((to.value - from.value) / cores as f64).max(0.0),
-        spread: from.spread.max(to.spread),
+/// Measures the steps of power.
+pub fn measure(bench: &Bench, command: Option<&str>) -> Findings {
+    let mut problem = None;
+    let steps = Meter::open(&bench.root, command).and_then(|mut meter| {
+        steps(bench.cpus.len(), |state| {
+            if problem.is_some() {
+                return None;
+            }
+            state_turn(bench, &mut meter, state).unwrap_or_else(|why| {
+                problem = Some(why);
+                None
+            })
+        })
+    });
+    let steps = problem.map_or(steps, Err);
+    let found = |ix: usize| steps.clone().map(|steps| steps[ix]);
+    let keys = STEPS.iter().enumerate();
+    keys.map(|(ix, key)| ((*key).to_owned(), found(ix)))
+        .collect()
+}
+
+/// A turn in a state.
+fn state_turn(
+    bench: &Bench,
+    meter: &mut Meter,
+    (cores, reads): State,
+) -> Result<Option<Vec<Sample>>, String> {
+    let cpus = &bench.cpus[..cores];
+    let streams = Streams::new(&bench.streamed, cores, 0, 0);
+    let step = |ix| if reads { streams.step(ix) } else { compute() };
+    let time = meter.time();
+    let wait = || timed(|| std::thread::sleep(time)).1;
+    let others: CpuSet = bench
+        .online
+        .iter()
+        .filter(|cpu| !cpus.contains(cpu))
+        .collect();
+    let mut problem = None;
+    let samples = turn(&bench.root, &others, cores as f64, 1, || {
+        let measured = beside(cpus, step, || meter.watts(wait));
+        let (watts, spent) = measured.unwrap_or_else(|why| {
+            problem = Some(why);
+            (
+                f64::NAN,
+                Spent {
+                    elapsed_s: 0.0,
+                    cpu_s: 0.0,
+                },
+            )
+        });
+        ([watts, 0.0], spent)
+    });
+    problem.map_or(Ok(samples), Err)
+}
+
+/// The steps of Eq. 13 from the power with 0, 1, 2 and all cores active, whose turns `turn` takes. No step is negative.
+fn steps(
+    cores: usize,
+    turn: impl FnMut(State) -> Option<Vec<Sample>>,
+) -> Result<[Figure; 4], String> {
+    let actives = [0, 1, 2, cores].map(|active| active.min(cores));
+    let mut states: Vec<State> = actives
+        .map(|active| [(active, false), (active, true)])
+        .concat();
+    states.sort_unstable();
+    states.dedup();
+    let measured = rounds(&states, TURNS, Rank::Median, turn);
+    let watts = |active| mean(&measured, active);
+    let per_core = |from, to| {
+        let more = watts(to)?.above(watts(from)?);
+        Ok::<Figure, String>(more.map(|watts| watts / (to - from) as f64))
     };
-    let first = step(idle, one, 1);
-    let second = if cores < 2 { first } else { step(one, two, 1) };
+    let first = per_core(0, 1)?;
+    let second = if cores < 2 { first } else { per_core(1, 2)? };
     let further = if cores < 3 {
         second
     } else {
-        step(two, all, cores - 2)
+        per_core(2, cores)?
     };
-    [idle, first, second, further]
+    Ok([watts(0)?, first, second, further])
+}
+
+/// The mean of both kinds of work.
+fn mean(measured: &BTreeMap<State, Outcome>, active: usize) -> Result<Figure, String> {
+    let [compute, _] = measured[&(active, false)].clone()?;
+    let [read, _] = measured[&(active, true)].clone()?;
+    Ok(Figure {
+        value: f64::midpoint(compute.value, read.value),
+        low: f64::midpoint(compute.low, read.low),
+        high: f64::midpoint(compute.high, read.high),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The steps of a machine that draws these watts by its active cores; reading memory draws 2 W more, computing less.
+    fn steps_of(watts: &[f64]) -> Vec<f64> {
+        let found = steps(watts.len() - 1, |(active, reads)| {
+            let more = if reads { 2.0 } else { -2.0 };
+            Some(vec![[watts[active] + more, 0.0]])
+        });
+        found.unwrap().iter().map(|step| step.value).collect()
+    }
+
     #[test]
     fn the_steps_of_the_machine_of_efs() {
-        let watts = |value| Figure {
-            value,
-            spread: 0.03,
-        };
-        let measured = [26.6, 49.2, 61.2, 85.8].map(watts);
-        let steps: Vec<f64> = steps(measured, 4).iter().map(|step| step.value).collect();
-        for (step, published) in steps.iter().zip([26.6, 22.6, 12.0, 12.3]) {
-            assert!((step - published).abs() < 1e-9, "{steps:?}");
+        let found = steps_of(&[26.6, 49.2, 61.2, 73.5, 85.8]);
+        for (step, published) in found.iter().zip([26.6, 22.6, 12.0, 12.3]) {
+            assert!((step - published).abs() < 1e-9, "{found:?}");
         }
-        let one = super::steps([20.0, 30.0, 30.0, 30.0].map(watts), 1);
-        assert_eq!(one[3].value, 10.0, "a single core tells of no other");
+        assert_eq!(steps_of(&[20.0, 30.0]), [20.0, 10.0, 10.0, 10.0]);
+        assert_eq!(steps_of(&[20.0, 30.0, 25.0])[2], 0.0, "no step is negative");
+        let busy = steps(4, |(active, _)| (active < 2).then(|| vec![[9.0, 0.0]]));
+        assert!(busy.unwrap_err().contains("busy"));
+    }
+
+    #[test]
+    fn a_command_prints_watts() {
+        let spent = Spent {
+            elapsed_s: 1.0,
+            cpu_s: 0.0,
+        };
+        let watts = |command| {
+            let mut meter = Meter::open(&Root::default(), Some(command)).unwrap();
+            meter.watts(|| spent).map(|(watts, _)| watts)
+        };
+        assert_eq!(watts("echo 41.5"), Ok(41.5));
+        for command in ["echo 41.5 W", "echo inf", "true"] {
+            assert!(watts(command).unwrap_err().contains("must print watts"));
+        }
+    }
+
+    #[test]
+    fn an_energy_meter_gives_the_mean_power() {
+        let dir = tempfile::tempdir().unwrap();
+        let zone = dir.path().join("sys/class/powercap/intel-rapl:0");
+        std::fs::create_dir_all(&zone).unwrap();
+        let write = |file, text: &str| std::fs::write(zone.join(file), text).unwrap();
+        write("name", "package-0");
+        write("max_energy_range_uj", "262143328850");
+        write("energy_uj", "5000000");
+        let mut meter = Meter::open(&Root::new(dir.path()), None).unwrap();
+        let found = meter.watts(|| {
+            write("energy_uj", "25000000");
+            Spent {
+                elapsed_s: 0.5,
+                cpu_s: 0.0,
+            }
+        });
+        assert_eq!(found.unwrap().0, 40.0);
+        assert!(Meter::open(&Root::new("/nonexistent"), None).is_err());
     }
 }
