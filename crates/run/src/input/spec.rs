@@ -71,10 +71,14 @@ pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
         return machine_in(Path::new(name));
     }
     if name == MINE {
-        let file = machine_file(&Root::default()).filter(|file| file.exists());
-        let file = file.ok_or_else(|| {
-            usage("--on mine: this machine has not been measured; `cosched calibrate` does that")
-        })?;
+        let file = machine_file(&Root::default());
+        let file = file.ok_or_else(|| usage("--on mine: set XDG_DATA_HOME or HOME"))?;
+        if !file.exists() {
+            return Err(usage(format!(
+                "--on mine: there is no {}; `cosched calibrate` measures this machine",
+                file.display()
+            )));
+        }
         return machine_in(&file);
     }
     match builtin_machine(name) {

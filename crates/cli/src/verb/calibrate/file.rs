@@ -1,21 +1,26 @@
-//! The machine file that a calibration writes: assumed figures, replaced by what the kernel says and what was measured.
+//! The machine file that a calibration writes: a template, filled with what the kernel says and what was measured.
 
 use super::bench::Bench;
 use super::finding::{Findings, Found, Point};
-use anyhow::{Context as _, Result};
-use cosched_core::{Counter, Machine};
+use anyhow::Result;
+use cosched_core::{Counter, CpuSet};
 use cosched_linux::counters::probe;
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::traffic::TrafficMeter;
 use cosched_sim::machine::CountersSpec;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use toml::{Table, Value};
 
-const ASSUMED: &str = include_str!("assumed.toml");
+/// Templates, in which `{KEY|DEFAULT}` is the place of a figure.
+const MACHINE: &str = include_str!("machine.toml");
+const CORE: &str = include_str!("core.toml");
+const SMT: &str = include_str!("smt.toml");
 
-const HEADER: &str = "# Written by `cosched calibrate`, which replaces it.\n";
+/// What takes the place of a key.
+type Values = BTreeMap<String, String>;
 
 /// All that was measured of a machine, by the key of the figure.
 pub type Measured = BTreeMap<String, Found>;
@@ -60,145 +65,117 @@ pub fn machine_text(
     measured: &Measured,
 ) -> Result<String> {
     let machine = &bench.machine;
-    let mut table: Table = ASSUMED.parse().context("assumed.toml")?;
-    insert(&mut table, "schema", "cosched.machine/1");
-    insert(&mut table, "name", name);
-    insert(&mut table, "title", machine.name.as_str());
-    insert(&mut table, "core_type", core_types(bench));
-    insert(&mut table, "counters", counters(bench)?);
     let domains = machine.memory_domains.len().max(1);
-    let llcs = machine.llcs.len().div_ceil(domains);
-    set(&mut table, "topology.sockets", domains as i64);
-    set(&mut table, "topology.llcs_per_socket", llcs as i64);
+    let mut values = Values::new();
+    let mut set = |key: &str, value: String| values.insert(key.to_owned(), value);
+    set("name", name.to_owned());
+    set("title", quoted(&machine.name));
+    set("sockets", domains.to_string());
+    set("llcs", machine.llcs.len().div_ceil(domains).to_string());
     if let Some(&bytes) = bench.cache_bytes.last() {
-        set(&mut table, "llc.mb", bytes as f64 / f64::from(1 << 20));
+        set("llc.mb", (bytes as f64 / f64::from(1 << 20)).to_string());
     }
     if domains > 1 {
-        set(&mut table, "latency.remote_ns", 60.0);
+        set("remote", "remote_ns = 60".to_owned());
     }
     if let Some(curve) = curve {
-        set(&mut table, "latency.curve", curve);
+        set("curve", curve.to_owned());
     }
-    if !machine.has_smt() {
-        table.remove("smt");
-    }
+    set("counters", counters(bench)?);
+    let mut params = String::new();
     for (key, found) in measured {
         if let Found::Figure { figure, .. } = found {
-            set(&mut table, key, four_digits(figure.value));
+            let value = four_digits(figure.value);
+            set(key, value.to_string());
+            if let Some(param) = key.strip_prefix("params.") {
+                let _ = writeln!(params, "{param} = {value}");
+            }
         }
     }
-    insert(&mut table, "measured", Value::try_from(measured)?);
-    Ok(format!("{HEADER}{}", toml::to_string(&table)?))
-}
-
-fn insert(table: &mut Table, key: &str, value: impl Into<Value>) {
-    table.insert(key.to_owned(), value.into());
-}
-
-/// Sets a figure at its place, as in `core_type.0.ghz`, if the machine file has that table.
-fn set(table: &mut Table, path: &str, value: impl Into<Value>) {
-    let mut words = path.split('.').peekable();
-    let mut at = Some(table);
-    while let (Some(word), Some(inner)) = (words.next(), at.take()) {
-        if words.peek().is_none() {
-            insert(inner, word, value);
-            return;
-        }
-        at = match inner.get_mut(word) {
-            Some(Value::Array(all)) => words
-                .next()
-                .and_then(|ix| all.get_mut(ix.parse::<usize>().ok()?)?.as_table_mut()),
-            other => other.and_then(Value::as_table_mut),
-        };
+    set("params", params);
+    if machine.has_smt() {
+        let smt = filled(SMT, &values);
+        values.insert("smt".to_owned(), smt);
     }
+    let core_types = core_types(bench, &values);
+    values.insert("core_types".to_owned(), core_types);
+    let measured = Table::from_iter([("measured".to_owned(), Value::try_from(measured)?)]);
+    Ok(filled(MACHINE, &values) + &toml::to_string(&measured)?)
+}
+
+/// A template with its places filled.
+fn filled(template: &str, values: &Values) -> String {
+    let mut text = String::new();
+    for (ix, part) in template.split(['{', '}']).enumerate() {
+        if ix % 2 == 0 {
+            text += part;
+        } else {
+            let (key, default) = part.split_once('|').unwrap_or((part, ""));
+            text += values.get(key).map_or(default, String::as_str);
+        }
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// The types of core at the first last-level cache, which stands for all.
-fn core_types(bench: &Bench) -> Vec<Value> {
-    let several = bench.machine.core_types.len() > 1;
-    let mut types = Vec::new();
-    for (ix, kind) in bench.machine.core_types.iter().enumerate() {
-        let (cores, threads) = cores_at_first_llc(&bench.machine, ix);
-        if cores == 0 {
+fn core_types(bench: &Bench, all: &Values) -> String {
+    let machine = &bench.machine;
+    let mut text = String::new();
+    for (ix, kind) in machine.core_types.iter().enumerate() {
+        let here = |core: &&CpuSet| {
+            let first = core.first().and_then(|cpu| machine.cpu(cpu));
+            first.is_some_and(|cpu| cpu.llc == 0 && cpu.core_type == ix)
+        };
+        let cores: Vec<&CpuSet> = machine.cores.iter().filter(here).collect();
+        let Some(threads) = cores.iter().map(|core| core.len()).max() else {
             continue;
+        };
+        let mut values = Values::new();
+        let mut set = |key: &str, value: String| values.insert(key.to_owned(), value);
+        set("name", quoted(&kind.name));
+        set("cores", cores.len().to_string());
+        set("threads", threads.to_string());
+        if let [_, l2, _, ..] = bench.cache_bytes[..] {
+            set("l2_kb", (l2 / 1024).to_string());
         }
-        let read = "the kernel lists the cores; clock and second cache as [measured], or else as listed, or 3 GHz";
-        let mut core = assumed(
-            read,
-            &[("ghz", kind.max_khz.map_or(3.0, |khz| khz as f64 / 1e6))],
-        );
-        insert(&mut core, "name", kind.name.as_str());
-        insert(&mut core, "cores_per_llc", cores as i64);
-        insert(&mut core, "threads_per_core", threads as i64);
-        let l2 = bench
-            .cache_bytes
-            .get(1)
-            .filter(|_| bench.cache_bytes.len() > 2);
-        insert(&mut core, "l2_kb", l2.copied().unwrap_or(0) as f64 / 1024.0);
-        if several {
+        if let Some(khz) = kind.max_khz {
+            set("ghz", (khz as f64 / 1e6).to_string());
+        }
+        for key in ["ghz", "l2_kb"] {
+            if let Some(value) = all.get(&format!("core_type.{ix}.{key}")) {
+                set(key, value.clone());
+            }
+        }
+        if machine.core_types.len() > 1 {
             let capacity = kind.capacity.unwrap_or(1024);
-            insert(&mut core, "capacity", i64::from(capacity));
+            set("capacity", format!("capacity = {capacity}"));
         }
-        let pipeline = [("cpi_factor", 1.0), ("l1_ports", 2.0)];
-        let power = [
-            ("idle_w", 0.0),
-            ("active_w", 3.0),
-            ("nj_per_instruction", 0.4),
-        ];
-        insert(
-            &mut core,
-            "pipeline",
-            assumed("about the core of the profiles", &pipeline),
-        );
-        insert(
-            &mut core,
-            "power",
-            assumed("a core of a large server processor", &power),
-        );
-        types.push(Value::Table(core));
+        text += &filled(CORE, &values);
     }
-    types
-}
-
-/// The number of cores of a type at the first last-level cache, and the CPUs of the widest.
-fn cores_at_first_llc(machine: &Machine, kind: usize) -> (usize, usize) {
-    let mut cores = 0;
-    let mut threads = 1;
-    for core in &machine.cores {
-        let first = core.first().and_then(|cpu| machine.cpu(cpu));
-        if first.is_some_and(|cpu| cpu.llc == 0 && cpu.core_type == kind) {
-            cores += 1;
-            threads = threads.max(core.len());
-        }
-    }
-    (cores, threads)
-}
-
-fn assumed(why: &str, values: &[(&str, f64)]) -> Table {
-    let mut table = Table::new();
-    insert(&mut table, "assumed", why);
-    for (key, value) in values {
-        insert(&mut table, key, *value);
-    }
-    table
+    text
 }
 
 /// What this machine can count.
-fn counters(bench: &Bench) -> Result<Table> {
+fn counters(bench: &Bench) -> Result<String> {
     let root = &bench.root;
     let support = probe(root, &MachineEvents::detect(root, &[])?)?;
-    let mut table = assumed(
-        "this machine counts this; the noise is chosen",
-        &[("noise", 0.01)],
-    );
+    // Cycles and instructions share a key.
+    let mut all = BTreeMap::new();
     for counter in Counter::ALL {
         let counts = support.of(counter).is_value();
-        insert(&mut table, CountersSpec::key(counter), counts);
+        *all.entry(CountersSpec::key(counter)).or_insert(true) &= counts;
     }
     let traffic = TrafficMeter::open(root, &bench.machine);
-    insert(&mut table, "traffic", traffic.is_ok());
-    insert(&mut table, "energy", EnergyMeter::open(root).is_ok());
-    Ok(table)
+    all.insert("traffic", traffic.is_ok());
+    all.insert("energy", EnergyMeter::open(root).is_ok());
+    Ok(all
+        .iter()
+        .map(|(key, can)| format!("{key} = {can}\n"))
+        .collect())
 }
 
 /// The text of the latency file.
@@ -208,7 +185,7 @@ pub fn curve_text(name: &str, points: &[Point]) -> String {
         .map(|&(bandwidth, latency)| [bandwidth, latency])
         .collect();
     format!(
-        "{HEADER}schema = \"cosched.latency/1\"\nname = \"{name}\"\ntitle = \"A walk beside streams of reads\"\n\
+        "schema = \"cosched.latency/1\"\nname = \"{name}\"\ntitle = \"A walk beside streams of reads\"\n\
          source = \"measured; the last point continues the last measured slope\"\n\n[[line]]\nreads = 1.0\n\
          points = {points:?}\n"
     )
@@ -223,6 +200,7 @@ mod tests {
     use super::super::figure::Figure;
     use super::*;
     use crate::input::spec::machine_in;
+    use cosched_core::Machine;
     use cosched_linux::root::Root;
 
     fn bench(machine: Machine) -> Bench {

@@ -274,3 +274,147 @@ pub fn findings(probed: &Probed, bench: &Bench, quick: bool) -> (Findings, Vec<P
     all.insert("params.light_llc_trans_per_us".to_owned(), accesses);
     (all, points.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(value: f64) -> Figure {
+        let (low, high) = (value * 0.9, value * 1.1);
+        Figure { value, low, high }
+    }
+
+    fn probed(all: &[(Probe, [f64; 2])]) -> Probed {
+        let outcome = |&(probe, both): &(Probe, [f64; 2])| (probe, Ok(both.map(figure)));
+        Probed(all.iter().map(outcome).collect())
+    }
+
+    fn busy() -> Outcome {
+        Err("the machine was busy".to_owned())
+    }
+
+    /// Rings of powers of two from 8 KB to 1 GB, on a machine whose caches end at these sizes.
+    fn walks(ends: &[(u64, f64)], beyond_ns: f64) -> (Vec<u64>, Probed) {
+        let rings: Vec<u64> = (13..=30).map(|power| 1 << power).collect();
+        let mut all = Vec::new();
+        for (ix, &bytes) in rings.iter().enumerate() {
+            let level = ends.iter().find(|(end, _)| bytes <= *end);
+            let ns = level.map_or(beyond_ns, |(_, ns)| *ns);
+            all.push((Probe::Walk(ix), [ns, 0.0]));
+        }
+        (rings, probed(&all))
+    }
+
+    const REPORTED: [u64; 3] = [48 << 10, 2 << 20, 256 << 20];
+
+    fn value(findings: &Findings, key: &str) -> f64 {
+        findings[key].as_ref().unwrap().value
+    }
+
+    #[test]
+    fn a_cache_ends_where_loads_become_slow() {
+        // The guest has 32 MB of the last-level cache.
+        let (rings, walks) = walks(&[(48 << 10, 1.5), (2 << 20, 5.0), (32 << 20, 25.0)], 100.0);
+        let found = walks.caches(&rings, &REPORTED);
+        for (key, expected) in [
+            ("cache.l1_kb", 32.0),
+            ("cache.l1_ns", 1.5),
+            ("core_type.0.l2_kb", 2048.0),
+            ("cache.l2_ns", 5.0),
+            ("llc.mb", 32.0),
+            ("llc.latency.hit_ns", 25.0),
+            (MEMORY, 100.0),
+        ] {
+            assert_eq!(value(&found, key), expected, "{key}");
+        }
+        assert_eq!(
+            found["llc.mb"].as_ref().unwrap().high,
+            64.0,
+            "the next ring"
+        );
+    }
+
+    #[test]
+    fn without_a_step_or_a_calm_machine_nothing_is_claimed() {
+        let (rings, flat) = walks(&[(2 << 20, 5.0)], 90.0);
+        let found = flat.caches(&rings, &REPORTED);
+        assert!(found["llc.mb"].is_err() && found["llc.latency.hit_ns"].is_err());
+        assert_eq!(value(&found, MEMORY), 90.0);
+        let (rings, mut disturbed) = walks(&[(48 << 10, 1.5), (2 << 20, 5.0)], 90.0);
+        // The first ring beyond the second cache: that may end before it or after it.
+        disturbed.0.insert(Probe::Walk(9), busy());
+        let found = disturbed.caches(&rings, &REPORTED);
+        assert_eq!(found["core_type.0.l2_kb"], busy().map(|[ns, _]| ns));
+        assert_eq!(value(&found, "cache.l2_ns"), 5.0);
+    }
+
+    #[test]
+    fn the_greatest_rate_needs_all_cores_of_the_machine() {
+        let mut streams = probed(&[
+            (Probe::Streams(1), [8.0, 0.0]),
+            (Probe::Streams(2), [4.0, 0.0]),
+            (Probe::Streams(4), [5.0, 0.0]),
+        ]);
+        let found = streams.rates(None);
+        assert_eq!(value(&found, MU), 250.0);
+        assert_eq!(value(&found, "memory.gb_per_s_per_channel"), 16.0);
+        assert_eq!(value(&found, "bandwidth.004_cores"), 200.0);
+        let part = streams.rates(Some("only CPU 0".to_owned()));
+        assert!(part[MU].is_err() && part["bandwidth.001_cores"].is_ok());
+        streams.0.insert(Probe::Streams(4), busy());
+        assert!(streams.rates(None)[MU].is_err());
+    }
+
+    #[test]
+    fn a_sibling_takes_a_share() {
+        let both = probed(&[(Probe::Alone, [2.0, 0.0]), (Probe::Sibling, [3.0, 0.0])]);
+        assert_eq!(value(&both.cores(), "smt.issue_share"), 0.5);
+        let none = probed(&[(Probe::Clock, [0.25, 0.0])]).cores();
+        assert_eq!(value(&none, "core_type.0.ghz"), 4.0);
+        assert_eq!(
+            none["smt.issue_share"],
+            Err("no core has two CPUs".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_curve_ascends_and_reaches_the_peak() {
+        // The third latency is noise.
+        let rates = vec![(100.0, 1.0), (198.0, 1.25), (250.0, 1.2), (300.0, 2.0)];
+        let points = curve(rates.clone(), 400.0);
+        assert_eq!(
+            points[..3],
+            [(0.0, 1.0), (198.0 / 400.0, 1.25), (0.75, 2.0)]
+        );
+        let slope = 0.75 / (0.75 - 0.495);
+        assert_eq!(points[3].0, 1.0);
+        assert!((points[3].1 - (2.0 + slope * 0.25)).abs() < 1e-9);
+        assert_eq!(
+            curve(rates, 100.0)[2],
+            (1.0, 2.0),
+            "a peak that was exceeded"
+        );
+    }
+
+    #[test]
+    fn a_light_job_is_found_between_two_rates() {
+        // Rates of 40, 80 and 160 lines per microsecond, and more beyond.
+        let times = [(102.0, 25.0), (106.0, 12.5), (180.0, 6.25)];
+        let mut all = Vec::new();
+        for (ix, pause) in PAUSES.into_iter().enumerate() {
+            let (ns, line) = times[ix.min(2)];
+            all.push((Probe::Memory(pause), [ns, line]));
+        }
+        let all = probed(&all);
+        let limit = |others| {
+            all.light(Probe::Memory, figure(100.0), others)
+                .unwrap()
+                .value
+        };
+        // One other core may cost 4 %: half-way between 2 and 6 %.
+        assert_eq!(limit(1), 60.0);
+        // Two may cost 8 %: 2/74 of the way to the last, for each half.
+        assert!((limit(2) - (80.0 + 80.0 * 2.0 / 74.0) / 2.0).abs() < 1e-9);
+        assert!(all.light(Probe::Cache, figure(100.0), 1).is_err());
+    }
+}

@@ -19,7 +19,7 @@ use cosched_linux::root::Root;
 use cosched_run::Screen;
 use cosched_run::exit::Exit;
 use cosched_run::whole_file::{create_private_folders, write_whole};
-use figure::{Rank, rounds};
+use figure::rounds;
 use file::Measured;
 use finding::{Findings, MEMORY, MU, Point, Probed, findings};
 use probe::Probe;
@@ -62,9 +62,8 @@ pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
     let (findings, points) = measure(&mut bench, &args)?;
     for needed in [MU, MEMORY] {
         if let Some(Err(why)) = findings.get(needed) {
-            let (about, _) = report::words(needed);
             anyhow::bail!(
-                "{about} is not known, so nothing was written: {why}; try again when nothing else runs"
+                "{needed} is absent, so nothing was written: {why}; try again when nothing else runs"
             );
         }
     }
@@ -95,7 +94,7 @@ fn measure(bench: &mut Bench, args: &CalibrateArgs) -> Result<(Findings, Vec<Poi
     let probes = Probe::all(bench, args.quick);
     let quarter = (probes.len() * TURNS / 4).max(1);
     let mut turns = 0;
-    let probed = rounds(&probes, TURNS, Rank::BestDecile, |probe| {
+    let probed = rounds(&probes, TURNS, |probe| {
         if turns % quarter == 0 {
             screen.say(&format!("cosched: {} % of all turns", 25 * turns / quarter));
         }
@@ -110,7 +109,8 @@ fn measure(bench: &mut Bench, args: &CalibrateArgs) -> Result<(Findings, Vec<Poi
     Ok((findings, points))
 }
 
-/// Writes the machine file, and the latency file if there is a new curve, and reads them as a simulation would.
+/// Writes the machine file, and the latency file if there is a new curve. A simulation must be able to read
+/// them.
 fn write(file: &Path, bench: &Bench, measured: &Measured, points: &[Point]) -> Result<()> {
     let folder = file.parent().context("a file in a folder")?;
     create_private_folders(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -122,7 +122,8 @@ fn write(file: &Path, bench: &Bench, measured: &Measured, points: &[Point]) -> R
     }
     let curve_name = curve.exists().then_some(curve_name.as_str());
     let text = file::machine_text(bench, &name, curve_name, measured)?;
-    write_whole(file, text.as_bytes())?;
-    machine_in(file)?;
-    Ok(())
+    let new = folder.join(format!("{name}.new"));
+    write_whole(&new, text.as_bytes())?;
+    machine_in(&new)?;
+    std::fs::rename(&new, file).with_context(|| format!("writing {}", file.display()))
 }

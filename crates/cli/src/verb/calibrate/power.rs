@@ -1,7 +1,7 @@
 //! Power by the number of active cores (EFS, Eqs. 13 and 25), by the processor's energy meter or the user's own meter.
 
 use super::bench::Bench;
-use super::figure::{Figure, Outcome, Rank, Sample, rounds, turn};
+use super::figure::{Figure, Outcome, Sample, rounds, turn};
 use super::finding::Findings;
 use super::threads::{Streams, beside, compute};
 use crate::workload::measure::{Spent, timed};
@@ -14,6 +14,12 @@ use std::time::Duration;
 
 /// Calm turns of each kind of work on each number of cores.
 const TURNS: usize = 3;
+
+/// The time over which an energy meter is read, or in which a meter of the user settles.
+const TIME: Duration = Duration::from_secs(1);
+
+/// The least P_1 that policies accept.
+const LEAST_STEP_W: f64 = 0.001;
 
 const STEPS: [&str; 4] = [
     "params.p0_w",
@@ -39,14 +45,6 @@ impl Meter {
             None => EnergyMeter::open(root)
                 .map(Meter::Energy)
                 .map_err(|why| format!("{why}; --power-command gives another meter")),
-        }
-    }
-
-    /// The time over which an energy meter is read, or in which a meter of the user settles.
-    fn time(&self) -> Duration {
-        match self {
-            Meter::Energy(_) => Duration::from_millis(400),
-            Meter::Command(_) => Duration::from_secs(1),
         }
     }
 
@@ -114,8 +112,7 @@ fn state_turn(
     let cpus = &bench.cpus[..cores];
     let streams = Streams::new(&bench.streamed, cores, 0, 0);
     let step = |ix| if reads { streams.step(ix) } else { compute() };
-    let time = meter.time();
-    let wait = || timed(|| std::thread::sleep(time)).1;
+    let wait = || timed(|| std::thread::sleep(TIME)).1;
     let others: CpuSet = bench
         .online
         .iter()
@@ -150,13 +147,16 @@ fn steps(
         .concat();
     states.sort_unstable();
     states.dedup();
-    let measured = rounds(&states, TURNS, Rank::Median, turn);
+    let measured = rounds(&states, TURNS, turn);
     let watts = |active| mean(&measured, active);
     let per_core = |from, to| {
         let more = watts(to)?.above(watts(from)?);
         Ok::<Figure, String>(more.map(|watts| watts / (to - from) as f64))
     };
     let first = per_core(0, 1)?;
+    if first.value < LEAST_STEP_W {
+        return Err("the meter does not show an active core".to_owned());
+    }
     let second = if cores < 2 { first } else { per_core(1, 2)? };
     let further = if cores < 3 {
         second
@@ -198,6 +198,8 @@ mod tests {
         }
         assert_eq!(steps_of(&[20.0, 30.0]), [20.0, 10.0, 10.0, 10.0]);
         assert_eq!(steps_of(&[20.0, 30.0, 25.0])[2], 0.0, "no step is negative");
+        let constant = steps(4, |_| Some(vec![[9.0, 0.0]]));
+        assert!(constant.unwrap_err().contains("does not show"));
         let busy = steps(4, |(active, _)| (active < 2).then(|| vec![[9.0, 0.0]]));
         assert!(busy.unwrap_err().contains("busy"));
     }
