@@ -124,11 +124,6 @@ pub fn turn(
     let wanted_s: f64 = all.iter().map(|(_, spent)| spent.elapsed_s).sum();
     let has_cpus = own_s >= (1.0 - MOST_TAKEN) * threads * wanted_s;
     let is_alone = busy_s <= MOST_TAKEN * elapsed_s * others.len() as f64;
-    let (has_cpus, is_alone) = if std::env::var_os("TRY").is_some() {
-        (true, true)
-    } else {
-        (has_cpus, is_alone)
-    };
     (has_cpus && is_alone).then(|| all.into_iter().map(|(sample, _)| sample).collect())
 }
 
