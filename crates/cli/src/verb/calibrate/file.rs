@@ -253,7 +253,7 @@ mod tests {
                 let spec = machine_in(&file).unwrap().spec;
                 assert_eq!(spec.machine().cpus.len(), machine.cpus.len());
                 assert_eq!(read(&file), measured);
-                let mu = ("mu_trans_per_us".to_owned(), "310.0".to_owned());
+                let mu = ("mu_trans_per_us".to_owned(), "310".to_owned());
                 assert_eq!(spec.params.contains(&mu), !figures.is_empty());
             }
         }

@@ -200,7 +200,9 @@ mod tests {
         assert_eq!(steps_of(&[20.0, 30.0, 25.0])[2], 0.0, "no step is negative");
         let constant = steps(4, |_| Some(vec![[9.0, 0.0]]));
         assert!(constant.unwrap_err().contains("does not show"));
-        let busy = steps(4, |(active, _)| (active < 2).then(|| vec![[9.0, 0.0]]));
+        let busy = steps(4, |(active, _)| {
+            (active < 2).then(|| vec![[9.0 + active as f64, 0.0]])
+        });
         assert!(busy.unwrap_err().contains("busy"));
     }
 
