@@ -106,8 +106,8 @@ fn figure_at(turns: &[Vec<Sample>], ix: usize) -> Figure {
     Figure::of(&values)
 }
 
-/// Takes samples in a turn; `None` if it was disturbed. Each sample comes with the time of all threads in it; `threads`
-/// is their CPUs' worth of time, and `others` are the CPUs that should be idle.
+/// Takes samples in a turn; `None` if it was disturbed. Each sample comes with the time of its threads; `threads`
+/// is the least share that they should have had, and `others` are the CPUs that should be idle.
 pub fn turn(
     root: &Root,
     others: &CpuSet,
@@ -122,7 +122,7 @@ pub fn turn(
     let busy_s = busy.map_or(0.0, |(now, before)| now.as_s() - before.as_s());
     let own_s: f64 = all.iter().map(|(_, spent)| spent.cpu_s).sum();
     let wanted_s: f64 = all.iter().map(|(_, spent)| spent.elapsed_s).sum();
-    let has_cpus = own_s >= (1.0 - MOST_TAKEN) * threads * wanted_s;
+    let has_cpus = own_s >= (threads - MOST_TAKEN) * wanted_s;
     let is_alone = busy_s <= MOST_TAKEN * elapsed_s * others.len() as f64;
     (has_cpus && is_alone).then(|| all.into_iter().map(|(sample, _)| sample).collect())
 }
@@ -185,10 +185,10 @@ mod tests {
                 elapsed_s: 1.0,
                 cpu_s,
             };
-            turn(&root, &CpuSet::new(), 2.0, 3, || ([1.0, 0.0], spent))
+            turn(&root, &CpuSet::new(), 1.0, 3, || ([1.0, 0.0], spent))
         };
-        assert_eq!(with_share(1.97).unwrap().len(), 3);
-        assert_eq!(with_share(1.9), None);
+        assert_eq!(with_share(0.985).unwrap().len(), 3);
+        assert_eq!(with_share(0.95), None);
     }
 
     #[test]

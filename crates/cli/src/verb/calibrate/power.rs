@@ -4,13 +4,12 @@ use super::bench::Bench;
 use super::figure::{Figure, Outcome, Sample, rounds, turn};
 use super::finding::Findings;
 use super::threads::{Streams, beside, compute};
-use crate::workload::measure::{Spent, timed};
 use cosched_core::CpuSet;
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::root::Root;
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Calm turns of each kind of work on each number of cores.
 const TURNS: usize = 3;
@@ -48,19 +47,19 @@ impl Meter {
         }
     }
 
-    /// The mean power while `wait` waits, or the power after it.
-    fn watts(&mut self, wait: impl FnOnce() -> Spent) -> Result<(f64, Spent), String> {
+    /// The mean power while `wait` waits and returns the seconds, or the power after it.
+    fn watts(&mut self, wait: impl FnOnce() -> f64) -> Result<f64, String> {
         match self {
             Meter::Energy(meter) => {
                 let stopped = || "the energy meter stopped".to_owned();
                 let before = meter.joules().value().ok_or_else(stopped)?;
-                let spent = wait();
+                let elapsed_s = wait();
                 let joules = meter.joules().value().ok_or_else(stopped)? - before;
-                Ok((joules / spent.elapsed_s, spent))
+                Ok(joules / elapsed_s)
             }
             Meter::Command(command) => {
-                let spent = wait();
-                Ok((printed_watts(command)?, spent))
+                wait();
+                printed_watts(command)
             }
         }
     }
@@ -112,24 +111,22 @@ fn state_turn(
     let cpus = &bench.cpus[..cores];
     let streams = Streams::new(&bench.streamed, cores, 0, 0);
     let step = |ix| if reads { streams.step(ix) } else { compute() };
-    let wait = || timed(|| std::thread::sleep(TIME)).1;
+    let wait = || {
+        let start = Instant::now();
+        std::thread::sleep(TIME);
+        start.elapsed().as_secs_f64()
+    };
     let others: CpuSet = bench
         .online
         .iter()
         .filter(|cpu| !cpus.contains(cpu))
         .collect();
     let mut problem = None;
-    let samples = turn(&bench.root, &others, cores as f64, 1, || {
-        let measured = beside(cpus, step, || meter.watts(wait));
-        let (watts, spent) = measured.unwrap_or_else(|why| {
+    let samples = turn(&bench.root, &others, 0.0, 1, || {
+        let (watts, spent) = beside(cpus, step, || meter.watts(wait));
+        let watts = watts.unwrap_or_else(|why| {
             problem = Some(why);
-            (
-                f64::NAN,
-                Spent {
-                    elapsed_s: 0.0,
-                    cpu_s: 0.0,
-                },
-            )
+            f64::NAN
         });
         ([watts, 0.0], spent)
     });
@@ -208,13 +205,9 @@ mod tests {
 
     #[test]
     fn a_command_prints_watts() {
-        let spent = Spent {
-            elapsed_s: 1.0,
-            cpu_s: 0.0,
-        };
         let watts = |command| {
             let mut meter = Meter::open(&Root::default(), Some(command)).unwrap();
-            meter.watts(|| spent).map(|(watts, _)| watts)
+            meter.watts(|| 1.0)
         };
         assert_eq!(watts("echo 41.5"), Ok(41.5));
         for command in ["echo 41.5 W", "echo inf", "true"] {
@@ -234,12 +227,9 @@ mod tests {
         let mut meter = Meter::open(&Root::new(dir.path()), None).unwrap();
         let found = meter.watts(|| {
             write("energy_uj", "25000000");
-            Spent {
-                elapsed_s: 0.5,
-                cpu_s: 0.0,
-            }
+            0.5
         });
-        assert_eq!(found.unwrap().0, 40.0);
+        assert_eq!(found.unwrap(), 40.0);
         assert!(Meter::open(&Root::new("/nonexistent"), None).is_err());
     }
 }

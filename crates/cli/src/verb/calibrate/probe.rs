@@ -3,7 +3,7 @@
 use super::bench::{Bench, Ring};
 use super::figure::{Sample, turn};
 use super::threads::{ITERATIONS, Streams, beside, compute, read};
-use crate::workload::measure::{Spent, timed};
+use crate::workload::measure::Spent;
 use crate::workload::ring::{Line, walk};
 use cosched_core::{CpuId, CpuSet};
 use cosched_linux::pin_thread;
@@ -80,10 +80,9 @@ impl Probe {
             .filter(|cpu| !used.contains(cpu))
             .collect();
         let threads = match self {
-            Probe::Switch => 1.0,
-            // It also waits for the kernel to move it.
-            Probe::Move => 0.5,
-            _ => used.len() as f64,
+            // It also waits for the other thread, or for the kernel to move it.
+            Probe::Switch | Probe::Move => 0.4,
+            _ => 1.0,
         };
         self.warm_up(bench);
         let root = bench.root.clone();
@@ -126,7 +125,7 @@ impl Probe {
                 let start = bench.next_start();
                 let streams = Streams::new(&bench.streamed, cores, 0, start);
                 let on = |ix| streams.step(ix + 1);
-                beside(&cpus[1..], on, || alone(|| lines_ns(&streams)))
+                beside(&cpus[1..], on, || [lines_ns(&streams), 0.0])
             }
             Probe::Memory(pause) => {
                 let start = bench.next_start();
@@ -142,7 +141,7 @@ impl Probe {
                 walk_beside(&cpus[1..], &streams, ring.map(|ix| &mut bench.rings[ix]))
             }
             Probe::Alone => alone(round_ns),
-            Probe::Sibling => beside(&cpus[1..], |_| compute(), || alone(round_ns)),
+            Probe::Sibling => beside(&cpus[1..], |_| compute(), || [round_ns(), 0.0]),
             Probe::Switch => switch_ns(),
             Probe::Move => {
                 let bytes = bench.cache_bytes.get(1).copied().unwrap_or(0) / 2;
@@ -181,8 +180,8 @@ impl Bench {
 }
 
 /// A sample without anything beside.
-fn alone(mut ns: impl FnMut() -> f64) -> (Sample, Spent) {
-    let (ns, spent) = timed(&mut ns);
+fn alone(ns: impl FnOnce() -> f64) -> (Sample, Spent) {
+    let (ns, spent) = beside(&[], |_| (), ns);
     ([ns, 0.0], spent)
 }
 
@@ -238,7 +237,7 @@ fn walk_beside(cpus: &[CpuId], streams: &Streams<'_>, ring: Option<&mut Ring>) -
         let lines = streams.lines() - before;
         [ns, start.elapsed().as_nanos() as f64 / lines as f64]
     };
-    beside(cpus, |ix| streams.step(ix), || timed(work))
+    beside(cpus, |ix| streams.step(ix), work)
 }
 
 /// Rounds of two threads that wake each other, in a sample.

@@ -2,11 +2,13 @@
 
 use crate::workload::arithmetic::spin;
 use crate::workload::compute::{iterate, start};
+use crate::workload::measure::Spent;
 use crate::workload::ring::Line;
 use cosched_core::CpuId;
 use cosched_linux::pin_thread;
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time in which working threads reach their speed.
@@ -18,20 +20,30 @@ const CHUNK: usize = 64;
 /// Chunks between two looks at whether to stop.
 const CHUNKS: usize = 8;
 
-/// Does `work` on this thread while each of these CPUs calls `step` again and again, with its index among them.
-pub fn beside<T>(cpus: &[CpuId], step: impl Fn(usize) + Sync, work: impl FnOnce() -> T) -> T {
+/// Does `work` on this thread while each of these CPUs calls `step` again and again, with its index among them. The CPU time
+/// is this thread's, less what the others lost to other programs.
+pub fn beside<T>(
+    cpus: &[CpuId],
+    step: impl Fn(usize) + Sync,
+    work: impl FnOnce() -> T,
+) -> (T, Spent) {
     let stop = AtomicBool::new(false);
     let started = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
+    let lost_ns = AtomicU64::new(0);
+    let (result, mut spent) = std::thread::scope(|scope| {
         for (ix, &cpu) in cpus.iter().enumerate() {
-            let (stop, started, step) = (&stop, &started, &step);
+            let (stop, started, lost_ns, step) = (&stop, &started, &lost_ns, &step);
             scope.spawn(move || {
                 let _ = pin_thread(cpu);
                 step(ix);
                 started.fetch_add(1, Ordering::Relaxed);
-                while !stop.load(Ordering::Relaxed) {
-                    step(ix);
-                }
+                let ((), spent) = timed_thread(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        step(ix);
+                    }
+                });
+                let lost = (spent.elapsed_s - spent.cpu_s).max(0.0) * 1e9;
+                lost_ns.fetch_add(lost as u64, Ordering::Relaxed);
             });
         }
         while started.load(Ordering::Relaxed) < cpus.len() {
@@ -39,10 +51,26 @@ pub fn beside<T>(cpus: &[CpuId], step: impl Fn(usize) + Sync, work: impl FnOnce(
         }
         let warm = Instant::now();
         while !cpus.is_empty() && warm.elapsed() < WARM_UP {}
-        let result = work();
+        let result = timed_thread(work);
         stop.store(true, Ordering::Relaxed);
         result
-    })
+    });
+    spent.cpu_s -= lost_ns.into_inner() as f64 / 1e9;
+    (result, spent)
+}
+
+/// As `timed`, with the CPU time of this thread alone. That of the whole process lags for running threads.
+fn timed_thread<T>(work: impl FnOnce() -> T) -> (T, Spent) {
+    let (cpu_s, start) = (thread_s(), Instant::now());
+    let result = black_box(work());
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let cpu_s = thread_s() - cpu_s;
+    (result, Spent { elapsed_s, cpu_s })
+}
+
+fn thread_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// A step of arithmetic that keeps a core busy.
@@ -128,8 +156,8 @@ mod tests {
         let step = |ix| {
             steps.fetch_add(ix + 1, Ordering::Relaxed);
         };
-        let seen = beside(&[cpu], step, || steps.load(Ordering::Relaxed));
+        let (seen, _) = beside(&[cpu], step, || steps.load(Ordering::Relaxed));
         assert!(seen > 0, "a thread has started before the work");
-        assert_eq!(beside(&[], step, || 7), 7);
+        assert_eq!(beside(&[], step, || 7).0, 7);
     }
 }
