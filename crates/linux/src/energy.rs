@@ -1,6 +1,6 @@
 //! Energy of the processor packages, measured by the processors themselves.
 //!
-//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), and as perf PMUs. Either needs
+//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), and as a perf PMU. Either needs
 //! permissions of its own. A package's meter includes everything that runs on it.
 
 use crate::counters::sys::{self, Attributes, ReadFormat, Scope, Start, Target};
@@ -12,25 +12,19 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 
 const POWERCAP: &str = "/sys/class/powercap";
-const PMUS: &str = "/sys/bus/event_source/devices";
+const PMU: &str = "/sys/bus/event_source/devices/power";
 const ITEM: &str = "energy meter";
-
-/// PMUs with an event of energy, in order of preference. AMD's `power_core` counts the cores alone.
-const PMU_EVENTS: [(&str, &str, &str); 2] = [
-    ("power", "energy-pkg", "package"),
-    ("power_core", "energy-core", "core"),
-];
 
 /// The energy that all packages have used since the meter was opened.
 ///
 /// The counters of powercap wrap, on a busy server after some minutes, so the meter must be read at least once a minute.
 #[derive(Debug)]
-pub struct EnergyMeter(Source);
-
-#[derive(Debug)]
-enum Source {
-    Powercap { root: Root, zones: Vec<Zone> },
-    Perf(Vec<Event>, &'static str),
+pub struct EnergyMeter {
+    root: Root,
+    zones: Vec<Zone>,
+    /// Open perf events, one for each package; without powercap's zones only.
+    events: Vec<File>,
+    joules_per_count: f64,
 }
 
 /// The powercap zone of a package.
@@ -39,13 +33,6 @@ struct Zone {
     /// Path of its file `energy_uj`.
     file: String,
     counter: Wrapping,
-}
-
-/// An open perf event.
-#[derive(Debug)]
-struct Event {
-    file: File,
-    joules_per_count: f64,
 }
 
 /// A counter that returns to 0 after its largest value.
@@ -91,114 +78,91 @@ impl EnergyMeter {
     }
 
     fn open_by(root: &Root, open: Open<'_>) -> Result<EnergyMeter, NoMeter> {
-        let why = match powercap(root) {
-            Ok(source) => return Ok(EnergyMeter(source)),
-            Err(why) => why,
+        let zones = zones(root);
+        let mut meter = EnergyMeter {
+            root: root.clone(),
+            zones: Vec::new(),
+            events: Vec::new(),
+            joules_per_count: 0.0,
         };
-        match perf(root, open) {
-            Ok(Some(source)) => Ok(EnergyMeter(source)),
-            Err(denied) if why.reason == Absence::NoEnergyMeter => Err(denied),
-            _ => Err(why),
+        match zones {
+            Ok(zones) if !zones.is_empty() => meter.zones = zones,
+            powercap => {
+                if !meter.open_events(open)? {
+                    powercap?;
+                    let detail = format!("no package under {POWERCAP}, and no PMU {PMU}");
+                    return Err(NoMeter::new(Absence::NoEnergyMeter, detail));
+                }
+            }
         }
+        Ok(meter)
+    }
+
+    /// Opens the perf events; false if the kernel has none.
+    fn open_events(&mut self, open: Open<'_>) -> Result<bool, NoMeter> {
+        let root = &self.root;
+        let event = format!("{PMU}/events/energy-pkg");
+        let (Some(terms), Some(scale), Some(type_id), Some(cpus)) = (
+            root.text(&event, ITEM)?,
+            root.parse(&format!("{event}.scale"), ITEM, "joules")?,
+            root.parse(&format!("{PMU}/type"), ITEM, "the PMU's number")?,
+            root.cpus(&format!("{PMU}/cpumask"), ITEM)?,
+        ) else {
+            return Ok(false);
+        };
+        let Some(registers) = encode(root, PMU, &terms)? else {
+            return Ok(false);
+        };
+        self.joules_per_count = scale;
+        let [config, config1, config2] = registers.0;
+        let attributes = Attributes {
+            type_id,
+            config,
+            config1,
+            config2,
+            scope: Scope::Chip,
+            start: Some(Start::Now),
+            read: ReadFormat::Count,
+        };
+        for cpu in cpus.iter() {
+            let opened = open(&attributes, Target::Cpu(cpu.0));
+            let denied = |error| NoMeter::new(Absence::NoPermission, format!("{PMU}: {error}"));
+            self.events.push(opened.map_err(denied)?.into());
+        }
+        Ok(true)
     }
 
     /// Joules that all packages have used since the meter was opened, or why they are unknown.
     pub fn joules(&mut self) -> Reading<f64> {
-        match &mut self.0 {
-            Source::Powercap { root, zones } => joules_of_zones(root, zones),
-            Source::Perf(events, _) => {
-                let joules: io::Result<Vec<f64>> = events.iter_mut().map(Event::joules).collect();
-                joules.map_or(Reading::Absent(Absence::CountersLost), |each| {
-                    Reading::Value(each.iter().sum())
-                })
+        let mut total = 0;
+        for zone in &mut self.zones {
+            let Ok(Some(now)) = self.root.number(&zone.file, ITEM) else {
+                return Reading::Absent(Absence::CountersLost);
+            };
+            if let Err(why) = zone.counter.update(now) {
+                return Reading::Absent(why);
             }
+            total += zone.counter.total;
         }
-    }
-
-    /// Number of measured parts, and what a part is: a package or a core.
-    pub fn parts(&self) -> (usize, &'static str) {
-        match &self.0 {
-            Source::Powercap { zones, .. } => (zones.len(), "package"),
-            Source::Perf(events, part) => (events.len(), part),
+        let mut counts = 0;
+        for event in &mut self.events {
+            let mut count = [0; 8];
+            if event.read_exact(&mut count).is_err() {
+                return Reading::Absent(Absence::CountersLost);
+            }
+            counts += u64::from_ne_bytes(count);
         }
+        Reading::Value(total as f64 / 1e6 + counts as f64 * self.joules_per_count)
     }
-}
 
-fn powercap(root: &Root) -> Result<Source, NoMeter> {
-    let zones = zones(root)?;
-    if zones.is_empty() {
-        let detail = format!("no package under {POWERCAP}, and no perf PMU `power`");
-        return Err(NoMeter::new(Absence::NoEnergyMeter, detail));
-    }
-    let root = root.clone();
-    Ok(Source::Powercap { root, zones })
-}
-
-fn joules_of_zones(root: &Root, zones: &mut [Zone]) -> Reading<f64> {
-    let mut total = 0;
-    for zone in zones {
-        let Ok(Some(now)) = root.number(&zone.file, ITEM) else {
-            return Reading::Absent(Absence::CountersLost);
-        };
-        if let Err(why) = zone.counter.update(now) {
-            return Reading::Absent(why);
-        }
-        total += zone.counter.total;
-    }
-    Reading::Value(total as f64 / 1e6)
-}
-
-impl Event {
-    fn joules(&mut self) -> io::Result<f64> {
-        let mut count = [0; 8];
-        self.file.read_exact(&mut count)?;
-        Ok(u64::from_ne_bytes(count) as f64 * self.joules_per_count)
+    /// Number of measured packages.
+    pub fn packages(&self) -> usize {
+        self.zones.len() + self.events.len()
     }
 }
 
 /// Opens an event on a CPU.
 type Open<'a> = &'a mut dyn FnMut(&Attributes, Target) -> io::Result<OwnedFd>;
-
-/// The events of the first PMU that has one; `None` if there is no such PMU.
-fn perf(root: &Root, open: Open<'_>) -> Result<Option<Source>, NoMeter> {
-    for (pmu, event, part) in PMU_EVENTS {
-        let dir = format!("{PMUS}/{pmu}");
-        let terms = root.text(&format!("{dir}/events/{event}"), ITEM)?;
-        let scale = root.parse(&format!("{dir}/events/{event}.scale"), ITEM, "joules")?;
-        let type_id = root.parse(&format!("{dir}/type"), ITEM, "the PMU's number")?;
-        let cpus = root.cpus(&format!("{dir}/cpumask"), ITEM)?;
-        let (Some(terms), Some(joules_per_count), Some(type_id), Some(cpus)) =
-            (terms, scale, type_id, cpus)
-        else {
-            continue;
-        };
-        let Some(registers) = encode(root, &dir, &terms)? else {
-            continue;
-        };
-        let attributes = Attributes {
-            type_id,
-            config: registers.0[0],
-            config1: 0,
-            config2: 0,
-            scope: Scope::Chip,
-            start: Some(Start::Now),
-            read: ReadFormat::Count,
-        };
-        let mut events = Vec::new();
-        for cpu in cpus.iter() {
-            let fd = open(&attributes, Target::Cpu(cpu.0)).map_err(|error| {
-                let detail = format!("{pmu} on CPU {}: {error}", cpu.0);
-                NoMeter::new(Absence::NoPermission, detail)
-            })?;
-            events.push(Event {
-                file: fd.into(),
-                joules_per_count,
-            });
-        }
-        return Ok(Some(Source::Perf(events, part)));
-    }
-    Ok(None)
-}
 
 /// The zones of whole packages. Others are left out: `intel-rapl:0:0` and similar ones are parts of a package, `psys`
 /// is the whole board, and `intel-rapl-mmio` repeats the same packages.
@@ -274,7 +238,7 @@ mod tests {
             zone(dir.path(), other, name, "7", "9");
         }
         let mut meter = EnergyMeter::open(&Root::new(dir.path())).unwrap();
-        assert_eq!(meter.parts(), (2, "package"));
+        assert_eq!(meter.packages(), 2);
         assert_eq!(meter.joules(), Reading::Value(0.0));
         zone(
             dir.path(),
@@ -322,42 +286,35 @@ mod tests {
         );
     }
 
-    /// A PMU with an event of energy, which a file stands for.
-    fn pmu(dir: &Path, name: &str, event: &str) {
-        for (file, text) in [
-            ("type", "9"),
-            ("cpumask", "0,2"),
-            ("format/event", "config:0-7"),
-            (&format!("events/{event}"), "event=0x02"),
-            (&format!("events/{event}.scale"), "0.5"),
-        ] {
-            let path = format!("sys/bus/event_source/devices/{name}/{file}");
-            write(dir, &path, text);
-        }
-    }
-
     #[test]
     fn perf_events_stand_in_for_powercap() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
         let counts = dir.path().join("counts");
         std::fs::write(&counts, [6_u64, 10].map(u64::to_ne_bytes).concat()).unwrap();
-        for (name, event, part) in PMU_EVENTS.into_iter().rev() {
-            pmu(dir.path(), name, event);
-            let mut asked = Vec::new();
-            let mut meter = EnergyMeter::open_by(&root, &mut |attributes, cpu| {
-                asked.push((attributes.type_id, attributes.config, cpu));
-                Ok(File::open(&counts)?.into())
-            })
-            .unwrap();
-            let targets = [Target::Cpu(0), Target::Cpu(2)];
-            assert_eq!(asked, targets.map(|cpu| (9, 2, cpu)));
-            assert_eq!(meter.parts(), (2, part));
-            // Two meters, each with 6 and then 10 counts of half a joule.
-            assert_eq!(meter.joules(), Reading::Value(6.0));
-            assert_eq!(meter.joules(), Reading::Value(10.0));
-            assert_eq!(meter.joules(), Reading::Absent(Absence::CountersLost));
+        for (file, text) in [
+            ("type", "9"),
+            ("cpumask", "0,2"),
+            ("format/event", "config:0-7"),
+            ("events/energy-pkg", "event=0x02"),
+            ("events/energy-pkg.scale", "0.5"),
+        ] {
+            let path = format!("sys/bus/event_source/devices/power/{file}");
+            write(dir.path(), &path, text);
         }
+        let mut asked = Vec::new();
+        let mut meter = EnergyMeter::open_by(&root, &mut |attributes, cpu| {
+            asked.push((attributes.type_id, attributes.config, cpu));
+            Ok(File::open(&counts)?.into())
+        })
+        .unwrap();
+        let targets = [Target::Cpu(0), Target::Cpu(2)];
+        assert_eq!(asked, targets.map(|cpu| (9, 2, cpu)));
+        assert_eq!(meter.packages(), 2);
+        // Two meters, each with 6 and then 10 counts of half a joule.
+        assert_eq!(meter.joules(), Reading::Value(6.0));
+        assert_eq!(meter.joules(), Reading::Value(10.0));
+        assert_eq!(meter.joules(), Reading::Absent(Absence::CountersLost));
         let denied = EnergyMeter::open_by(&root, &mut |_, _| Err(io::ErrorKind::NotFound.into()));
         assert_eq!(denied.unwrap_err().reason, Absence::NoPermission);
     }

@@ -1,12 +1,10 @@
 //! The machine file of this machine, as `cosched calibrate` measured it: `--on mine`.
 
-use super::read::read_spec;
 use cosched_linux::identity::machine_kind;
 use cosched_linux::processor::Processors;
 use cosched_linux::root::Root;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The word of `--on` for the machine file of this machine.
 pub const MINE: &str = "mine";
@@ -41,23 +39,6 @@ fn file_name(kind: &str) -> String {
     name
 }
 
-/// The policies' parameters in this machine's file; none if it can't be read. `cosched doctor` says why.
-pub(crate) fn measured_params(root: &Root) -> Vec<(String, String)> {
-    let file = machine_file(root);
-    file.and_then(|file| params_in(&file)).unwrap_or_default()
-}
-
-fn params_in(file: &Path) -> Option<Vec<(String, String)>> {
-    let table: toml::Table = read_spec(file).ok()?.parse().ok()?;
-    let params: BTreeMap<String, toml::Value> = table.get("params")?.clone().try_into().ok()?;
-    let numbers = params.into_iter().filter(|(_, value)| !value.is_str());
-    Some(
-        numbers
-            .map(|(name, value)| (name, value.to_string()))
-            .collect(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,13 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_read_and_words_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("m.toml");
-        assert_eq!(params_in(&file), None);
-        std::fs::write(&file, "[params]\nsource = \"s\"\nmu_trans_per_us = 310.5\n").unwrap();
-        let expected = vec![("mu_trans_per_us".to_owned(), "310.5".to_owned())];
-        assert_eq!(params_in(&file), Some(expected));
+    fn a_kind_of_machine_names_a_file() {
         assert_eq!(
             file_name("Intel(R) Xeon(R) @ 2.5GHz, 2 CPUs, 24 GiB"),
             "intel-r-xeon-r-2-5ghz-2-cpus-24-gib"

@@ -107,6 +107,12 @@ pub fn machine_in(file: &Path) -> Result<Described<MachineSpec>> {
     })
 }
 
+/// The policies' parameters in this machine's own file; none if it can't be read. `cosched doctor` says why.
+pub(crate) fn measured_params(root: &Root) -> Vec<(String, String)> {
+    let file = machine_file(root).and_then(|file| machine_in(&file).ok());
+    file.map(|file| file.spec.params).unwrap_or_default()
+}
+
 /// The text of a latency file; its path counts from the folder of the machine file.
 fn curve_beside(machine: &Path, file: &str) -> Result<String, String> {
     let folder = machine.parent().unwrap_or(Path::new(""));

@@ -1,12 +1,14 @@
-//! What the probes use: CPUs, rings of lines to walk over, and memory to stream over.
+//! What the probes use: CPUs, rings of lines to walk over, memory to stream over, and a meter.
 
+use super::meter::Meter;
 use crate::workload::arithmetic::Generator;
 use crate::workload::ring::{LINE_BYTES, Line, huge_lines, link};
 use anyhow::{Context as _, Result};
 use cosched_core::{CpuId, CpuSet, Machine};
 use cosched_linux::root::Root;
-use cosched_linux::{meminfo, pin_thread, topology};
+use cosched_linux::{pin_thread, topology};
 use cosched_run::within_quota;
+use std::cell::{Cell, RefCell};
 
 /// The smallest ring: a part of any first cache.
 const LEAST_BYTES: u64 = 8 << 10;
@@ -18,126 +20,114 @@ const USUAL_LLC: u64 = 32 << 20;
 const STREAMED_LLCS: u64 = 4;
 const LEAST_STREAMED: u64 = 256 << 20;
 
-/// All rings and that memory together, in last-level caches.
-const ALL_LLCS: u64 = 11;
-
 /// The CPUs and the memory of the probes. This thread is pinned to the first CPU.
 pub struct Bench {
     pub root: Root,
     pub machine: Machine,
-    /// All CPUs of the machine, also those that may not be used.
-    pub online: CpuSet,
-    /// A CPU of each core in the memory domain that has the most of them, the fastest first; never empty.
+    /// A CPU of each core of the first memory domain, the fastest first; never empty.
     pub cpus: Vec<CpuId>,
+    /// How many of these share the first one's last-level cache, itself included. They come first.
+    pub sharing: usize,
     /// The other CPU of the first core, if it has one.
     pub sibling: Option<CpuId>,
     /// Sizes of the first CPU's caches, the nearest first.
     pub cache_bytes: Vec<u64>,
     /// In ascending order of their sizes. The largest exceed the caches.
-    pub rings: Vec<Ring>,
+    pub rings: Vec<Vec<Line>>,
     /// Far larger than the last-level cache.
     pub streamed: Vec<Line>,
-    /// Where streams started last.
-    pub started: usize,
-}
-
-/// A ring, and where the last walk over it stopped.
-pub struct Ring {
-    pub lines: Vec<Line>,
-    pub at: usize,
-}
-
-impl Ring {
-    pub fn bytes(&self) -> u64 {
-        self.lines.len() as u64 * LINE_BYTES
-    }
+    /// Where streams and walks started last.
+    pub started: Cell<usize>,
+    pub meter: RefCell<Result<Meter, String>>,
 }
 
 impl Bench {
-    /// Reads the machine. There are no rings and no memory yet.
+    /// Reads the machine, and allocates the memory; the rings only if `with_rings`.
     ///
     /// # Errors
-    /// The machine can't be described.
-    pub fn new() -> Result<Bench> {
+    /// The machine can't be described, may not be used as a whole, or has too little free memory.
+    pub fn new(with_rings: bool, power_command: Option<&str>) -> Result<Bench> {
         let root = Root::default();
         let affinity = cosched_linux::affinity(0)?;
         let (found, _) = within_quota(&root, topology::read(&root, &affinity, None)?);
         let machine = found.machine;
+        let used = machine.all_cpus();
         let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs")?;
-        let cpus = first_of_each_core(&machine);
-        let core = machine.cores.iter().find(|core| core.contains(cpus[0]));
-        let sibling = core.and_then(|core| core.iter().find(|&cpu| cpu != cpus[0]));
-        let caches = topology::data_caches(&root, cpus[0])?;
-        pin_thread(cpus[0]).context("pinning to a CPU")?;
+        if let Some(online) = online.filter(|online| used.len() < online.len()) {
+            anyhow::bail!("only CPUs {used} of {online} may be used; measure the whole machine");
+        }
+        let domain = &machine.memory_domains[0];
+        let first = machine.cores.iter().filter_map(CpuSet::first);
+        let mut cpus: Vec<CpuId> = first.filter(|&cpu| domain.contains(cpu)).collect();
+        cpus.sort_by_key(|&cpu| machine.cpu(cpu).map(|cpu| (cpu.core_type, cpu.llc)));
+        let cpu = cpus[0];
+        let shares = |set: &&CpuSet| set.contains(cpu);
+        let llc = machine.llcs.iter().find(shares);
+        let core = machine.cores.iter().find(shares);
+        let caches = topology::data_caches(&root, cpu)?;
+        let cache_bytes: Vec<u64> = caches.iter().filter_map(|cache| cache.bytes).collect();
+        let (rings, streamed) = memory(&cache_bytes, with_rings)?;
+        pin_thread(cpu).context("pinning to a CPU")?;
         Ok(Bench {
-            online: online.unwrap_or_else(|| machine.all_cpus()),
+            sharing: llc.map_or(1, |llc| {
+                cpus.iter().filter(|&&cpu| llc.contains(cpu)).count()
+            }),
+            sibling: core.and_then(|core| core.iter().find(|&other| other != cpu)),
+            meter: RefCell::new(Meter::open(&root, power_command)),
+            started: Cell::new(0),
             root,
             machine,
-            sibling,
-            cache_bytes: caches.iter().filter_map(|cache| cache.bytes).collect(),
             cpus,
-            rings: Vec::new(),
-            streamed: Vec::new(),
-            started: 0,
+            cache_bytes,
+            rings,
+            streamed,
         })
     }
 
-    /// Allocates the memory to stream over, and the rings if `with_rings`.
-    ///
-    /// # Errors
-    /// There is not enough free memory to exceed the caches.
-    pub fn allocate(&mut self, with_rings: bool) -> Result<()> {
-        let free = meminfo::read(&self.root).map_or(u64::MAX, |memory| memory.usable());
-        let listed = self.cache_bytes.last().copied().unwrap_or(USUAL_LLC);
-        let llc = listed.min(free / 2 / ALL_LLCS);
-        anyhow::ensure!(
-            llc > listed / 3 * 2,
-            "there is too little free memory to exceed a cache of {} MB",
-            listed >> 20
-        );
-        self.streamed = huge_lines((llc * STREAMED_LLCS).max(LEAST_STREAMED))?;
-        let mut generator = Generator::new(1);
-        for bytes in sizes(2 * llc).filter(|_| with_rings) {
-            let mut lines = huge_lines(bytes)?;
-            link(&mut lines, &mut generator);
-            self.rings.push(Ring { lines, at: 0 });
-        }
-        Ok(())
+    /// The ring that one core walks over within the last-level cache: twice the cache before it. `None` if each core that
+    /// shares the cache can't have as much of it, or only one does.
+    pub fn cached_ring(&self) -> Option<&Vec<Line>> {
+        let &[.., before, last] = &self.cache_bytes[..] else {
+            return None;
+        };
+        let mut rings = self.rings.iter();
+        let ring = rings.find(|ring| bytes(ring) >= 2 * before)?;
+        let fits = bytes(ring) * self.sharing as u64 <= last;
+        (self.sharing > 1 && fits).then_some(ring)
     }
 
-    /// The other cores that share the first CPU's last-level cache, by their first CPUs.
-    pub fn sharing_cache(&self) -> &[CpuId] {
-        let mut llcs = self.machine.llcs.iter();
-        let llc = llcs.find(|llc| llc.contains(self.cpus[0]));
-        let shares = |cpu: &CpuId| llc.is_some_and(|llc| llc.contains(*cpu));
-        let number = self.cpus.iter().take_while(|cpu| shares(cpu)).count();
-        &self.cpus[1..number.max(1)]
-    }
-
-    /// Why these CPUs are only a part of the machine; `None` if they are all.
-    pub fn part(&self) -> Option<String> {
-        let used = self.machine.all_cpus();
-        (used.len() < self.online.len())
-            .then(|| format!("only CPUs {used} of {} may be used", self.online))
+    /// Where the next streams or walk start, so that they find no line that the last ones left in a cache.
+    pub fn next_start(&self) -> usize {
+        let start = self.started.get().wrapping_add(self.streamed.len() / 7);
+        self.started.set(start);
+        start
     }
 }
 
-/// Sizes of rings, two for each doubling.
-fn sizes(most: u64) -> impl Iterator<Item = u64> {
-    let doubled = std::iter::successors(Some(LEAST_BYTES), |bytes| Some(bytes * 2));
-    let both = doubled.flat_map(|bytes| [bytes, bytes / 2 * 3]);
-    both.take_while(move |&bytes| bytes <= most)
+pub fn bytes(lines: &[Line]) -> u64 {
+    lines.len() as u64 * LINE_BYTES
 }
 
-fn first_of_each_core(machine: &Machine) -> Vec<CpuId> {
-    let mut best = Vec::new();
-    for domain in &machine.memory_domains {
-        let first = machine.cores.iter().filter_map(CpuSet::first);
-        let here: Vec<CpuId> = first.filter(|&cpu| domain.contains(cpu)).collect();
-        if here.len() > best.len() {
-            best = here;
+/// The rings, and the memory to stream over.
+fn memory(cache_bytes: &[u64], with_rings: bool) -> Result<(Vec<Vec<Line>>, Vec<Line>)> {
+    let llc = cache_bytes.last().copied().unwrap_or(USUAL_LLC);
+    let lines = |bytes| {
+        huge_lines(bytes).map_err(|_| {
+            let mb = llc >> 20;
+            anyhow::anyhow!("there is too little free memory to exceed a cache of {mb} MB")
+        })
+    };
+    let streamed = lines((llc * STREAMED_LLCS).max(LEAST_STREAMED))?;
+    let mut generator = Generator::new(1);
+    let mut rings = Vec::new();
+    let mut bytes = LEAST_BYTES;
+    while with_rings && bytes <= 2 * llc {
+        for bytes in [bytes, bytes / 2 * 3] {
+            let mut ring = lines(bytes)?;
+            link(&mut ring, &mut generator);
+            rings.push(ring);
         }
+        bytes *= 2;
     }
-    best.sort_by_key(|&cpu| machine.cpu(cpu).map(|cpu| (cpu.core_type, cpu.llc)));
-    best
+    Ok((rings, streamed))
 }

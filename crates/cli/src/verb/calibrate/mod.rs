@@ -4,9 +4,8 @@ mod bench;
 mod figure;
 mod file;
 mod finding;
-mod power;
+mod meter;
 mod probe;
-mod report;
 mod threads;
 
 use crate::input::mine::machine_file;
@@ -19,16 +18,16 @@ use cosched_linux::root::Root;
 use cosched_run::Screen;
 use cosched_run::exit::Exit;
 use cosched_run::whole_file::{create_private_folders, write_whole};
-use figure::rounds;
+use figure::{Figures, rounds};
 use file::Measured;
-use finding::{Findings, MEMORY, MU, Point, Probed, findings};
+use finding::{Findings, Point};
 use probe::Probe;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
-/// Calm turns of each probe.
+/// Calm turns of each probe, and of each probe of power, which takes a second.
 const TURNS: usize = 20;
+const POWER_TURNS: usize = 3;
 
 /// Measure this machine: caches, memory, cores and power, in about a minute
 ///
@@ -53,60 +52,76 @@ pub struct CalibrateArgs {
 pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
     let file = machine_file(&Root::default())
         .context("there is no folder for the file; set XDG_DATA_HOME or HOME")?;
-    let before = file::read(&file);
-    if args.check && before.is_empty() {
+    let mut measured = file::read(&file);
+    if args.check && measured.is_empty() {
         let why = "this machine has not been measured; leave out --check";
         return Err(crate::exit::usage(why));
     }
-    let mut bench = Bench::new()?;
-    let (findings, points) = measure(&mut bench, &args)?;
-    for needed in [MU, MEMORY] {
-        if let Some(Err(why)) = findings.get(needed) {
-            anyhow::bail!(
-                "{needed} is absent, so nothing was written: {why}; try again when nothing else runs"
-            );
-        }
+    let screen = Screen::new(args.quiet);
+    screen.say("cosched: allocating memory");
+    let bench = Bench::new(!args.quick, args.power_command.as_deref())?;
+    let (findings, points) = measure(&bench, args.quick, &screen)?;
+    let (text, has_changed) = file::compared(&findings, &measured);
+    if !args.quiet {
+        print(text)?;
     }
     if args.check {
-        let (text, has_drifted) = report::compared(&findings, &before);
-        print(text)?;
-        let exit = if has_drifted {
+        let exit = if has_changed {
             Exit::Failure
         } else {
             Exit::Success
         };
         return Ok(exit.into());
     }
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let measured = file::merged(before, &findings, &now[..10]);
+    // A figure that was not measured again stays as it was.
+    let found = findings
+        .into_iter()
+        .filter_map(|(key, found)| Some((key, found.ok()?)));
+    measured.extend(found);
     write(&file, &bench, &measured, &points)?;
-    if !args.quiet {
-        print(report::table(&findings) + &format!("\n{}\n", file.display()))?;
-    }
+    screen.say(&format!("cosched: wrote {}", file.display()));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Measures everything, or the rate of memory alone. Also returns the points of the latency curve.
-fn measure(bench: &mut Bench, args: &CalibrateArgs) -> Result<(Findings, Vec<Point>)> {
-    let screen = Screen::new(args.quiet);
-    screen.say("cosched: allocating memory");
-    bench.allocate(!args.quick)?;
-    let probes = Probe::all(bench, args.quick);
-    let quarter = (probes.len() * TURNS / 4).max(1);
+fn measure(bench: &Bench, quick: bool, screen: &Screen) -> Result<(Findings, Vec<Point>)> {
+    let probes = Probe::all(bench, quick);
+    let figures = probed(bench, &probes, TURNS, screen);
+    let figures = figures.map_err(|why| {
+        anyhow::anyhow!("{why}, so nothing was written; try again when nothing else runs")
+    })?;
+    let (mut all, mu) = finding::rates(&figures);
+    if quick {
+        return Ok((all, Vec::new()));
+    }
+    let (others, points) = finding::others(&figures, bench, mu);
+    all.extend(others);
+    let cores = bench.cpus.len();
+    let no_meter = bench.meter.borrow().as_ref().err().cloned();
+    let figures = match no_meter {
+        Some(why) => Err(why),
+        None => probed(bench, &Probe::powers(cores), POWER_TURNS, screen),
+    };
+    all.extend(finding::power(figures, cores));
+    Ok((all, points))
+}
+
+/// Gives probes turns, and shows progress.
+fn probed(
+    bench: &Bench,
+    probes: &[Probe],
+    calm: usize,
+    screen: &Screen,
+) -> Result<Figures<Probe>, String> {
+    let quarter = (probes.len() * calm).div_ceil(4);
     let mut turns = 0;
-    let probed = rounds(&probes, TURNS, |probe| {
+    rounds(probes, calm, |probe| {
         if turns % quarter == 0 {
-            screen.say(&format!("cosched: {} % of all turns", 25 * turns / quarter));
+            screen.say(&format!("cosched: measuring, {} %", 25 * turns / quarter));
         }
         turns += 1;
         probe.turn(bench)
-    });
-    let (mut findings, points) = findings(&Probed(probed), bench, args.quick);
-    if !args.quick {
-        screen.say("cosched: measuring power");
-        findings.extend(power::measure(bench, args.power_command.as_deref()));
-    }
-    Ok((findings, points))
+    })
 }
 
 /// Writes the machine file, and the latency file if there is a new curve. A simulation must be able to read
@@ -114,15 +129,20 @@ fn measure(bench: &mut Bench, args: &CalibrateArgs) -> Result<(Findings, Vec<Poi
 fn write(file: &Path, bench: &Bench, measured: &Measured, points: &[Point]) -> Result<()> {
     let folder = file.parent().context("a file in a folder")?;
     create_private_folders(folder).with_context(|| format!("making {}", folder.display()))?;
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let curve_name = format!("{name}.latency.toml");
-    let curve = folder.join(&curve_name);
+    let curve = file.with_extension("latency.toml");
     if points.len() > 2 {
-        write_whole(&curve, file::curve_text(&name, points).as_bytes())?;
+        write_whole(&curve, file::curve_text(points).as_bytes())?;
     }
-    let curve_name = curve.exists().then_some(curve_name.as_str());
-    let text = file::machine_text(bench, &name, curve_name, measured)?;
-    let new = folder.join(format!("{name}.new"));
+    let curve_name = curve.file_name().filter(|_| curve.exists());
+    let curve_name = curve_name.and_then(|name| name.to_str());
+    let text = file::machine_text(
+        &bench.root,
+        &bench.machine,
+        &bench.cache_bytes,
+        curve_name,
+        measured,
+    )?;
+    let new = file.with_extension("new");
     write_whole(&new, text.as_bytes())?;
     machine_in(&new)?;
     std::fs::rename(&new, file).with_context(|| format!("writing {}", file.display()))

@@ -2,13 +2,12 @@
 
 use crate::workload::arithmetic::spin;
 use crate::workload::compute::{iterate, start};
-use crate::workload::measure::Spent;
 use crate::workload::ring::Line;
 use cosched_core::CpuId;
 use cosched_linux::pin_thread;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time in which working threads reach their speed.
@@ -17,55 +16,47 @@ const WARM_UP: Duration = Duration::from_millis(1);
 /// Lines that a stream reads between two pauses: a page, so prefetchers work as in a long stream.
 const CHUNK: usize = 64;
 
-/// Chunks between two looks at whether to stop.
-const CHUNKS: usize = 8;
-
-/// Does `work` on this thread while each of these CPUs calls `step` again and again, with its index among them. The CPU time
-/// is this thread's, less what the others lost to other programs.
-pub fn beside<T>(
-    cpus: &[CpuId],
-    step: impl Fn(usize) + Sync,
-    work: impl FnOnce() -> T,
-) -> (T, Spent) {
+/// Does `work` on this thread while each of these CPUs calls its step again and again. Also returns the seconds that those
+/// threads lost to other programs.
+pub fn beside<T>(steps: &[(CpuId, impl Fn() + Sync)], work: impl FnOnce() -> T) -> (T, f64) {
     let stop = AtomicBool::new(false);
     let started = AtomicUsize::new(0);
-    let lost_ns = AtomicU64::new(0);
-    let (result, mut spent) = std::thread::scope(|scope| {
-        for (ix, &cpu) in cpus.iter().enumerate() {
-            let (stop, started, lost_ns, step) = (&stop, &started, &lost_ns, &step);
-            scope.spawn(move || {
-                let _ = pin_thread(cpu);
-                step(ix);
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (cpu, step) in steps {
+            let (stop, started) = (&stop, &started);
+            threads.push(scope.spawn(move || {
+                let _ = pin_thread(*cpu);
+                step();
                 started.fetch_add(1, Ordering::Relaxed);
-                let ((), spent) = timed_thread(|| {
+                with_loss(|| {
                     while !stop.load(Ordering::Relaxed) {
-                        step(ix);
+                        step();
                     }
-                });
-                let lost = (spent.elapsed_s - spent.cpu_s).max(0.0) * 1e9;
-                lost_ns.fetch_add(lost as u64, Ordering::Relaxed);
-            });
+                })
+            }));
         }
-        while started.load(Ordering::Relaxed) < cpus.len() {
+        while started.load(Ordering::Relaxed) < steps.len() {
             std::thread::yield_now();
         }
         let warm = Instant::now();
-        while !cpus.is_empty() && warm.elapsed() < WARM_UP {}
-        let result = timed_thread(work);
+        while !steps.is_empty() && warm.elapsed() < WARM_UP {}
+        let result = work();
         stop.store(true, Ordering::Relaxed);
-        result
-    });
-    spent.cpu_s -= lost_ns.into_inner() as f64 / 1e9;
-    (result, spent)
+        let lost_s = threads.into_iter().map(|thread| match thread.join() {
+            Ok(((), lost_s)) => lost_s,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        (result, lost_s.sum())
+    })
 }
 
-/// As `timed`, with the CPU time of this thread alone. That of the whole process lags for running threads.
-fn timed_thread<T>(work: impl FnOnce() -> T) -> (T, Spent) {
+/// Also returns the seconds in which this thread had no CPU.
+pub fn with_loss<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let (cpu_s, start) = (thread_s(), Instant::now());
     let result = black_box(work());
-    let elapsed_s = start.elapsed().as_secs_f64();
-    let cpu_s = thread_s() - cpu_s;
-    (result, Spent { elapsed_s, cpu_s })
+    let lost_s = start.elapsed().as_secs_f64() - (thread_s() - cpu_s);
+    (result, lost_s.max(0.0))
 }
 
 fn thread_s() -> f64 {
@@ -75,61 +66,56 @@ fn thread_s() -> f64 {
 
 /// A step of arithmetic that keeps a core busy.
 pub fn compute() {
-    black_box(iterate(start(1), black_box(ITERATIONS)));
+    black_box(iterate(start(1), black_box(2000)));
 }
 
-/// Rounds of arithmetic in a step.
-pub const ITERATIONS: u64 = 2000;
-
-/// Streams of reads, each over its own part of some lines. Each knows how many lines it has read.
-pub struct Streams<'a> {
-    parts: Vec<&'a [Line]>,
-    read: Vec<Count>,
+/// A stream of reads that knows how many lines it has read. It is on a cache line of its own, so that counting disturbs no
+/// other stream.
+#[repr(align(128))]
+pub struct Stream<'a> {
+    lines: &'a [Line],
+    read: AtomicUsize,
     /// Iterations of an idle loop after each chunk.
     pause: u64,
 }
 
-/// On a cache line of its own, so that counting disturbs no other stream.
-#[derive(Default)]
-#[repr(align(128))]
-struct Count(AtomicUsize);
-
-impl<'a> Streams<'a> {
+impl Stream<'_> {
     /// Streams over equal parts of these lines. They go on where others stopped after `start` lines.
-    pub fn new(lines: &'a [Line], number: usize, pause: u64, start: usize) -> Streams<'a> {
+    pub fn side_by_side(
+        lines: &[Line],
+        number: usize,
+        pause: u64,
+        start: usize,
+    ) -> Vec<Stream<'_>> {
         let length = lines.len() / number.max(1) / CHUNK * CHUNK;
-        let read = (0..number).map(|_| Count(AtomicUsize::new(start)));
-        Streams {
-            parts: lines.chunks_exact(length.max(1)).take(number).collect(),
-            read: read.collect(),
-            pause,
-        }
+        let parts = lines.chunks_exact(length.max(1)).take(number);
+        parts
+            .map(|lines| Stream {
+                lines,
+                read: AtomicUsize::new(start / CHUNK * CHUNK),
+                pause,
+            })
+            .collect()
     }
 
-    /// Reads some chunks, and pauses after each.
-    pub fn step(&self, ix: usize) {
-        let (part, count) = (self.parts[ix], &self.read[ix].0);
-        let mut at = count.load(Ordering::Relaxed);
-        for _ in 0..CHUNKS {
-            let from = at % part.len();
-            black_box(read(&part[from..from + CHUNK]));
-            black_box(spin(black_box(1), self.pause));
-            at += CHUNK;
-        }
-        count.store(at, Ordering::Relaxed);
+    /// Reads a chunk, and pauses.
+    pub fn step(&self) {
+        let read = self.lines_read();
+        let from = read % self.lines.len();
+        read_all(&self.lines[from..from + CHUNK]);
+        black_box(spin(black_box(1), self.pause));
+        self.read.store(read + CHUNK, Ordering::Relaxed);
     }
 
-    /// Lines that all streams have read so far.
-    pub fn lines(&self) -> usize {
-        let each = self.read.iter();
-        each.map(|count| count.0.load(Ordering::Relaxed)).sum()
+    pub fn lines_read(&self) -> usize {
+        self.read.load(Ordering::Relaxed)
     }
 }
 
 /// Reads a word of each line.
 #[inline(never)]
-pub fn read(lines: &[Line]) -> usize {
-    lines.iter().fold(0, |sum, line| sum ^ line.next())
+pub fn read_all(lines: &[Line]) {
+    black_box(lines.iter().fold(0, |sum, line| sum ^ line.next()));
 }
 
 #[cfg(test)]
@@ -140,24 +126,23 @@ mod tests {
     #[test]
     fn streams_know_how_many_lines_they_read() {
         let lines = huge_lines(64 * 4000).unwrap();
-        let streams = Streams::new(&lines, 2, 0, 640);
-        assert_eq!(streams.parts[1].len(), 1984);
-        for _ in 0..4 {
-            streams.step(1);
+        let streams = Stream::side_by_side(&lines, 2, 0, 650);
+        assert_eq!(streams[1].lines.len(), 1984);
+        for _ in 0..40 {
+            streams[1].step();
         }
-        assert_eq!(streams.lines(), 2 * 640 + 4 * CHUNKS * CHUNK);
-        assert_eq!(read(&lines[..4]), 1 ^ 2 ^ 3);
+        let read: Vec<usize> = streams.iter().map(Stream::lines_read).collect();
+        assert_eq!(read, [640, 640 + 40 * CHUNK]);
     }
 
     #[test]
     fn work_is_done_while_others_step() {
         let cpu = cosched_linux::affinity(0).unwrap().first().unwrap();
         let steps = AtomicUsize::new(0);
-        let step = |ix| {
-            steps.fetch_add(ix + 1, Ordering::Relaxed);
+        let step = || {
+            steps.fetch_add(1, Ordering::Relaxed);
         };
-        let (seen, _) = beside(&[cpu], step, || steps.load(Ordering::Relaxed));
+        let (seen, _) = beside(&[(cpu, step)], || steps.load(Ordering::Relaxed));
         assert!(seen > 0, "a thread has started before the work");
-        assert_eq!(beside(&[], step, || 7).0, 7);
     }
 }

@@ -187,8 +187,8 @@ fn energy(root: &Root) -> Feature {
     let without = "energy is absent from the record";
     let why = match EnergyMeter::open(root) {
         Ok(meter) => {
-            let (number, part) = meter.parts();
-            return Feature::new("package energy", Ok(count(number as u64, part)), without);
+            let packages = count(meter.packages() as u64, "package");
+            return Feature::new("package energy", Ok(packages), without);
         }
         Err(problem) => problem.reason,
     };
