@@ -214,7 +214,7 @@ mod tests {
         );
         assert_eq!(
             (spec.core_types[0].ghz, spec.core_types[0].l2_kb),
-            (2.5, 2048.0)
+            (2.5, 1024.0)
         );
         assert_eq!(spec.memory.curve.lines[0].points, points);
     }
