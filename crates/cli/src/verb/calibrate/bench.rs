@@ -8,7 +8,7 @@ use cosched_core::{CpuId, CpuSet, Machine};
 use cosched_linux::root::Root;
 use cosched_linux::{pin_thread, topology};
 use cosched_run::within_quota;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// The smallest ring: a part of any first cache.
 const LEAST_BYTES: u64 = 8 << 10;
@@ -36,8 +36,6 @@ pub struct Bench {
     pub rings: Vec<Vec<Line>>,
     /// Far larger than the last-level cache.
     pub streamed: Vec<Line>,
-    /// Where streams and walks started last.
-    pub started: Cell<usize>,
     pub meter: RefCell<Result<Meter, String>>,
 }
 
@@ -74,7 +72,6 @@ impl Bench {
             }),
             sibling: core.and_then(|core| core.iter().find(|&other| other != cpu)),
             meter: RefCell::new(Meter::open(&root, power_command)),
-            started: Cell::new(0),
             root,
             machine,
             cpus,
@@ -86,21 +83,21 @@ impl Bench {
 
     /// The ring that one core walks over within the last-level cache: twice the cache before it. `None` if each core that
     /// shares the cache can't have as much of it, or only one does.
-    pub fn cached_ring(&self) -> Option<&Vec<Line>> {
+    pub fn cached_ring(&self) -> Option<&[Line]> {
         let &[.., before, last] = &self.cache_bytes[..] else {
             return None;
         };
         let mut rings = self.rings.iter();
         let ring = rings.find(|ring| bytes(ring) >= 2 * before)?;
         let fits = bytes(ring) * self.sharing as u64 <= last;
-        (self.sharing > 1 && fits).then_some(ring)
+        (self.sharing > 1 && fits).then_some(ring.as_slice())
     }
 
-    /// Where the next streams or walk start, so that they find no line that the last ones left in a cache.
-    pub fn next_start(&self) -> usize {
-        let start = self.started.get().wrapping_add(self.streamed.len() / 7);
-        self.started.set(start);
-        start
+    /// The ring of about half of the second cache.
+    pub fn half_of_second_cache(&self) -> &[Line] {
+        let most = self.cache_bytes.get(1).map_or(0, |l2| l2 / 2);
+        let ring = self.rings.iter().rfind(|ring| bytes(ring) <= most);
+        ring.map_or(&[], Vec::as_slice)
     }
 }
 

@@ -1,24 +1,15 @@
 //! The machine file that a calibration writes: assumed figures, and over these what the kernel says and what was measured.
 
 use super::figure::Figure;
-use super::finding::{Findings, Point};
+use super::finding::{Findings, Measured, Point};
 use anyhow::Result;
-use cosched_core::{Counter, CpuSet, Machine};
-use cosched_linux::counters::probe;
-use cosched_linux::energy::EnergyMeter;
-use cosched_linux::events::MachineEvents;
-use cosched_linux::root::Root;
-use cosched_linux::traffic::TrafficMeter;
-use cosched_sim::machine::CountersSpec;
-use std::collections::BTreeMap;
+use cosched_core::Machine;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use toml::{Table, Value};
 
 const ASSUMED: &str = include_str!("machine.toml");
-
-/// All that was measured of a machine, by the key of the figure.
-pub type Measured = BTreeMap<String, Figure>;
 
 /// What the machine file says was measured; nothing if there is no such file.
 pub fn read(file: &Path) -> Measured {
@@ -32,16 +23,16 @@ pub fn read(file: &Path) -> Measured {
 /// A line for each finding, and whether any figure has changed: its range has nothing in common with that of before.
 pub fn compared(findings: &Findings, before: &Measured) -> (String, bool) {
     let (mut text, mut has_changed) = (String::new(), false);
-    for (key, found) in findings {
-        let line = match (found, before.get(key)) {
-            (Err(why), _) => format!("- {why}"),
-            (Ok(now), Some(before)) if now.differs(*before) => {
-                has_changed = true;
-                format!("{}; it was {}", range(*now), range(*before))
-            }
-            (Ok(now), _) => range(*now),
-        };
-        let _ = writeln!(text, "{key:<32} {line}");
+    for (key, figure) in &findings.figures {
+        let _ = write!(text, "{key:<32} {}", range(*figure));
+        if let Some(before) = before.get(key).filter(|before| figure.differs(**before)) {
+            has_changed = true;
+            let _ = write!(text, "; it was {}", range(*before));
+        }
+        text.push('\n');
+    }
+    for (key, why) in &findings.absent {
+        let _ = writeln!(text, "{key:<32} - {why}");
     }
     (text, has_changed)
 }
@@ -58,9 +49,8 @@ fn four_digits(value: f64) -> f64 {
 /// The text of the machine file; `curve` is the file of its latency curve, if there is one.
 ///
 /// # Errors
-/// The counters can't be probed.
+/// The text can't be made.
 pub fn machine_text(
-    root: &Root,
     machine: &Machine,
     cache_bytes: &[u64],
     curve: Option<&str>,
@@ -77,9 +67,6 @@ pub fn machine_text(
     }
     if let Some(curve) = curve {
         set(&mut table, "latency.curve", curve);
-    }
-    for (counter, can) in counters(root, machine)? {
-        set(&mut table, &format!("counters.{counter}"), can);
     }
     for (key, figure) in measured {
         set(&mut table, key, four_digits(figure.value));
@@ -109,19 +96,22 @@ fn set(table: &mut Table, key: &str, value: impl Into<Value>) {
 fn core_types(assumed: &Value, machine: &Machine, measured: &Measured) -> Vec<Value> {
     let mut types = Vec::new();
     for (ix, kind) in machine.core_types.iter().enumerate() {
-        let here = |core: &&CpuSet| {
-            let first = core.first().and_then(|cpu| machine.cpu(cpu));
-            first.is_some_and(|cpu| cpu.llc == 0 && cpu.core_type == ix)
-        };
-        let cores: Vec<&CpuSet> = machine.cores.iter().filter(here).collect();
-        let Some(threads) = cores.iter().map(|core| core.len()).max() else {
+        let cpus = machine.cpus.iter();
+        let here = cpus.filter(|cpu| cpu.llc == 0 && cpu.core_type == ix);
+        let cpus = here.clone().count();
+        let cores = here.map(|cpu| cpu.core).collect::<BTreeSet<_>>().len();
+        if cores == 0 {
             continue;
-        };
+        }
         // It contains the assumed type, so that its keys are set like others.
         let mut table = Table::from_iter([("core".to_owned(), assumed.clone())]);
         set(&mut table, "core.name", kind.name.clone());
-        set(&mut table, "core.cores_per_llc", cores.len() as i64);
-        set(&mut table, "core.threads_per_core", threads as i64);
+        set(&mut table, "core.cores_per_llc", cores as i64);
+        set(
+            &mut table,
+            "core.threads_per_core",
+            cpus.div_ceil(cores) as i64,
+        );
         if let Some(khz) = kind.max_khz {
             set(&mut table, "core.ghz", khz as f64 / 1e6);
         }
@@ -135,20 +125,6 @@ fn core_types(assumed: &Value, machine: &Machine, measured: &Measured) -> Vec<Va
         types.extend(table.remove("core"));
     }
     types
-}
-
-/// What this machine can count.
-fn counters(root: &Root, machine: &Machine) -> Result<BTreeMap<&'static str, bool>> {
-    let support = probe(root, &MachineEvents::detect(root, &[])?)?;
-    // Cycles and instructions share a key.
-    let mut all = BTreeMap::new();
-    for counter in Counter::ALL {
-        let counts = support.of(counter).is_value();
-        *all.entry(CountersSpec::key(counter)).or_insert(true) &= counts;
-    }
-    all.insert("traffic", TrafficMeter::open(root, machine).is_ok());
-    all.insert("energy", EnergyMeter::open(root).is_ok());
-    Ok(all)
 }
 
 /// The text of the latency file.
@@ -193,12 +169,11 @@ mod tests {
             ("cache.l1_ns", 1.5),
             ("bandwidth.001_cores", 90.0),
         ];
-        let root = Root::new("/nonexistent");
         let caches = [48 << 10, 2 << 20, 32 << 20];
         for machine in [Machine::uniform("two", 2, 1), Machine::uniform("smt", 8, 2)] {
             for (some, curve) in [(&[][..], None), (&some, Some("c.toml"))] {
                 let measured = figures(some);
-                let text = machine_text(&root, &machine, &caches, curve, &measured).unwrap();
+                let text = machine_text(&machine, &caches, curve, &measured).unwrap();
                 std::fs::write(&file, text).unwrap();
                 let spec = machine_in(&file).unwrap().spec;
                 assert_eq!(spec.machine().cpus.len(), machine.cpus.len());
@@ -223,9 +198,11 @@ mod tests {
     fn a_change_is_a_range_apart_from_the_kept_one() {
         let kept = figures(&[("mu", 200.0)]);
         let compared = |mu| {
-            let found = figures(&[("mu", mu)]);
-            let found = found.into_iter().map(|(key, figure)| (key, Ok(figure)));
-            compared(&found.collect(), &kept)
+            let found = Findings {
+                figures: figures(&[("mu", mu)]),
+                ..Findings::default()
+            };
+            compared(&found, &kept)
         };
         let (text, has_changed) = compared(210.0);
         assert!(

@@ -5,8 +5,15 @@ use super::figure::{Figure, Figures};
 use super::probe::Probe;
 use std::collections::BTreeMap;
 
-/// What was measured, or why it was not, by its key: the place in the machine file, if that has one.
-pub type Findings = BTreeMap<String, Result<Figure, String>>;
+/// Measured figures, by their key: the place in the machine file, if that has one.
+pub type Measured = BTreeMap<String, Figure>;
+
+/// What was measured, and why some figures were not.
+#[derive(Default)]
+pub struct Findings {
+    pub figures: Measured,
+    pub absent: BTreeMap<String, String>,
+}
 
 /// A point of a latency curve: bandwidth by its peak, and latency by idle latency.
 pub type Point = (f64, f64);
@@ -22,118 +29,130 @@ const STEP: f64 = 1.15;
 /// The least P_1 that policies accept.
 const LEAST_STEP_W: f64 = 0.001;
 
-const ONE_CORE: &str = "there is only one core";
+impl Findings {
+    fn add(&mut self, key: &str, figure: Figure) {
+        self.figures.insert(key.to_owned(), figure);
+    }
+
+    fn add_absent(&mut self, key: &str, why: &str) {
+        self.absent.insert(key.to_owned(), why.to_owned());
+    }
+
+    /// Adds the rates of memory by number of cores, and the greatest one (mu of EFS, section 5.1), which is also returned.
+    pub fn add_rates(&mut self, figures: &Figures<Probe>) -> Figure {
+        let mut mu = per_us(figures[&Probe::Streams(1)][1]);
+        for (probe, [_, line]) in figures {
+            if let Probe::Streams(cores) = probe {
+                let rate = per_us(*line);
+                self.add(&format!("bandwidth.{cores:03}_cores"), rate);
+                if rate.value > mu.value {
+                    mu = rate;
+                }
+            }
+        }
+        self.add("memory.gb_per_s_per_channel", mu.map(|lines| lines * 0.064));
+        self.add("params.mu_trans_per_us", mu);
+        mu
+    }
+
+    /// Adds the figures of caches, memory latency and cores. Returns the points of the latency curve.
+    pub fn add_others(
+        &mut self,
+        figures: &Figures<Probe>,
+        bench: &Bench,
+        mu: Figure,
+    ) -> Vec<Point> {
+        let rings = bench.rings.iter().enumerate();
+        let walk =
+            |(ix, ring): (usize, &Vec<_>)| (bytes(ring) as f64, figures[&Probe::Walk(ix)][0]);
+        let walks: Vec<Walk> = rings.map(walk).collect();
+        let (_, idle) = walks[walks.len() - 1];
+        self.add_caches(&walks, &bench.cache_bytes);
+        self.add("latency.idle_latency_ns", idle);
+        self.add_cores(figures);
+        let loaded = |cached| -> Vec<[Figure; 2]> {
+            let probes = Probe::loaded(cached);
+            probes
+                .filter_map(|probe| figures.get(&probe).copied())
+                .collect()
+        };
+        let reads = light(&loaded(false), bench.cpus.len() - 1);
+        let accesses = light(&loaded(true), bench.sharing - 1);
+        for (key, limit) in [("mm", reads), ("llc", accesses)] {
+            let key = format!("params.light_{key}_trans_per_us");
+            match limit {
+                Some(limit) => self.add(&key, limit),
+                None => self.add_absent(&key, "no two cores share it with room for both"),
+            }
+        }
+        curve(&loaded(false), idle.value, mu.value)
+    }
+
+    fn add_cores(&mut self, figures: &Figures<Probe>) {
+        let mut add = |probe, key, function: &dyn Fn(f64) -> f64| match figures.get(&probe) {
+            Some([ns, _]) => self.add(key, ns.map(function)),
+            None => self.add_absent(key, "this needs another core, or another CPU of a core"),
+        };
+        let us = |ns| ns / 1e3;
+        add(Probe::Clock, "core.ghz", &|ns| 1.0 / ns);
+        add(Probe::Switch, "kernel.switching.switch_us", &us);
+        add(Probe::Move, "kernel.switching.migration_us", &us);
+        let [alone, beside] = [false, true].map(|sibling| Probe::Arithmetic { sibling });
+        let alone_ns = figures.get(&alone).map_or(1.0, |[ns, _]| ns.value);
+        // 0 if siblings share nothing, 1 if they take turns.
+        let share = |ns| f64::clamp(ns / alone_ns - 1.0, 0.0, 1.0);
+        add(beside, "smt.issue_share", &share);
+    }
+
+    /// Adds reach and time of each cache; `reported` are the kernel's sizes of the caches.
+    fn add_caches(&mut self, walks: &[Walk], reported: &[u64]) {
+        let level = |ix: usize| match ix.checked_sub(1) {
+            _ if ix == reported.len() => walks.last(),
+            None => walks
+                .iter()
+                .rfind(|walk| walk.0 <= reported[0] as f64 / 2.0),
+            // A ring of three times the cache before it has left that; a larger one may exceed a guest's part.
+            Some(before) => walks
+                .iter()
+                .find(|walk| walk.0 >= 3.0 * reported[before] as f64),
+        };
+        for ix in 0..reported.len() {
+            let (reach_key, ns_key, unit) = match ix {
+                last if last + 1 == reported.len() => ("llc.mb", "llc.latency.hit_ns", 1_048_576.0),
+                0 => ("cache.l1_kb", "cache.l1_ns", 1024.0),
+                1 => ("core.l2_kb", "cache.l2_ns", 1024.0),
+                _ => continue,
+            };
+            let both = level(ix).zip(level(ix + 1));
+            match both.and_then(|(own, next)| step(walks, own, next)) {
+                Some((reach, ns)) => {
+                    self.add(reach_key, reach.map(|bytes| bytes / unit));
+                    self.add(ns_key, ns);
+                }
+                None => self.add_absent(reach_key, "no step in the times of loads shows its end"),
+            }
+        }
+    }
+
+    /// Adds the steps of power by active cores (EFS, Eqs. 13 and 25).
+    pub fn add_power(&mut self, figures: Result<Figures<Probe>, String>, cores: usize) {
+        match figures.and_then(|figures| power(&figures, cores)) {
+            Err(why) => self.add_absent("params.p0_w", &why),
+            Ok(steps) => {
+                for (key, step) in ["p0_w", "p1_w", "p2_w", "p_more_w"].iter().zip(steps) {
+                    self.add(&format!("params.{key}"), step);
+                }
+            }
+        }
+    }
+}
 
 fn per_us(ns: Figure) -> Figure {
     ns.map(|ns| 1e3 / ns)
 }
 
-/// The rates of memory by number of cores, and the greatest one (mu of EFS, section 5.1), which is also returned.
-pub fn rates(figures: &Figures<Probe>) -> (Findings, Figure) {
-    let mut all = Findings::new();
-    let mut mu = per_us(figures[&Probe::Streams(1)][1]);
-    for (probe, [_, line]) in figures {
-        if let Probe::Streams(cores) = probe {
-            let rate = per_us(*line);
-            all.insert(format!("bandwidth.{cores:03}_cores"), Ok(rate));
-            if rate.value > mu.value {
-                mu = rate;
-            }
-        }
-    }
-    let gb_per_s = mu.map(|lines| lines * 0.064);
-    all.insert("memory.gb_per_s_per_channel".to_owned(), Ok(gb_per_s));
-    all.insert("params.mu_trans_per_us".to_owned(), Ok(mu));
-    (all, mu)
-}
-
-/// The figures of caches, memory latency and cores, and the points of the latency curve.
-pub fn others(figures: &Figures<Probe>, bench: &Bench, mu: Figure) -> (Findings, Vec<Point>) {
-    let rings = bench.rings.iter().enumerate();
-    let walk = |(ix, ring): (usize, &Vec<_>)| (bytes(ring) as f64, figures[&Probe::Walk(ix)][0]);
-    let walks: Vec<Walk> = rings.map(walk).collect();
-    let (_, idle) = walks[walks.len() - 1];
-    let mut all = caches(&walks, &bench.cache_bytes);
-    all.insert("latency.idle_latency_ns".to_owned(), Ok(idle));
-    all.extend(cores(figures));
-    let loaded = |cached| -> Vec<[Figure; 2]> {
-        let probes = Probe::loaded(cached);
-        probes
-            .filter_map(|probe| figures.get(&probe).copied())
-            .collect()
-    };
-    let reads = light(&loaded(false), bench.cpus.len() - 1).ok_or(ONE_CORE);
-    let no_room = "no two cores share the last-level cache with room for both";
-    let accesses = light(&loaded(true), bench.sharing - 1).ok_or(no_room);
-    for (unit, limit) in [("mm", reads), ("llc", accesses)] {
-        let key = format!("params.light_{unit}_trans_per_us");
-        all.insert(key, limit.map_err(str::to_owned));
-    }
-    (all, curve(&loaded(false), idle.value, mu.value))
-}
-
-/// The figures of cores.
-fn cores(figures: &Figures<Probe>) -> Findings {
-    let ns = |probe, missing: &str| {
-        let both = figures.get(&probe).ok_or_else(|| missing.to_owned())?;
-        Ok(both[0])
-    };
-    let arithmetic = |sibling| ns(Probe::Arithmetic { sibling }, "no core has two CPUs");
-    // 0 if siblings share nothing, 1 if they take turns.
-    let share = |alone: Figure| {
-        let grown = arithmetic(true)?.map(|both| both / alone.value - 1.0);
-        Ok(grown.map(|grown| grown.clamp(0.0, 1.0)))
-    };
-    let us = |ns: Figure| ns.map(|ns| ns / 1e3);
-    let all = [
-        (
-            "core.ghz",
-            ns(Probe::Clock, "").map(|ns| ns.map(|ns| 1.0 / ns)),
-        ),
-        ("kernel.switching.switch_us", ns(Probe::Switch, "").map(us)),
-        (
-            "kernel.switching.migration_us",
-            ns(Probe::Move, ONE_CORE).map(us),
-        ),
-        ("smt.issue_share", arithmetic(false).and_then(share)),
-    ];
-    all.map(|(key, found)| (key.to_owned(), found)).into()
-}
-
 /// A ring's size in bytes, and the time of a load in it.
 type Walk = (f64, Figure);
-
-/// Reach and time of each cache from walks; `reported` are the kernel's sizes of the caches.
-fn caches(walks: &[Walk], reported: &[u64]) -> Findings {
-    let level = |ix: usize| match ix.checked_sub(1) {
-        _ if ix == reported.len() => walks.last(),
-        None => walks
-            .iter()
-            .rfind(|walk| walk.0 <= reported[0] as f64 / 2.0),
-        // A ring of three times the cache before it has left that; a larger one may exceed a guest's part.
-        Some(before) => walks
-            .iter()
-            .find(|walk| walk.0 >= 3.0 * reported[before] as f64),
-    };
-    let mut all = Findings::new();
-    for ix in 0..reported.len() {
-        let (reach_key, ns_key, unit) = match ix {
-            last if last + 1 == reported.len() => ("llc.mb", "llc.latency.hit_ns", 1_048_576.0),
-            0 => ("cache.l1_kb", "cache.l1_ns", 1024.0),
-            1 => ("core.l2_kb", "cache.l2_ns", 1024.0),
-            _ => continue,
-        };
-        let both = level(ix).zip(level(ix + 1));
-        let step = both.and_then(|(own, next)| step(walks, own, next));
-        let step = step.ok_or_else(|| "no step in the times of loads shows its end".to_owned());
-        let reach = step
-            .clone()
-            .map(|(reach, _)| reach.map(|bytes| bytes / unit));
-        all.insert(reach_key.to_owned(), reach);
-        all.insert(ns_key.to_owned(), step.map(|(_, ns)| ns));
-    }
-    all
-}
 
 /// The end of a level, before which loads take less than the geometric mean of its time and that of the next level; and its
 /// time. The end lies between two rings.
@@ -191,27 +210,12 @@ fn light(loaded: &[[Figure; 2]], others: usize) -> Option<Figure> {
     })
 }
 
-/// The steps of power by active cores (EFS, Eqs. 13 and 25). No step is negative.
-pub fn power(figures: Result<Figures<Probe>, String>, cores: usize) -> Findings {
-    let steps = figures.and_then(|figures| steps(&figures, cores));
-    let keys = ["p0_w", "p1_w", "p2_w", "p_more_w"].into_iter().enumerate();
-    keys.map(|(ix, key)| {
-        (
-            format!("params.{key}"),
-            steps.clone().map(|steps| steps[ix]),
-        )
-    })
-    .collect()
-}
-
-fn steps(figures: &Figures<Probe>, cores: usize) -> Result<[Figure; 4], String> {
-    let watts = |cores| {
-        let [compute, read] = [false, true].map(|reads| figures[&Probe::Power { cores, reads }][0]);
-        compute.with(read, f64::midpoint)
-    };
+/// The steps of power. None is negative.
+fn power(figures: &Figures<Probe>, cores: usize) -> Result<[Figure; 4], String> {
+    let watts = |cores| figures[&Probe::Power(cores)][0];
     let per_core = |from: usize, to: usize| {
-        let more = watts(to).with(watts(from), |to, from| (to - from).max(0.0));
-        more.map(|watts| watts / (to - from) as f64)
+        let cores = (to - from) as f64;
+        watts(to).with(watts(from), |to, from| (to - from).max(0.0) / cores)
     };
     let first = per_core(0, 1);
     if first.value < LEAST_STEP_W {
@@ -241,7 +245,7 @@ mod tests {
     }
 
     fn value(found: &Findings, key: &str) -> f64 {
-        found[key].as_ref().unwrap().value
+        found.figures[key].value
     }
 
     const REPORTED: [u64; 3] = [48 << 10, 2 << 20, 32 << 20];
@@ -261,7 +265,8 @@ mod tests {
     #[test]
     fn a_cache_ends_where_loads_become_slower() {
         let ends = [(32 << 10, 1.5), (1 << 20, 5.0), (32 << 20, 20.0)];
-        let found = caches(&walks(&ends, 90.0), &REPORTED);
+        let mut found = Findings::default();
+        found.add_caches(&walks(&ends, 90.0), &REPORTED);
         for (key, expected) in [
             ("cache.l1_kb", 32.0),
             ("cache.l1_ns", 1.5),
@@ -272,14 +277,16 @@ mod tests {
         ] {
             assert_eq!(value(&found, key), expected, "{key}");
         }
-        assert_eq!(found["llc.mb"].as_ref().unwrap().high, 64.0);
-        let flat = caches(&walks(&[(2 << 20, 5.0)], 90.0), &REPORTED);
-        assert!(flat["llc.mb"].is_err() && flat["llc.latency.hit_ns"].is_err());
+        assert_eq!(found.figures["llc.mb"].high, 64.0);
+        let mut flat = Findings::default();
+        flat.add_caches(&walks(&[(2 << 20, 5.0)], 90.0), &REPORTED);
+        assert!(flat.absent.contains_key("llc.mb") && !flat.figures.contains_key("llc.mb"));
     }
 
     #[test]
     fn the_greatest_rate_may_need_few_cores() {
-        let (found, _) = rates(&figures(&[
+        let mut found = Findings::default();
+        found.add_rates(&figures(&[
             (Probe::Streams(1), [0.0, 8.0]),
             (Probe::Streams(2), [0.0, 4.0]),
             (Probe::Streams(4), [0.0, 5.0]),
@@ -292,14 +299,15 @@ mod tests {
     #[test]
     fn a_sibling_takes_a_share() {
         let mut all = vec![(Probe::Clock, [0.25, 0.0]), (Probe::Switch, [900.0, 0.0])];
-        let none = cores(&figures(&all));
-        assert_eq!(value(&none, "core.ghz"), 4.0);
-        let why = "no core has two CPUs".to_owned();
-        assert_eq!(none["smt.issue_share"], Err(why));
+        let mut found = Findings::default();
+        found.add_cores(&figures(&all));
+        assert_eq!(value(&found, "core.ghz"), 4.0);
+        assert!(found.absent.contains_key("smt.issue_share"));
         for (sibling, ns) in [(false, 2.0), (true, 3.0)] {
             all.push((Probe::Arithmetic { sibling }, [ns, 0.0]));
         }
-        assert_eq!(value(&cores(&figures(&all)), "smt.issue_share"), 0.5);
+        found.add_cores(&figures(&all));
+        assert_eq!(value(&found, "smt.issue_share"), 0.5);
     }
 
     /// Walks that take these times beside streams of these rates.
@@ -337,37 +345,25 @@ mod tests {
         assert_eq!(light(&[], 1), None);
     }
 
-    /// The steps of a machine that draws these watts by its active cores; reading memory draws 2 W more, computing less.
-    fn steps_of(watts: &[f64]) -> Findings {
+    /// The steps of a machine that draws these watts by its active cores.
+    fn steps_of(watts: &[f64]) -> Result<[f64; 4], String> {
         let cores = watts.len() - 1;
-        let state = |probe: Probe| match probe {
-            Probe::Power { cores, reads: true } => (probe, [watts[cores] + 2.0, 0.0]),
-            Probe::Power { cores, .. } => (probe, [watts[cores] - 2.0, 0.0]),
-            _ => panic!("{probe:?} is no power"),
-        };
-        let all: Vec<_> = Probe::powers(cores).into_iter().map(state).collect();
-        power(Ok(figures(&all)), cores)
+        let states = watts.iter().enumerate();
+        let all: Vec<_> = states
+            .map(|(ix, watts)| (Probe::Power(ix), [*watts, 0.0]))
+            .collect();
+        let steps = power(&figures(&all), cores)?;
+        Ok(steps.map(|step| step.value))
     }
 
     #[test]
     fn the_steps_of_the_machine_of_efs() {
-        let steps = |watts: &[f64]| {
-            let found = steps_of(watts);
-            let keys = [
-                "params.p0_w",
-                "params.p1_w",
-                "params.p2_w",
-                "params.p_more_w",
-            ];
-            keys.map(|key| value(&found, key))
-        };
-        let found = steps(&[26.6, 49.2, 61.2, 73.5, 85.8]);
+        let found = steps_of(&[26.6, 49.2, 61.2, 73.5, 85.8]).unwrap();
         for (step, published) in found.iter().zip([26.6, 22.6, 12.0, 12.3]) {
             assert!((step - published).abs() < 1e-9, "{found:?}");
         }
-        assert_eq!(steps(&[20.0, 30.0]), [20.0, 10.0, 10.0, 10.0]);
-        assert_eq!(steps(&[20.0, 30.0, 25.0])[2], 0.0, "no step is negative");
-        let constant = &steps_of(&[9.0; 5])["params.p1_w"];
-        assert!(constant.as_ref().unwrap_err().contains("does not show"));
+        assert_eq!(steps_of(&[20.0, 30.0]).unwrap(), [20.0, 10.0, 10.0, 10.0]);
+        assert_eq!(steps_of(&[20.0, 30.0, 25.0]).unwrap()[2], 0.0);
+        assert!(steps_of(&[9.0; 5]).unwrap_err().contains("does not show"));
     }
 }

@@ -19,8 +19,7 @@ use cosched_run::Screen;
 use cosched_run::exit::Exit;
 use cosched_run::whole_file::{create_private_folders, write_whole};
 use figure::{Figures, rounds};
-use file::Measured;
-use finding::{Findings, Point};
+use finding::{Findings, Measured, Point};
 use probe::Probe;
 use std::path::Path;
 use std::process::ExitCode;
@@ -74,10 +73,7 @@ pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
         return Ok(exit.into());
     }
     // A figure that was not measured again stays as it was.
-    let found = findings
-        .into_iter()
-        .filter_map(|(key, found)| Some((key, found.ok()?)));
-    measured.extend(found);
+    measured.extend(findings.figures);
     write(&file, &bench, &measured, &points)?;
     screen.say(&format!("cosched: wrote {}", file.display()));
     Ok(ExitCode::SUCCESS)
@@ -90,19 +86,19 @@ fn measure(bench: &Bench, quick: bool, screen: &Screen) -> Result<(Findings, Vec
     let figures = figures.map_err(|why| {
         anyhow::anyhow!("{why}, so nothing was written; try again when nothing else runs")
     })?;
-    let (mut all, mu) = finding::rates(&figures);
+    let mut all = Findings::default();
+    let mu = all.add_rates(&figures);
     if quick {
         return Ok((all, Vec::new()));
     }
-    let (others, points) = finding::others(&figures, bench, mu);
-    all.extend(others);
+    let points = all.add_others(&figures, bench, mu);
     let cores = bench.cpus.len();
     let no_meter = bench.meter.borrow().as_ref().err().cloned();
     let figures = match no_meter {
         Some(why) => Err(why),
         None => probed(bench, &Probe::powers(cores), POWER_TURNS, screen),
     };
-    all.extend(finding::power(figures, cores));
+    all.add_power(figures, cores);
     Ok((all, points))
 }
 
@@ -120,7 +116,7 @@ fn probed(
             screen.say(&format!("cosched: measuring, {} %", 25 * turns / quarter));
         }
         turns += 1;
-        probe.turn(bench)
+        probe.turn(bench, turns)
     })
 }
 
@@ -135,13 +131,7 @@ fn write(file: &Path, bench: &Bench, measured: &Measured, points: &[Point]) -> R
     }
     let curve_name = curve.file_name().filter(|_| curve.exists());
     let curve_name = curve_name.and_then(|name| name.to_str());
-    let text = file::machine_text(
-        &bench.root,
-        &bench.machine,
-        &bench.cache_bytes,
-        curve_name,
-        measured,
-    )?;
+    let text = file::machine_text(&bench.machine, &bench.cache_bytes, curve_name, measured)?;
     let new = file.with_extension("new");
     write_whole(&new, text.as_bytes())?;
     machine_in(&new)?;

@@ -42,8 +42,8 @@ pub enum Probe {
     Loaded { cached: bool, hurry: usize },
     /// A step of arithmetic, alone or beside the same on the sibling.
     Arithmetic { sibling: bool },
-    /// Watts while so many cores read memory or compute. EFS has a mean over programs; ours is over these two.
-    Power { cores: usize, reads: bool },
+    /// Watts while so many cores compute and read memory by turns. EFS has a mean over programs.
+    Power(usize),
 }
 
 impl Probe {
@@ -78,43 +78,47 @@ impl Probe {
 
     /// Power with 0, 1, 2 and all of these cores active.
     pub fn powers(cores: usize) -> Vec<Probe> {
-        let active = BTreeSet::from([0, 1, 2, cores].map(|active| active.min(cores)));
-        let both = |cores| [false, true].map(|reads| Probe::Power { cores, reads });
-        active.into_iter().flat_map(both).collect()
+        let active = BTreeSet::from([0, 1, 2, cores]);
+        let active = active.into_iter().filter(|&active| active <= cores);
+        active.map(Probe::Power).collect()
     }
 
-    /// Takes some samples; `None` if they were disturbed, or if the meter has stopped.
-    pub fn turn(self, bench: &Bench) -> Option<Vec<Sample>> {
-        let Setup {
-            cpus,
-            ring,
-            streamed,
-            pause,
-        } = self.setup(bench);
+    /// Takes some samples; `None` if they were disturbed, or if the meter has stopped. `turn` is another number each time, so
+    /// that streams and walks find no line that the last ones left in a cache.
+    pub fn turn(self, bench: &Bench, turn: usize) -> Option<Vec<Sample>> {
+        let (cpus, ring, streamed) = self.uses(bench);
         let llc = bench.cache_bytes.last().copied().unwrap_or(u64::MAX);
-        for lines in [streamed, ring]
+        let cached = [streamed, ring]
             .into_iter()
-            .filter(|lines| bytes(lines) <= llc)
-        {
-            read_all(lines);
-        }
-        let start = bench.next_start();
+            .filter(|lines| bytes(lines) <= llc);
+        cached.for_each(read_all);
+        let start = turn * (bench.streamed.len() / 7);
+        let pause = match self {
+            Probe::Loaded { hurry, .. } => PAUSES[hurry],
+            _ => 0,
+        };
         let streams = Stream::side_by_side(streamed, cpus.len(), pause, start);
         let (first, waits) = match self {
-            Probe::Power { .. } => (0, true),
+            Probe::Power(_) => (0, true),
             Probe::Move => (cpus.len(), true),
             _ => (1, self == Probe::Switch),
         };
-        let step = |ix: usize| streams.get(ix).map_or_else(compute, Stream::step);
+        let step = |ix: usize| {
+            let stream: Option<&Stream<'_>> = streams.get(ix);
+            if stream.is_none() || waits {
+                compute();
+            }
+            stream.map(Stream::step);
+        };
         let steps = (first..cpus.len()).map(|ix| (cpus[ix], move || step(ix)));
         let steps: Vec<_> = steps.collect();
         let own = || match self {
             Probe::Switch => Some(vec![[switch_ns()?, 0.0]]),
             Probe::Move => Some(vec![[move_ns(&cpus, ring), 0.0]]),
-            Probe::Power { .. } => Some(vec![[
-                bench.meter.borrow_mut().as_mut().ok()?.watts()?,
-                0.0,
-            ]]),
+            Probe::Power(_) => {
+                let watts = bench.meter.borrow_mut().as_mut().ok()?.watts()?;
+                Some(vec![[watts, 0.0]])
+            }
             _ => Some(self.samples(ring, start, &streams)),
         };
         let mut others = bench.machine.all_cpus();
@@ -125,52 +129,24 @@ impl Probe {
         })?
     }
 
-    fn setup(self, bench: &Bench) -> Setup<'_> {
-        let (mut ring, mut streamed, mut pause) = (None, &[][..], 0);
-        let cores = match self {
-            Probe::Clock | Probe::Switch | Probe::Arithmetic { .. } => 1,
-            Probe::Move => {
-                let most = bench.cache_bytes.get(1).map_or(0, |l2| l2 / 2);
-                ring = bench.rings.iter().rfind(|ring| bytes(ring) <= most);
-                2
+    /// CPUs, that of this thread first; the ring that this thread reads; and what streams read.
+    fn uses(self, bench: &Bench) -> (Vec<CpuId>, &[Line], &[Line]) {
+        let (cpus, all) = (&bench.cpus, &bench.streamed[..]);
+        match self {
+            Probe::Clock | Probe::Switch => (cpus[..1].to_vec(), &[], &[]),
+            Probe::Move => (cpus[..2].to_vec(), bench.half_of_second_cache(), &[]),
+            Probe::Walk(ix) => (cpus[..1].to_vec(), &bench.rings[ix], &[]),
+            Probe::Streams(cores) | Probe::Power(cores) => (cpus[..cores].to_vec(), &[], all),
+            Probe::Loaded { cached: true, .. } => {
+                let ring = bench.cached_ring().unwrap_or_default();
+                let streamed = &all[..ring.len() * bench.sharing];
+                (cpus[..bench.sharing].to_vec(), ring, streamed)
             }
-            Probe::Walk(ix) => {
-                ring = bench.rings.get(ix);
-                1
+            Probe::Loaded { .. } => (cpus.clone(), &bench.rings[bench.rings.len() - 1], all),
+            Probe::Arithmetic { sibling } => {
+                let sibling = bench.sibling.filter(|_| sibling);
+                ([cpus[0]].into_iter().chain(sibling).collect(), &[], &[])
             }
-            Probe::Streams(cores) => {
-                streamed = &bench.streamed;
-                cores
-            }
-            Probe::Loaded { cached, hurry } => {
-                pause = PAUSES[hurry];
-                streamed = &bench.streamed;
-                ring = bench.rings.last();
-                if cached {
-                    ring = bench.cached_ring();
-                    streamed = &streamed[..ring.map_or(0, Vec::len) * bench.sharing];
-                    bench.sharing
-                } else {
-                    bench.cpus.len()
-                }
-            }
-            Probe::Power { cores, reads } => {
-                if reads {
-                    streamed = &bench.streamed;
-                }
-                cores
-            }
-        };
-        let mut cpus = bench.cpus[..cores].to_vec();
-        if let Probe::Arithmetic { sibling: true } = self {
-            cpus.extend(bench.sibling);
-        }
-        let ring = ring.map_or(&[][..], |ring| ring);
-        Setup {
-            cpus,
-            ring,
-            streamed,
-            pause,
         }
     }
 
@@ -195,14 +171,6 @@ impl Probe {
         };
         (0..SAMPLES).map(sample).collect()
     }
-}
-
-/// What a probe uses: CPUs, that of this thread first; the ring that this thread reads; and what streams read.
-struct Setup<'a> {
-    cpus: Vec<CpuId>,
-    ring: &'a [Line],
-    streamed: &'a [Line],
-    pause: u64,
 }
 
 fn additions() {
