@@ -6,11 +6,8 @@ use super::threads::{Stream, beside, compute, read_all, with_loss};
 use crate::workload::ring::{Line, walk};
 use cosched_core::CpuId;
 use cosched_linux::pin_thread;
-use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
-use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const SAMPLES: usize = 5;
@@ -78,8 +75,8 @@ impl Probe {
 
     /// Power with 0, 1, 2 and all of these cores active.
     pub fn powers(cores: usize) -> Vec<Probe> {
-        let active = BTreeSet::from([0, 1, 2, cores]);
-        let active = active.into_iter().filter(|&active| active <= cores);
+        let active = [0, 1, 2, cores].into_iter();
+        let active = active.filter(|&active| active <= cores);
         active.map(Probe::Power).collect()
     }
 
@@ -112,14 +109,14 @@ impl Probe {
         };
         let steps = (first..cpus.len()).map(|ix| (cpus[ix], move || step(ix)));
         let steps: Vec<_> = steps.collect();
-        let own = || match self {
-            Probe::Switch => Some(vec![[switch_ns()?, 0.0]]),
-            Probe::Move => Some(vec![[move_ns(&cpus, ring), 0.0]]),
-            Probe::Power(_) => {
-                let watts = bench.meter.borrow_mut().as_mut().ok()?.watts()?;
-                Some(vec![[watts, 0.0]])
-            }
-            _ => Some(self.samples(ring, start, &streams)),
+        let own = || {
+            let only = match self {
+                Probe::Switch => switch_ns(),
+                Probe::Move => move_ns(&cpus, ring),
+                Probe::Power(_) => bench.meter.borrow_mut().as_mut().ok()?.watts()?,
+                _ => return Some(self.samples(ring, start, &streams)),
+            };
+            Some(vec![[only, 0.0]])
         };
         let mut others = bench.machine.all_cpus();
         others.remove_all(&cpus.iter().copied().collect());
@@ -186,39 +183,17 @@ fn additions() {
 const ROUNDS: u32 = 500;
 const MOVES: u32 = 20;
 
-/// Half a round of two threads, less what writing and reading cost without a switch. A new thread inherits the CPU of this
+/// A round of two threads that meet at a barrier: one blocks and the other wakes it. A new thread inherits the CPU of this
 /// one.
-fn switch_ns() -> Option<f64> {
-    let (here, there) = UnixStream::pair().ok()?;
-    let calls_ns = mean_ns(ROUNDS, || {
-        send(&here);
-        receive(&there);
-    });
-    let round_ns = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while receive(&there) {
-                send(&there);
-            }
-        });
-        let round_ns = mean_ns(ROUNDS, || {
-            send(&here);
-            receive(&here);
-        });
-        // This ends the other thread.
-        let _ = here.shutdown(Shutdown::Both);
-        round_ns
-    });
-    Some((round_ns / 2.0 - calls_ns).max(0.0))
-}
-
-fn send(mut socket: &UnixStream) {
-    // Both ends live as long as the threads.
-    let _ = socket.write_all(&[0]);
-}
-
-/// Whether the other end is still open.
-fn receive(mut socket: &UnixStream) -> bool {
-    socket.read_exact(&mut [0]).is_ok()
+fn switch_ns() -> f64 {
+    let barrier = Barrier::new(2);
+    let meet = || {
+        barrier.wait();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| mean_ns(ROUNDS, meet));
+        mean_ns(ROUNDS, meet)
+    })
 }
 
 /// A move and the first read of these lines on the other core, less a read without a move.

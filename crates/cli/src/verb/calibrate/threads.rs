@@ -8,10 +8,8 @@ use cosched_linux::pin_thread;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-/// Time in which working threads reach their speed.
-const WARM_UP: Duration = Duration::from_millis(1);
+use std::thread::ScopedJoinHandle;
+use std::time::Instant;
 
 /// Lines that a stream reads between two pauses: a page, so prefetchers work as in a long stream.
 const CHUNK: usize = 64;
@@ -39,14 +37,10 @@ pub fn beside<T>(steps: &[(CpuId, impl Fn() + Sync)], work: impl FnOnce() -> T) 
         while started.load(Ordering::Relaxed) < steps.len() {
             std::thread::yield_now();
         }
-        let warm = Instant::now();
-        while !steps.is_empty() && warm.elapsed() < WARM_UP {}
         let result = work();
         stop.store(true, Ordering::Relaxed);
-        let lost_s = threads.into_iter().map(|thread| match thread.join() {
-            Ok(((), lost_s)) => lost_s,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
+        let ended = threads.into_iter().flat_map(ScopedJoinHandle::join);
+        let lost_s = ended.map(|((), lost_s)| lost_s);
         (result, lost_s.sum())
     })
 }
