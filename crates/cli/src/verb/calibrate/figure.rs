@@ -84,7 +84,7 @@ pub fn rounds<P: Ord + Copy>(
         for &probe in probes {
             let turns = all.entry(probe).or_default();
             if turns.len() + left < calm {
-                return Err("the machine was busy".to_owned());
+                return Err("the machine was busy; try again when nothing else runs".to_owned());
             }
             if turns.len() < calm {
                 turns.extend(turn(probe));

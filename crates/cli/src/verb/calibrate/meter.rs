@@ -21,7 +21,9 @@ impl Meter {
     /// There is no meter, or the command does not print watts.
     pub fn open(root: &Root, command: Option<&str>) -> Result<Meter, String> {
         match command {
-            Some(command) => printed_watts(command).map(|_| Meter::Command(command.to_owned())),
+            Some(command) => printed_watts(command)
+                .map(|_| Meter::Command(command.to_owned()))
+                .ok_or_else(|| format!("`{command}` does not print watts")),
             None => EnergyMeter::open(root)
                 .map(Meter::Energy)
                 .map_err(|why| format!("{why}; --power-command gives another meter")),
@@ -38,27 +40,18 @@ impl Meter {
             }
             Meter::Command(command) => {
                 std::thread::sleep(TIME);
-                printed_watts(command).ok()
+                printed_watts(command)
             }
         }
     }
 }
 
-fn printed_watts(command: &str) -> Result<f64, String> {
+fn printed_watts(command: &str) -> Option<f64> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null());
-    let output = shell.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|why| format!("`{command}`: {why}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let watts = text.trim().parse().ok();
-    watts
-        .filter(|watts| (0.0..1e6).contains(watts))
-        .ok_or_else(|| {
-            format!(
-                "`{command}` must print watts, and printed `{}`",
-                text.trim()
-            )
-        })
+    let printed = shell.stderr(Stdio::inherit()).output().ok()?.stdout;
+    let watts = String::from_utf8(printed).ok()?.trim().parse().ok()?;
+    (0.0..1e6).contains(&watts).then_some(watts)
 }
 
 #[cfg(test)]
@@ -67,10 +60,10 @@ mod tests {
 
     #[test]
     fn a_command_prints_watts() {
-        assert_eq!(printed_watts("echo 41.5"), Ok(41.5));
+        assert_eq!(printed_watts("echo 41.5"), Some(41.5));
         for command in ["echo 41.5 W", "echo inf", "true"] {
             let refused = Meter::open(&Root::default(), Some(command));
-            assert!(refused.err().unwrap().contains("must print watts"));
+            assert!(refused.err().unwrap().contains("does not print watts"));
         }
         assert!(Meter::open(&Root::new("/nonexistent"), None).is_err());
     }

@@ -82,10 +82,7 @@ pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
 /// Measures everything, or the rate of memory alone. Also returns the points of the latency curve.
 fn measure(bench: &Bench, quick: bool, screen: &Screen) -> Result<(Findings, Vec<Point>)> {
     let probes = Probe::all(bench, quick);
-    let figures = probed(bench, &probes, TURNS, screen);
-    let figures = figures.map_err(|why| {
-        anyhow::anyhow!("{why}, so nothing was written; try again when nothing else runs")
-    })?;
+    let figures = probed(bench, &probes, TURNS, screen).map_err(anyhow::Error::msg)?;
     let mut all = Findings::default();
     let mu = all.add_rates(&figures);
     if quick {
