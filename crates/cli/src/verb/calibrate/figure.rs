@@ -41,20 +41,12 @@ impl Figure {
 
     /// A monotone function of this figure.
     pub fn map(self, function: impl Fn(f64) -> f64) -> Figure {
-        self.with(self, |value, _| function(value))
-    }
-
-    /// A function of this figure and another one, monotone in both.
-    pub fn with(self, other: Figure, function: impl Fn(f64, f64) -> f64) -> Figure {
-        let value = function(self.value, other.value);
-        let (mut low, mut high) = (value, value);
-        for one in [self.low, self.high] {
-            for two in [other.low, other.high] {
-                low = low.min(function(one, two));
-                high = high.max(function(one, two));
-            }
+        let (low, high) = (function(self.low), function(self.high));
+        Figure {
+            value: function(self.value),
+            low: low.min(high),
+            high: low.max(high),
         }
-        Figure { value, low, high }
     }
 
     /// Whether the ranges of two figures have nothing in common.
@@ -127,8 +119,6 @@ mod tests {
         assert_eq!(Figure::of(&[many], 0).value, 9.0);
         let times = figure(10.0, 8.0, 20.0);
         assert_eq!(times.map(|ns| 1000.0 / ns), figure(100.0, 50.0, 125.0));
-        let more = times.with(figure(9.0, 7.0, 9.5), |one, two| one - two);
-        assert_eq!(more, figure(1.0, -1.5, 13.0));
     }
 
     #[test]

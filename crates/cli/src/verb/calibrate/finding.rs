@@ -215,7 +215,7 @@ fn power(figures: &Figures<Probe>, cores: usize) -> Result<[Figure; 4], String> 
     let watts = |cores| figures[&Probe::Power(cores)][0];
     let per_core = |from: usize, to: usize| {
         let cores = (to - from) as f64;
-        watts(to).with(watts(from), |to, from| (to - from).max(0.0) / cores)
+        watts(to).map(|more| (more - watts(from).value).max(0.0) / cores)
     };
     let first = per_core(0, 1);
     if first.value < LEAST_STEP_W {
