@@ -135,7 +135,7 @@ pub fn curve_text(points: &[Point]) -> String {
         .collect();
     format!(
         "schema = \"cosched.latency/1\"\nname = \"mine\"\ntitle = \"A walk beside streams of reads\"\n\
-         source = \"measured; the last point continues the last measured slope\"\n\n[[line]]\nreads = 1.0\n\
+         source = \"measured; the last point has the mean slope of the others\"\n\n[[line]]\nreads = 1.0\n\
          points = {points:?}\n"
     )
 }

@@ -85,7 +85,7 @@ impl Findings {
                 None => self.add_absent(&key, "no two cores share it with room for both"),
             }
         }
-        curve(&loaded(false), idle.value, mu.value)
+        curve(&loaded(false), mu.value)
     }
 
     fn add_cores(&mut self, figures: &Figures<Probe>) {
@@ -168,23 +168,22 @@ fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(Figure, Figure)> {
     Some((Figure { value, low, high }, own.1))
 }
 
-/// The curve of a latency file: ascending in both, from [0, 1] to the peak. Beyond the last measured point it continues as
-/// straight as before. Latencies that do not rise are noise, and are left out.
-fn curve(loaded: &[[Figure; 2]], idle_ns: f64, mu: f64) -> Vec<Point> {
+/// The curve of a latency file: ascending in both, from [0, 1] to the peak. Latencies that do not rise are noise, and are
+/// left out. The last point has the mean slope of all measured rates; so one noisy latency does not become a steep end.
+fn curve(loaded: &[[Figure; 2]], mu: f64) -> Vec<Point> {
     let mut points = vec![(0.0, 1.0)];
+    let (mut most, mut latency) = (0.0, 1.0);
     for [ns, line] in loaded {
         // The walk's own lines count too.
         let rate = (1e3 / line.value + 1e3 / ns.value) / mu;
-        let (before, latency) = points[points.len() - 1];
-        if rate.min(1.0) > before && ns.value / idle_ns > latency {
-            points.push((rate.min(1.0), ns.value / idle_ns));
+        let slower = ns.value / loaded[0][0].value;
+        if slower > latency && rate.min(0.99) > most {
+            latency = slower;
+            points.push((rate.min(0.99), latency));
         }
+        most = rate.min(0.99).max(most);
     }
-    if let [.., (x0, y0), (x1, y1)] = points[..]
-        && x1 < 1.0
-    {
-        points.push((1.0, y1 + (y1 - y0) / (x1 - x0) * (1.0 - x1)));
-    }
+    points.push((1.0, 1.0 + (latency - 1.0) / most));
     points
 }
 
@@ -325,10 +324,15 @@ mod tests {
             (120.0, 250.0),
             (200.0, 295.0),
         ];
-        let points = curve(&loaded(&all), 100.0, 400.0);
-        assert_eq!(points, [(0.0, 1.0), (0.5, 1.25), (0.75, 2.0), (1.0, 2.75)]);
-        let exceeded = curve(&loaded(&all), 100.0, 250.0);
-        assert_eq!(exceeded[2], (1.0, 2.0));
+        let points = curve(&loaded(&all), 400.0);
+        assert_eq!(points[..3], [(0.0, 1.0), (0.5, 1.25), (0.75, 2.0)]);
+        assert_eq!(points[3..], [(1.0, 1.0 + 1.0 / 0.75)]);
+        // A noisy latency at a low rate.
+        let all = [(100.0, 40.0), (110.0, 70.0), (105.0, 190.0)];
+        let points = curve(&loaded(&all), 400.0);
+        assert!(points[2].1 < 1.21, "{points:?}");
+        let exceeded = curve(&loaded(&all), 50.0);
+        assert!(exceeded.is_sorted() && exceeded[exceeded.len() - 1].0 == 1.0);
     }
 
     #[test]
