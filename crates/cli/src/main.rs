@@ -80,7 +80,7 @@ fn parse() -> Result<Verb, clap::Error> {
     let mut verb = Cli::from_arg_matches(&matches)?.verb;
     if let (Verb::Run(args), Some(matches)) = (&mut verb, matches.subcommand_matches("run")) {
         args.forget_habits(matches);
-        args.may_read_input = is_bare;
+        args.is_bare = is_bare;
     }
     Ok(verb)
 }

@@ -3,9 +3,8 @@
 use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
 use anyhow::Result;
-use cosched_report::SeriesReader;
+use cosched_report::SeriesFile;
 use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The series in a log folder.
@@ -32,9 +31,8 @@ pub fn open_file(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// It can't be read, or is none.
-pub fn open_series(path: &Path) -> Result<SeriesReader<BufReader<File>>> {
-    let file = BufReader::new(open_file(path)?);
-    SeriesReader::new(file, &told(path)).or_usage()
+pub fn open_series(path: &Path) -> Result<SeriesFile> {
+    SeriesFile::open(open_file(path)?, &told(path)).or_usage()
 }
 
 /// The series beside a record: `series.jsonl` in a log folder, `NAME.series.jsonl` beside `--record NAME.json`.

@@ -62,7 +62,6 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                     solo_age: random(39) as u32,
                     progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     progress_basis: ProgressBasis::Ipc,
-                    solo_mm_reads: value(reads / 2 + random(15_000)),
                     trace_ipc: Reading::Value(1.1),
                     trace_progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     learnt: Reading::Value(Learnt {
@@ -137,6 +136,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
+        ideal_bandwidth: Reading::Value(Rate(15_000)),
         admits: None,
         contention,
         tasks,
@@ -367,6 +367,8 @@ impl Backend for Instant {
             }
         }));
     }
+    fn device_time(&mut self, _: &mut [Usage]) {}
+
     fn wanting(&mut self, _: TaskId) -> Reading<u32> {
         Reading::Absent(Absence::NotOffered)
     }
@@ -384,6 +386,7 @@ impl Backend for Instant {
 
     fn kill(&mut self, _: TaskId, _: Kill) {}
     fn ending(&mut self) {}
+    fn forget(&mut self, _: TaskId) {}
     fn restart(&mut self, _: TaskId) -> bool {
         false
     }

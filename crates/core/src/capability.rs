@@ -1,6 +1,7 @@
 //! Capabilities of a backend, as required by policies.
 
 use crate::counter::Counter;
+use crate::device::Device;
 use crate::units::Absence;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub enum Capability {
     Energy,
     /// Traffic of each memory domain, from all sources.
     Traffic,
+    /// Time that this device works for each task.
+    Device(Device),
     /// Solo bandwidth of each task, from an earlier run.
     SoloBandwidth,
     /// Solo trace of each task, from an earlier run.
@@ -51,6 +54,7 @@ impl Capability {
             Capability::Affinity => "affinity",
             Capability::Energy => "energy",
             Capability::Traffic => "traffic",
+            Capability::Device(device) => device.name(),
             Capability::SoloBandwidth => "solo-bandwidth",
             Capability::SoloTrace => "solo-trace",
             Capability::CoreTypes => "core-types",
@@ -69,6 +73,8 @@ impl Capability {
             Capability::Affinity => "binding of jobs to CPUs",
             Capability::Energy => "package energy",
             Capability::Traffic => "traffic of each memory domain",
+            Capability::Device(Device::Disk) => "time that the disk works for each job",
+            Capability::Device(Device::Net) => "time that the network works for each job",
             Capability::SoloBandwidth => "solo bandwidth of each job",
             Capability::SoloTrace => "solo trace of each job",
             Capability::CoreTypes => "cores of two types",

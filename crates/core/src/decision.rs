@@ -4,6 +4,7 @@
 //! one decision.
 
 use crate::admission::Admission;
+use crate::device::Device;
 use crate::listed::one_of_each;
 use crate::placement::{Placement, Purpose};
 use crate::task::TaskId;
@@ -113,8 +114,12 @@ pub enum WaitReason {
     },
     /// None of the CPUs that it may use is free.
     Affinity,
-    /// It does not fit on the memory bus beside the running tasks: energy per work would rise (EFS, Eq. 16).
+    /// It does not fit on the memory bus, or on a device, beside the running tasks: energy per work would rise (EFS,
+    /// Eq. 16).
     BusFull {
+        /// The device; `None` for the memory bus.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<Device>,
         /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); for a gang, the demand of each of its
         /// CPUs.
         demand_milli: u32,
@@ -166,7 +171,7 @@ one_of_each! {
         Outweighed { worth_milli: 480, loss_milli: 120, power_milli: 400 },
         Gang { needs: 4, free: 1 },
         Affinity,
-        BusFull { demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+        BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
     }
 }
 

@@ -17,6 +17,8 @@ listed_enum! {
         Changed,
         /// Other commands with the same program.
         Program,
+        /// Not from runs: the user says it.
+        Told,
     }
 }
 

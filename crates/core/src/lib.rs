@@ -3,10 +3,12 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // The rules are the library's.
 
 mod admission;
+mod by_task;
 mod capability;
 mod check;
 mod counter;
 mod decision;
+mod device;
 mod estimate;
 mod expected;
 mod listed;
@@ -33,11 +35,13 @@ mod traffic;
 mod units;
 
 pub use admission::{Admission, Demand};
+pub use by_task::ByTask;
 pub use capability::{Capabilities, Capability};
 pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, DemandBasis, Wait, WaitReason};
-pub use estimate::{Earlier, EarlierPhase, Start, TaskEstimator};
+pub use device::{Device, DeviceTime, PerDevice};
+pub use estimate::{Earlier, EarlierPhase, IdealBandwidth, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
 pub use niceness::{kernel_weight, weight_of_nice};
 pub use papers::{PAPERS, Paper};
@@ -46,16 +50,16 @@ pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec,
     ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy,
-    stand_in,
+    set_along, stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
     Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
-    HaltWhen, Histogram, Kill, MayStart, NullRecorder, Occupation, Order, Overhead, PlanCounts,
-    Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult, Switch, Switched,
-    TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run,
+    HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder, Occupation, Order,
+    Overhead, PlanCounts, Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
+    Switch, Switched, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run, run_all,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};

@@ -1,6 +1,7 @@
 //! Measurements of a task over one interval in which it was placed.
 
 use crate::counter::{Counter, PerCounter};
+use crate::device::DeviceTime;
 use crate::placement::Purpose;
 use crate::residency::Residency;
 use crate::task::TaskId;
@@ -59,6 +60,8 @@ pub struct Usage {
     pub multiplexed: bool,
     /// How the task's time was really spent; absent if the backend does not observe it.
     pub residency: Reading<Residency>,
+    /// Time that devices worked for it; left to [`Backend::device_time`](crate::Backend::device_time).
+    pub device_time: DeviceTime,
 }
 
 impl Usage {
@@ -79,6 +82,7 @@ impl Usage {
             counts: Counts::from_fn(|_| Reading::Value(0)),
             multiplexed: false,
             residency: Reading::Absent(Absence::NotRequested),
+            device_time: DeviceTime::from_fn(|_| Reading::Value(Nanos::ZERO)),
         }
     }
 }
@@ -116,6 +120,12 @@ pub struct Sample {
         skip_serializing_if = "TrafficRates::is_not_requested"
     )]
     pub traffic: TrafficRates,
+    /// Time that devices worked for it in the interval.
+    #[serde(
+        default = "DeviceTime::not_requested",
+        skip_serializing_if = "DeviceTime::is_not_requested"
+    )]
+    pub device_time: DeviceTime,
     /// Whether length, co-runners and `whole_core` were observed by the backend (see [`Residency`]). If not, they are
     /// the planned ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,6 +1,7 @@
 //! Everything that a policy sees. It is plain, serialisable data, so that a decision can be replayed.
 
 use crate::admission::Demand;
+use crate::device::PerDevice;
 use crate::expected::Expected;
 use crate::listed::one_of_each;
 use crate::model::contention::{Asks, Contention};
@@ -74,6 +75,12 @@ pub struct Estimates {
     /// mean if it ran on several domains (EFS, Eq. 18).
     #[serde(default = "not_requested")]
     pub domain_lines: Reading<Rate>,
+    /// Time that each device worked for it, in ns per millisecond, in the last executed quantum.
+    #[serde(
+        default = "PerDevice::not_requested",
+        skip_serializing_if = "PerDevice::is_not_requested"
+    )]
+    pub device_time: PerDevice<Reading<Rate>>,
     /// Accesses to the last-level cache, rate in the last executed quantum.
     pub llc: Reading<Rate>,
     /// Accesses to the first-level cache, rate in the last executed quantum.
@@ -91,8 +98,6 @@ pub struct Estimates {
     pub solo_ipc: Reading<f64>,
     /// Quanta executed since that estimate.
     pub solo_age: u32,
-    /// Mean rate of lines read from memory in a solo run before this run.
-    pub solo_mm_reads: Reading<Rate>,
     /// Solo execution done so far, in quanta (Perf&Fair, Eq. 1).
     pub progress: Reading<f64>,
     /// Basis of `progress`.
@@ -175,6 +180,7 @@ impl Default for Estimates {
             mm_reads_mean: not_yet,
             mm_writes: not_yet,
             domain_lines: not_requested(),
+            device_time: PerDevice::not_requested(),
             llc: not_yet,
             l1: not_yet,
             ipc: Reading::Absent(Absence::NotYetMeasured),
@@ -182,7 +188,6 @@ impl Default for Estimates {
             cpu_mm_reads: not_yet,
             solo_ipc: Reading::Absent(Absence::NoSoloEstimate),
             solo_age: 0,
-            solo_mm_reads: Reading::Absent(Absence::NoSoloEstimate),
             progress: Reading::Absent(Absence::NotYetMeasured),
             progress_basis: ProgressBasis::Provisional,
             trace_ipc: no_trace(),
@@ -335,6 +340,10 @@ pub struct Snapshot {
     /// memory bus by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admits: Option<Vec<Demand>>,
+    /// Solo bandwidth per CPU, as the [mean](crate::IdealBandwidth) over all tasks of the run so far, queued and ended
+    /// ones too.
+    #[serde(default = "not_yet")]
+    pub ideal_bandwidth: Reading<Rate>,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
     pub tasks: Vec<TaskView>,
 }

@@ -118,6 +118,9 @@ pub struct TaskSpec {
     /// Expectations from earlier runs, whatever the co-runners; `None` without earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
+    /// The memory that the user says it needs, in bytes. It replaces what is expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
     /// Learnt demand on caches and memory from an earlier run; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Arc<Earlier>>,
@@ -156,6 +159,7 @@ impl TaskSpec {
             bus_use_milli: None,
             solo: SoloProfile::default(),
             expected: None,
+            memory: None,
             earlier: None,
         }
     }

@@ -96,6 +96,12 @@ impl Rate {
         Some(Rate(u64::try_from(per_ms).unwrap_or(u64::MAX)))
     }
 
+    /// The transactions within `interval` at this rate.
+    pub fn count_in(self, interval: Nanos) -> u64 {
+        let count = u128::from(self.0) * u128::from(interval.0) / 1_000_000;
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
     /// From transactions per microsecond, the papers' unit.
     pub fn from_per_us(per_us: f64) -> Rate {
         Rate((per_us * 1e3 + 0.5) as u64)

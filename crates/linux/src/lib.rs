@@ -12,6 +12,7 @@ mod claim;
 mod commons;
 mod console;
 pub mod counters;
+mod disk;
 mod division;
 pub mod energy;
 pub mod events;

@@ -72,6 +72,10 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     thaw_and_remove(&stale, &mut mended);
     let mut look = Look::new(root);
     let dead = dead_runs(&look, reach, &stale);
+    if !dead.is_empty() {
+        // One of them may have started jobs since that look, and died: its list must not be removed.
+        look = Look::new(root);
+    }
     for _ in 0..ROUNDS {
         let now: Vec<RawPid> = dead.iter().flat_map(|dead| dead.go_on(&look)).collect();
         if now.is_empty() {

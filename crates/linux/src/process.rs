@@ -5,7 +5,7 @@ use crate::sys::{self, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
 /// Environment variable in every process of a run; its value is the run's token.
@@ -196,6 +196,22 @@ pub(crate) fn resident(root: &Root, pid: RawPid) -> Option<u64> {
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
+/// Bytes that a process and its waited-for descendants have moved from and to disks. A write counts when the process
+/// makes it, however late it reaches the disk.
+///
+/// # Errors
+/// The kernel does not tell, or not this user.
+pub(crate) fn disk_bytes(root: &Root, pid: RawPid) -> io::Result<u64> {
+    let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/io")))?;
+    let value = |line: &str| {
+        let bytes = line
+            .strip_prefix("read_bytes: ")
+            .or_else(|| line.strip_prefix("write_bytes: "))?;
+        bytes.parse::<u64>().ok()
+    };
+    Ok(text.lines().filter_map(value).sum())
+}
+
 /// The value of a variable in the initial environment of a process.
 pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     let environ = std::fs::read(root.path(&format!("/proc/{pid}/environ"))).ok()?;
@@ -244,6 +260,18 @@ pub(crate) fn for_threads(root: &Root, pids: &[RawPid], act: impl Fn(RawPid)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_from_and_to_disks_are_read_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let proc = dir.path().join("proc/5");
+        std::fs::create_dir_all(&proc).unwrap();
+        let text = "rchar: 9\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 7\n";
+        std::fs::write(proc.join("io"), text).unwrap();
+        let root = Root::new(dir.path());
+        assert_eq!(disk_bytes(&root, 5).unwrap(), 4_608);
+        assert!(disk_bytes(&root, 6).is_err());
+    }
 
     #[test]
     fn names_with_parentheses_are_read() {

@@ -10,8 +10,9 @@ use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys;
 use crate::wanting::wanting;
-use cosched_core::Reading;
+use cosched_core::{Absence, Reading};
 use rustix::process::Signal;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 
 /// Rounds of kills while processes are left.
@@ -111,6 +112,22 @@ impl Tree {
             .filter_map(|member| process::resident(&self.root, member.pid))
             .max()
             .unwrap_or(0)
+    }
+
+    /// Bytes that the job has moved from and to disks.
+    pub(crate) fn disk_bytes(&self) -> Reading<u64> {
+        let mut total = 0_u64;
+        for member in self.members() {
+            match process::disk_bytes(&self.root, member.pid) {
+                Ok(bytes) => total = total.saturating_add(bytes),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Reading::Absent(Absence::NoPermission);
+                }
+                // It has just ended.
+                Err(_) => {}
+            }
+        }
+        Reading::Value(total)
     }
 
     /// Number of threads of the job that want a CPU now.

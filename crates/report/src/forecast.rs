@@ -4,12 +4,17 @@
 //! to need the mean time of those that ended, or of those that are expected.
 
 use cosched_core::{Nanos, TaskId};
+use std::collections::BTreeMap;
 
 /// An estimator of the time left of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Forecast {
-    /// By the tasks' numbers.
-    jobs: Vec<Job>,
+    /// The jobs that have not ended.
+    jobs: BTreeMap<TaskId, Job>,
+    /// The number of all jobs.
+    total: usize,
+    /// The jobs with an expected time, and that time.
+    expected: Sum,
     /// The time that all jobs took that ended, in seconds.
     done_s: f64,
     /// The jobs that succeeded, and their time.
@@ -43,7 +48,6 @@ struct Job {
     expected_s: Option<f64>,
     /// Seconds from the start of the run.
     arrives_s: f64,
-    ended: bool,
 }
 
 /// A run at an instant.
@@ -70,37 +74,29 @@ pub(crate) enum Left {
 }
 
 impl Forecast {
-    /// An estimator with the expected time of each job, in seconds.
-    pub(crate) fn new(expected_s: impl IntoIterator<Item = Option<f64>>) -> Forecast {
-        let jobs = expected_s.into_iter().map(|expected_s| Job {
+    /// Add the next job, with its expected time in seconds and its time of arrival.
+    pub(crate) fn add(&mut self, expected_s: Option<f64>, arrives: Nanos) {
+        let job = Job {
             expected_s,
-            arrives_s: 0.0,
-            ended: false,
-        });
-        Forecast {
-            jobs: jobs.collect(),
-            ..Forecast::default()
-        }
-    }
-
-    /// Use the times of arrival of the jobs.
-    pub(crate) fn arriving(&mut self, arrivals: impl Iterator<Item = Nanos>) {
-        for (job, arrival) in self.jobs.iter_mut().zip(arrivals) {
-            job.arrives_s = arrival.as_s();
+            arrives_s: arrives.as_s(),
+        };
+        self.jobs.insert(TaskId(self.total as u32), job);
+        self.total += 1;
+        if let Some(expected_s) = expected_s {
+            self.expected.add(expected_s);
         }
     }
 
     /// Whether a job has ended.
     pub(crate) fn has_ended(&self, task: TaskId) -> bool {
-        self.jobs.get(task.0 as usize).is_some_and(|job| job.ended)
+        (task.0 as usize) < self.total && !self.jobs.contains_key(&task)
     }
 
     /// A job has ended, well or not, after having been placed for `ran`.
     pub(crate) fn ended(&mut self, task: TaskId, ran: Nanos, well: bool) {
-        let Some(job) = self.jobs.get_mut(task.0 as usize) else {
+        let Some(job) = self.jobs.remove(&task) else {
             return;
         };
-        job.ended = true;
         let ran_s = ran.as_s();
         self.done_s += ran_s;
         if !well {
@@ -125,49 +121,24 @@ impl Forecast {
     /// Return the time that a job without an expected time needs, in seconds; `None` before a job has succeeded, unless
     /// most jobs have an expected time.
     fn mean_s(&self) -> Option<f64> {
-        let mut expected = Sum::default();
-        for expected_s in self.jobs.iter().filter_map(|job| job.expected_s) {
-            expected.add(expected_s);
-        }
-        let are_most_known = expected.jobs * 2 >= self.jobs.len();
-        let expected_s = expected.mean_s().filter(|_| are_most_known);
+        let are_most_known = self.expected.jobs * 2 >= self.total;
+        let expected_s = self.expected.mean_s().filter(|_| are_most_known);
         self.ended_well.mean_s().or(expected_s)
-    }
-
-    /// Return the time that each job still needs on CPUs, in seconds.
-    fn rest_s(&self, live: &[(TaskId, Nanos)]) -> Option<Vec<f64>> {
-        let factor = self.factor();
-        let mean_s = self.mean_s()?;
-        let mut rest_s = Vec::new();
-        for job in &self.jobs {
-            rest_s.push(match job.expected_s {
-                _ if job.ended => 0.0,
-                Some(expected_s) => expected_s * factor,
-                None => mean_s,
-            });
-        }
-        for (task, ran) in live {
-            if let Some(rest_s) = rest_s.get_mut(task.0 as usize) {
-                *rest_s = (*rest_s - ran.as_s()).max(0.0);
-            }
-        }
-        Some(rest_s)
     }
 
     /// Return the time left.
     pub(crate) fn left(&self, now: &Now<'_>) -> Left {
-        let Some(rest_s) = self.rest_s(now.live) else {
+        let Some(rest) = self.rest(now) else {
             return Left::Unknown;
         };
-        let work_s: f64 = rest_s.iter().sum();
-        if work_s <= 0.0 {
+        if rest.work_s <= 0.0 {
             return Left::Overdue;
         }
         let ran_s: f64 = now.live.iter().map(|(_, ran)| ran.as_s()).sum();
         let done_s = self.done_s + ran_s;
         let elapsed_s = (now.elapsed - now.idle).as_s();
-        let at_once = now.cpus.min(self.jobs.len()).max(1) as f64;
-        let rate = if elapsed_s < 1.0 || done_s < 0.02 * (work_s + done_s) {
+        let at_once = now.cpus.min(self.total).max(1) as f64;
+        let rate = if elapsed_s < 1.0 || done_s < 0.02 * (rest.work_s + done_s) {
             at_once
         } else if self.ended_well.jobs > 0 {
             done_s / elapsed_s
@@ -175,30 +146,52 @@ impl Forecast {
             // Where the kernel shares CPUs out, jobs are placed for longer than they run. Only their ends show by how much.
             (done_s / elapsed_s).min(at_once)
         };
-        Left::Seconds((work_s / rate).max(self.longest_s(&rest_s, now)))
+        Left::Seconds((rest.work_s / rate).max(rest.longest_s))
     }
 
-    /// Return the longest time to the end of one job, if no other delays it.
-    fn longest_s(&self, rest_s: &[f64], now: &Now<'_>) -> f64 {
-        let mut longest_s = 0.0_f64;
-        for (job, rest_s) in self.jobs.iter().zip(rest_s) {
+    /// Return what is left to do.
+    fn rest(&self, now: &Now<'_>) -> Option<Rest> {
+        let factor = self.factor();
+        let mean_s = self.mean_s()?;
+        let ran: BTreeMap<TaskId, Nanos> = now.live.iter().copied().collect();
+        let mut rest = Rest::default();
+        for (task, job) in &self.jobs {
+            let expected_s = job.expected_s.map(|expected_s| expected_s * factor);
+            let ran_s = ran.get(task).map_or(0.0, |ran| ran.as_s());
+            let rest_s = (expected_s.unwrap_or(mean_s) - ran_s).max(0.0);
             let until_arrival_s = (job.arrives_s - now.elapsed.as_s()).max(0.0);
-            if !job.ended {
-                longest_s = longest_s.max(until_arrival_s + rest_s);
-            }
+            rest.work_s += rest_s;
+            rest.longest_s = rest.longest_s.max(until_arrival_s + rest_s);
         }
-        longest_s
+        Some(rest)
     }
+}
+
+/// What is left to do of a run.
+#[derive(Default)]
+struct Rest {
+    /// Time that all jobs still need on CPUs, in seconds.
+    work_s: f64,
+    /// The longest time to the end of one job, if no other delays it.
+    longest_s: f64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn forecast(expected_s: &[Option<f64>]) -> Forecast {
+        let mut forecast = Forecast::default();
+        for &expected_s in expected_s {
+            forecast.add(expected_s, Nanos::ZERO);
+        }
+        forecast
+    }
+
     /// Plays jobs of `true_s` on CPUs of their own, by falling expectation as the loop lets them in, and compares the time left with the truth whenever a job ends. Returns
     /// the ratios, with the share of the run at which they were told.
     fn play(true_s: &[f64], expected_s: &[Option<f64>], cpus: usize) -> Vec<(f64, f64)> {
-        let mut forecast = Forecast::new(expected_s.iter().copied());
+        let mut forecast = forecast(expected_s);
         let mut free = vec![0.0f64; cpus];
         let mut spans = vec![(0.0, 0.0); true_s.len()];
         let mut order: Vec<usize> = (0..true_s.len()).collect();
@@ -310,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_job_that_outlasts_its_time_is_overdue() {
-        let forecast = Forecast::new([Some(10.0)]);
+        let forecast = forecast(&[Some(10.0)]);
         let left = |forecast: &Forecast, at: f64| {
             let live = [(TaskId(0), Nanos::from_s(at))];
             forecast.left(&Now {
@@ -323,13 +316,15 @@ mod tests {
         assert_eq!(left(&forecast, 0.0), Left::Seconds(10.0));
         assert_eq!(left(&forecast, 4.0), Left::Seconds(6.0));
         assert_eq!(left(&forecast, 25.0), Left::Overdue);
-        assert_eq!(left(&Forecast::new([None]), 4.0), Left::Unknown);
+        assert_eq!(left(&self::forecast(&[None]), 4.0), Left::Unknown);
     }
 
     #[test]
     fn a_job_that_arrives_later_ends_later() {
-        let mut forecast = Forecast::new([Some(10.0), Some(10.0)]);
-        forecast.arriving([0.0, 60.0].map(Nanos::from_s).into_iter());
+        let mut forecast = Forecast::default();
+        for arrives in [0.0, 60.0] {
+            forecast.add(Some(10.0), Nanos::from_s(arrives));
+        }
         let left = |forecast: &Forecast, at: f64, idle: f64, live: &[(TaskId, Nanos)]| {
             forecast.left(&Now {
                 elapsed: Nanos::from_s(at),

@@ -6,7 +6,9 @@ use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
-use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
+use cosched_core::{ByTask, Capabilities, Machine, Nanos, Reading, TaskId, TaskSpec};
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -27,6 +29,8 @@ const LONGEST_COMMAND: usize = 120;
 pub struct JobInfo {
     /// Its unique name.
     pub name: String,
+    /// What the user calls it, where the user did.
+    pub id: Option<String>,
     /// Its number in the job log, from 1: its place in the list of all jobs, before `--resume` left any out.
     pub seq: u64,
     /// The profile that it simulates, if any.
@@ -52,6 +56,7 @@ impl JobInfo {
     pub fn of(spec: &TaskSpec) -> JobInfo {
         JobInfo {
             name: spec.name.clone(),
+            id: None,
             seq: u64::from(spec.id.0) + 1,
             program: None,
             command: None,
@@ -81,6 +86,9 @@ impl JobInfo {
         self.command.as_deref().unwrap_or(&self.name)
     }
 }
+
+/// What is known of each job, shared by who takes jobs in and who reports on them.
+pub type JobInfos = Rc<RefCell<ByTask<JobInfo>>>;
 
 /// Information on a run beside its result.
 #[derive(Debug)]
@@ -122,6 +130,12 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
+    /// What is known of the jobs that are known before the run.
+    pub fn job_infos(&self) -> JobInfos {
+        let jobs = (0..).map(TaskId).zip(self.jobs.iter().cloned());
+        Rc::new(RefCell::new(jobs.collect()))
+    }
+
     /// Warnings that the run's figures are not to be trusted; `alone` if its jobs ran one by one for solo times.
     pub fn disturbances(&self, alone: bool) -> Vec<RunWarning> {
         disturbances(self.machine_use, alone)

@@ -43,7 +43,7 @@ pub use events::{
     EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,
 };
 pub use figures::{Absences, Figures};
-pub use info::{JobInfo, RunInfo, Solo};
+pub use info::{JobInfo, JobInfos, RunInfo, Solo};
 pub use joblog::{
     Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST,
     append_joblog, read_joblog,
@@ -66,7 +66,8 @@ pub use record::{
 pub use recorder::{FileRecorder, Notice, Output};
 pub use series::{
     EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow,
-    SeriesError, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,
+    SeriesError, SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run,
+    rebuild,
 };
 pub use setting::{Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;

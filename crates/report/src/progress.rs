@@ -3,7 +3,7 @@
 use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
-use cosched_core::{Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult};
+use cosched_core::{ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,7 +159,10 @@ pub struct ProgressTracker {
     /// Solo times in seconds, as far as they are known.
     solo_s: BTreeMap<TaskId, f64>,
     forecast: Forecast,
-    left_from: LeftFrom,
+    /// Number of jobs with an expected time.
+    expected: usize,
+    /// Those of them whose time is that of other commands.
+    expected_of_others: usize,
     /// Jobs with a time of their own, not one of other commands.
     known: BTreeSet<TaskId>,
     /// Time without any job.
@@ -171,68 +174,44 @@ pub struct ProgressTracker {
 }
 
 impl ProgressTracker {
-    /// A count for `jobs` jobs; `solo_s` has the known solo times in seconds.
-    pub fn new(simulated: bool, total: usize, solo_s: BTreeMap<TaskId, f64>) -> ProgressTracker {
+    /// A count of no jobs.
+    pub fn new(simulated: bool) -> ProgressTracker {
         ProgressTracker {
             progress: LiveProgress {
                 simulated,
-                total,
-                queued: total,
                 ..LiveProgress::default()
             },
-            solo_s,
+            solo_s: BTreeMap::new(),
             forecast: Forecast::default(),
-            left_from: LeftFrom::Mean,
+            expected: 0,
+            expected_of_others: 0,
             known: BTreeSet::new(),
             idle: Nanos::ZERO,
             idle_since: None,
             started: 0,
             started_ended: 0,
         }
-        .expecting(std::iter::empty())
     }
 
-    /// Use the expected time of each job, in the order of the tasks. A solo time replaces it.
-    pub fn expecting(
-        mut self,
-        expected: impl Iterator<Item = Option<Expected>>,
-    ) -> ProgressTracker {
-        let total = self.progress.total;
-        let expected: Vec<Option<Expected>> = expected.collect();
-        let mut known = 0;
-        let mut of_others = 0;
-        self.known = self.solo_s.keys().copied().collect();
-        for (id, expected) in (0..).zip(&expected) {
-            let Some(expected) = expected else { continue };
-            known += 1;
+    /// The next job has come, with its solo time in seconds, if that is known. It replaces the expected time.
+    pub fn taken(&mut self, task: &TaskSpec, solo_s: Option<f64>) {
+        let id = task.id;
+        self.progress.total += 1;
+        self.progress.queued += 1;
+        if let Some(expected) = task.expected {
+            self.expected += 1;
             if expected.from == ExpectedFrom::Program {
-                of_others += 1;
+                self.expected_of_others += 1;
             } else {
-                self.known.insert(TaskId(id));
+                self.known.insert(id);
             }
         }
-        self.left_from = if self.solo_s.len() == total {
-            LeftFrom::Solo
-        } else if known * 2 < total {
-            LeftFrom::Mean
-        } else if of_others * 2 > known {
-            LeftFrom::Program
-        } else {
-            LeftFrom::History
-        };
-        let expected_s = (0..total as u32).map(|id| {
-            let expected = expected.get(id as usize).copied().flatten();
-            let expected_s = expected.map(|expected| expected.time.as_s());
-            self.solo_s_of(TaskId(id)).or(expected_s)
-        });
-        self.forecast = Forecast::new(expected_s);
-        self
-    }
-
-    /// Use the time of arrival of each job, in the order of the tasks.
-    pub fn arriving(mut self, arrivals: impl Iterator<Item = Nanos>) -> ProgressTracker {
-        self.forecast.arriving(arrivals);
-        self
+        if let Some(solo_s) = solo_s {
+            self.solo_s.insert(id, solo_s);
+            self.known.insert(id);
+        }
+        let expected_s = task.expected.map(|expected| expected.time.as_s());
+        self.forecast.add(solo_s.or(expected_s), task.arrives);
     }
 
     /// How far the run is.
@@ -242,7 +221,16 @@ impl ProgressTracker {
 
     /// Return the source of the estimate.
     pub(crate) fn left_from(&self) -> LeftFrom {
-        self.left_from
+        let total = self.progress.total;
+        if self.solo_s.len() == total {
+            LeftFrom::Solo
+        } else if self.expected * 2 < total {
+            LeftFrom::Mean
+        } else if self.expected_of_others * 2 > self.expected {
+            LeftFrom::Program
+        } else {
+            LeftFrom::History
+        }
     }
 
     pub(crate) fn solo_s_of(&self, task: TaskId) -> Option<f64> {
@@ -276,6 +264,7 @@ impl ProgressTracker {
         self.progress.failed += usize::from(!ok);
         self.started_ended += usize::from(result.started.is_some());
         self.forecast.ended(result.spec.id, result.ran, ok);
+        self.known.remove(&result.spec.id);
         self.count();
     }
 
@@ -318,7 +307,7 @@ impl ProgressTracker {
             Left::Seconds(s) => Some(Nanos::from_s(s)),
             Left::Unknown | Left::Overdue => None,
         };
-        self.progress.is_about = self.left_from == LeftFrom::Program;
+        self.progress.is_about = self.left_from() == LeftFrom::Program;
     }
 }
 
@@ -326,7 +315,7 @@ impl ProgressTracker {
 mod tests {
     use super::*;
     use crate::testing::{finished, snapshot};
-    use cosched_core::Exit;
+    use cosched_core::{Exit, Expected};
 
     fn progress() -> LiveProgress {
         LiveProgress {
@@ -347,8 +336,11 @@ mod tests {
     #[test]
     fn what_is_known_of_other_commands_is_marked() {
         let tracker = |from| {
-            let expected = [Some(Expected::of(Nanos::from_s(8.0), from))];
-            ProgressTracker::new(false, 1, BTreeMap::new()).expecting(expected.into_iter())
+            let mut task = TaskSpec::new(0, "a");
+            task.expected = Some(Expected::of(Nanos::from_s(8.0), from));
+            let mut tracker = ProgressTracker::new(false);
+            tracker.taken(&task, None);
+            tracker
         };
         let line = |tracker: &mut ProgressTracker, at: f64| {
             let mut snapshot = snapshot();
@@ -372,6 +364,15 @@ mod tests {
             "{wide}"
         );
         assert_eq!(line(&mut other, 12.0), "0/1 done, --:-- left");
+    }
+
+    /// A tracker of jobs with these solo times.
+    fn tracker(solo_s: &[Option<f64>]) -> ProgressTracker {
+        let mut tracker = ProgressTracker::new(false);
+        for (id, &solo_s) in (0..).zip(solo_s) {
+            tracker.taken(&TaskSpec::new(id, "t"), solo_s);
+        }
+        tracker
     }
 
     #[test]
@@ -436,7 +437,7 @@ mod tests {
 
     #[test]
     fn unknown_until_a_job_has_ended() {
-        let mut tracker = ProgressTracker::new(false, 5, BTreeMap::new());
+        let mut tracker = tracker(&[None; 5]);
         let mut snapshot = snapshot();
         (0..3).for_each(|_| tracker.started());
         tracker.tick(&snapshot);
@@ -477,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_job_between_two_attempts_is_queued() {
-        let mut tracker = ProgressTracker::new(false, 2, [(TaskId(1), 10.0)].into());
+        let mut tracker = tracker(&[None, Some(10.0)]);
         tracker.started();
         tracker.failed_once();
         assert_eq!(
@@ -501,8 +502,7 @@ mod tests {
 
     #[test]
     fn jobs_that_were_started_again_are_waited_for_by_nobody() {
-        let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
-        let mut tracker = ProgressTracker::new(false, 3, solo);
+        let mut tracker = tracker(&[Some(10.0); 3]);
         (0..3).for_each(|_| tracker.started());
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         let mut snapshot = snapshot();
@@ -522,8 +522,7 @@ mod tests {
 
     #[test]
     fn by_solo_times_where_all_are_known() {
-        let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
-        let mut tracker = ProgressTracker::new(false, 3, solo);
+        let mut tracker = tracker(&[Some(10.0); 3]);
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);
         // 7 of 30 s of work are done in 10 s.

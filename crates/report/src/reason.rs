@@ -1,7 +1,7 @@
 //! Reasons to wait and triggers of decisions as sentences, with their numbers and units.
 
 use crate::text::count;
-use cosched_core::{DemandBasis, Rate, Reading, TaskId, Trigger, WaitReason};
+use cosched_core::{DemandBasis, Device, Rate, Reading, TaskId, Trigger, WaitReason};
 
 /// The code of a reason to wait, as in the series and in events.
 pub fn wait_code(reason: &WaitReason) -> &'static str {
@@ -79,19 +79,21 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             power_milli,
         } => outweighed(worth_milli, loss_milli, power_milli),
         WaitReason::BusFull {
+            device,
             demand_milli,
             basis,
             threshold_milli,
             energy_with_mj,
             energy_without_mj,
         } => {
+            let what = full_resource(device);
             let demand = percent(demand_milli);
             let basis = basis_note(basis);
             let threshold = percent(threshold_milli);
             let with_j = thousandths(energy_with_mj);
             let without_j = thousandths(energy_without_mj);
             format!(
-                "It does not fit the memory bus: alone it uses {demand} %{basis}, at most {threshold} % fits. A second's \
+                "It does not fit {what}: alone it uses {demand} %{basis}, at most {threshold} % fits. A second's \
                  worth of work costs {with_j:.1} J with it, {without_j:.1} J without."
             )
         }
@@ -117,6 +119,14 @@ fn outweighed(worth_milli: u64, loss_milli: u64, power_milli: u64) -> String {
     format!(
         "Others are worth more: it would add {worth:.2} of weight x speed, and they would lose {loss:.2}{power}."
     )
+}
+
+fn full_resource(device: Option<Device>) -> &'static str {
+    match device {
+        None => "the memory bus",
+        Some(Device::Disk) => "the disk",
+        Some(Device::Net) => "the network",
+    }
 }
 
 fn basis_note(basis: DemandBasis) -> &'static str {

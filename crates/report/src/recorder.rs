@@ -1,7 +1,7 @@
 //! Records a run: passes everything that happens to the series, the events, the job log and a listener.
 
 use crate::events::EventWriter;
-use crate::info::{JobInfo, RunInfo};
+use crate::info::{JobInfo, JobInfos, RunInfo};
 use crate::joblog::{Entry, JobLogWriter};
 use crate::live::{Live, RunFacts, Status};
 use crate::progress::{LiveProgress, ProgressTracker};
@@ -12,7 +12,6 @@ use cosched_core::{
     DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskResult,
     TaskSpec, Warning,
 };
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
@@ -61,6 +60,9 @@ pub enum Notice<'a> {
     Warning(&'a RunWarning),
 }
 
+/// Maximum number of warnings in the run record.
+const MOST_WARNINGS: usize = 10_000;
+
 /// A file that a run writes.
 pub type Output<'a> = Box<dyn Write + 'a>;
 
@@ -71,7 +73,7 @@ type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 ///
 /// A file that cannot be written any further causes one warning, and the run continues.
 pub struct FileRecorder<'a> {
-    jobs: Vec<JobInfo>,
+    jobs: JobInfos,
     run_start: Option<Duration>,
     /// The series, if it is written.
     pub series: Option<SeriesWriter<Output<'a>>>,
@@ -87,22 +89,19 @@ pub struct FileRecorder<'a> {
 }
 
 impl<'a> FileRecorder<'a> {
-    /// A recorder for a run with these tasks that writes no file yet.
-    pub fn new(info: &RunInfo, tasks: &[TaskSpec]) -> FileRecorder<'a> {
+    /// A recorder for a run that writes no file yet. What is known of a job is in `jobs` before the job comes.
+    pub fn new(info: &RunInfo, jobs: JobInfos) -> FileRecorder<'a> {
         let simulated = info.backend == BackendKind::Sim;
         let started_at = info.started_at.unwrap_or(SystemTime::UNIX_EPOCH);
         let run_start = started_at.duration_since(SystemTime::UNIX_EPOCH);
-        let tracker = ProgressTracker::new(simulated, tasks.len(), solo_times(info, tasks))
-            .expecting(tasks.iter().map(|task| task.expected))
-            .arriving(tasks.iter().map(|task| task.arrives));
         FileRecorder {
-            jobs: info.jobs.clone(),
+            jobs,
             run_start: (!simulated).then(|| run_start.unwrap_or_default()),
             series: None,
             events: None,
             joblog: None,
             listener: None,
-            tracker,
+            tracker: ProgressTracker::new(simulated),
             live: Live::new(info),
             warnings: Vec::new(),
             policy_fault_shown: false,
@@ -139,7 +138,10 @@ impl<'a> FileRecorder<'a> {
         if let Some(listener) = &mut self.listener {
             listener(Notice::Warning(&warning));
         }
-        self.warnings.push(warning);
+        // A stream may give as many as it has jobs.
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(warning);
+        }
     }
 
     fn check_files(&mut self) {
@@ -158,7 +160,8 @@ impl<'a> FileRecorder<'a> {
         let Some(joblog) = &mut self.joblog else {
             return;
         };
-        let (seq, command) = match self.jobs.get(result.spec.id.0 as usize) {
+        let jobs = self.jobs.borrow();
+        let (seq, command) = match jobs.get(result.spec.id) {
             Some(info) => (info.seq, info.command_or_name()),
             None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
         };
@@ -166,28 +169,11 @@ impl<'a> FileRecorder<'a> {
     }
 
     fn name(&self, task: TaskId) -> String {
-        match self.jobs.get(task.0 as usize) {
+        match self.jobs.borrow().get(task) {
             Some(info) => info.name.clone(),
             None => format!("job {task}"),
         }
     }
-}
-
-/// The known solo times in seconds.
-fn solo_times(info: &RunInfo, tasks: &[TaskSpec]) -> BTreeMap<TaskId, f64> {
-    let mut times = BTreeMap::new();
-    for task in tasks {
-        let job = info.jobs.get(task.id.0 as usize);
-        let measured = job.and_then(|job| job.solo);
-        let time = match measured {
-            Some(solo) => Some(solo.time),
-            None => task.solo.time,
-        };
-        if let Some(time) = time {
-            times.insert(task.id, time.as_s());
-        }
-    }
-    times
 }
 
 impl Recorder for FileRecorder<'_> {
@@ -195,10 +181,25 @@ impl Recorder for FileRecorder<'_> {
         self.events.is_some()
     }
 
+    fn taken(&mut self, now: Nanos, tasks: &[TaskSpec]) {
+        let jobs = self.jobs.borrow();
+        for task in tasks {
+            let info = jobs.get(task.id);
+            let measured = info.and_then(|info| info.solo).map(|solo| solo.time);
+            let solo = measured.or(task.solo.time);
+            self.tracker.taken(task, solo.map(Nanos::as_s));
+            if let Some(series) = &mut self.series {
+                series.taken(now, task, info);
+            }
+        }
+        drop(jobs);
+        self.check_files();
+    }
+
     fn starting(&mut self, now: Nanos, task: &TaskSpec) {
         if let Some(listener) = &mut self.listener {
             listener(Notice::Starting {
-                info: self.jobs.get(task.id.0 as usize),
+                info: self.jobs.borrow().get(task.id),
                 at: now,
             });
         }
@@ -210,10 +211,9 @@ impl Recorder for FileRecorder<'_> {
             series.started(now, task.id);
         }
         if let Some(listener) = &mut self.listener {
-            let info = self.jobs.get(task.id.0 as usize);
             listener(Notice::Started {
                 task,
-                info,
+                info: self.jobs.borrow().get(task.id),
                 at: now,
                 progress: self.tracker.progress(),
             });
@@ -232,8 +232,9 @@ impl Recorder for FileRecorder<'_> {
     fn retried(&mut self, _now: Nanos, result: &TaskResult) {
         self.tracker.failed_once();
         self.log_job(result);
-        let info = self.jobs.get(result.spec.id.0 as usize);
         if let Some(listener) = &mut self.listener {
+            let info = self.jobs.borrow();
+            let info = info.get(result.spec.id);
             listener(Notice::Retried { result, info });
         }
         self.check_files();
@@ -251,21 +252,24 @@ impl Recorder for FileRecorder<'_> {
 
     fn ended(&mut self, now: Nanos, result: &TaskResult) {
         self.tracker.ended(now, result);
-        let info = self.jobs.get(result.spec.id.0 as usize);
-        self.live.ended(now, result, info);
+        let id = result.spec.id;
+        self.live.ended(now, result, self.jobs.borrow().get(id));
         if let Some(series) = &mut self.series {
             series.ended(now, result);
         }
         self.log_job(result);
-        let info = self.jobs.get(result.spec.id.0 as usize);
         if let Some(listener) = &mut self.listener {
             listener(Notice::Ended {
                 result,
-                info,
+                info: self.jobs.borrow().get(id),
                 progress: self.tracker.progress(),
             });
         }
         self.check_files();
+    }
+
+    fn forgotten(&mut self, task: TaskId) {
+        self.jobs.borrow_mut().remove(task);
     }
 
     fn switched(&mut self, switches: &[Switch]) {
@@ -297,7 +301,7 @@ impl Recorder for FileRecorder<'_> {
     fn state(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(now.snapshot);
-            let status = self.live.status(now, &self.jobs, &self.tracker);
+            let status = self.live.status(now, &self.jobs.borrow(), &self.tracker);
             listener(Notice::Status(Box::new(status)));
         }
     }
@@ -328,6 +332,7 @@ mod tests {
 
     fn drive(recorder: &mut FileRecorder<'_>, result: &cosched_core::RunResult) {
         assert!(recorder.wants_policy_state() || recorder.events.is_none());
+        recorder.taken(Nanos::ZERO, &specs(result));
         let snapshot = snapshot();
         let samples = samples(snapshot.now);
         for task in &result.tasks {
@@ -382,7 +387,7 @@ mod tests {
         let mut told = Vec::new();
         {
             let header = SeriesHeader::new(&info, &tasks);
-            let mut recorder = FileRecorder::new(&info, &tasks);
+            let mut recorder = FileRecorder::new(&info, info.job_infos());
             recorder.series = Some(SeriesWriter::new(Box::new(&mut series), &header));
             recorder.events = Some(EventWriter::new(Box::new(&mut events), event_context()));
             recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
@@ -447,9 +452,9 @@ mod tests {
     #[test]
     fn each_attempt_is_logged_and_told() {
         let mut result = result();
-        let (info, tasks) = (info(&result), specs(&result));
+        let info = info(&result);
         let (mut joblog, mut told) = (Vec::new(), Vec::new());
-        let mut recorder = FileRecorder::new(&info, &tasks);
+        let mut recorder = FileRecorder::new(&info, info.job_infos());
         recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
         let mut recorder = recorder.with_listener(|notice| {
             if let Notice::Retried { result, info } = notice {
@@ -480,7 +485,7 @@ mod tests {
         let (info, tasks) = (info(&result), specs(&result));
         let header = SeriesHeader::new(&info, &tasks);
         let full = || Box::new(FullDisk::after(3));
-        let mut recorder = FileRecorder::new(&info, &tasks);
+        let mut recorder = FileRecorder::new(&info, info.job_infos());
         recorder.series = Some(SeriesWriter::new(full(), &header));
         recorder.events = Some(EventWriter::new(full(), event_context()));
         recorder.joblog = Some(JobLogWriter::new(full(), true));
@@ -505,7 +510,7 @@ mod tests {
     fn a_simulated_job_log_says_so() {
         let (result, info) = simulated();
         let mut joblog = Vec::new();
-        let mut recorder = FileRecorder::new(&info, &specs(&result));
+        let mut recorder = FileRecorder::new(&info, info.job_infos());
         recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
         assert!(!recorder.wants_policy_state());
         recorder.ended(Nanos::from_s(15.0), &result.tasks[0]);

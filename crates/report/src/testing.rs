@@ -7,10 +7,11 @@ use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit,
-    Importance, InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement, ProgressBasis,
-    Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall, Snapshot, TaskId,
-    TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait, WaitReason, Warning,
+    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime, EndedBy,
+    Estimates, Exit, Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead, ParamValue,
+    Placement, ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample,
+    Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage,
+    Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -360,6 +361,7 @@ pub(crate) fn result() -> RunResult {
             failed,
             never,
         ],
+        left_out: LeftOut::default(),
         turnaround: Nanos::from_s(20.0),
         ended_by: EndedBy::Halt,
         overhead,
@@ -548,6 +550,7 @@ pub(crate) fn snapshot() -> Snapshot {
         now: Nanos::from_ms(400),
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
+        ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
         tasks: vec![task(0, running("0")), task(1, running("1")), task(2, None)],
@@ -574,6 +577,7 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             .counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
+            device_time: DeviceTime::not_requested(),
             observed: false,
         })
         .collect()

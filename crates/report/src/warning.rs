@@ -87,6 +87,8 @@ pub enum RunWarning {
     Without(Shortfall),
     #[error("{} is written no further: {error}", file.text())]
     FileStopped { file: RunFile, error: String },
+    #[error("--progress-to gets no further lines: {why}")]
+    ProgressLost { why: String },
     #[error("{} can't be written now ({error}); cosched retries", file.text())]
     FileLags { file: RunFile, error: String },
     #[error("the job log {file} {}", moved_text(*removed))]

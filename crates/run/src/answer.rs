@@ -164,6 +164,7 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
         EndedBy::Deadline => return Exit::TimedOut,
         // What was wanted was reached, whatever failed before.
         EndedBy::Halt if halt.is_on_successes() => return Exit::Success,
+        _ if result.left_out.timed_out > 0 => return Exit::TimedOut,
         _ if result.tasks.iter().any(|task| task.timed_out) => return Exit::TimedOut,
         // Jobs that the rule left out or ended did not fail.
         EndedBy::Halt => {
@@ -171,7 +172,7 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
         }
         EndedBy::Completion => tasks.any(|task| !exited_ok(task)),
     };
-    if some_failed {
+    if some_failed || result.left_out.failed > 0 {
         Exit::Failure
     } else {
         Exit::Success

@@ -6,31 +6,38 @@ use super::files::{Files, Watched};
 use super::memory::Known;
 use super::options::Format;
 use super::platform::{KernelPart, Platform, RunIdentity};
+use super::prepare::Preparer;
 use super::reporter::Reporter;
 use super::runs::Journal;
 use super::session::Session;
+use super::stream::{AllKnown, Open, Stream};
 use super::watch::Watch;
+use anyhow::Context as _;
 use cosched_core::{
-    Absence, Actuation, Capabilities, Params, Policy, Reading, RunConfig, RunError, RunResult,
-    TaskSpec, find_policy,
+    Absence, Actuation, Capabilities, Intake, Listed, Params, Policy, PolicyEntry, Reading,
+    RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
 };
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, RunInfo, RunSetting,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunSetting,
     SeriesHeader, SeriesWriter,
 };
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Instant;
 
 /// Jobs that run together under a policy.
 pub(crate) struct Batch<'a, P: Platform> {
-    /// The policy's name in the table of policies.
-    pub(crate) policy: &'static str,
+    /// The policy that decides.
+    pub(crate) entry: &'static PolicyEntry,
     pub(crate) params: &'a Params,
     pub(crate) config: &'a RunConfig,
     pub(crate) capabilities: &'a Capabilities,
     /// How the run was started.
     pub(crate) record_as: RunSetting,
+    /// Jobs that come while the run goes on. There are no others then.
+    pub(crate) open: Option<Open>,
     pub(crate) jobs: Vec<P::Job>,
     /// The folder of the jobs' output.
     pub(crate) folder: PathBuf,
@@ -45,12 +52,17 @@ pub(crate) struct Batch<'a, P: Platform> {
     pub(crate) shows_output: bool,
 }
 
+fn known_of(known: Vec<Option<Known>>) -> AllKnown {
+    let known = (0..).map(TaskId).zip(known);
+    let known = known.filter_map(|(id, known)| Some((id, known?)));
+    Rc::new(RefCell::new(known.collect()))
+}
+
 /// What a scheduler in the kernel does for a policy.
-fn kernel_part(policy: &str, params: &Params, actuation: Actuation) -> KernelPart {
-    let can_hand_over = find_policy(policy).is_some_and(|entry| entry.can_hand_over);
+fn kernel_part(entry: &PolicyEntry, params: &Params, actuation: Actuation) -> KernelPart {
     match actuation {
         Actuation::Decisions => KernelPart::None,
-        Actuation::Plans if can_hand_over => {
+        Actuation::Plans if entry.can_hand_over => {
             let measures = params.word("demand") == "measured";
             KernelPart::Efs {
                 local: params.number("c_local") as u64,
@@ -85,24 +97,29 @@ impl<P: Platform> Batch<'_, P> {
         let files = std::mem::take(&mut self.files);
         let jobs = std::mem::take(&mut self.jobs);
         let mut reporter = self.reporter(session, files.journal);
+        reporter.progress_to = files.progress_to;
         self.open_console(session);
         let gauge = platform.gauge();
         let mut backend = platform.backend(
             session.options,
-            kernel_part(self.policy, self.params, self.config.actuation),
+            kernel_part(self.entry, self.params, self.config.actuation),
             jobs,
             session.screen,
             session.watch.and_then(Watch::requests),
         )?;
         let mut info = self.info(platform, &mut backend);
         reporter.started_at = info.started_at;
-        let mut recorder = FileRecorder::new(&info, self.specs);
+        let infos = info.job_infos();
+        let mut recorder = FileRecorder::new(&info, infos.clone());
         if session.watch.is_some() {
             let facts = facts::facts(session, &info, !self.shows_output);
             recorder = recorder.with_status(facts);
         }
         if let Some(file) = files.series {
-            let header = SeriesHeader::new(&info, self.specs);
+            let header = SeriesHeader {
+                open: self.open.is_some(),
+                ..SeriesHeader::new(&info, self.specs)
+            };
             recorder.series = Some(SeriesWriter::new(Box::new(file), &header));
         }
         if let Some(file) = files.events {
@@ -110,12 +127,24 @@ impl<P: Platform> Batch<'_, P> {
             recorder.events = Some(EventWriter::new(Box::new(file), context));
         }
         recorder.joblog = files.joblog;
+        let mut listed = Listed::new(self.specs.to_vec());
+        let open = self.open.take();
+        if let Some(open) = &open {
+            let input = open.arriving.descriptor();
+            P::watch_input(&mut backend, input.context("the input of jobs")?);
+        }
+        let known = reporter.known.clone();
+        let mut stream = open.map(|open| self.stream(session, open, infos.clone(), known));
+        let intake: &mut dyn Intake<P::Backend> = match &mut stream {
+            Some(stream) => stream,
+            None => &mut listed,
+        };
         let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
-        let specs = self.specs.to_vec();
-        let result = cosched_core::run(&mut backend, policy, &mut recorder, specs, self.config);
+        let result = run_all(&mut backend, policy, &mut recorder, intake, self.config);
         info.warnings = recorder.into_warnings();
+        info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
-        reporter.leave_console(self.specs);
+        reporter.leave_console(&infos.borrow());
         // Whatever became of the run, what its jobs did is known.
         let problem = memory.borrow_mut().finish();
         let result = result.map_err(|error| match error {
@@ -126,11 +155,34 @@ impl<P: Platform> Batch<'_, P> {
         for warning in problem.into_iter().chain(moved) {
             session.screen.warn(warning);
         }
-        reporter.finish_journal();
+        reporter.finish();
         if let Some(gauge) = gauge {
             gauge.finish(result.turnaround, &mut info);
         }
         Ok(BatchResult { result, info })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        session: &'a Session<'a, P>,
+        open: Open,
+        infos: JobInfos,
+        known: AllKnown,
+    ) -> Stream<'a, P> {
+        Stream {
+            open,
+            preparer: Preparer {
+                options: session.options,
+                platform: session.platform,
+                logs: &self.folder,
+                policy: self.entry,
+            },
+            session,
+            infos,
+            known,
+            count: 0,
+            is_ready: false,
+        }
     }
 
     fn reporter<'a>(&mut self, session: &Session<'a, P>, journal: Journal) -> Reporter<'a> {
@@ -141,8 +193,10 @@ impl<P: Platform> Batch<'_, P> {
             memory: session.memory,
             watch: session.watch,
             journal,
-            known: std::mem::take(&mut self.known),
+            known: known_of(std::mem::take(&mut self.known)),
             folder: self.folder.clone(),
+            progress_to: None,
+            is_open: self.open.is_some(),
             started_at: None,
             began: Instant::now(),
         }
@@ -171,7 +225,7 @@ impl<P: Platform> Batch<'_, P> {
         RunInfo {
             run_id,
             setting: self.record_as.clone(),
-            policy: self.policy.to_owned(),
+            policy: self.entry.name.to_owned(),
             backend: view.kind,
             machine: view.whole.clone(),
             seed: self.config.seed,
@@ -199,7 +253,7 @@ impl<P: Platform> Batch<'_, P> {
         let missing = &self.capabilities.missing;
         EventContext {
             backend: platform.view().kind,
-            policy: self.policy.to_owned(),
+            policy: self.entry.name.to_owned(),
             params,
             machine_params: platform.view().params.iter().cloned().collect(),
             missing: missing

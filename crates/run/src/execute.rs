@@ -5,6 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::limits::JobLimit;
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
 use super::platform::Platform;
@@ -19,7 +20,7 @@ use crate::exit::Exit;
 use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
@@ -30,14 +31,25 @@ pub(crate) fn execute<P: Platform>(
     platform: &P,
     mut plan: Plan<P>,
 ) -> Result<Outcome> {
-    let at_once = plan.config.jobs.min(plan.jobs.len());
+    let at_once = match plan.open {
+        // `-j 0` asks for no number.
+        Some(_) if options.limits.jobs == Some(JobLimit::All) => 0,
+        Some(_) => plan.config.jobs,
+        None => plan.config.jobs.min(plan.jobs.len()),
+    };
     // A file that can't be written is an error before anything is started.
-    let (mut folder, mut files) = open_files(options, &mut plan)?;
+    let (folder, mut files) = open_files(options, &mut plan)?;
+    let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
+    let is_open = plan.open.is_some();
+    let takes_values = plan
+        .open
+        .as_ref()
+        .is_some_and(|open| open.arriving.takes_values());
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
     let is_watched = !platform.view().is_simulated();
@@ -50,6 +62,7 @@ pub(crate) fn execute<P: Platform>(
         memory: &memory,
         watch: watch.as_ref(),
         logs: &logs,
+        folder: &folder,
     };
     if let Some(exit) = solo::learn(&session, &mut plan)? {
         return Ok(exit.into());
@@ -60,6 +73,9 @@ pub(crate) fn execute<P: Platform>(
     let halt = plan.config.halt;
     let reads_input = plan.reads_input;
     let BatchResult { result, mut info } = run_together(&session, plan, files)?;
+    if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
+        screen.say("cosched: no job came, so nothing to run");
+    }
     for warning in late_warnings(&result, info.machine.cpus.len()) {
         screen.warn(warning);
     }
@@ -75,7 +91,7 @@ pub(crate) fn execute<P: Platform>(
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
     let mut kept = Ok(());
-    if let Some(folder) = &mut folder {
+    if let Some(folder) = &mut *folder.borrow_mut() {
         if info.warnings.iter().any(is_output_lost) {
             folder.keep();
         }
@@ -87,6 +103,7 @@ pub(crate) fn execute<P: Platform>(
     print(options, &record, &ending)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
+    let is_only = is_only || takes_values && result.tasks.len() == 1;
     let exit = match exit_of(&result, &halt, is_only) {
         Exit::Success if !is_complete => Exit::Failure,
         exit => exit,
@@ -218,11 +235,12 @@ fn run_together<P: Platform>(
         &plan.config,
     );
     let batch = Batch {
-        policy: choice.entry.name,
+        entry: choice.entry,
         params: &choice.params,
         config: &plan.config,
         capabilities: &plan.capabilities,
         record_as,
+        open: plan.open,
         jobs: plan.tasks,
         folder: plan.logs,
         specs: &plan.specs,

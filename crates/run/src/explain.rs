@@ -8,8 +8,8 @@ use super::policy::BUS_RATE;
 use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use cosched_core::{
-    Actuation, Change, Decision, Expected, ExpectedFrom, Nanos, Order, PolicyEntry, Rng, Snapshot,
-    Start, TaskEstimator, TaskView, Trigger, Width, first_in_order, spare_cpus,
+    Actuation, Change, Decision, Expected, ExpectedFrom, IdealBandwidth, Nanos, Order, PolicyEntry,
+    Rng, Snapshot, Start, TaskEstimator, TaskView, Trigger, Width, first_in_order, spare_cpus,
 };
 use cosched_report::{
     ExpectedOfJob, RunWarning, bytes, count, seconds, shortfall_text, visible, visible_lines,
@@ -35,6 +35,7 @@ fn expected_text(expected: &Expected) -> String {
         ExpectedFrom::Same => "of this command",
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
         ExpectedFrom::Program => "of other commands with this program",
+        ExpectedFrom::Told => return format!("{text}, as given"),
     };
     format!("{text}, from {runs} {from}")
 }
@@ -276,19 +277,22 @@ impl<P: Platform> Explanation<'_, P> {
         for (turn, id) in (0..).zip(live) {
             let spec = &plan.specs[id.0 as usize];
             let estimator = TaskEstimator::new(spec, config.quantum, Start::default());
-            let estimate = estimator.initial(&spec.solo);
+            let estimate = estimator.initial();
             tasks.push(TaskView {
                 turn,
                 ..TaskView::arriving(spec, Nanos::ZERO, estimate)
             });
         }
         tasks.sort_by_key(|task| task.id);
+        let mut ideal = IdealBandwidth::default();
+        plan.specs.iter().for_each(|spec| ideal.add(spec));
         Snapshot {
             machine: self.view.machine.clone(),
             now: Nanos::ZERO,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
             admits: None,
+            ideal_bandwidth: ideal.mean(),
             contention: Default::default(),
             tasks,
         }

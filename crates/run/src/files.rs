@@ -4,6 +4,7 @@ use super::folder::{Folder, JOBLOG_FILES, Names, OWN};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::options::{RunOptions, SoloSource, Source};
+use super::progress_to::{ProgressTarget, ProgressTo, connect};
 use super::resume::Seen;
 use super::runs::{self, Journal};
 use crate::exit::usage;
@@ -28,6 +29,7 @@ pub(crate) struct Files {
     pub(crate) record: Option<RecordFile>,
     /// Where `--metrics` is written.
     pub(crate) metrics: Option<PathBuf>,
+    pub(crate) progress_to: Option<ProgressTo>,
 }
 
 impl Files {
@@ -102,6 +104,7 @@ impl Files {
         if let (Some(named), Some(file)) = (&named.events, &files.events) {
             named.empty(file)?;
         }
+        files.progress_to = open_progress(options, named.progress_to.as_ref(), waiting)?;
         if let Some((named, file)) = joblog {
             if options.resume.is_none() {
                 named.empty(&file)?;
@@ -123,6 +126,25 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Opens the target of `--progress-to`.
+fn open_progress(
+    options: &RunOptions,
+    named: Option<&Named>,
+    waiting: &Waiting,
+) -> Result<Option<ProgressTo>> {
+    let (out, what) = match (&options.output.progress_to, named) {
+        (Some(ProgressTarget::Socket(path)), _) => (connect(path)?, "the socket"),
+        (_, Some(named)) => {
+            let file = named.open(false, waiting)?;
+            named.empty(&file)?;
+            (file, "the file")
+        }
+        _ => return Ok(None),
+    };
+    let to = ProgressTo::new(out).with_context(|| format!("--progress-to: {what}"))?;
+    Ok(Some(to))
 }
 
 fn create_series(folder: &Folder) -> Result<File> {

@@ -4,6 +4,7 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::whole_file::{PRIVATE, create_private, create_private_folder, create_private_folders};
+use anyhow::Context as _;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::collections::HashSet;
 use std::fs::{File, Metadata, OpenOptions};
@@ -58,7 +59,7 @@ pub(crate) struct Folder {
     made: Vec<PathBuf>,
     /// The folder for files of an earlier run, if there were any.
     pub(crate) aside: Option<PathBuf>,
-    _manifest: File,
+    manifest: File,
 }
 
 impl Folder {
@@ -71,12 +72,12 @@ impl Folder {
         let mut made: Vec<PathBuf> = path.ancestors().map(Path::to_owned).collect();
         made.retain(|folder| !folder.exists());
         match make(path, keeps).and_then(|()| take_over(path, names)) {
-            Ok((aside, _manifest)) => Ok(Folder {
+            Ok((aside, manifest)) => Ok(Folder {
                 path: path.to_owned(),
                 keeps,
                 made,
                 aside,
-                _manifest,
+                manifest,
             }),
             Err(error) => {
                 remove_made(&made);
@@ -94,6 +95,23 @@ impl Folder {
     /// The file exists, or can't be made.
     pub(crate) fn create(&self, name: &str) -> Result<File> {
         create_private(&self.path.join(name))
+    }
+
+    /// Lists the files of a job that has come while the run goes on.
+    ///
+    /// # Errors
+    /// A file of the user has one of the names, or the list can't be written.
+    pub(crate) fn add(&mut self, job: &str) -> anyhow::Result<()> {
+        let files = output_files(&self.path, job);
+        if let Some(taken) = files.iter().find(|file| is_there(file)) {
+            let taken = told(taken);
+            return Err(usage(format!(
+                "{taken} is there already, which no run of cosched made; choose another folder, as in --logs /tmp/run1"
+            )));
+        }
+        let lines = ["out", "err"].map(|end| format!("{job}.{end}\n"));
+        let written = self.manifest.write_all(lines.concat().as_bytes());
+        written.with_context(|| format!("--logs {}", told(&self.path)))
     }
 
     /// Keeps a temporary folder: it holds output that is nowhere else.

@@ -12,7 +12,7 @@ use crate::exit::{incapable, no_program, usage};
 use crate::input::spec::measured_params;
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
+use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -29,6 +29,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -363,6 +364,26 @@ impl Platform for HostPlatform {
         })?)
     }
 
+    fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
+        match job {
+            Ok(job) => backend.add(task, job),
+            Err(why) => backend.add_broken(task, why),
+        }
+    }
+
+    fn watch_input(backend: &mut Host, input: OwnedFd) {
+        backend.watch_input(input);
+    }
+
+    fn wake_at_input(backend: &mut Host) {
+        backend.wake_at_input();
+    }
+
+    fn look_anew(&self) {
+        self.found.forget();
+        self.keys.forget();
+    }
+
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
         // Traces come from the series that every solo run writes.
         Ok(SoloWork::RunEach)
@@ -424,6 +445,11 @@ struct Search {
 }
 
 impl Found {
+    fn forget(&self) {
+        self.programs.borrow_mut().clear();
+        self.environments.borrow_mut().clear();
+    }
+
     /// The program of this name. `cosched` means this same binary.
     fn program(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
         if name == "cosched" {

@@ -38,6 +38,11 @@ impl Keys {
         }
     }
 
+    /// Looks at each file again.
+    pub(crate) fn forget(&self) {
+        self.files.borrow_mut().clear();
+    }
+
     /// The key of a job, whose working folder is `cwd` if it has one of its own. `find` finds programs as the job would.
     /// `None` if the job has no command.
     pub(crate) fn of(
@@ -122,11 +127,10 @@ mod tests {
     fn keys(dir: &Path, lines: &str, words: &[&str]) -> Vec<Key> {
         let mut inputs = list::parse(lines.as_bytes(), "list").unwrap();
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        inputs.extend(
-            template::parse(&words, &crate::input::Reading::default())
-                .unwrap()
-                .jobs,
-        );
+        let parsed = template::parse(&words, &crate::input::Reading::default(), false);
+        if let template::Parsed::Listed { jobs, .. } = parsed.unwrap() {
+            inputs.extend(jobs);
+        }
         for input in &mut inputs {
             input.cwd = Some(dir.to_owned());
         }

@@ -12,10 +12,9 @@ use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
-use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
+use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesFile, rebuild, visible};
 use rustix::process::geteuid;
-use std::fs::File;
-use std::io::{BufReader, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -261,14 +260,14 @@ fn read_record(file: &Path) -> Option<Record> {
 }
 
 /// The series of a run, and the folder that it is in.
-fn series_of(line: &RunLine) -> Option<(PathBuf, SeriesReader<BufReader<File>>)> {
+fn series_of(line: &RunLine) -> Option<(PathBuf, SeriesFile)> {
     for folder in places(line) {
         let path = folder.join("series.jsonl");
         let Some(file) = open_own(&path) else {
             continue;
         };
         let name = path.display().to_string();
-        let Ok(series) = SeriesReader::new(BufReader::new(file), &name) else {
+        let Ok(series) = SeriesFile::open(file, &name) else {
             continue;
         };
         let header = series.header();

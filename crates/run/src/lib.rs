@@ -14,8 +14,8 @@
 //! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
-//! - `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and its progress
+//! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
+//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `progress_to`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
@@ -44,6 +44,8 @@ mod options;
 mod plan;
 mod platform;
 mod policy;
+mod prepare;
+mod progress_to;
 mod reporter;
 mod resume;
 mod runs;
@@ -55,6 +57,7 @@ mod shell;
 mod simulated;
 mod solo;
 pub mod stderr;
+mod stream;
 mod terminal;
 mod watch;
 pub mod whole_file;
@@ -71,6 +74,7 @@ pub use options::{
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
+pub use progress_to::ProgressTarget;
 pub use screen::Screen;
 pub use sha256::sha256;
 pub use shell::of_caller as shell_of_caller;
@@ -80,7 +84,9 @@ use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
-use input::{Job, JobInput, has_input, is_input, list, mix, template, told};
+use input::template::{self, Parsed};
+use input::{Arriving, Job, JobInput, has_input, is_input, list, mix, told};
+use stream::{Defaults, Open};
 
 /// The end of a run.
 #[derive(Clone, Debug)]
@@ -131,6 +137,8 @@ struct Collected {
     input: RunInput,
     /// Standard input held the jobs or their values, or a job reads it.
     reads_input: bool,
+    /// Jobs that come while the run goes on. There are no others then.
+    open: Option<Open>,
 }
 
 /// Runs the jobs on a platform.
@@ -144,6 +152,7 @@ fn run_on<P: platform::Platform>(
         restart,
         input,
         reads_input,
+        open,
     } = collected;
     check_actuation(options, platform)?;
     if !options.dry_run {
@@ -156,14 +165,14 @@ fn run_on<P: platform::Platform>(
         named::AllNamed::check(options)?;
     }
     let resumed = resume::resume(options, jobs)?;
-    let mut plan = plan::Plan::new(options, platform, resumed, input)?;
+    let mut plan = plan::Plan::new(options, platform, resumed, input, open)?;
     plan.config.restart = restart;
     plan.reads_input = reads_input;
     if options.dry_run {
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    if plan.jobs.is_empty() {
+    if plan.jobs.is_empty() && plan.open.is_none() {
         return nothing_left(options, platform, plan);
     }
     if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
@@ -202,6 +211,8 @@ fn collect(options: &RunOptions) -> Result<Option<Collected>> {
     let mut restart = Restart::Never;
     let mut reads_input = false;
     let mut inputs = Vec::new();
+    let mut arriving = None;
+    let streams = may_stream(options);
     let from = match &options.jobs {
         Source::Mix(file) => {
             let text = input::read_mix(file)
@@ -213,45 +224,68 @@ fn collect(options: &RunOptions) -> Result<Option<Collected>> {
             setting::input("mix", Some((file, text.as_bytes())), is_simulated)
         }
         Source::List(file) => {
-            let bytes = input::read_bytes(file)
-                .map_err(|error| usage(format!("{error}; as in `cosched run -f commands.txt`")))?;
-            inputs = list::parse(&bytes, &told(file))?;
+            let example = |error| usage(format!("{error}; as in `cosched run -f commands.txt`"));
             reads_input = is_input(file);
-            setting::input("list", Some((file, &bytes)), is_simulated)
+            if streams {
+                arriving = Arriving::commands(file).map_err(example)?;
+            }
+            if arriving.is_some() {
+                setting::open_input("list", file)
+            } else {
+                let bytes = input::read_bytes(file).map_err(example)?;
+                inputs = list::parse(&bytes, &told(file))?;
+                setting::input("list", Some((file, &bytes)), is_simulated)
+            }
         }
         Source::Command(words, reading) => {
             if !words.is_empty() {
-                let parsed = template::parse(words, reading)?;
-                inputs = parsed.jobs;
-                reads_input = parsed.from_input;
-                if inputs.is_empty() {
-                    return Ok(None);
+                match template::parse(words, reading, streams)? {
+                    Parsed::Listed { jobs, .. } if jobs.is_empty() => return Ok(None),
+                    Parsed::Listed { jobs, from_input } => {
+                        inputs = jobs;
+                        reads_input = from_input;
+                    }
+                    Parsed::Open { lines, jobs } => {
+                        arriving = Some(Arriving::values(lines, jobs));
+                        reads_input = true;
+                    }
                 }
             }
             setting::input("command", None, is_simulated)
         }
     };
-    let mut shells = shell::Shells::new(options.shell.as_deref())?;
-    let cwd = options.cwd.as_deref().map(input::absolute);
+    let mut defaults = Defaults {
+        shells: shell::Shells::new(options.shell.as_deref())?,
+        cwd: options.cwd.as_deref().map(input::absolute),
+        nice: options.nice,
+    };
     for input in &mut inputs {
-        if let Some(command) = &mut input.command {
-            shells.choose(command)?;
-        }
-        if input.cwd.is_none() {
-            input.cwd.clone_from(&cwd);
-        }
-        input.nice = input.nice.or(options.nice);
+        defaults.apply(input)?;
     }
     reads_input |= inputs.iter().any(JobInput::reads_own_input);
     if !is_simulated && has_input() {
         check_own_input(options, restart, &inputs)?;
     }
+    let jobs = match &arriving {
+        Some(_) => Vec::new(),
+        None => input::expand(inputs)?,
+    };
     Ok(Some(Collected {
-        jobs: input::expand(inputs)?,
+        jobs,
         restart,
         input: from,
         reads_input,
+        open: arriving.map(|arriving| Open { arriving, defaults }),
     }))
+}
+
+/// Whether jobs may come while the run goes on. Otherwise all are read before.
+fn may_stream(options: &RunOptions) -> bool {
+    !options.is_simulated()
+        && !options.dry_run
+        && options.resume.is_none()
+        && options.solo == SoloSource::Nothing
+        && options.machine.actuation() == Actuation::Decisions
 }
 
 /// Refuses to let jobs read the run's standard input twice: the second time nothing is left of it.

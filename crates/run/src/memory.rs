@@ -61,21 +61,26 @@ impl Known {
 }
 
 impl Memory {
-    /// Looks up jobs by their keys.
-    pub(crate) fn recall(
-        path: Option<PathBuf>,
-        keys: Vec<Option<Key>>,
-    ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
-        let mut memory = Memory {
+    /// What is in the file at this path, if there is one, and what the run adds.
+    pub(crate) fn new(path: Option<PathBuf>) -> Memory {
+        Memory {
             path,
             ..Memory::default()
-        };
+        }
+    }
+
+    /// Looks up jobs by their keys.
+    pub(crate) fn recall(
+        &mut self,
+        keys: Vec<Option<Key>>,
+        patience: Patience,
+    ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let mut warning = None;
         let mut found = Vec::new();
-        if let Some(path) = &memory.path {
-            match recalled(path, &keys) {
+        if let Some(path) = &self.path {
+            match recalled(path, &keys, patience) {
                 Ok(recalled) => found = recalled,
-                Err(error) => warning = Some(memory.problem(&error, false)),
+                Err(error) => warning = Some(self.problem(&error, false)),
             }
         }
         let mut recalled = found.into_iter();
@@ -84,7 +89,7 @@ impl Memory {
             let recalled = recalled.next().unwrap_or_default();
             known.push(key.map(|key| Known { key, recalled }));
         }
-        (memory, known, warning)
+        (known, warning)
     }
 
     /// The warning for an error. While another run writes, this one goes on to keep what it does; `lost`: not all of it.
@@ -171,8 +176,8 @@ impl Memory {
 }
 
 /// What the file tells of each of these commands; nothing if there is no file.
-fn recalled(path: &Path, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
-    match Store::open_existing(path, Patience::Some)? {
+fn recalled(path: &Path, keys: &[Option<Key>], patience: Patience) -> Result<Vec<Recalled>, Error> {
+    match Store::open_existing(path, patience)? {
         Some(store) => store.recall(keys),
         None => Ok(Vec::new()),
     }
@@ -203,6 +208,15 @@ pub(crate) mod tests {
     };
     use rusqlite::Connection;
     use std::sync::Arc;
+
+    fn recall(
+        path: &Path,
+        keys: Vec<Option<Key>>,
+    ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
+        let mut memory = Memory::new(Some(path.to_owned()));
+        let (known, warning) = memory.recall(keys, Patience::Some);
+        (memory, known, warning)
+    }
 
     fn key(folder: &str) -> Key {
         Key {
@@ -263,10 +277,7 @@ pub(crate) mod tests {
 
     /// What the tasks of two jobs are told: one that ran before in this folder, and the same elsewhere.
     fn told(path: &Path) -> [TaskSpec; 2] {
-        let (_, known, warning) = Memory::recall(
-            Some(path.to_owned()),
-            vec![Some(key("/here")), Some(key("/there"))],
-        );
+        let (_, known, warning) = recall(path, vec![Some(key("/here")), Some(key("/there"))]);
         assert_eq!(warning, None);
         let mut specs = [TaskSpec::new(0, "here"), TaskSpec::new(1, "there")];
         specs
@@ -281,8 +292,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.sqlite");
         let run = |result: TaskResult| {
-            let (mut memory, known, warning) =
-                Memory::recall(Some(path.clone()), vec![Some(key("/here"))]);
+            let (mut memory, known, warning) = recall(&path, vec![Some(key("/here"))]);
             memory.ended(known[0].as_ref().unwrap(), &result);
             assert_eq!((warning, memory.finish()), (None, None));
             told(&path)
@@ -315,7 +325,7 @@ pub(crate) mod tests {
     fn while_others_use_the_file_nothing_is_known_and_what_comes_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.sqlite");
-        let all = || Memory::recall(Some(path.clone()), vec![Some(key("/here"))]);
+        let all = || recall(&path, vec![Some(key("/here"))]);
         let (mut memory, known, _) = all();
         memory.ended(
             known[0].as_ref().unwrap(),

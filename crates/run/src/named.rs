@@ -1,8 +1,9 @@
-//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`, `--metrics`). Each may be a pipe, a
+//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`, `--metrics`, `--progress-to`). Each may be a pipe, a
 //! device or a descriptor. Files that lie beside them are regular files. The job log in the log folder is opened in the same way.
 
 use super::folder::JOBLOG;
 use super::options::RunOptions;
+use super::progress_to::ProgressTarget;
 use super::runs;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
@@ -47,6 +48,7 @@ pub(crate) struct AllNamed {
     pub(crate) events: Option<Named>,
     pub(crate) joblog: Option<Named>,
     pub(crate) metrics: Option<Named>,
+    pub(crate) progress_to: Option<Named>,
 }
 
 impl AllNamed {
@@ -61,6 +63,10 @@ impl AllNamed {
             events: Named::resolve_given("--events", output.events.as_deref())?,
             joblog: Named::resolve_given("--joblog", output.joblog.as_deref())?,
             metrics: Named::resolve_given("--metrics", output.metrics.as_deref())?,
+            progress_to: Named::resolve_given(
+                "--progress-to",
+                output.progress_to.as_ref().and_then(ProgressTarget::file),
+            )?,
         };
         all.check_apart()?;
         for named in all.iter() {
@@ -70,9 +76,14 @@ impl AllNamed {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Named> {
-        [&self.record, &self.events, &self.joblog, &self.metrics]
-            .into_iter()
-            .flatten()
+        let all = [
+            &self.record,
+            &self.events,
+            &self.joblog,
+            &self.metrics,
+            &self.progress_to,
+        ];
+        all.into_iter().flatten()
     }
 
     /// Refuses files that the run reads: they would be overwritten.

@@ -3,6 +3,7 @@
 use crate::cpus::{CpuChoice, CpusPerJob};
 use crate::input::Reading;
 use crate::limits::{JobLimit, LoadLimit};
+use crate::progress_to::ProgressTarget;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -185,6 +186,8 @@ pub struct OutputOptions {
     pub joblog: Option<PathBuf>,
     /// File of metrics, in the text format of Prometheus.
     pub metrics: Option<PathBuf>,
+    /// Where a JSON line for each start and end of a job goes.
+    pub progress_to: Option<ProgressTarget>,
     /// Print no progress, no warnings and no summary.
     pub quiet: bool,
     /// Print each job's start and end, and more in the summary.

@@ -1,19 +1,20 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
-use super::folder::output_files;
 use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource};
-use super::platform::{Platform, View};
+use super::platform::Platform;
 use super::policy::{Choice, choose};
+use super::prepare::{Prepared, Preparer};
 use super::resume::{Resumed, Seen};
 use super::setting;
+use super::stream::Open;
 use crate::exit::{incapable, usage};
-use crate::input::{Command, Job, absolute, told};
+use crate::input::{Job, absolute, told};
 use anyhow::Result;
 use cosched_core::{
-    Absence, Actuation, Capabilities, Capability, Counter, Importance, Nanos, PolicyEntry,
-    RunConfig, SoloProfile, TaskSpec,
+    Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, TaskSpec,
 };
+use cosched_memory::Patience;
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
     SoloFile, schema_of,
@@ -27,6 +28,8 @@ pub(crate) struct Plan<P: Platform> {
     /// The machine's capabilities, and those that solo runs or a file of solo profiles provide.
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
+    /// Jobs that come while the run goes on. There are no others then.
+    pub(crate) open: Option<Open>,
     /// The jobs with their numbers in the job log.
     pub(crate) jobs: Vec<(u64, Job)>,
     /// The jobs in the platform's own form.
@@ -206,6 +209,7 @@ impl<P: Platform> Plan<P> {
         platform: &P,
         resumed: Resumed,
         input: RunInput,
+        open: Option<Open>,
     ) -> Result<Plan<P>> {
         let Resumed {
             left: jobs,
@@ -218,7 +222,10 @@ impl<P: Platform> Plan<P> {
         let cpus = machine.cpus.len();
         // `-j 8 sleep` means eight sleepers at once.
         let asked = options.limits.jobs.map_or(0, |limit| limit.on(cpus));
-        let is_crowded = asked.min(jobs.len()) > cpus;
+        let count = open.is_none().then_some(jobs.len());
+        // Of an open list nobody knows how many jobs `-j 0` asks for.
+        let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
+        let is_crowded = asked.min(most) > cpus;
         let (mut solo, capabilities, choice) = policy(options, platform, is_crowded)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
@@ -227,43 +234,38 @@ impl<P: Platform> Plan<P> {
         }
         files.extend(solo.file.clone());
         let logs = log_folder(options)?;
-        let mut specs = specs(options, view, &jobs)?;
-        if let Some(policy) = without_weights(options, choice.entry) {
-            specs.iter_mut().for_each(|spec| spec.weight = 1.0);
-            if jobs.iter().any(|(_, job)| job.input.weight.is_some()) {
-                warnings.push(RunWarning::WeightsUnused { policy });
-            }
+        let preparer = Preparer {
+            options,
+            platform,
+            logs: &logs,
+            policy: choice.entry,
+        };
+        let mut prepared = Vec::new();
+        for (ix, (_, job)) in jobs.iter().enumerate() {
+            prepared.push(preparer.prepare(ix, job)?);
         }
-        let mut tasks = Vec::new();
-        for (_, job) in &jobs {
-            tasks.push(platform.job(job, &logs)?);
+        if let Some(policy) = preparer.without_weights()
+            && jobs.iter().any(|(_, job)| job.input.weight.is_some())
+        {
+            warnings.push(RunWarning::WeightsUnused { policy });
         }
-        let remembers = options.history.is_some();
-        let mut keys = Vec::new();
-        for ((_, job), task) in jobs.iter().zip(&tasks) {
-            let key = remembers.then(|| platform.key(job, task));
-            keys.push(key.flatten());
-        }
-        let (memory, known, no_history) = Memory::recall(options.history.clone(), keys);
+        let mut memory = Memory::new(options.history.clone());
+        let all = jobs.iter().map(|(_, job)| job);
+        let mut all: Vec<_> = all.zip(&mut prepared).collect();
+        let (known, no_history) = preparer.recall(&mut memory, Patience::Some, &mut all);
         warnings.extend(no_history);
-        for (spec, known) in specs.iter_mut().zip(&known) {
-            if let Some(known) = known {
-                known.tell(spec);
-            }
+        let (mut tasks, mut specs, mut infos) = (Vec::new(), Vec::new(), Vec::new());
+        for ((seq, job), Prepared { task, spec }) in jobs.iter().zip(prepared) {
+            infos.push(preparer.info(*seq, job, &spec));
+            tasks.push(task);
+            specs.push(spec);
         }
-        let mut infos = Vec::new();
-        for ((seq, job), spec) in jobs.iter().zip(&specs) {
-            let mut info = info_of::<P>(*seq, job, spec);
-            if options.output.keeps_logs() {
-                note_files::<P>(&mut info, &logs);
-            }
-            infos.push(info);
-        }
-        let config = config(options, &choice, cpus, jobs.len());
+        let config = config(options, &choice, cpus, count);
         Ok(Plan {
             choice,
             capabilities,
             config,
+            open,
             jobs,
             tasks,
             specs,
@@ -282,43 +284,18 @@ impl<P: Platform> Plan<P> {
     }
 }
 
-/// The jobs as tasks of the loop.
-fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> Result<Vec<TaskSpec>> {
-    let cpus = view.whole.all_cpus();
-    // Other runs may use some of the CPUs now.
-    let most = view.machine.cpus.len() as u32;
-    let per_job = options.machine.cpus_per_job;
-    let mut specs = Vec::new();
-    for (ix, (_, job)) in jobs.iter().enumerate() {
-        let spec = per_job.spec(ix, job, &cpus, view.measures_width)?;
-        specs.push(TaskSpec {
-            cpus: spec.cpus.min(most),
-            arrives: Nanos::from_s(job.input.start_s),
-            bus_use_milli: job.input.bus_use_milli,
-            weight: job.input.weight(),
-            solo: SoloProfile::default(),
-            ..spec
-        });
-    }
-    Ok(specs)
-}
+/// Results that a run keeps of jobs that come while it goes on: there may be millions.
+const RESULTS: usize = 3_000;
 
-/// What decides, if it does not use weights.
-fn without_weights(options: &RunOptions, entry: &PolicyEntry) -> Option<String> {
-    let is_in_kernel = entry.can_hand_over && options.machine.actuation() == Actuation::Plans;
-    if is_in_kernel {
-        Some(format!("{} in the kernel", entry.name))
-    } else if entry.weighs {
-        None
-    } else {
-        Some(entry.name.to_owned())
-    }
-}
+/// Live jobs of an open list under `-j 0`.
+const MOST_LIVE: usize = 5_000;
 
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
 const LIVE_PER_CPU: usize = 2;
 
-fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> RunConfig {
+fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
+    let is_open = jobs.is_none();
+    let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),
@@ -345,6 +322,8 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
         seed: options.policy.seed,
         actuation: options.machine.actuation(),
         traffic: choice.entry.needs_traffic(&choice.params),
+        results_max: if is_open { RESULTS } else { usize::MAX },
+        devices: choice.entry.needs_devices(&choice.params),
         ..RunConfig::default()
     }
 }
@@ -358,25 +337,6 @@ fn log_folder(options: &RunOptions) -> Result<PathBuf> {
         Logs::New => Path::new(DEFAULT_LOGS).join(stamp),
     };
     Ok(absolute(&logs))
-}
-
-fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
-    JobInfo {
-        seq,
-        program: job.input.program.clone(),
-        command: job.input.command.as_ref().map(Command::line),
-        given: P::given(job),
-        tag: Some(job.tag()),
-        ..JobInfo::of(spec)
-    }
-}
-
-/// Notes the files of a job's output in a folder, for the record.
-pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
-    if P::HAS_OUTPUT {
-        let files = output_files(folder, &info.name);
-        [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
-    }
 }
 
 /// The folder for the log folders of runs that were given none.
@@ -405,7 +365,7 @@ pub fn stamp() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::{Params, Rate, SoloTrace, find_policy};
+    use cosched_core::{Params, Rate, SoloProfile, SoloTrace, find_policy};
 
     fn choice(policy: &str) -> Choice {
         let entry = find_policy(policy).expect("a policy of the table");

@@ -7,10 +7,11 @@ use super::screen::Screen;
 use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
-use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile, TaskId};
 use cosched_linux::Requests;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning, SettingFile, SoloSource};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,7 +22,7 @@ pub(crate) struct View {
     pub(crate) kind: BackendKind,
     /// The machine, restricted to the CPUs that the run uses at first.
     pub(crate) machine: Arc<Machine>,
-    /// Which part of its CPUs a quota leaves, in words; `None` without one.
+    /// How many of its CPUs the run uses because of a quota, in words; `None` without one.
     pub(crate) quota: Option<String>,
     /// Memory that its jobs may use, in bytes; `None` in a simulation, or if it is unknown.
     pub(crate) memory: Option<u64>,
@@ -166,6 +167,18 @@ pub(crate) trait Platform {
         screen: &Screen,
         requests: Option<Requests>,
     ) -> Result<Self::Backend>;
+
+    /// Gives the backend a job that has come while the run goes on, or why it can't be started.
+    fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);
+
+    /// The input of jobs that come while the run goes on.
+    fn watch_input(backend: &mut Self::Backend, input: OwnedFd);
+
+    /// Ends the backend's next wait once that input is readable.
+    fn wake_at_input(backend: &mut Self::Backend);
+
+    /// Forgets what was found about programs and files: they may have changed.
+    fn look_anew(&self);
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
     /// point for each interval of this length.

@@ -7,7 +7,7 @@ use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
     Capabilities, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry, Shortfall,
-    auto_policy, find_policy,
+    auto_policy, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,6 +62,9 @@ impl Settings {
     fn set(&mut self, name: &str, value: &str, origin: Origin) {
         self.values.push((name.to_owned(), value.to_owned()));
         self.origins.insert(name.to_owned(), origin);
+        for (name, _) in set_along(name, value) {
+            self.origins.insert((*name).to_owned(), origin);
+        }
     }
 }
 
@@ -112,10 +115,17 @@ pub(crate) fn choose(
         content = Some(text);
     }
     once_each(&given.params)?;
-    for (name, value) in &given.params {
+    let mut by_rank: Vec<&(String, String)> = given.params.iter().collect();
+    // What is given beside a setting overrides what that sets along.
+    by_rank.sort_by_key(|(name, value)| set_along(name, value).is_empty());
+    for (name, value) in by_rank {
         settings.set(name, value, Origin::Param);
     }
-    let Settings { values, origins } = settings;
+    let Settings {
+        values,
+        mut origins,
+    } = settings;
+    origins.retain(|name, _| has_param(entry, name));
     let params = Params::resolve(entry.name, entry.params, &values)
         .map_err(|error| refused(&error, entry))?;
     let mut shortfalls = Vec::new();

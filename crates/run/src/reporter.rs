@@ -3,12 +3,14 @@
 use super::answer::exited_ok;
 use super::console::Order;
 use super::folder::output_files;
-use super::memory::{Known, Memory};
+use super::memory::Memory;
 use super::options::OutputOptions;
+use super::progress_to::ProgressTo;
 use super::runs::Journal;
 use super::screen::Screen;
+use super::stream::AllKnown;
 use super::watch::Watch;
-use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
+use cosched_core::{ByTask, Exit, Nanos, TaskId, TaskResult, TaskSpec};
 use cosched_linux::time_of_day;
 use cosched_report::{JobInfo, LiveProgress, Notice, RunWarning, ended_line, progress_line};
 use std::cell::RefCell;
@@ -24,10 +26,13 @@ pub(super) struct Reporter<'a> {
     pub(super) memory: &'a RefCell<Memory>,
     pub(super) watch: Option<&'a Watch>,
     pub(super) journal: Journal,
+    pub(super) progress_to: Option<ProgressTo>,
     /// What earlier runs know of each job.
-    pub(super) known: Vec<Option<Known>>,
+    pub(super) known: AllKnown,
     /// The folder of the jobs' output.
     pub(super) folder: PathBuf,
+    /// More jobs may come.
+    pub(super) is_open: bool,
     /// Start of the run's clock; `None` in a simulation.
     pub(super) started_at: Option<SystemTime>,
     /// When the loop began, in real time.
@@ -37,6 +42,11 @@ pub(super) struct Reporter<'a> {
 impl Reporter<'_> {
     /// Passes a notice on to everyone concerned.
     pub(super) fn report(&mut self, notice: Notice<'_>) {
+        if let Some(to) = &mut self.progress_to {
+            to.report(&notice);
+            let problem = to.take_warning();
+            self.warn_of(problem);
+        }
         match notice {
             Notice::Starting { info, at } => self.starting(info, at),
             Notice::Started { task, info, .. } => self.started(task, info),
@@ -108,8 +118,8 @@ impl Reporter<'_> {
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
         let job = result.spec.id.0;
-        if let Some(known) = &self.known[job as usize] {
-            self.memory.borrow_mut().ended(known, result);
+        if let Some(known) = self.known.borrow_mut().remove(result.spec.id) {
+            self.memory.borrow_mut().ended(&known, result);
         }
         let failed = result.timed_out || !exited_ok(result);
         self.screen.send(Order::Ended { job, failed });
@@ -122,7 +132,8 @@ impl Reporter<'_> {
             return;
         }
         // Whoever ends the run knows that its jobs end. The summary tells of a single job at once.
-        let is_news = failed && !result.told_to_end && progress.total > 1;
+        let has_others = self.is_open || progress.total > 1;
+        let is_news = failed && !result.told_to_end && has_others;
         if is_news || self.options.verbose {
             self.say(&ended_line(progress, result, info));
         }
@@ -168,12 +179,14 @@ impl Reporter<'_> {
     }
 
     /// Warns about output that was rewritten or not shown, after the last job.
-    pub(super) fn leave_console(&self, specs: &[TaskSpec]) {
+    pub(super) fn leave_console(&self, infos: &ByTask<JobInfo>) {
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
-            let job = &specs[job as usize].name;
+            let Some(job) = infos.get(TaskId(job)) else {
+                continue;
+            };
             let end = if file == 0 { "out" } else { "err" };
-            let file = format!("{job}.{end}");
+            let file = format!("{}.{end}", job.name);
             self.screen.warn(RunWarning::LogRewritten { file });
         }
         if let Some(why) = shown.lost {
@@ -182,8 +195,13 @@ impl Reporter<'_> {
         }
     }
 
-    /// Writes what still waits to be written to the journal.
-    pub(super) fn finish_journal(&mut self) {
+    /// Writes what still waits to be written to the journal and for `--progress-to`.
+    pub(super) fn finish(&mut self) {
+        if let Some(to) = &mut self.progress_to {
+            to.finish();
+            let problem = to.take_warning();
+            self.warn_of(problem);
+        }
         self.journal.finish();
         self.warn_of_journal();
     }

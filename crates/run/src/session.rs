@@ -1,5 +1,6 @@
 //! What the solo runs and the run of one command share.
 
+use super::folder::Folder;
 use super::memory::Memory;
 use super::options::RunOptions;
 use super::screen::Screen;
@@ -16,6 +17,8 @@ pub(crate) struct Session<'a, P> {
     pub(crate) memory: &'a RefCell<Memory>,
     /// Shows the run to `cosched status` and `cosched top`; `None` in a simulation.
     pub(crate) watch: Option<&'a Watch>,
-    /// The log folder.
+    /// The log folder's path.
     pub(crate) logs: &'a Path,
+    /// The log folder; `None` if there is none.
+    pub(crate) folder: &'a RefCell<Option<Folder>>,
 }

@@ -42,6 +42,15 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
     }
 }
 
+/// Where jobs come from while the run goes on.
+pub(crate) fn open_input(kind: &str, file: &Path) -> RunInput {
+    let mut from = input(kind, Some((file, b"")), false);
+    from.sha256 = None;
+    from.absent
+        .note_option::<()>("sha256", None, "its jobs came while the run went on");
+    from
+}
+
 /// A file that a run used, by its name as it was given and its content.
 pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
     SettingFile {

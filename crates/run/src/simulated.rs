@@ -10,13 +10,16 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, told, wrong};
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile};
+use cosched_core::{
+    Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile, TaskId,
+};
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, SettingFile, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -380,6 +383,20 @@ impl Platform for SimPlatform {
         }
         Ok(sim)
     }
+
+    fn add(_: &mut Sim, _: TaskId, _: Result<Self::Job, String>) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn watch_input(_: &mut Sim, _: OwnedFd) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn wake_at_input(_: &mut Sim) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn look_anew(&self) {}
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
         let made = self.made.borrow();

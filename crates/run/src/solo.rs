@@ -3,8 +3,9 @@
 use super::answer::{exit_of, exited_ok};
 use super::batch::{Batch, BatchResult};
 use super::files::Files;
-use super::plan::{Plan, note_files, require_solo};
+use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
+use super::prepare::note_files;
 use super::screen::Screen;
 use super::session::Session;
 use super::setting::setting;
@@ -16,12 +17,9 @@ use cosched_core::{
     Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
     Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
 };
-use cosched_report::{
-    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record,
-};
+use cosched_report::{JobInfo, Record, RunWarning, SeriesFile, Solo, SoloFile, SoloSource, record};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -210,7 +208,8 @@ fn run_alone<P: Platform>(
         known.push(plan.known[ix].clone());
     }
     let batch = Batch {
-        policy: entry.name,
+        entry,
+        open: None,
         params: &params,
         config: &config,
         capabilities: &view.capabilities,
@@ -274,6 +273,6 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
 fn profiles(record: &Record, series: &Path) -> Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
-    let series = SeriesReader::new(BufReader::new(file), &name)?;
+    let series = SeriesFile::open(file, &name)?;
     Ok(SoloFile::of_run(record, series)?)
 }

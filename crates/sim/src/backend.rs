@@ -6,9 +6,9 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, Demand, Event, Exit, Kill, Machine, MayStart,
-    Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId, TaskSpec,
-    Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill, Machine,
+    MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId,
+    TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -100,6 +100,20 @@ impl Backend for Sim {
                 counts,
                 multiplexed: false,
                 residency,
+                ..Usage::zero(task)
+            });
+        }
+    }
+
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        for usage in usages {
+            self.world.sync_task(usage.task.0);
+            let threads = &self.world.threads[self.world.tasks[usage.task.0 as usize].clone()];
+            usage.device_time = DeviceTime::from_fn(|device| {
+                let each = threads.iter().map(|thread| thread.tally.device_ns[device]);
+                let offered = self.world.devices[device].as_ref();
+                let time = offered.map(|_| Nanos(each.sum::<f64>() as u64));
+                Reading::from_option(time, Absence::NotOffered)
             });
         }
     }
@@ -159,6 +173,9 @@ impl Backend for Sim {
         self.world.restart_task(task.0, work);
         true
     }
+
+    // A simulation is small, and keeps all.
+    fn forget(&mut self, _task: TaskId) {}
 
     // It holds nothing.
     fn ending(&mut self) {}

@@ -2,8 +2,8 @@
 
 use crate::curve::LatencyCurve;
 use cosched_core::{
-    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError,
-    Params, PerCounter, PolicyEntry, Reading,
+    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Device, Machine,
+    ParamError, Params, PerCounter, PerDevice, PolicyEntry, Reading,
 };
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct MachineSpec {
     pub llc: LlcSpec,
     /// Memory of each socket.
     pub memory: MemorySpec,
+    /// Disks and network; without one, moving bytes takes no time.
+    pub devices: PerDevice<Option<DeviceSpec>>,
     /// Power other than that of the cores.
     pub power: PowerSpec,
     /// The kernel's scheduler, and the cost of its actions.
@@ -115,6 +117,21 @@ pub struct MemorySpec {
     pub stream_loss_most: f64,
     /// Growth of the latency with bandwidth, relative to the peak and to the idle latency.
     pub curve: Arc<LatencyCurve>,
+}
+
+/// A device that all jobs share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// MB of 10^6 bytes that it moves per second for one job.
+    pub mb_per_s: f64,
+    /// Growth of the time per byte with each further job that it serves, as a share: the seeks of a disk.
+    pub stream_cost: f64,
+}
+
+impl DeviceSpec {
+    pub(crate) fn bytes_per_ns(&self) -> f64 {
+        self.mb_per_s * 1e-3
+    }
 }
 
 /// Power other than that of the cores.
@@ -214,6 +231,11 @@ impl MachineSpec {
         }
         if let Some(why) = self.counters.traffic_absence() {
             missing.insert(Capability::Traffic, why);
+        }
+        for device in Device::ALL {
+            if self.devices[device].is_none() {
+                missing.insert(Capability::Device(device), Absence::NotOffered);
+            }
         }
         if !self.counters.energy {
             missing.insert(Capability::Energy, Absence::NoEnergyMeter);

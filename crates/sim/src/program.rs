@@ -1,5 +1,7 @@
 //! A program profile: its demand on a core, on caches and on memory.
 
+use cosched_core::PerDevice;
+
 /// A program's measured profile. KI = 1,000 instructions; a line has 64 bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramSpec {
@@ -95,4 +97,6 @@ pub struct Phase {
     pub memory: f64,
     /// Sleep after the phase, in ms; 0 for none.
     pub then_sleep_ms: f64,
+    /// MB of 10^6 bytes that it then moves from or to each device, off its CPU; at most one is above 0.
+    pub then_mb: PerDevice<f64>,
 }

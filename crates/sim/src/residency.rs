@@ -88,5 +88,10 @@ impl Residencies {
 /// Whether a thread of a task is neither asleep nor done.
 pub(crate) fn is_awake(world: &World, task: usize) -> bool {
     let mut threads = world.tasks[task].clone();
-    threads.any(|thread| !matches!(world.threads[thread].state, State::Asleep | State::Done))
+    threads.any(|thread| {
+        !matches!(
+            world.threads[thread].state,
+            State::Asleep | State::Waiting | State::Done
+        )
+    })
 }

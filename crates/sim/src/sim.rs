@@ -393,7 +393,7 @@ impl Sim {
         let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
         let on = threads.iter().filter_map(|thread| match thread.state {
             State::Running(cpu) | State::Ready(cpu) => Some(self.world.machine.cpus[cpu].id),
-            State::Off | State::Asleep | State::Done => None,
+            State::Off | State::Asleep | State::Waiting | State::Done => None,
         });
         on.collect()
     }

@@ -4,7 +4,7 @@ use crate::config::{SimJob, Work};
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
 use crate::world::{Behaviour, Happening, Instance, LINES_PER_MB, Tally, World};
-use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
+use cosched_core::{Device, Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
 /// Events of a solo run between two calls of `stop`: a few milliseconds.
@@ -50,29 +50,35 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
     let mut phases = Vec::new();
     for phase in &behaviour.phases {
         let ns_each = (behaviour.cpi * phase.cpi + stall * phase.memory) / kind.ghz;
-        phases.push((phase.instructions, ns_each, phase.then_sleep_ms * 1e6));
+        let mut pause_ns = phase.then_sleep_ms * 1e6;
+        for device in Device::ALL {
+            if let Some(spec) = machine.devices[device] {
+                pause_ns += phase.then_mb[device] * 1e6 / spec.bytes_per_ns();
+            }
+        }
+        phases.push((phase.instructions, ns_each, pause_ns));
     }
     let cycle: f64 = phases.iter().map(|(instructions, ..)| instructions).sum();
     let cycle_ns: f64 = phases
         .iter()
-        .map(|(instructions, ns_each, sleep)| instructions * ns_each + sleep)
+        .map(|(instructions, ns_each, pause)| instructions * ns_each + pause)
         .sum();
     let (whole, mut left) = if cycle.is_finite() {
-        // The sleep after its last instruction does not count.
+        // The pause after its last instruction does not count.
         let whole = (instructions / cycle).ceil() - 1.0;
         (whole, instructions - whole * cycle)
     } else {
         (0.0, instructions)
     };
     let mut ns = if whole > 0.0 { whole * cycle_ns } else { 0.0 };
-    for (instructions, ns_each, sleep) in phases {
+    for (instructions, ns_each, pause) in phases {
         let done = left.min(instructions);
         ns += done * ns_each;
         left -= done;
         if left <= 0.0 {
             break;
         }
-        ns += sleep;
+        ns += pause;
     }
     ns / 1e9
 }

@@ -82,7 +82,7 @@ pub fn meant(root: &Root, name: &str) -> Result<Known> {
             return Ok(Known::of(run));
         }
     }
-    Err(not_live(name, of_folder))
+    Err(not_live(root, name, of_folder))
 }
 
 /// The live run that `name` means, or the only one; `None` if there is none.
@@ -112,14 +112,14 @@ fn run_of_folder(folder: &Path) -> Option<String> {
 }
 
 /// Why a name means no live run; `run` is the run that its folder is of.
-fn not_live(name: &str, run: Option<String>) -> anyhow::Error {
+fn not_live(root: &Root, name: &str, run: Option<String>) -> anyhow::Error {
     let shown = told(name);
     let Some(run) = run else {
         return usage(format!(
             "no run {shown} is live; `cosched status` lists the live runs"
         ));
     };
-    usage(if fate_of(&Root::default(), &run) == Fate::Alive {
+    usage(if fate_of(root, &run) == Fate::Alive {
         format!(
             "run {shown} is live, but its state is elsewhere: it was started with another XDG_RUNTIME_DIR"
         )

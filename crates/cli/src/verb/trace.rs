@@ -1,6 +1,6 @@
 //! `cosched trace`: a run as a trace for the Perfetto viewer.
 
-use crate::exit::{OrUsage as _, usage};
+use crate::exit::usage;
 use crate::input::told;
 use crate::live::series_of;
 use crate::output::{Made, check_output};
@@ -11,11 +11,10 @@ use crate::whole_file::stream_whole;
 use anyhow::Result;
 use clap::Args;
 use cosched_report::{
-    BackendKind, SeriesError, SeriesHeader, SeriesReader, TraceDone, TraceError, count, seconds,
+    BackendKind, SeriesError, SeriesFile, SeriesHeader, TraceDone, TraceError, count, seconds,
     write_trace,
 };
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -37,7 +36,7 @@ pub struct TraceArgs {
 pub fn run(args: TraceArgs) -> Result<ExitCode> {
     let path = series_of(args.run.as_deref())?;
     check_output("--perfetto", &args.perfetto, Made::Trace)?;
-    let mut reader = open_now(&path)?;
+    let mut reader = open(&path)?;
     let (done, bytes) = stream_whole(&args.perfetto, |out| {
         let done = write_trace(&mut reader, BufWriter::new(out)).map_err(refused)?;
         Ok((done, out.metadata()?.len()))
@@ -51,12 +50,8 @@ pub fn run(args: TraceArgs) -> Result<ExitCode> {
     report(&args.perfetto, reader.header(), &done, bytes)
 }
 
-/// Open a series as it is now: a trace ends before what the run writes later.
-fn open_now(path: &Path) -> Result<SeriesReader<BufReader<io::Take<File>>>> {
-    let file = told(path);
-    let input = open_file(path)?;
-    let length = input.metadata().or_usage_in(&file)?.len();
-    let opened = SeriesReader::new(BufReader::new(input.take(length)), &file);
+fn open(path: &Path) -> Result<SeriesFile> {
+    let opened = SeriesFile::open(open_file(path)?, &told(path));
     opened.map_err(|error| refused(error.into()))
 }
 

@@ -46,7 +46,6 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     } else {
         SeriesEnd::Over
     };
-    let is_paused = is_paused(reader.header());
     let answer = why(&mut reader, task, args.at, end).or_usage()?;
     if let Some(asked) = args.at
         && asked > answer.at
@@ -61,7 +60,7 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     }
     match args.format {
         Format::Json => print_json(&answer),
-        Format::Text if is_paused => print(format!(
+        Format::Text if end == SeriesEnd::GoesOn && is_paused(reader.header()) => print(format!(
             "The run is paused. Before that:\n\n{}",
             why_text(&answer, width())
         )),
@@ -69,7 +68,7 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     }
 }
 
-/// Whether the run of a series goes on and is paused.
+/// Whether the live run of a series is paused.
 fn is_paused(header: &SeriesHeader) -> bool {
     let Some(run) = &header.run_id else {
         return false;

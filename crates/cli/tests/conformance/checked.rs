@@ -23,6 +23,7 @@ pub(crate) struct Checked<F: Fixture> {
     asleep: BTreeSet<TaskId>,
     used: BTreeMap<TaskId, Nanos>,
     ended: BTreeMap<TaskId, Exit>,
+    forgotten: BTreeSet<TaskId>,
     /// Plans that were installed and neither adopted nor refused yet.
     installed: BTreeSet<u64>,
 }
@@ -38,6 +39,7 @@ impl<F: Fixture> Checked<F> {
             asleep: BTreeSet::new(),
             used: BTreeMap::new(),
             ended: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
             installed: BTreeSet::new(),
         })
     }
@@ -280,6 +282,7 @@ impl<F: Fixture> Backend for Checked<F> {
                     );
                 }
                 Event::MachineChanged
+                | Event::Arrivals
                 | Event::JobLimit(_)
                 | Event::Paused
                 | Event::Continued
@@ -308,6 +311,10 @@ impl<F: Fixture> Backend for Checked<F> {
                 );
             }
         }
+    }
+
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        self.inner.device_time(usages)
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
@@ -363,6 +370,15 @@ impl<F: Fixture> Backend for Checked<F> {
             self.started.remove(&task);
         }
         can
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        assert!(
+            self.ended.contains_key(&task),
+            "only what has ended is forgotten"
+        );
+        assert!(self.forgotten.insert(task), "a task is forgotten once");
+        self.inner.forget(task);
     }
 
     fn ending(&mut self) {

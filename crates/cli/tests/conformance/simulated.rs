@@ -70,6 +70,7 @@ impl Fixture for Simulation {
                         cpi: 1.0,
                         memory: 1.0,
                         then_sleep_ms: 50.0,
+                        then_mb: Default::default(),
                     }];
                     // The job ends in the second phase.
                     Work::Instructions(15_000_000)

@@ -298,3 +298,65 @@ fn every_key_of_the_mix_file_is_documented() {
     }
     assert!(page.contains("[[job]]"));
 }
+
+/// What stands between backticks.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// The text of a file that the page on the papers names: from the root, or below `crates/` without `src/`.
+fn file_of_papers(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut places = Vec::new();
+    if let Some(from_root) = name.strip_prefix('/') {
+        places.push(root.join(from_root));
+    } else if let Some((of, rest)) = name.split_once('/') {
+        let folder = root.join("crates").join(of);
+        places.push(folder.join("src").join(rest));
+        places.push(folder.join(rest));
+    }
+    let texts = places.iter().map(std::fs::read_to_string);
+    let found = texts.flatten().next();
+    found.unwrap_or_else(|| panic!("docs/papers.md names {name}, which is not there"))
+}
+
+/// Asserts that each file and each test of a row exists. Whether it has a file.
+fn check_row_of_papers(row: &str) -> bool {
+    let cells: Vec<&str> = row.split(" | ").collect();
+    let [_, _, files, tests, _] = cells[..] else {
+        panic!("docs/papers.md: not five cells: {row}")
+    };
+    let has_no_file = ["—", "(soon)"].contains(&files);
+    let files = quoted(files);
+    assert_eq!(files.is_empty(), has_no_file, "docs/papers.md: {row}");
+    for file in &files {
+        file_of_papers(file);
+    }
+    let is_plain = ["—", "reproduced"].contains(&tests);
+    let tests = quoted(tests);
+    assert_eq!(tests.is_empty(), is_plain, "docs/papers.md: {row}");
+    for test in tests {
+        let (file, name) = test.split_once(':').unwrap_or_else(|| (files[0], test));
+        assert!(
+            has_word(&file_of_papers(file), &format!("fn {name}")),
+            "docs/papers.md: {file} has no test {name}"
+        );
+    }
+    !has_no_file
+}
+
+#[test]
+fn what_the_page_on_the_papers_names_exists() {
+    let page = page("papers.md");
+    let is_head = |row: &&str| row.starts_with("| section") || row.starts_with("| ---");
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let rows = rows.filter(|row| !is_head(row));
+    let with_file = rows.filter(|row| check_row_of_papers(row)).count();
+    assert!(with_file >= 100, "{with_file} rows have a file");
+    let (_, text) = page
+        .split_once("which `")
+        .expect("the test of what is reproduced");
+    let test = text.split('`').next().unwrap_or_default();
+    let quick = file_of_papers("experiments/tests/quick.rs");
+    assert!(has_word(&quick, &format!("fn {test}")), "{test}");
+}

@@ -29,6 +29,7 @@ mod simulated;
 mod simulated_refusals;
 mod standard_input;
 mod status;
+mod streams;
 mod summary;
 mod top;
 mod trace;

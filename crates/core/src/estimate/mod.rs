@@ -10,9 +10,10 @@ mod width;
 use crate::counter::Counter;
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
-use crate::task::{SoloProfile, TaskSpec};
+use crate::task::TaskSpec;
 use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Rate, Reading};
+pub use bandwidth::IdealBandwidth;
 use bandwidth::MeanRate;
 pub use learnt::{Earlier, EarlierPhase};
 pub(crate) use learnt::{Learner, UNSEEN_READS};
@@ -55,10 +56,9 @@ impl TaskEstimator {
     }
 
     /// The estimates before the first sample.
-    pub fn initial(&self, solo: &SoloProfile) -> Estimates {
+    pub fn initial(&self) -> Estimates {
         Estimates {
             progress: Reading::Value(self.progress.total()),
-            solo_mm_reads: Reading::from_option(solo.mm_reads, Absence::NoSoloEstimate),
             trace_ipc: match self.trace {
                 Some(_) => Reading::Absent(Absence::NotYetMeasured),
                 None => Reading::Absent(Absence::NoSoloTrace),
@@ -84,6 +84,7 @@ impl TaskEstimator {
             estimates.mm_reads = sample.rate(sample.counts[Counter::MmReads]);
             estimates.mm_writes = write_rate(sample, estimates.mm_reads);
             estimates.domain_lines = sample.traffic.lines_of_each();
+            estimates.device_time = sample.device_time.rates(sample.interval);
             estimates.llc = sample.rate(sample.counts[Counter::LlcAccesses]);
             estimates.l1 = sample.rate(sample.counts[Counter::L1Accesses]);
             estimates.ipc = sample.counts.ipc();

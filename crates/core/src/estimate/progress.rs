@@ -211,6 +211,7 @@ mod tests {
             counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
+            device_time: crate::device::DeviceTime::not_requested(),
             observed: false,
         }
     }

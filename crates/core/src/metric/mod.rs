@@ -66,6 +66,8 @@ impl Better {
 pub enum Needs {
     /// None.
     Nothing,
+    /// Every task's longest wait.
+    Waits,
     /// Every task's slowdown, hence its solo time.
     Slowdowns,
     /// Hardware counters.
@@ -191,7 +193,7 @@ pub const METRICS: &[Metric] = &[
         name: "max_wait_s",
         unit: "s",
         better: Better::Lower,
-        needs: Needs::Nothing,
+        needs: Needs::Waits,
         meaning: "longest time that any job was without a CPU between two placements",
         hint: "the longest pause of any job that had begun; the queue does not count",
         equation: "max over tasks and pauses of the pause's length",

@@ -236,6 +236,19 @@ proptest! {
         }
     }
 
+    /// The equation from which the paper derives Eqs. 9 and 10: a task's solo time, with its use of the bus stretched by
+    /// the share of time that the others leave.
+    #[test]
+    fn each_task_uses_what_the_others_leave(solo in prop::collection::vec(0.001..0.999, 1..12)) {
+        let root = root_of_free_share(&solo);
+        let used: Vec<f64> = solo.iter().map(|&b| utilisation(b, root)).collect();
+        let total: f64 = used.iter().sum();
+        for (&b, &u) in solo.iter().zip(&used) {
+            let left = 1.0 - (total - u);
+            prop_assert!((u - b / (b / left + 1.0 - b)).abs() < 1e-9 * u, "{} of {}", u, b);
+        }
+    }
+
     #[test]
     fn inversion_after_prediction_gives_the_demands_back(solo in prop::collection::vec(demand(40, 40), 1..100)) {
         let root = root_of_free_share(&solo);

@@ -14,9 +14,10 @@
 //! | tickets | `100 x benefit` | |
 
 use super::error::{ModelError, check_non_negative, check_positive};
+use serde::{Deserialize, Serialize};
 
 /// The measurements of a thread on one type of core.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CoreSample {
     /// `MIPS` (million instructions/s).
     pub mips: f64,
@@ -69,6 +70,8 @@ pub struct RegressionFit {
     /// `R^2`, the share of the variance explained by the regression, from 0 to 1. `None` if all `MIPS_j` are equal. The
     /// paper's correlation coefficient is its root.
     pub r2: Option<f64>,
+    /// Root mean square of the residuals (MIPS).
+    pub residual_mips: f64,
 }
 
 /// Fits coefficients by least squares (lucky, section 2.2) to programs run alone on both types of core.
@@ -92,80 +95,120 @@ pub struct RegressionFit {
 /// [`ModelError::OutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for
 /// fewer than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
 pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
-    /// Two columns count as parallel if all but this share of one lies along the other: far above rounding, far below
-    /// noise.
-    const PARALLEL: f64 = 1e-10;
+    let mut sums = PairSums::default();
+    for &pair in pairs {
+        sums.add(pair, 1.0)?;
+    }
+    sums.fit()
+}
 
-    let undetermined = |reason| ModelError::Undetermined {
-        what: "regression between core types",
-        reason,
-    };
-    for pair in pairs {
+/// What a regression needs of its pairs. Earlier pairs may count less than later ones.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PairSums {
+    count: f64,
+    /// Of `MIPS_i`, `LLCMS_i` and `MIPS_j`.
+    means: [f64; 3],
+    /// Sums of products of the deviations from these means, by two of the same three.
+    products: [[f64; 3]; 3],
+}
+
+impl PairSums {
+    /// Number of pairs, each by how much it counts.
+    #[must_use]
+    pub fn count(&self) -> f64 {
+        self.count
+    }
+
+    /// Adds a pair. Those before count `keep` times what they did, from 0 to 1.
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a measurement that is negative or not finite.
+    pub fn add(&mut self, pair: CorePair, keep: f64) -> Result<(), ModelError> {
         check_non_negative("MIPS of a program", pair.from.mips)?;
         check_non_negative("LLCMS of a program", pair.from.llcms)?;
         check_non_negative("MIPS of a program on the other type", pair.to_mips)?;
-    }
-    if pairs.len() < 3 {
-        return Err(undetermined(
-            "it has three coefficients and needs at least three programs",
-        ));
-    }
-    // Centred columns leave a system of two equations. Orthogonalisation, not the normal equations, keeps the digits.
-    let mips = Column::of(pairs, |pair| pair.from.mips);
-    let llcms = Column::of(pairs, |pair| pair.from.llcms);
-    let target = Column::of(pairs, |pair| pair.to_mips);
-    let (x, z, y) = (&mips.centred, &llcms.centred, &target.centred);
-    let (xx, zz, yy) = (dot(x, x), dot(z, z), dot(y, y));
-    if xx <= PARALLEL * PARALLEL * mips.size() {
-        return Err(undetermined("all programs have the same MIPS"));
-    }
-    if zz <= PARALLEL * PARALLEL * llcms.size() {
-        return Err(undetermined("all programs have the same LLCMS"));
-    }
-    let along = dot(x, z) / xx;
-    let w: Vec<f64> = z.iter().zip(x).map(|(z, x)| z - along * x).collect();
-    let ww = dot(&w, &w);
-    if ww <= PARALLEL * zz {
-        return Err(undetermined(
-            "LLCMS is proportional to MIPS in all programs",
-        ));
-    }
-    let beta = dot(&w, y) / ww;
-    let alpha = dot(x, y) / xx - beta * along;
-    let gamma = target.mean - alpha * mips.mean - beta * llcms.mean;
-    let regression = Regression { alpha, beta, gamma };
-    let rest: Vec<f64> = pairs
-        .iter()
-        .map(|pair| pair.to_mips - regression.predict(pair.from))
-        .collect();
-    let unexplained = dot(&rest, &rest);
-    let r2 = (yy > 0.0).then(|| (1.0 - unexplained / yy).clamp(0.0, 1.0));
-    Ok(RegressionFit { regression, r2 })
-}
-
-/// One quantity of all programs.
-struct Column {
-    mean: f64,
-    centred: Vec<f64>,
-}
-
-impl Column {
-    fn of(pairs: &[CorePair], value: impl Fn(&CorePair) -> f64) -> Self {
-        let mean = pairs.iter().map(&value).sum::<f64>() / pairs.len() as f64;
-        Self {
-            mean,
-            centred: pairs.iter().map(|pair| value(pair) - mean).collect(),
+        let values = [pair.from.mips, pair.from.llcms, pair.to_mips];
+        let before = keep * self.count;
+        self.count = before + 1.0;
+        let deviations = [0, 1, 2].map(|at| values[at] - self.means[at]);
+        for (row, along) in deviations.into_iter().enumerate() {
+            self.means[row] += along / self.count;
+            for (column, across) in deviations.into_iter().enumerate() {
+                let product = &mut self.products[row][column];
+                *product = keep * *product + along * across * (before / self.count);
+            }
         }
+        Ok(())
     }
 
-    /// The sum of squares to compare rounding errors with.
-    fn size(&self) -> f64 {
-        self.mean * self.mean * self.centred.len() as f64
+    /// Fits the coefficients by least squares.
+    ///
+    /// # Errors
+    /// [`ModelError::Undetermined`], as [`fit`].
+    pub fn fit(&self) -> Result<RegressionFit, ModelError> {
+        let along = self.along()?;
+        let [[_, xz, xy], [_, zz, zy], [_, _, yy]] = self.products;
+        let beta = (zy - along * xy) / (zz - along * xz);
+        let alpha = xy / self.products[0][0] - beta * along;
+        let [mips, llcms, to_mips] = self.means;
+        let gamma = to_mips - alpha * mips - beta * llcms;
+        let unexplained = (yy - alpha * xy - beta * zy).max(0.0);
+        Ok(RegressionFit {
+            regression: Regression { alpha, beta, gamma },
+            r2: (yy > 0.0).then(|| (1.0 - unexplained / yy).clamp(0.0, 1.0)),
+            residual_mips: (unexplained / self.count).sqrt(),
+        })
+    }
+
+    /// `LLCMS_i` for each `MIPS_i`, by least squares, if the two determine a plane.
+    fn along(&self) -> Result<f64, ModelError> {
+        /// Two columns count as parallel if all but this share of one lies along the other: far above rounding, far
+        /// below noise.
+        const PARALLEL: f64 = 1e-10;
+        let [[xx, xz, _], [_, zz, _], _] = self.products;
+        let constant = |at: usize| {
+            self.products[at][at]
+                <= PARALLEL * PARALLEL * self.means[at] * self.means[at] * self.count
+        };
+        let along = xz / xx;
+        let reason = if self.count < 3.0 {
+            "it has three coefficients and needs at least three programs"
+        } else if constant(0) {
+            "all programs have the same MIPS"
+        } else if constant(1) {
+            "all programs have the same LLCMS"
+        } else if zz - along * xz <= PARALLEL * zz {
+            "LLCMS is proportional to MIPS in all programs"
+        } else {
+            return Ok(along);
+        };
+        let what = "regression between core types";
+        Err(ModelError::Undetermined { what, reason })
     }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+/// The pairs of both regressions between two types of core.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BothWays {
+    /// From the small type to the big one.
+    pub to_big: PairSums,
+    /// From the big type to the small one.
+    pub to_small: PairSums,
+}
+
+impl BothWays {
+    /// Adds the measurements of a program on both types, as [`PairSums::add`].
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a measurement that is negative or not finite.
+    pub fn add(&mut self, big: CoreSample, small: CoreSample, keep: f64) -> Result<(), ModelError> {
+        let pair = |from, to: CoreSample| CorePair {
+            from,
+            to_mips: to.mips,
+        };
+        self.to_big.add(pair(small, big), keep)?;
+        self.to_small.add(pair(big, small), keep)
+    }
 }
 
 /// Capacity and power of one type of core.
@@ -338,6 +381,25 @@ mod tests {
         assert!(fitted.regression.beta.abs() < 1e-12);
         assert!((fitted.regression.gamma - 6.0).abs() < 1e-12);
         assert!((fitted.r2.unwrap() - 0.8).abs() < 1e-12);
+        assert!((fitted.residual_mips - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_long_ago_counts_less() {
+        // A plane, then another one.
+        let points = [(1.0, 0.0), (3.0, 1.0), (2.0, 4.0), (5.0, 3.0)];
+        let mut sums = PairSums::default();
+        let keep = 0.966;
+        for at in 0..420 {
+            let (mips, llcms) = points[at % 4];
+            let slope = if at < 20 { 9.0 } else { 4.0 };
+            sums.add(pair(mips, llcms, slope * mips - llcms + 6.0), keep)
+                .unwrap();
+        }
+        assert!((sums.count() - 1.0 / (1.0 - keep)).abs() < 1e-3);
+        let found = sums.fit().unwrap().regression;
+        assert!((found.alpha - 4.0).abs() < 1e-4, "{found:?}");
+        assert!((found.beta + 1.0).abs() < 1e-4, "{found:?}");
     }
 
     #[test]

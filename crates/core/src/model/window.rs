@@ -147,5 +147,23 @@ mod tests {
             let after = next(before, b, dt).unwrap();
             prop_assert!(after >= f64::min(b, before) && after <= f64::max(b, before));
         }
+
+        #[test]
+        fn agrees_with_equation_20(b in 0.0..=1.0, before in 0.0..=1.0, dt in 0u64..2_000_000) {
+            let (t0, dt_ns) = (1e6, dt as f64);
+            let expected = if dt_ns < t0 { (b * dt_ns + before * (t0 - dt_ns)) / t0 } else { b };
+            prop_assert!((next(before, b, dt).unwrap() - expected).abs() < 1e-12);
+        }
+
+        #[test]
+        fn evidence_counts_by_its_weight_and_time(
+            (b, w) in (0.0..=1.0, 0.01..=1.0), (before, old) in (0.0..=1.0, 0.01..=1.0), dt in 1u64..1_000_000,
+        ) {
+            let previous = Evidence { demand: before, weight: old };
+            let next = Window::KERNEL.next_weighted(previous, Evidence { demand: b, weight: w }, dt).unwrap();
+            let (new, old) = (w * dt as f64, old * (1e6 - dt as f64));
+            prop_assert!((next.demand - (b * new + before * old) / (new + old)).abs() < 1e-12);
+            prop_assert!((next.weight - (new + old) / 1e6).abs() < 1e-12);
+        }
     }
 }

@@ -20,7 +20,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         choice(
             "target",
             &["online", "ideal"],
-            "bandwidth to aim at: `online` from each job's mean so far (OATR), `ideal` from solo runs (IABW)",
+            "bandwidth to aim at: `online` from each job's mean so far (OATR), `ideal` from the solo runs of all jobs (IABW)",
         ),
     ],
     needs,

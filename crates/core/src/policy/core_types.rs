@@ -48,6 +48,8 @@ pub(super) struct Split<'a> {
     pub(super) target: u64,
     big: CpuSet,
     small: CpuSet,
+    /// Those in use of each side, big ones first.
+    used: [CpuSet; 2],
     /// The side of each task of the snapshot; `None` leaves it as it is.
     sides: Vec<Option<Side>>,
     /// Number of CPUs of the free tasks now on the big cores.
@@ -57,6 +59,11 @@ pub(super) struct Split<'a> {
 impl<'a> Split<'a> {
     /// Starts from the present sides, and places new tasks by the balance.
     pub(super) fn new(snap: &'a Snapshot) -> Split<'a> {
+        Split::within(snap, (usize::MAX, usize::MAX))
+    }
+
+    /// The same, with at most so many big and small CPUs in use; the others are left idle.
+    pub(super) fn within(snap: &'a Snapshot, most: (usize, usize)) -> Split<'a> {
         let cpus = &snap.machine.cpus;
         let fastest = cpus.iter().map(|cpu| cpu.core_type).min();
         let mut split = Split {
@@ -66,6 +73,7 @@ impl<'a> Split<'a> {
             target: 0,
             big: CpuSet::new(),
             small: CpuSet::new(),
+            used: [CpuSet::new(), CpuSet::new()],
             sides: vec![None; snap.tasks.len()],
             load: 0,
         };
@@ -78,6 +86,10 @@ impl<'a> Split<'a> {
             };
             side.insert(cpu.id);
         }
+        split.used = [
+            split.big.iter().take(most.0).collect(),
+            split.small.iter().take(most.1).collect(),
+        ];
         split.take_stock();
         for pos in 0..split.free.len() {
             let ix = split.free[pos];
@@ -95,7 +107,6 @@ impl<'a> Split<'a> {
 
     /// Finds the tasks that may be on either side, and how many of them belong on the big cores beside the others.
     fn take_stock(&mut self) {
-        let sizes = (self.big.len(), self.small.len());
         // CPUs of the tasks bound to one side: on the big cores and on the small ones.
         let mut fixed = (0, 0);
         let mut wanted = 0;
@@ -111,7 +122,7 @@ impl<'a> Split<'a> {
             let side = if stays {
                 now
             } else {
-                let only = self.only_side(task, sizes);
+                let only = self.only_side(task);
                 self.sides[ix] = only.or(now);
                 if only.is_none() {
                     self.free.push(ix as u32);
@@ -127,7 +138,11 @@ impl<'a> Split<'a> {
                 Some(Side::Both) | None => {}
             }
         }
-        self.target = balanced(wanted, fixed, (sizes.0 as u64, sizes.1 as u64));
+        self.target = balanced(
+            wanted,
+            fixed,
+            self.used.each_ref().map(|cpus| cpus.len() as u64).into(),
+        );
     }
 
     /// The side of these CPUs, if all are on one.
@@ -143,22 +158,24 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// The only side that can hold a task; `None` if both can. `sizes` are the numbers of big and small CPUs.
-    fn only_side(&self, task: &TaskView, sizes: (usize, usize)) -> Option<Side> {
-        let usable = match &task.allowed {
-            Some(mask) => (
-                mask.intersection(&self.big).len(),
-                mask.intersection(&self.small).len(),
-            ),
-            None => sizes,
-        };
+    /// The only side that can hold a task; `None` if both can.
+    fn only_side(&self, task: &TaskView) -> Option<Side> {
+        let usable = self.used.each_ref().map(|cpus| match &task.allowed {
+            Some(mask) => mask.intersection(cpus).len(),
+            None => cpus.len(),
+        });
         let needs = task.cpus.max(1) as usize;
-        match (usable.0 >= needs, usable.1 >= needs) {
+        match usable.map(|cpus| cpus >= needs).into() {
             (true, true) => None,
             (true, false) => Some(Side::Big),
             (false, true) => Some(Side::Small),
             (false, false) => Some(Side::Both),
         }
+    }
+
+    /// Numbers of big and small CPUs.
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        (self.big.len(), self.small.len())
     }
 
     /// The task at an index.
@@ -207,11 +224,12 @@ impl<'a> Split<'a> {
     /// The decision: binds each task to its side, and names only changes.
     pub(super) fn finish(self, next_wake: Nanos) -> Decision {
         let all = self.snap.machine.all_cpus();
+        let [big, small] = &self.used;
         let mut changes = Vec::new();
         for (task, side) in self.snap.tasks.iter().zip(&self.sides) {
             let pool = match side {
-                Some(Side::Big) => &self.big,
-                Some(Side::Small) => &self.small,
+                Some(Side::Big) => big,
+                Some(Side::Small) => small,
                 Some(Side::Both) => &all,
                 None => continue,
             };

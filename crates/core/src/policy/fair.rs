@@ -5,7 +5,7 @@
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,
 };
-use super::params::ESTIMATES;
+use super::params::{AS, ESTIMATES};
 use super::prelude::*;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -24,6 +24,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         SHARE_MAX,
         RENEWAL_SHARE_MAX,
         ESTIMATES,
+        AS,
     ],
     needs: |_| sharing_needs(&PROGRESS_NEEDS),
     build: |params| {

@@ -1,6 +1,7 @@
 //! `fifo`: at most as many tasks as CPUs, each to its end, in the order of admission, like `parallel -j` and
 //! `xargs -P`.
 
+use super::linux::share_cpus;
 use super::prelude::*;
 use crate::decision::Wait;
 
@@ -71,12 +72,7 @@ fn share(snap: &Snapshot, end: Nanos) -> Decision {
             continue;
         }
         if has_begun(task) {
-            decision.changes.push(Change::Place {
-                task: task.id,
-                placement: Placement::Shared { mask: all.clone() },
-                lease_end: None,
-                purpose: Purpose::Run,
-            });
+            decision.changes.push(share_cpus(task, &all));
             continue;
         }
         decision.waits.push(Wait {
@@ -103,6 +99,7 @@ mod tests {
     use crate::snapshot::{Estimates, Trigger};
     use crate::task::TaskSpec;
     use crate::topology::Machine;
+    use crate::units::{Absence, Reading};
     use std::sync::Arc;
 
     fn on(cpus: u32, tasks: Vec<TaskView>) -> Snapshot {
@@ -111,6 +108,7 @@ mod tests {
             now: Nanos::from_ms(900),
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks,

@@ -2,6 +2,7 @@
 //! quantum.
 
 use super::prelude::*;
+use crate::topology::CpuSet;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "linux",
@@ -39,13 +40,18 @@ pub(super) fn share_all_cpus(snap: &Snapshot) -> Vec<Change> {
     snap.tasks
         .iter()
         .filter(|task| task.running.is_none() && task.control.place)
-        .map(|task| Change::Place {
-            task: task.id,
-            placement: Placement::Shared {
-                mask: task.usable(&all),
-            },
-            lease_end: None,
-            purpose: Purpose::Run,
-        })
+        .map(|task| share_cpus(task, &all))
         .collect()
+}
+
+/// Lets a task run on all of these CPUs that it may use.
+pub(super) fn share_cpus(task: &TaskView, cpus: &CpuSet) -> Change {
+    Change::Place {
+        task: task.id,
+        placement: Placement::Shared {
+            mask: task.usable(cpus),
+        },
+        lease_end: None,
+        purpose: Purpose::Run,
+    }
 }

@@ -56,11 +56,11 @@ mod round_robin;
 mod tail;
 mod target;
 mod virtual_time;
-mod weights;
+pub(crate) mod weights;
 
 pub use fitness::{Candidate, FitnessQueue};
 pub use needs::{Importance, Need};
-pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
+pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along};
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Decision;
@@ -164,6 +164,14 @@ impl PolicyEntry {
         (self.needs)(params)
             .iter()
             .any(|need| need.capability == Capability::Traffic)
+    }
+
+    /// Whether the policy needs the time that a device works for each task: the value for
+    /// [`RunConfig::devices`](crate::RunConfig::devices).
+    pub fn needs_devices(&self, params: &Params) -> bool {
+        (self.needs)(params)
+            .iter()
+            .any(|need| matches!(need.capability, Capability::Device(_)))
     }
 }
 

@@ -6,7 +6,7 @@
 //! needs traces, so no run has such a task.
 
 use super::estimation::progress;
-use super::perf_fair::{MARGIN, select};
+use super::perf_fair::{LEAD, lead, select};
 use super::prelude::*;
 use super::target::Target;
 
@@ -18,7 +18,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: true,
     can_hand_over: false,
-    params: &[QUANTUM_S, MARGIN],
+    params: &[QUANTUM_S, LEAD],
     needs: |_| {
         sharing_needs(&[
             required(Capability::SoloTrace),
@@ -29,15 +29,9 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         ])
     },
     build: |params| {
-        let margin = params.number("progress_margin_quanta");
+        let lead = lead(params);
         each_quantum(params, is_full, move |snap, end, _| {
-            select(
-                Round::new(snap),
-                end,
-                Target::Ideal,
-                margin,
-                traced_progress,
-            )
+            select(Round::new(snap), end, Target::Ideal, lead, traced_progress)
         })
     },
 };

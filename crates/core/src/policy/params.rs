@@ -109,6 +109,12 @@ impl Params {
                 return Err(unknown(policy, specs, name));
             };
             values.insert(name.clone(), parse(policy, spec, text)?);
+            for &(name, number) in set_along(name, text) {
+                let number = ParamValue::Number(number);
+                if specs.iter().any(|spec| spec.name == name) {
+                    values.insert(name.to_owned(), number);
+                }
+            }
         }
         Ok(Params { values })
     }
@@ -212,6 +218,35 @@ pub(super) const fn choice(
     }
 }
 
+/// Whose limits hold. See [`set_along`].
+pub(super) const AS: ParamSpec = choice(
+    "as",
+    &["cosched", "paper"],
+    "`paper`: the limits of Perf&Fair, none of ours, whatever the machine; other parameters given beside it still count",
+);
+
+/// What Perf&Fair states for every machine: quanta (section 6.1), validity of estimates (5), light jobs (3). It bounds
+/// neither the time for estimates nor a lead.
+const AS_PAPER: &[(&str, f64)] = &[
+    ("quantum_s", 0.2),
+    ("estimation_quantum_s", 0.1),
+    ("valid_quanta", 40.0),
+    ("light_llc_trans_per_us", 19.0),
+    ("light_mm_trans_per_us", 3.5),
+    ("estimation_share_max", 1.0),
+    ("renewal_share_max", 1.0),
+    ("lead_max_percent", 0.0),
+];
+
+/// The parameters that a setting sets along with its own, of those that the policy has: all in Perf&Fair for `as=paper`.
+/// Later settings override them.
+pub fn set_along(name: &str, value: &str) -> &'static [(&'static str, f64)] {
+    match (name, value) {
+        ("as", "paper") => AS_PAPER,
+        _ => &[],
+    }
+}
+
 /// The estimator of progress.
 pub(super) const ESTIMATES: ParamSpec = choice(
     "estimates",
@@ -227,6 +262,14 @@ pub(super) const QUANTUM_S: ParamSpec = number(
     "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper",
 );
 
+pub(super) const MU: ParamSpec = number(
+    "mu_trans_per_us",
+    150.0,
+    0.001,
+    1e6,
+    "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine; on \
+     a real machine never assumed, but measured (`cosched calibrate`)",
+);
 pub(super) const P0: ParamSpec = number(
     "p0_w",
     26.6,
@@ -320,6 +363,30 @@ pub(super) fn core_power(params: &Params) -> [CoreType; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::find_policy;
+
+    #[test]
+    fn as_paper_overrides_the_machine_and_yields_to_what_follows() {
+        let settings = [
+            ("light_mm_trans_per_us", "17"),
+            ("as", "paper"),
+            ("valid_quanta", "10"),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for policy in ["fair", "perf-fair"] {
+            let entry = find_policy(policy).unwrap();
+            let params = Params::resolve(policy, entry.params, &settings).unwrap();
+            assert_eq!(params.number("light_mm_trans_per_us"), 3.5);
+            assert_eq!(params.number("light_llc_trans_per_us"), 19.0);
+            assert_eq!(params.number("estimation_share_max"), 1.0);
+            assert_eq!(params.number("renewal_share_max"), 1.0);
+            assert_eq!(params.number("valid_quanta"), 10.0);
+            let undeclared = params
+                .iter()
+                .filter(|(name, _)| entry.params.iter().all(|spec| spec.name != *name));
+            assert_eq!(undeclared.count(), 0, "{policy}");
+        }
+    }
 
     #[test]
     fn huge_numbers_are_told_in_short() {

@@ -4,22 +4,25 @@
 //! no such task is left and CPUs are still free, selection goes on among the rest. Progress is relative to solo IPC,
 //! which is estimated in shorter quanta of low contention.
 //!
+//! The paper says that performance and fairness can be traded (section 7.2), and not in the text at hand how. Here a task
+//! that is little ahead of the least progress may be chosen too (`lead_max_percent`).
+//!
 //! The paper suggests that a task of higher priority progresses faster, but leaves that open (section 5). Here progress
 //! is divided by the task's weight, and so is what one more quantum would add.
 
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,
 };
-use super::params::ESTIMATES;
+use super::params::{AS, ESTIMATES};
 use super::prelude::*;
 use super::target::{Fit, Target};
 
-pub(super) const MARGIN: ParamSpec = number(
-    "progress_margin_quanta",
-    1.0,
+pub(super) const LEAD: ParamSpec = number(
+    "lead_max_percent",
+    0.0,
     0.0,
     1e6,
-    "distance in quanta that a job keeps from the greatest progress; 1 in Perf&Fair; less than 0.5 costs fairness and gains no speed",
+    "greatest lead over the least progress, in per cent, with which a job still counts as behind; 0 in Perf&Fair; more shortens the mean time of the jobs, and costs fairness",
 );
 const ESTIMATION_QUANTUM: ParamSpec = number(
     "estimation_quantum_s",
@@ -45,8 +48,9 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         LIGHT_MM,
         SHARE_MAX,
         RENEWAL_SHARE_MAX,
-        MARGIN,
+        LEAD,
         ESTIMATES,
+        AS,
     ],
     needs: |_| {
         let mut needs = sharing_needs(&[wanted(
@@ -58,68 +62,80 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
     build: |params| {
         let length = Nanos::from_s(params.number("estimation_quantum_s"));
-        let margin = params.number("progress_margin_quanta");
+        let lead = lead(params);
         let progress = progress_by(params.word("estimates"));
         estimating(params, length, move |round, end| {
-            select(round, end, Target::Online, margin, progress)
+            select(round, end, Target::Online, lead, progress)
         })
     },
 };
 
 /// The tasks' progress by weight.
-struct Standings {
+struct Standings<'a> {
+    snap: &'a Snapshot,
+    weights: Weights,
     progress: Vec<f64>,
     max: f64,
-    /// The weight of each task over the least.
-    weights: Vec<f64>,
-    /// Whether weights differ.
-    differ: bool,
+    /// A task with less progress counts as behind in any case.
+    enough: f64,
 }
 
-impl Standings {
-    fn new(snap: &Snapshot, progress: fn(&TaskView) -> f64) -> Standings {
-        let weights = Weights::of(snap);
+impl Standings<'_> {
+    fn new(snap: &Snapshot, lead: f64, progress: fn(&TaskView) -> f64) -> Standings<'_> {
         let progress = weighted_progress(snap, progress);
-        let tasks = snap.tasks.iter();
+        let least = progress.iter().copied().fold(f64::INFINITY, f64::min);
         Standings {
+            snap,
+            weights: Weights::of(snap),
+            enough: least * (1.0 + lead),
             max: progress.iter().copied().fold(0.0, f64::max),
             progress,
-            weights: tasks.map(|task| weights.over_least(task)).collect(),
-            differ: !weights.are_equal(),
         }
     }
 
     /// Whether so many more quanta would not bring a task beyond the greatest progress.
-    fn is_behind(&self, ix: u32, quanta: f64) -> bool {
+    fn is_behind_by(&self, ix: u32, quanta: f64) -> bool {
         let ix = ix as usize;
-        self.progress[ix] + quanta / self.weights[ix] < self.max
+        let weight = self.weights.over_least(&self.snap.tasks[ix]);
+        self.progress[ix] + quanta / weight < self.max
+    }
+
+    /// Whether a task may be chosen by its bandwidth.
+    fn is_behind(&self, ix: u32) -> bool {
+        self.is_behind_by(ix, 1.0) || self.progress[ix as usize] < self.enough
     }
 }
 
-/// If weights differ, a task runs first if this many quanta more than the margin would not bring it beyond the greatest
-/// progress (ours). Otherwise heavy tasks, which are often behind, would take turns with the light ones.
-const FAR: f64 = 4.0;
+/// If weights differ, a task runs first if this many quanta would not bring it beyond the greatest progress (ours).
+/// Otherwise heavy tasks, which are often behind, would take turns with the light ones.
+const FAR: f64 = 5.0;
+
+/// The greatest lead, as a share of the least progress.
+pub(super) fn lead(params: &Params) -> f64 {
+    params.number("lead_max_percent") / 100.0
+}
 
 /// Selects among the tasks that are not ahead (Algorithm 1, lines 11-19), by the policy's progress and target.
 pub(super) fn select(
     mut round: Round<'_>,
     end: Nanos,
     target: Target,
-    margin: f64,
+    lead: f64,
     progress: fn(&TaskView) -> f64,
 ) -> Decision {
     let snap = round.snap;
     let mut fit = Fit::new(&round, target);
-    let standings = Standings::new(snap, progress);
+    let standings = Standings::new(snap, lead, progress);
+    let differ = !standings.weights.are_equal();
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
-        let is_far_behind = standings.differ && standings.is_behind(ix, margin + FAR);
+        let is_far_behind = differ && standings.is_behind_by(ix, FAR);
         let is_first = must_run(round.task(ix)) || round.is_critical(ix) || is_far_behind;
         if round.left() > 0 && is_first {
             fit.choose(&mut round, ix);
         }
     }
-    let behind = positions(&round, |ix| standings.is_behind(ix, margin));
+    let behind = positions(&round, |ix| standings.is_behind(ix));
     fit.fill(&mut round, behind.into_iter());
     if round.left() > 0 {
         let rest = positions(&round, |_| true);
@@ -129,7 +145,7 @@ pub(super) fn select(
         let task = &snap.tasks[ix as usize];
         if must_run(task) {
             WaitReason::Order { ahead }
-        } else if standings.is_behind(ix, margin) {
+        } else if standings.is_behind(ix) {
             fit.reason(task, ahead)
         } else {
             WaitReason::Ahead {

@@ -61,7 +61,7 @@ mod tests {
     use crate::snapshot::{Estimates, Trigger};
     use crate::task::TaskSpec;
     use crate::topology::Machine;
-    use crate::units::Nanos;
+    use crate::units::{Absence, Nanos, Reading};
     use std::sync::Arc;
 
     /// Tasks with these numbers of seconds expected and run.
@@ -81,6 +81,7 @@ mod tests {
             now: Nanos::from_ms(100_000),
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks: (0..).zip(tasks).map(view).collect(),

@@ -7,7 +7,7 @@ use super::fitness::{Candidate, FitnessQueue};
 use super::round::Round;
 use crate::decision::{Basis, WaitReason};
 use crate::placement::Purpose;
-use crate::snapshot::TaskView;
+use crate::snapshot::{Snapshot, TaskView};
 use crate::units::{Rate, Reading};
 
 /// The mean bandwidths that make up the target.
@@ -15,13 +15,13 @@ use crate::units::{Rate, Reading};
 pub(super) enum Target {
     /// The mean of each task since its start, computed anew each quantum (OATR, Perf&Fair, Algorithm 1, line 11).
     Online,
-    /// The solo mean of each task, known before the run (IABW).
+    /// The mean over the solo runs of all tasks of the run (IABW).
     Ideal,
 }
 
 /// The state of selection towards a target within one round.
 pub(super) struct Fit {
-    /// Mean bandwidth per CPU of the unfinished tasks. A task not measured yet counts as this.
+    /// Mean bandwidth per CPU of the target. A task not measured yet counts as this.
     mean: u64,
     /// Total bandwidth wanted.
     target: i128,
@@ -34,24 +34,34 @@ pub(super) struct Fit {
 }
 
 impl Target {
-    fn mean_of(self, task: &TaskView) -> Reading<Rate> {
+    /// The mean per CPU as a fraction: the sum of bandwidths, and the number of CPUs; 0 and 0 if none is known.
+    fn sum_and_cpus(self, snap: &Snapshot) -> (i128, i128) {
         match self {
-            Target::Online => task.estimates.mm_reads_mean,
-            Target::Ideal => task.estimates.solo_mm_reads,
+            Target::Online => measured(&snap.tasks),
+            Target::Ideal => match snap.ideal_bandwidth {
+                Reading::Value(rate) => (i128::from(rate.0), 1),
+                Reading::Absent(_) => (0, 0),
+            },
         }
     }
+}
+
+/// The sum of the mean bandwidths of the measured tasks, and the number of their CPUs.
+fn measured(tasks: &[TaskView]) -> (i128, i128) {
+    let (mut sum, mut cpus) = (0, 0);
+    for task in tasks {
+        if let Reading::Value(rate) = task.estimates.mm_reads_mean {
+            sum += i128::from(rate.0);
+            cpus += i128::from(task.cpus);
+        }
+    }
+    (sum, cpus)
 }
 
 impl Fit {
     /// The target for the CPUs of the machine, minus the bandwidth of the tasks that go on running.
     pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
-        let (mut sum, mut cpus) = (0i128, 0i128);
-        for task in &round.snap.tasks {
-            if let Reading::Value(rate) = target.mean_of(task) {
-                sum += i128::from(rate.0);
-                cpus += i128::from(task.cpus);
-            }
-        }
+        let (sum, cpus) = target.sum_and_cpus(round.snap);
         let mean = if cpus == 0 { 0 } else { sum / cpus };
         let wanted = if cpus == 0 {
             0

@@ -10,13 +10,13 @@ pub(super) const GREATEST: u32 = 1 << 24;
 
 /// The least and the greatest weight in a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weights {
+pub(crate) struct Weights {
     least: f64,
-    greatest: f64,
+    pub(super) greatest: f64,
 }
 
 impl Weights {
-    pub(super) fn of(snap: &Snapshot) -> Weights {
+    pub(crate) fn of(snap: &Snapshot) -> Weights {
         let all = snap.tasks.iter().map(|task| task.weight);
         Weights {
             least: all.clone().fold(f64::INFINITY, f64::min),
@@ -29,7 +29,7 @@ impl Weights {
     }
 
     /// A task's weight relative to the least: at least 1.
-    pub(super) fn over_least(self, task: &TaskView) -> f64 {
+    pub(crate) fn over_least(self, task: &TaskView) -> f64 {
         task.weight / self.least
     }
 
@@ -49,11 +49,15 @@ pub(super) fn weighted_progress(snap: &Snapshot, progress: fn(&TaskView) -> f64)
         .collect()
 }
 
-/// Whether each task of the snapshot has so much weight that it should always run; empty if none has.
+/// Whether each task of the snapshot has so much weight that it should always run; empty if weights are equal or none
+/// has. CPU masks do not count, so a lighter task with the same mask may have to wait for `max_pause`.
 ///
 /// A task can't use more than its CPUs. If its share would be more, it gets its CPUs for good, and the others divide
 /// the rest (Chandra et al., "Surplus Fair Scheduling", OSDI 2000).
-pub(super) fn entitled(snap: &Snapshot) -> Vec<bool> {
+pub(crate) fn entitled(snap: &Snapshot) -> Vec<bool> {
+    if Weights::of(snap).are_equal() {
+        return Vec::new();
+    }
     let mut heaviest: Vec<usize> = (0..snap.tasks.len()).collect();
     heaviest.retain(|&ix| !snap.tasks[ix].asleep);
     heaviest.sort_by(|&a, &b| snap.tasks[b].weight.total_cmp(&snap.tasks[a].weight));

@@ -23,7 +23,7 @@ impl<B: Backend> Loop<'_, B> {
             .iter()
             .filter(|change| matches!(change, Change::Place { .. }))
         {
-            let record = &self.records[change.task().0 as usize];
+            let record = &self.records[change.task()];
             if record.started.is_none() {
                 self.recorder.starting(self.snap.now, &record.spec);
             }
@@ -77,20 +77,20 @@ impl<B: Backend> Loop<'_, B> {
     fn watch_fillers(&mut self, fillers: &[TaskId]) {
         let mut over = Vec::new();
         for task in self.snap.tasks.iter().filter(|task| task.running.is_none()) {
-            let is_watched = self.records[task.id.0 as usize].interval.is_some();
+            let is_watched = self.records[task.id].interval.is_some();
             if is_watched && !fillers.contains(&task.id) {
                 over.push(task.id);
             }
         }
         self.close(&over, false);
         for id in over {
-            self.records[id.0 as usize].interval = None;
+            self.records[id].interval = None;
         }
         let all: Arc<[TaskId]> = self.running_now();
         let (since, planned_end) = (self.snap.now, self.next_wake);
         let traffic = self.traffic_now();
         for &id in fillers {
-            let interval = &mut self.records[id.0 as usize].interval;
+            let interval = &mut self.records[id].interval;
             interval.get_or_insert_with(|| Interval {
                 since,
                 planned_end,
@@ -131,7 +131,7 @@ impl<B: Backend> Loop<'_, B> {
         self.close(&all, true);
         let mut changes = Vec::new();
         for task in &self.snap.tasks {
-            let record = &mut self.records[task.id.0 as usize];
+            let record = &mut self.records[task.id];
             match &task.running {
                 Some(running) => changes.push(Change::Place {
                     task: task.id,

@@ -47,6 +47,8 @@ pub enum Event {
         /// The backend's reason, in words.
         why: String,
     },
+    /// New tasks may have come to the run's [`Intake`](super::Intake).
+    Arrivals,
     /// The user wants to end this task. If the name differs, the user saw another batch, and the event is ignored.
     EndTask {
         /// The task.
@@ -119,6 +121,10 @@ pub trait Backend {
     /// that has not started, all values are absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
 
+    /// Fills in how long devices have worked for these tasks since they started. Called only if
+    /// [`RunConfig::devices`](super::RunConfig::devices) is set.
+    fn device_time(&mut self, usages: &mut [Usage]);
+
     /// The number of threads of a running task and its descendants that want a CPU now: running or waiting for one. The
     /// loop asks only for tasks of [`Width::Measured`](crate::Width), and less often while the answer is stable.
     fn wanting(&mut self, task: TaskId) -> Reading<u32>;
@@ -151,6 +157,9 @@ pub trait Backend {
     /// Prepares an ended task for another start: its next placement starts it from the beginning, and its usage counts
     /// from zero again. Returns `false` if the backend cannot start a task twice.
     fn restart(&mut self, task: TaskId) -> bool;
+
+    /// Learns that the loop will not name this ended task again.
+    fn forget(&mut self, task: TaskId);
 
     /// Whether this task may start now. If not, the loop asks again later.
     fn may_start(&mut self, task: &TaskSpec) -> MayStart;

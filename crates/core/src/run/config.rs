@@ -40,6 +40,11 @@ pub struct RunConfig {
     /// Whether to read the traffic of each memory domain; for policies that need
     /// [`Capability::Traffic`](crate::Capability::Traffic).
     pub traffic: bool,
+    /// Maximum number of results to keep, and as many more of tasks that fail. The others are only counted.
+    pub results_max: usize,
+    /// Whether to read how long devices work for each task; for policies that need a
+    /// [`Capability::Device`](crate::Capability::Device).
+    pub devices: bool,
 }
 
 /// Limit on the time that a task is placed.
@@ -154,6 +159,8 @@ impl Default for RunConfig {
             restart: Restart::Never,
             actuation: Actuation::Decisions,
             traffic: false,
+            results_max: usize::MAX,
+            devices: false,
         }
     }
 }
@@ -201,16 +208,18 @@ impl Halt {
         self.on == HaltOn::Successes
     }
 
-    /// The action after `failed` and `succeeded` of `total` jobs.
-    pub fn verdict(&self, failed: u32, succeeded: u32, total: u32) -> HaltWhen {
+    /// The action after `failed` and `succeeded` of `total` jobs. A percentage is not judged before the total is known.
+    pub fn verdict(&self, failed: u32, succeeded: u32, total: Option<u32>) -> HaltWhen {
         let counted = match self.on {
             HaltOn::Failures => failed,
             HaltOn::Successes => succeeded,
             HaltOn::Ended => failed + succeeded,
         };
         let reached = if self.is_percent {
-            let percent = u64::from(counted) * 100 / u64::from(total.max(1));
-            counted > 0 && percent >= u64::from(self.count)
+            total.is_some_and(|total| {
+                let percent = u64::from(counted) * 100 / u64::from(total.max(1));
+                counted > 0 && percent >= u64::from(self.count)
+            })
         } else {
             counted >= self.count
         };
@@ -313,7 +322,9 @@ mod tests {
     fn halt_rules() {
         let check = |text: &str, failed, succeeded, expected| {
             assert_eq!(
-                text.parse::<Halt>().unwrap().verdict(failed, succeeded, 10),
+                text.parse::<Halt>()
+                    .unwrap()
+                    .verdict(failed, succeeded, Some(10)),
                 expected,
                 "{text}"
             );

@@ -7,6 +7,7 @@ use super::looseness::cpus_of;
 use super::state::Loop;
 use super::task_record::Interval;
 use crate::decision::{Change, Decision};
+use crate::device::DeviceTime;
 use crate::placement::{Placement, Purpose};
 use crate::residency::Residency;
 use crate::sample::{Sample, Usage};
@@ -39,7 +40,7 @@ impl<B: Backend> Loop<'_, B> {
         let now = self.snap.now;
         let mut due = tasks.to_vec();
         due.retain(|id| {
-            let interval = self.records[id.0 as usize].interval.as_ref();
+            let interval = self.records[*id].interval.as_ref();
             interval.is_some_and(|interval| interval.since < now)
         });
         if due.is_empty() {
@@ -48,6 +49,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut usages = Vec::with_capacity(due.len());
         let first = self.samples.len();
         self.backend.read(&due, &mut usages);
+        self.read_devices(&mut usages);
         if reopen {
             self.look_at_widths(&due);
         }
@@ -55,7 +57,7 @@ impl<B: Backend> Loop<'_, B> {
         // Only a new interval needs the co-runners, and finding them costs a pass over all tasks.
         let co_runners = reopen.then(|| self.running_now());
         for usage in usages {
-            let task = usage.task.0 as usize;
+            let task = usage.task;
             let Some(interval) = self.records[task].interval.take() else {
                 continue;
             };
@@ -74,9 +76,19 @@ impl<B: Backend> Loop<'_, B> {
         self.learn(first);
     }
 
+    /// Reads how long devices worked for the tasks, if the policy needs it.
+    fn read_devices(&mut self, usages: &mut [Usage]) {
+        if self.config.devices {
+            return self.backend.device_time(usages);
+        }
+        for usage in usages {
+            usage.device_time = DeviceTime::not_requested();
+        }
+    }
+
     /// Turns a closed interval into a sample and feeds the task's estimators.
     fn take_sample(&mut self, interval: &Interval, usage: Usage, traffic: &[Traffic]) {
-        let record = &mut self.records[usage.task.0 as usize];
+        let record = &mut self.records[usage.task];
         let mut sample = planned_sample(&self.snap, interval, &usage, &record.used);
         if !traffic.is_empty() {
             let domains = domains_of(&self.snap, interval, usage.task);
@@ -184,7 +196,7 @@ impl<B: Backend> Loop<'_, B> {
         task.waiting_since = self.snap.now;
         // A frozen task cannot show that it wakes, so it waits like the others.
         task.asleep = false;
-        self.records[task.id.0 as usize].interval = None;
+        self.records[task.id].interval = None;
     }
 
     fn commit_place(
@@ -196,7 +208,7 @@ impl<B: Backend> Loop<'_, B> {
     ) {
         let now = self.snap.now;
         let task = &mut self.snap.tasks[position];
-        let record = &mut self.records[task.id.0 as usize];
+        let record = &mut self.records[task.id];
         let since = task.running.as_ref().map_or(now, |running| running.since);
         if task.running.is_none() && record.started.is_some() {
             record.waited_max = record.waited_max.max(now - task.waiting_since);
@@ -235,7 +247,7 @@ impl<B: Backend> Loop<'_, B> {
             let Some(running) = self.snap.task(id).and_then(|task| task.running.as_ref()) else {
                 continue;
             };
-            let record = &mut self.records[id.0 as usize];
+            let record = &mut self.records[id];
             let planned_end = [running.lease_end, wake].into_iter().flatten().min();
             if let Some(open) = record.interval.as_mut().filter(|open| open.since < now) {
                 open.planned_end = planned_end;
@@ -260,7 +272,7 @@ impl<B: Backend> Loop<'_, B> {
         let now = self.snap.now;
         let whole = self.whole_cores();
         for (task, whole_core) in self.snap.tasks.iter().zip(whole) {
-            let Some(interval) = &mut self.records[task.id.0 as usize].interval else {
+            let Some(interval) = &mut self.records[task.id].interval else {
                 continue;
             };
             if interval.since >= now {
@@ -303,7 +315,7 @@ impl<B: Backend> Loop<'_, B> {
     /// The cores on which a task may run now, in ascending order; none if it waits.
     fn cores_of(&self, task: &TaskView) -> Vec<usize> {
         let machine = &*self.snap.machine;
-        let record = &self.records[task.id.0 as usize];
+        let record = &self.records[task.id];
         let own = task.running.iter().map(|running| running.placement.cpus());
         let cpus = own.flat_map(|own| cpus_of(record.spec.width, &record.bound, own).iter());
         let mut cores: Vec<usize> = cpus
@@ -335,6 +347,7 @@ fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &
         counts: usage.counts.since(&before.counts),
         multiplexed: usage.multiplexed,
         traffic: TrafficRates::not_requested(),
+        device_time: usage.device_time.since(&before.device_time),
         observed: false,
     }
 }

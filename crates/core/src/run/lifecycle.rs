@@ -3,16 +3,17 @@
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
+use super::order::sort;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Loop, Tally};
 use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
-use crate::snapshot::{TaskView, Trigger};
+use crate::policy::weights::{Weights, entitled};
+use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Delay before asking the backend again whether a task may start.
@@ -24,66 +25,60 @@ const MOST_ASKED: usize = 64;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-/// The progress and the weight of a task.
-#[derive(Clone, Copy)]
-struct Weighted {
-    weight: f64,
-    progress: f64,
-}
-
-impl Weighted {
-    /// The same progress by weight for a task of another weight.
-    fn for_weight(self, weight: f64) -> f64 {
-        self.progress * (weight / self.weight)
-    }
-}
-
-/// The least progress of the admitted tasks of the least weight, by each known measure. A heavy task may lag behind for
-/// long, because it can't use more than its CPUs; so it sets no example.
-#[derive(Default)]
+/// The least progress of the admitted tasks by weight over the least, by each known measure. A task that always runs
+/// sets no example, as long as others do: it can't use more than its CPUs, so it may lag behind for ever.
 struct LeastProgress {
-    estimated: Option<Weighted>,
-    by_trace: Option<Weighted>,
-    learnt: Option<Weighted>,
+    weights: Weights,
+    estimated: Option<f64>,
+    by_trace: Option<f64>,
+    learnt: Option<f64>,
 }
 
 impl LeastProgress {
-    fn of(tasks: &[TaskView]) -> LeastProgress {
-        let mut least = LeastProgress::default();
-        tasks.iter().for_each(|task| least.add(task));
-        least
-    }
-
-    fn add(&mut self, task: &TaskView) {
-        let estimates = &task.estimates;
-        let learnt = estimates.learnt.as_ref().map(|learnt| learnt.progress);
-        lower(&mut self.estimated, task.weight, estimates.progress);
-        lower(&mut self.by_trace, task.weight, estimates.trace_progress);
-        lower(&mut self.learnt, task.weight, learnt);
-    }
-
-    /// The initial progress of a task of this weight that arrives now.
-    fn start(&self, weight: f64) -> Start {
-        Start {
-            progress: start(self.estimated, weight),
-            trace_progress: start(self.by_trace, weight),
+    fn of(snap: &Snapshot) -> LeastProgress {
+        let entitled = entitled(snap);
+        LeastProgress {
+            weights: Weights::of(snap),
+            estimated: least(snap, &entitled, |task| task.estimates.progress),
+            by_trace: least(snap, &entitled, |task| task.estimates.trace_progress),
+            learnt: least(snap, &entitled, |task| {
+                task.estimates.learnt.as_ref().map(|learnt| learnt.progress)
+            }),
         }
     }
-}
 
-fn start(least: Option<Weighted>, weight: f64) -> f64 {
-    least.map_or(0.0, |least| least.for_weight(weight))
-}
-
-/// Lowers the minimum to this progress, if that is known, and the weight or else the progress is smaller.
-fn lower(least: &mut Option<Weighted>, weight: f64, progress: Reading<f64>) {
-    let Reading::Value(progress) = progress else {
-        return;
-    };
-    let is_less = least.is_none_or(|least| (weight, progress) < (least.weight, least.progress));
-    if is_less {
-        *least = Some(Weighted { weight, progress });
+    /// The initial progress of a task that arrives now.
+    fn start(&self, task: &TaskView) -> Start {
+        Start {
+            progress: self.of_task(self.estimated, task),
+            trace_progress: self.of_task(self.by_trace, task),
+        }
     }
+
+    fn of_task(&self, least: Option<f64>, task: &TaskView) -> f64 {
+        least.map_or(0.0, |least| least * self.weights.over_least(task))
+    }
+}
+
+/// The least known progress by weight of the tasks that are not entitled to run always, or if there are none, of the
+/// lightest, which would be the first to lose that.
+fn least(
+    snap: &Snapshot,
+    entitled: &[bool],
+    progress: fn(&TaskView) -> Reading<f64>,
+) -> Option<f64> {
+    let weights = Weights::of(snap);
+    let known = snap.tasks.iter().enumerate().filter_map(|(ix, task)| {
+        let rank = if entitled.get(ix) == Some(&true) {
+            task.weight
+        } else {
+            0.0
+        };
+        let progress = progress(task).value()?;
+        Some((rank, progress / weights.over_least(task)))
+    });
+    let least = known.reduce(|one, other| if other < one { other } else { one });
+    least.map(|(_, progress)| progress)
 }
 
 /// The CPUs that a task gets at the same time: as many as it needs, or all that it may use if there are fewer by now.
@@ -99,7 +94,7 @@ impl<B: Backend> Loop<'_, B> {
     /// Admits due tasks, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
-        let mut least: Option<LeastProgress> = None;
+        let mut admitted: Vec<TaskId> = Vec::new();
         self.put_in_order(now);
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
@@ -114,21 +109,7 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             };
             self.ordered = self.ordered.saturating_sub(1);
-            // One pass for all arrivals: one pass for each would cost quadratic time.
-            let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
-            let record = &mut self.records[id.0 as usize];
-            let weight = record.spec.weight;
-            let start = least.start(weight);
-            record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
-            let earlier = record.learnt.as_deref().or(record.spec.earlier.as_deref());
-            self.learner.begin(
-                id,
-                record.spec.cpus,
-                self::start(least.learnt, weight),
-                earlier,
-            );
-            let mut estimates = record.estimator.initial(&record.spec.solo);
-            estimates.learnt = self.learner.known(id);
+            let record = &self.records[id];
             let view = TaskView {
                 // A restarted task arrives again; a new task may have queued since its arrival.
                 arrived: if record.runs > 0 {
@@ -138,14 +119,35 @@ impl<B: Backend> Loop<'_, B> {
                 },
                 turn: self.turns,
                 cpus: fitting(&record.spec, &self.snap.machine.all_cpus()),
-                ..TaskView::arriving(&record.spec, now, estimates)
+                ..TaskView::arriving(&record.spec, now, Estimates::default())
             };
             self.turns += 1;
-            least.add(&view);
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
             self.snap.tasks.insert(pos, view);
+            admitted.push(id);
             triggers.push(Trigger::Arrived(id));
         }
+        // One pass for all arrivals: one pass for each would cost quadratic time.
+        if !admitted.is_empty() {
+            let least = LeastProgress::of(&self.snap);
+            admitted.iter().for_each(|&id| self.begin(id, &least));
+        }
+    }
+
+    /// Begins the estimates of an admitted task.
+    fn begin(&mut self, id: TaskId, least: &LeastProgress) {
+        let Some(position) = self.snap.position(id) else {
+            return;
+        };
+        let task = &mut self.snap.tasks[position];
+        let record = &mut self.records[id];
+        let spec = &record.spec;
+        record.estimator = TaskEstimator::new(spec, self.config.quantum, least.start(task));
+        let earlier = record.learnt.as_deref().or(spec.earlier.as_deref());
+        let learnt = least.of_task(least.learnt, task);
+        self.learner.begin(id, spec.cpus, learnt, earlier);
+        task.estimates = record.estimator.initial();
+        task.estimates.learnt = self.learner.known(id);
     }
 
     /// Maximum number of admitted tasks.
@@ -161,18 +163,15 @@ impl<B: Backend> Loop<'_, B> {
         let Loop {
             records,
             pending,
-            classes,
             ordered,
             ..
         } = self;
-        let arrived = pending.partition_point(|id| records[id.0 as usize].spec.arrives <= now);
+        let arrived = pending.partition_point(|id| records[*id].spec.arrives <= now);
         if arrived > *ordered {
             let waiting = &mut pending.make_contiguous()[..arrived];
-            let again = waiting
-                .iter()
-                .rposition(|id| records[id.0 as usize].runs > 0);
+            let again = waiting.iter().rposition(|id| records[*id].runs > 0);
             let fresh = again.map_or(0, |place| place + 1);
-            waiting[fresh..].sort_by_key(|id| Reverse(classes[id.0 as usize]));
+            sort(&mut waiting[fresh..], |id| records[id].class);
         }
         *ordered = arrived;
     }
@@ -185,7 +184,7 @@ impl<B: Backend> Loop<'_, B> {
         let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
         let asked = self.ordered.min(MOST_ASKED);
         for place in 0..asked {
-            let spec = &self.records[self.pending[place].0 as usize].spec;
+            let spec = &self.records[self.pending[place]].spec;
             match self.backend.may_start(spec) {
                 MayStart::Later if any_live => {
                     self.room_retry = Some(now + ROOM_RETRY);
@@ -224,7 +223,7 @@ impl<B: Backend> Loop<'_, B> {
         self.snap
             .tasks
             .iter()
-            .any(|task| self.records[task.id.0 as usize].started.is_none())
+            .any(|task| self.records[task.id].started.is_none())
     }
 
     /// Handles one event.
@@ -254,6 +253,8 @@ impl<B: Backend> Loop<'_, B> {
                 self.jobs = Some(jobs);
                 self.show();
             }
+            // The next turn takes them.
+            Event::Arrivals => {}
             Event::Paused => {
                 self.is_paused = true;
                 self.show();
@@ -295,7 +296,7 @@ impl<B: Backend> Loop<'_, B> {
         };
         let task = &mut self.snap.tasks[position];
         // A started task without a place has been frozen since: this event is stale, and the task counts as waiting.
-        let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
+        let frozen = task.running.is_none() && self.records[id].started.is_some();
         let was_awake = !std::mem::replace(&mut task.asleep, !woke && !frozen);
         if woke {
             if !frozen {
@@ -337,7 +338,7 @@ impl<B: Backend> Loop<'_, B> {
             self.traffic = (Nanos::MAX, Arc::new([]));
             for interval in self
                 .records
-                .iter_mut()
+                .values_mut()
                 .filter_map(|record| record.interval.as_mut())
             {
                 interval.traffic = self.traffic.1.clone();
@@ -345,7 +346,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let all = self.snap.machine.all_cpus();
         for task in &mut self.snap.tasks {
-            task.cpus = fitting(&self.records[task.id.0 as usize].spec, &all);
+            task.cpus = fitting(&self.records[task.id].spec, &all);
             let stays = match task.running.as_ref().map(|running| &running.placement) {
                 Some(Placement::Exclusive { cpus, .. }) => {
                     cpus.is_subset(&all) && cpus.len() == task.cpus as usize
@@ -363,7 +364,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Handles the end of a task, or its failed start.
     fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
-        let record = self.records.get(id.0 as usize);
+        let record = self.records.get(id);
         if record.is_none_or(|record| record.finished.is_some()) {
             return;
         }
@@ -374,9 +375,9 @@ impl<B: Backend> Loop<'_, B> {
             if was_dying {
                 self.final_read(id);
             }
-            self.records[id.0 as usize].resources = Some(self.backend.resources(id));
+            self.records[id].resources = Some(self.backend.resources(id));
         }
-        let record = &mut self.records[id.0 as usize];
+        let record = &mut self.records[id];
         record.progress_learnt = self.learner.earned(id);
         if let Some(learnt) = self.learner.keep(id) {
             record.learnt = Some(Arc::new(learnt));
@@ -391,7 +392,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
-            let record = &mut self.records[id.0 as usize];
+            let record = &mut self.records[id];
             record.exit = Some(exit);
             let result = record.result();
             self.recorder.retried(now, &result);
@@ -407,8 +408,10 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.warn(now, &warning);
         }
         self.leave_scheduling(id, was_dying, triggers);
-        if self.config.restart == Restart::UntilLast && self.drain.is_none() {
-            self.restart(now, id, ok);
+        match self.config.restart {
+            Restart::UntilLast if self.drain.is_none() => self.restart(now, id, ok),
+            Restart::UntilLast => {}
+            Restart::Never => self.forget(id),
         }
         if is_first {
             self.apply_halt_rule(now);
@@ -417,7 +420,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Prepares a failed task for its next attempt, if one is left.
     fn begin_attempt(&mut self, id: TaskId) -> bool {
-        let record = &self.records[id.0 as usize];
+        let record = &self.records[id];
         record.runs < self.config.attempts
             && !record.told_to_end
             && self.drain.is_none()
@@ -426,7 +429,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Counts and reports the first end of a task.
     fn report_end(&mut self, now: Nanos, id: TaskId, exit: Exit, ok: bool) {
-        let record = &mut self.records[id.0 as usize];
+        let record = &mut self.records[id];
         if ok {
             self.counts.succeeded += 1;
         } else if !record.ended_by_user {
@@ -435,15 +438,16 @@ impl<B: Backend> Loop<'_, B> {
         }
         record.exit = Some(exit);
         let result = record.result();
+        self.last_end = now;
         self.recorder.ended(now, &result);
         if self.config.restart == Restart::UntilLast {
             record.first = Some(Box::new(result));
         }
     }
 
-    fn apply_halt_rule(&mut self, now: Nanos) {
+    pub(super) fn apply_halt_rule(&mut self, now: Nanos) {
         let Tally { failed, succeeded } = self.counts;
-        let total = self.records.len() as u32;
+        let total = (!self.is_open()).then_some(self.taken as u32);
         let verdict = self.config.halt.verdict(failed, succeeded, total);
         if verdict == HaltWhen::Never || self.drain.is_some() {
             return;
@@ -461,7 +465,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Restarts a task that succeeded, while some task has not ended once. After that, ends all tasks.
     pub(super) fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
-        if self.records.iter().all(TaskRecord::has_ended_once) {
+        if self.records.values().all(TaskRecord::has_ended_once) {
             if self.energy_j.is_none() {
                 self.energy_j = Some(self.backend.energy_j());
                 self.end_all(now, false);
@@ -480,9 +484,9 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Removes an ended task from scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
+        self.learner.end(id);
         if let Some(position) = self.snap.position(id) {
             self.snap.tasks.remove(position);
-            self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {
             // It had left scheduling before, but its CPUs are free only now.
@@ -499,8 +503,8 @@ impl<B: Backend> Loop<'_, B> {
             config,
             ..
         } = self;
-        records[id.0 as usize].begin_anew(config.quantum);
-        let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
+        records[id].begin_anew(config.quantum);
+        let pos = pending.partition_point(|other| records[*other].spec.arrives <= now);
         pending.insert(pos, id);
         // It is already in its sorted position.
         *ordered += usize::from(pos == *ordered);

@@ -17,7 +17,7 @@ const MOST_LOOKS: usize = 4;
 
 impl<B: Backend> Loop<'_, B> {
     fn is_loose(&self, id: TaskId) -> bool {
-        self.records[id.0 as usize].spec.width == Width::Measured
+        self.records[id].spec.width == Width::Measured
     }
 
     /// The changes that carry out a decision: its own changes, with the spare CPUs for tasks of measured width, and
@@ -39,7 +39,7 @@ impl<B: Backend> Loop<'_, B> {
             } = change
             {
                 *placement = self.with_spare(*task, placement, &spare);
-                self.records[task.0 as usize].bound = placement.cpus().clone();
+                self.records[*task].bound = placement.cpus().clone();
             }
         }
         for (ix, task) in self.snap.tasks.iter().enumerate() {
@@ -47,7 +47,7 @@ impl<B: Backend> Loop<'_, B> {
                 continue;
             };
             let placement = self.with_spare(task.id, &running.placement, &spare);
-            let record = &mut self.records[task.id.0 as usize];
+            let record = &mut self.records[task.id];
             if record.bound != *placement.cpus() {
                 record.bound = placement.cpus().clone();
                 let (lease_end, purpose) = (running.lease_end, running.purpose);
@@ -107,7 +107,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn note_bounds(&mut self) {
         let now = self.snap.now;
         for task in self.snap.tasks.iter().filter(|task| task.running.is_some()) {
-            let record = &mut self.records[task.id.0 as usize];
+            let record = &mut self.records[task.id];
             let Some(interval) = record
                 .interval
                 .as_mut()
@@ -132,14 +132,14 @@ impl<B: Backend> Loop<'_, B> {
                 .snap
                 .task(id)
                 .is_some_and(|task| task.running.is_some());
-            if runs && self.is_loose(id) && self.records[id.0 as usize].width.is_due() {
+            if runs && self.is_loose(id) && self.records[id].width.is_due() {
                 due.push(id);
             }
         }
-        due.sort_by_key(|id| (self.records[id.0 as usize].width.looks(), *id));
+        due.sort_by_key(|id| (self.records[*id].width.looks(), *id));
         for id in due.into_iter().take(MOST_LOOKS) {
             let wanting = self.backend.wanting(id);
-            self.records[id.0 as usize].width.add(wanting);
+            self.records[id].width.add(wanting);
         }
     }
 }

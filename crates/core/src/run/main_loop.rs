@@ -7,9 +7,8 @@ use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
 use super::histogram::Histogram;
-use super::recorder::{
-    DecisionRecord, EndedBy, PlanCounts, Recorder, RunResult, TaskResult, Warning,
-};
+use super::intake::{Intake, Listed};
+use super::recorder::{DecisionRecord, EndedBy, PlanCounts, Recorder, RunResult, Warning};
 use super::state::Loop;
 use super::task_record::TaskRecord;
 use crate::capability::Capability;
@@ -18,14 +17,12 @@ use crate::decision::{Change, Decision};
 use crate::policy::{Policy, stand_in};
 use crate::snapshot::Trigger;
 use crate::task::{TaskId, TaskSpec};
-use crate::topology::Machine;
 use crate::units::Nanos;
 
-/// Runs tasks to their end under a policy.
+/// Runs tasks, all of which are known before, to their end under a policy.
 ///
 /// # Errors
-/// The tasks are misnumbered or do not fit the machine, plans were requested but are not supported, or the backend
-/// fails. After an error nothing stays frozen once the backend is dropped.
+/// As [`run_all`].
 pub fn run<B: Backend>(
     backend: &mut B,
     policy: &mut dyn Policy,
@@ -33,41 +30,27 @@ pub fn run<B: Backend>(
     tasks: Vec<TaskSpec>,
     config: &RunConfig,
 ) -> Result<RunResult, RunError<B::Error>> {
-    check_tasks(&tasks, &backend.machine())?;
+    run_all(backend, policy, recorder, &mut Listed::new(tasks), config)
+}
+
+/// Runs tasks to their end under a policy, until no more come.
+///
+/// # Errors
+/// The tasks are misnumbered or do not fit the machine, plans were requested but are not supported, or the backend
+/// fails. After an error nothing stays frozen once the backend is dropped.
+pub fn run_all<B: Backend>(
+    backend: &mut B,
+    policy: &mut dyn Policy,
+    recorder: &mut dyn Recorder,
+    intake: &mut dyn Intake<B>,
+    config: &RunConfig,
+) -> Result<RunResult, RunError<B::Error>> {
     if config.actuation == Actuation::Plans
         && let Some(why) = backend.capabilities().why_missing(Capability::Plans)
     {
         return Err(RunError::NoPlans(why));
     }
-    Loop::new(backend, policy, recorder, tasks, config).run()
-}
-
-/// Checks that the tasks are numbered in order, and that each fits the machine.
-fn check_tasks<E: std::error::Error>(
-    tasks: &[TaskSpec],
-    machine: &Machine,
-) -> Result<(), RunError<E>> {
-    for (ix, task) in tasks.iter().enumerate() {
-        if task.id.0 as usize != ix {
-            return Err(RunError::Numbering {
-                name: task.name.clone(),
-                is: task.id.0,
-                should: ix,
-            });
-        }
-        let have = match &task.allowed {
-            Some(mask) => mask.intersection(&machine.all_cpus()).len(),
-            None => machine.cpus.len(),
-        };
-        if task.cpus as usize > have || task.cpus == 0 {
-            return Err(RunError::TooLarge {
-                name: task.name.clone(),
-                needs: task.cpus,
-                have,
-            });
-        }
-    }
-    Ok(())
+    Loop::new(backend, policy, recorder, intake, config).run()
 }
 
 impl<B: Backend> Loop<'_, B> {
@@ -75,13 +58,17 @@ impl<B: Backend> Loop<'_, B> {
         let mut events = Vec::new();
         let mut triggers = vec![Trigger::QuantumEnd];
         loop {
-            let now = self.moment();
+            let mut now = self.moment();
+            if self.take_in(now)? {
+                // What has just come has arrived.
+                now = self.moment();
+            }
             self.end_at_deadline(now);
             if !self.is_paused {
                 self.admit(now, &mut triggers);
             }
             if self.snap.tasks.is_empty() && self.dying.is_empty() {
-                if self.pending.is_empty() {
+                if self.pending.is_empty() && !self.is_open() {
                     break;
                 }
                 triggers.clear();
@@ -111,7 +98,9 @@ impl<B: Backend> Loop<'_, B> {
         if !self.samples.is_empty() {
             self.recorder.left(&self.samples);
         }
-        let tasks: Vec<TaskResult> = self.records.iter().map(TaskRecord::result).collect();
+        let mut tasks = self.results;
+        tasks.extend(self.records.values().map(TaskRecord::result));
+        tasks.sort_by_key(|task| task.spec.id);
         let occupation = match (self.plans, self.backend.planner()) {
             (Some(_), Some(planner)) => planner.occupation(),
             _ => None,
@@ -121,12 +110,9 @@ impl<B: Backend> Loop<'_, B> {
             ..plans
         });
         Ok(RunResult {
-            turnaround: tasks
-                .iter()
-                .filter_map(|task| task.finished)
-                .max()
-                .unwrap_or_default(),
+            turnaround: self.last_end,
             tasks,
+            left_out: self.left_out,
             ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
             overhead: self.overhead,
             policy_faults: self.policy_faults,
@@ -161,7 +147,7 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         for task in &mut self.snap.tasks {
-            let record = &mut self.records[task.id.0 as usize];
+            let record = &mut self.records[task.id];
             match &mut task.running {
                 Some(running) => {
                     task.waiting_since = now;
@@ -252,7 +238,7 @@ impl<B: Backend> Loop<'_, B> {
     fn close_for(&mut self, triggers: &[Trigger]) {
         let is_all = triggers.contains(&Trigger::QuantumEnd);
         let due = self.snap.tasks.iter().map(|task| task.id).filter(|&id| {
-            let is_open = self.records[id.0 as usize].interval.is_some();
+            let is_open = self.records[id].interval.is_some();
             is_open && (is_all || triggers.contains(&Trigger::LeaseEnd(id)))
         });
         let due: Vec<TaskId> = due.collect();
@@ -286,15 +272,16 @@ impl<B: Backend> Loop<'_, B> {
         }
         let now = self.snap.now;
         let deadline = self.config.deadline.filter(|&at| at > now);
-        let mut instants = vec![self.next_wake, self.room_retry, deadline];
+        let more = self.can_take().then_some(now);
+        let mut instants = vec![self.next_wake, self.room_retry, deadline, more];
         if let Some(&id) = self.pending.front() {
-            let arrives = self.records[id.0 as usize].spec.arrives;
+            let arrives = self.records[id].spec.arrives;
             instants.push(Some(arrives).filter(|&at| at > now));
             instants.push(self.delay_end().filter(|&at| at > now));
         }
         let time_limit = self.time_limit();
         for task in &self.snap.tasks {
-            let record = &self.records[task.id.0 as usize];
+            let record = &self.records[task.id];
             match &task.running {
                 Some(running) => {
                     instants.push(running.lease_end);

@@ -1,10 +1,12 @@
 //! The loop: observe, estimate, decide, check, apply, record.
 
 mod actuation;
+mod arrivals;
 mod backend;
 mod config;
 mod error;
 mod histogram;
+mod intake;
 mod intervals;
 mod lifecycle;
 mod looseness;
@@ -23,10 +25,11 @@ pub use config::{
 };
 pub use error::RunError;
 pub use histogram::Histogram;
-pub use main_loop::run;
+pub use intake::{Intake, Listed};
+pub use main_loop::{run, run_all};
 pub use now::{Doing, RunNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
-    DecisionRecord, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult,
-    Switch, Switched, TaskResult, Warning,
+    DecisionRecord, EndedBy, LeftOut, NullRecorder, Occupation, Overhead, PlanCounts, Recorder,
+    RunResult, Switch, Switched, TaskResult, Warning,
 };

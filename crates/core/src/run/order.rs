@@ -10,42 +10,46 @@ use crate::rng::Rng;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-/// The class of each task: higher classes are admitted first, and tasks of one class in the order of submission.
+/// The class of a task, if it is known: higher classes are admitted first, and tasks of one class in the order of
+/// submission.
 ///
-/// A task of unknown length gets the median class of the known ones. If it came first, many short unknown tasks would
-/// delay a long known one; if it came last, a long unknown task would end the batch alone. So the order is unchanged if
-/// no length is known, or if all known lengths are alike. It is also unchanged if only one task runs at a time, because
-/// the batch then takes equally long in any order.
-pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
-    if config.order == Order::Random {
-        let mut rng = Rng::new(config.seed);
-        return tasks.iter().map(|_| rng.next_u64() as u32).collect();
+/// It follows from the expected length, or is drawn if the order is random. There is none if only one task runs at a
+/// time, because the batch then takes equally long in any order.
+pub(super) fn class(task: &TaskSpec, config: &RunConfig, lots: &mut Rng) -> Option<u32> {
+    match config.order {
+        Order::Random => Some(lots.next_u64() as u32),
+        Order::Longest if config.jobs > 1 => task.expected.as_ref().map(Expected::class),
+        Order::Longest | Order::Given => None,
     }
-    let by_length = config.order == Order::Longest && config.jobs > 1;
-    let known = tasks.iter().map(|task| {
-        let expected = task.expected.as_ref().filter(|_| by_length);
-        expected.map(Expected::class)
-    });
-    let known: Vec<Option<u32>> = known.collect();
-    let mut sorted: Vec<u32> = known.iter().flatten().copied().collect();
-    sorted.sort_unstable();
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
-    known
-        .into_iter()
-        .map(|class| class.unwrap_or(median))
-        .collect()
+}
+
+/// Sorts tasks in the order of admission, stably.
+///
+/// A task of unknown class gets the median class of the known ones. If it came first, many short unknown tasks would
+/// delay a long known one; if it came last, a long unknown task would end the batch alone. So the order is unchanged if
+/// no length is known, or if all known lengths are alike.
+pub(super) fn sort(tasks: &mut [TaskId], class_of: impl Fn(TaskId) -> Option<u32>) {
+    let mut known: Vec<u32> = tasks.iter().filter_map(|&id| class_of(id)).collect();
+    known.sort_unstable();
+    let median = known.get(known.len() / 2).copied().unwrap_or(0);
+    tasks.sort_by_key(|&id| Reverse(class_of(id).unwrap_or(median)));
 }
 
 /// The tasks that arrive at the start, in the order of admission.
 pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
-    let classes = classes(tasks, config);
-    let mut first: Vec<TaskId> = tasks
-        .iter()
-        .filter(|task| task.arrives == Nanos::ZERO)
-        .map(|task| task.id)
-        .collect();
-    first.sort_by_key(|id| Reverse(classes[id.0 as usize]));
+    let mut lots = Rng::new(config.seed);
+    let mut classes = BTreeMap::new();
+    let mut first = Vec::new();
+    for task in tasks {
+        let class = class(task, config, &mut lots);
+        if task.arrives == Nanos::ZERO {
+            first.push(task.id);
+            classes.insert(task.id, class);
+        }
+    }
+    sort(&mut first, |id| classes[&id]);
     first
 }
 

@@ -72,6 +72,8 @@ pub trait Recorder {
     fn wants_policy_state(&self) -> bool {
         false
     }
+    /// Tasks have come to the run.
+    fn taken(&mut self, _now: Nanos, _tasks: &[TaskSpec]) {}
     /// A task is about to start, for the first time or again. It may run even if this process dies now.
     fn starting(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A task was started.
@@ -85,6 +87,8 @@ pub trait Recorder {
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
     /// A task ended, for the first time.
     fn ended(&mut self, _now: Nanos, _result: &TaskResult) {}
+    /// The result of a task that ended is not kept, because there are too many.
+    fn forgotten(&mut self, _task: TaskId) {}
     /// The run is over; these samples are newer than the last decision.
     fn left(&mut self, _samples: &[Sample]) {}
     /// Called after every wait, at least once a quantum.
@@ -159,9 +163,50 @@ pub struct TaskResult {
 }
 
 impl TaskResult {
+    /// Whether it ended by itself, well and in time.
+    pub fn succeeded(&self) -> bool {
+        self.exit.as_ref().is_some_and(Exit::ok) && !self.timed_out
+    }
+
     /// Time from its arrival to its end; `None` if it did not end.
     pub fn turnaround(&self) -> Option<Nanos> {
         self.finished.map(|finished| finished - self.spec.arrives)
+    }
+}
+
+/// Tasks whose results were not kept, because there were too many; and the times of all.
+#[derive(Clone, Debug, Default)]
+pub struct LeftOut {
+    /// Number of them that succeeded.
+    pub succeeded: usize,
+    /// Number of them that failed.
+    pub failed: usize,
+    /// Number of those that were ended at their time limit.
+    pub timed_out: usize,
+    /// Times from start to end of all tasks of the run that have ended, kept or not.
+    pub times: Histogram,
+}
+
+impl LeftOut {
+    /// Notes a task that has ended.
+    pub(super) fn note(&mut self, result: &TaskResult, is_left_out: bool) {
+        if let (Some(started), Some(finished)) = (result.started, result.finished) {
+            self.times.add((finished - started).0);
+        }
+        if !is_left_out {
+            return;
+        }
+        if result.succeeded() {
+            self.succeeded += 1;
+        } else {
+            self.failed += 1;
+        }
+        self.timed_out += usize::from(result.timed_out);
+    }
+
+    /// Their number.
+    pub fn count(&self) -> usize {
+        self.succeeded + self.failed
     }
 }
 
@@ -244,8 +289,10 @@ pub enum Switched {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// Every task, in the order of submission.
+    /// Every task whose result was kept, in the order of submission.
     pub tasks: Vec<TaskResult>,
+    /// The others.
+    pub left_out: LeftOut,
     /// Time from launch to the end of the last task; with restarts, to the last first end.
     pub turnaround: Nanos,
     /// What ended the run.

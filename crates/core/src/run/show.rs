@@ -5,6 +5,7 @@ use super::looseness::cpus_of;
 use super::now::{Doing, RunNow, WatchedTask};
 use super::state::Loop;
 use super::task_record::TaskRecord;
+use crate::by_task::ByTask;
 use crate::decision::WaitReason;
 use crate::estimate::Learner;
 use crate::sample::Usage;
@@ -74,7 +75,7 @@ impl<B: Backend> Loop<'_, B> {
         let now = self.snap.now;
         let mut old = Vec::new();
         for &id in ids {
-            let interval = self.records[id.0 as usize].interval.as_ref();
+            let interval = self.records[id].interval.as_ref();
             let is_old = interval.is_some_and(|interval| interval.since + INTERVAL <= now);
             if is_old || self.dying.contains_key(&id) {
                 old.push(id);
@@ -99,7 +100,7 @@ impl<B: Backend> Loop<'_, B> {
 
 /// The loop's data about its tasks.
 struct Known<'a> {
-    records: &'a [TaskRecord],
+    records: &'a ByTask<TaskRecord>,
     snap: &'a Snapshot,
     learner: &'a Learner,
     max_pause: Nanos,
@@ -112,7 +113,7 @@ impl<'a> Known<'a> {
         usage: Option<&Usage>,
         reason: Option<WaitReason>,
     ) -> WatchedTask<'a> {
-        let record = &self.records[id.0 as usize];
+        let record = &self.records[id];
         let view = self.snap.task(id);
         let is_placed = view.is_some_and(|view| view.running.is_some());
         let waiting = view.filter(|view| !is_placed && !view.asleep);
@@ -138,7 +139,7 @@ impl<'a> Known<'a> {
     }
 
     fn doing(&self, id: TaskId) -> Doing<'a> {
-        let record = &self.records[id.0 as usize];
+        let record = &self.records[id];
         let Some(view) = self.snap.task(id) else {
             return Doing::Ending;
         };

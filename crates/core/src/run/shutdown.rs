@@ -14,7 +14,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut usages = Vec::new();
         self.backend.read(&[id], &mut usages);
         if let Some(usage) = usages.pop() {
-            let record = &mut self.records[id.0 as usize];
+            let record = &mut self.records[id];
             record.used = merge(usage, &record.used);
         }
     }
@@ -31,7 +31,7 @@ impl<B: Backend> Loop<'_, B> {
         if let Some(limit) = self.time_limit() {
             let mut over = Vec::new();
             for task in &self.snap.tasks {
-                let record = &self.records[task.id.0 as usize];
+                let record = &self.records[task.id];
                 let mut ran = record.ran;
                 // A filler is not placed: its time counts when its interval ends.
                 if let (Some(interval), Some(_)) = (&record.interval, &task.running) {
@@ -42,7 +42,7 @@ impl<B: Backend> Loop<'_, B> {
                 }
             }
             for &id in &over {
-                self.records[id.0 as usize].timed_out = true;
+                self.records[id].timed_out = true;
                 self.recorder.warn(now, &Warning::TimedOut(id));
                 triggers.push(Trigger::Ended(id));
             }
@@ -66,7 +66,7 @@ impl<B: Backend> Loop<'_, B> {
         name: &str,
         triggers: &mut Vec<Trigger>,
     ) {
-        let Some(record) = self.records.get_mut(id.0 as usize) else {
+        let Some(record) = self.records.get_mut(id) else {
             return;
         };
         if record.spec.name != name || record.started.is_none() {
@@ -84,7 +84,7 @@ impl<B: Backend> Loop<'_, B> {
     /// Ends the run if its deadline is over and some task is left.
     pub(super) fn end_at_deadline(&mut self, now: Nanos) {
         let is_over = self.config.deadline.is_some_and(|end| end <= now);
-        let some_left = !self.pending.is_empty() || !self.snap.tasks.is_empty();
+        let some_left = self.is_open() || !self.pending.is_empty() || !self.snap.tasks.is_empty();
         if !is_over || !some_left {
             return;
         }
@@ -118,7 +118,7 @@ impl<B: Backend> Loop<'_, B> {
         let records = &self.records;
         self.snap
             .tasks
-            .retain(|task| records[task.id.0 as usize].started.is_some());
+            .retain(|task| records[task.id].started.is_some());
     }
 
     /// Asks tasks to end, and removes them from scheduling. All leave the snapshot in one pass: one pass for each would
@@ -126,7 +126,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn begin_termination(&mut self, now: Nanos, tasks: &[TaskId], at_once: bool) {
         self.close(tasks, false);
         for &id in tasks {
-            self.records[id.0 as usize].interval = None;
+            self.records[id].interval = None;
             self.dying.insert(
                 id,
                 Dying {

@@ -1,21 +1,22 @@
-//! The state of a run in progress. Its behaviour is in the other files: `main_loop` has the turns, `lifecycle` admits
-//! and ends tasks, `shutdown` ends them early, `intervals` turns placements into samples, `actuation` carries out
+//! The state of a run in progress. Its behaviour is in the other files: `main_loop` has the turns, `arrivals` takes
+//! tasks in, `lifecycle` admits and ends them, `shutdown` ends them early, `intervals` turns placements into samples, `actuation` carries out
 //! decisions.
 
 use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
-use super::order::classes;
-use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder, Switch};
+use super::intake::Intake;
+use super::recorder::{EndedBy, LeftOut, Overhead, PlanCounts, Recorder, Switch, TaskResult};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
+use crate::by_task::ByTask;
 use crate::decision::Wait;
-use crate::estimate::Learner;
+use crate::estimate::{IdealBandwidth, Learner};
 use crate::model::contention::Contention;
 use crate::policy::Policy;
 use crate::rng::Rng;
 use crate::sample::Sample;
 use crate::snapshot::Snapshot;
-use crate::task::{TaskId, TaskSpec, Width};
+use crate::task::TaskId;
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,6 +27,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) backend: &'a mut B,
     pub(super) policy: &'a mut dyn Policy,
     pub(super) recorder: &'a mut dyn Recorder,
+    pub(super) intake: &'a mut dyn Intake<B>,
     pub(super) config: &'a RunConfig,
     pub(super) rng: Rng,
     /// The maximum number of admitted tasks, if the user has changed it.
@@ -34,12 +36,21 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) is_paused: bool,
     /// Its tasks are those in scheduling: arrived, not ended, not dying.
     pub(super) snap: Snapshot,
-    pub(super) records: Vec<TaskRecord>,
+    pub(super) records: ByTask<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
     /// Number of tasks at the front of `pending` that are in order of admission.
     pub(super) ordered: usize,
-    /// The [class](super::order::classes) of each task.
-    pub(super) classes: Vec<u32>,
+    /// Draws the order of admission, if it is random.
+    pub(super) lots: Rng,
+    /// Number of tasks that have come.
+    pub(super) taken: usize,
+    /// The mean of the tasks that have come.
+    pub(super) ideal: IdealBandwidth,
+    /// Results of tasks that have ended for good.
+    pub(super) results: Vec<TaskResult>,
+    pub(super) left_out: LeftOut,
+    /// Time of the last first end of a task.
+    pub(super) last_end: Nanos,
     /// Number of tasks admitted.
     pub(super) turns: u32,
     /// Whether the user was warned that tasks wait for memory.
@@ -86,17 +97,16 @@ impl<'a, B: Backend> Loop<'a, B> {
         backend: &'a mut B,
         policy: &'a mut dyn Policy,
         recorder: &'a mut dyn Recorder,
-        tasks: Vec<TaskSpec>,
+        intake: &'a mut dyn Intake<B>,
         config: &'a RunConfig,
     ) -> Loop<'a, B> {
         let machine = backend.machine();
         let by_plans = config.actuation == Actuation::Plans;
-        let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
-        pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
         Loop {
             backend,
             policy,
             recorder,
+            intake,
             config,
             rng: Rng::new(config.seed),
             jobs: None,
@@ -109,15 +119,18 @@ impl<'a, B: Backend> Loop<'a, B> {
                 queued: 0,
                 contention: Contention::default(),
                 admits: None,
+                ideal_bandwidth: IdealBandwidth::default().mean(),
                 tasks: Vec::new(),
             },
-            classes: classes(&tasks, config),
-            measures_widths: tasks.iter().any(|task| task.width == Width::Measured),
-            records: tasks
-                .into_iter()
-                .map(|spec| TaskRecord::new(spec, config.quantum))
-                .collect(),
-            pending: pending.into(),
+            lots: Rng::new(config.seed),
+            taken: 0,
+            ideal: IdealBandwidth::default(),
+            results: Vec::new(),
+            left_out: LeftOut::default(),
+            last_end: Nanos::ZERO,
+            measures_widths: false,
+            records: ByTask::default(),
+            pending: VecDeque::new(),
             ordered: 0,
             turns: 0,
             told_memory: false,

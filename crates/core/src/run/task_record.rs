@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
+    /// Its [class](super::order::class) in the order of admission, if that is known.
+    pub(super) class: Option<u32>,
     pub(super) estimator: TaskEstimator,
     /// The number of threads that want a CPU; used only if the width is measured.
     pub(super) width: WidthEstimator,
@@ -66,6 +68,7 @@ impl TaskRecord {
         TaskRecord {
             estimator: TaskEstimator::new(&spec, quantum, Start::default()),
             spec,
+            class: None,
             width: WidthEstimator::new(),
             bound: CpuSet::new(),
             interval: None,
@@ -94,6 +97,7 @@ impl TaskRecord {
     pub(super) fn begin_anew(&mut self, quantum: Nanos) {
         let fresh = TaskRecord::new(self.spec.clone(), quantum);
         *self = TaskRecord {
+            class: self.class,
             runs: self.runs,
             first: self.first.take(),
             learnt: self.learnt.take(),

@@ -228,10 +228,10 @@ fn nobody_waits_longer_than_the_bound() {
 
 #[test]
 fn without_the_bound_favourites_would_run_for_ever() {
-    // The largest margin to the maximum progress leaves only FITNESS, which prefers some tasks.
+    // The largest lead leaves only FITNESS, which prefers some tasks.
     let machine = || Machine::uniform("four", 4, 1);
     let settings = [
-        ("progress_margin_quanta", "1000000"),
+        ("lead_max_percent", "1000000"),
         ("estimation_share_max", "0"),
     ];
     let unbound = longest_wait(machine(), singles(13), "perf-fair", &settings, Nanos::MAX);

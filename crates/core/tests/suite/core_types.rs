@@ -171,6 +171,176 @@ fn lucky_gives_the_big_core_in_proportion_to_weights() {
     }
 }
 
+/// Of two swapped tasks, the one that left the big cores and the tasks that were there.
+#[derive(Default)]
+struct Swaps(Vec<(TaskId, Vec<TaskId>)>);
+
+impl Recorder for Swaps {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let big: CpuSet = [CpuId(0), CpuId(1), CpuId(2)].into_iter().collect();
+        let tasks = record.snapshot.tasks.iter().filter(|task| {
+            let running = task.running.as_ref();
+            running.is_some_and(|running| running.placement.cpus().is_subset(&big))
+        });
+        let before: Vec<TaskId> = tasks.map(|task| task.id).collect();
+        let changed = record.decision.changes.iter().map(Change::task);
+        let left: Vec<TaskId> = changed.filter(|task| before.contains(task)).collect();
+        if let [left] = left[..] {
+            self.0.push((left, before));
+        }
+    }
+}
+
+#[test]
+fn who_has_the_fewest_tickets_leaves_the_big_cores() {
+    // Tickets fall as the IPC grows, and so with the number of the task.
+    let work = (1..=7).map(|step| Work::ms(1_000_000).ipc(250 * step).reads(0));
+    let mut world = world(3, 4, work.collect());
+    world.interrupts = vec![Nanos::from_ms(40_000)];
+    let specs = world.specs();
+    let mut swaps = Swaps::default();
+    run_specs(
+        &mut world,
+        specs,
+        "lucky",
+        &POWERS,
+        &RunConfig::default(),
+        &mut swaps,
+    );
+    assert!(swaps.0.len() > 50, "{}", swaps.0.len());
+    for (left, before) in swaps.0 {
+        assert_eq!(before.len(), 3);
+        assert_eq!(Some(&left), before.iter().max(), "{before:?}");
+    }
+}
+
+/// The share of the big core of each task, if tasks differ only in their lines per microsecond on it: the draws'
+/// probabilities depend on the task that is there, so the shares are those that a draw leaves unchanged.
+fn shares_with_memory(lines: [f64; 4], benefit: f64) -> [f64; 4] {
+    let mut shares = [0.25; 4];
+    for _ in 0..200 {
+        let mut next = [0.0; 4];
+        for (there, share) in shares.into_iter().enumerate() {
+            let tickets = tickets_with_memory(lines, benefit, there);
+            let sum: f64 = tickets.iter().sum();
+            for (next, tickets) in next.iter_mut().zip(tickets) {
+                *next += share * tickets / sum;
+            }
+        }
+        shares = next;
+    }
+    shares
+}
+
+/// Tickets while one task is on the big core, which has 4 times the clock: the benefit by the square of what the task's
+/// move does to all tasks' throughput on a bus of 150 lines per microsecond (EFS, Eqs. 9 and 12).
+fn tickets_with_memory(lines: [f64; 4], benefit: f64, there: usize) -> [f64; 4] {
+    use cosched_core::model::bus::{solo_utilisation, throughput};
+    let clock = |task: usize| if task == there { 1.0 } else { 0.25 };
+    let used: [f64; 4] = std::array::from_fn(|task| lines[task] * clock(task) / 150.0);
+    let free = 1.0 - used.iter().sum::<f64>();
+    let demands = used.map(|used| solo_utilisation(used, free).unwrap());
+    std::array::from_fn(|task| {
+        let with_clock = |now: f64| {
+            let mut demands = demands;
+            demands[task] = (demands[task] * now / clock(task)).min(1.0);
+            throughput(&demands).unwrap()
+        };
+        100.0 * benefit * (with_clock(1.0) / with_clock(0.25)).powi(2)
+    })
+}
+
+#[test]
+fn with_shared_memory_who_slows_the_others_is_on_the_big_core_less_often() {
+    let lines = [110, 110, 0, 0];
+    let work = lines.map(|lines| Work::ms(100_000_000).ipc(1_000).reads(lines));
+    let mut world = world(1, 3, work.to_vec());
+    // 10,000 draws: the standard deviation of a share is below 0.005.
+    world.interrupts = vec![Nanos::from_ms(2_000_000)];
+    let (watch, _) = watched(&mut world, "lucky", &with(&[("memory", "shared")]), 5);
+    // Half of the capacity is used on both types.
+    let benefit = 16.0 * (0.7 + 1.45 * 0.5) / (18.9 * 0.5);
+    let expected = shares_with_memory(lines.map(|lines| lines as f64), benefit);
+    assert!(expected[0] < 0.235, "{expected:?}");
+    for (task, expected) in (0..).zip(expected) {
+        let share = watch.share(task);
+        assert!(
+            (share - expected).abs() < 0.012,
+            "task {task}: {share}, expected {expected}"
+        );
+    }
+}
+
+/// `POWERS` with other values of some parameters.
+fn with<'a>(params: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    [&POWERS, params].concat()
+}
+
+#[test]
+fn inflated_tickets_keep_a_task_on_the_big_core() {
+    let mut world = world(1, 3, computing(4_000));
+    // 20,000 draws. With the factor the chain stays longer in each state.
+    world.interrupts = vec![Nanos::from_ms(4_000_000)];
+    let (watch, _) = watched(&mut world, "lucky", &with(&[("ticket_inflation", "8")]), 5);
+    let tickets =
+        [0.15, 0.3, 0.6, 1.0].map(|u: f64| (1_600.0 * (0.7 + 1.45 * u) / (18.9 * u)).round());
+    // Task i on the big core gives way to j with probability t_j / (S + 7 t_i), where S is the sum: detailed balance
+    // gives it the share t_i (S + 7 t_i) of the time.
+    let sum: f64 = tickets.iter().sum();
+    let shares = tickets.map(|held| held * (sum + 7.0 * held));
+    for (task, share) in (0..).zip(shares) {
+        let expected = share / shares.iter().sum::<f64>();
+        let share = watch.share(task);
+        assert!(
+            (share - expected).abs() < 0.03,
+            "task {task}: {share}, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn consolidation_leaves_idle_what_is_not_worth_its_power() {
+    let on_big = |params: &[(&str, &str)]| {
+        let mut world = world(1, 3, computing(400));
+        world.interrupts = vec![Nanos::from_ms(10_000)];
+        let params = with(&[&[("consolidation", "on")], params].concat());
+        let (watch, _) = watched(&mut world, "lucky", &params, 5);
+        (watch.sides.last().copied().unwrap(), world.acts)
+    };
+    // Nobody asks for memory: (4 + 3 x 1)^2 / (P + 3 p) is the most as long as the big core's power P is below
+    // (49 / 9 - 1) x 3 p. On average tasks use 0.5125 of the capacity: p is 1.443 W, and P is so much of 37.5 W.
+    assert_eq!(on_big(&[]).0, (1, 3));
+    assert_eq!(on_big(&[("big_busy_w", "37")]).0, (1, 3));
+    assert_eq!(on_big(&[("big_busy_w", "38")]).0, (0, 4));
+}
+
+#[test]
+fn on_a_full_bus_one_core_does_as_much_as_all() {
+    let work = vec![Work::ms(400_000).reads(50); 4];
+    let mut world = world(1, 3, work);
+    world.interrupts = vec![Nanos::from_ms(10_000)];
+    let params = [("consolidation", "on"), ("mu_trans_per_us", "0.01")];
+    let (watch, _) = watched(&mut world, "lucky", &with(&params), 5);
+    assert_eq!(watch.sides.last(), Some(&(4, 0)));
+}
+
+#[test]
+fn learnt_coefficients_give_the_shares_of_true_ones() {
+    let share_of_first = |params: &[(&str, &str)]| {
+        let reads = [3, 1, 7, 2];
+        let work = computing(4_000).into_iter().zip(reads);
+        let mut world = world(1, 3, work.map(|(work, reads)| work.reads(reads)).collect());
+        world.interrupts = vec![Nanos::from_ms(3_000_000)];
+        watched(&mut world, "lucky", &with(params), 5).0.share(0)
+    };
+    // By this coefficient nobody on a small core gains from the big one.
+    let wrong = [("to_big_alpha", "1")];
+    let learnt = [&wrong[..], &[("coefficients", "learnt")]].concat();
+    let [truth, wrong, learnt] = [&[][..], &wrong, &learnt].map(share_of_first);
+    assert!((wrong - truth).abs() > 0.05, "{wrong} {truth}");
+    assert!((learnt - truth).abs() < 0.02, "{learnt} {truth}");
+}
+
 #[test]
 fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
     // At the paper's clocks: 5,000 MIPS without a miss, and 1,400 MIPS with 28 million misses a second, which stall it

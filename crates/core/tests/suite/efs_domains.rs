@@ -76,6 +76,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
         now,
         triggers: vec![Trigger::Arrived(TaskId(2))],
         queued: 0,
+        ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
         tasks,

@@ -153,3 +153,58 @@ fn without_a_trace_it_is_not_started() {
             .all(|task| task.exit == Some(Exit::Code(0)))
     );
 }
+
+/// The ideal bandwidths that a policy saw, with the numbers of jobs in scheduling.
+#[derive(Default)]
+struct Seen(Vec<(Reading<Rate>, usize)>);
+
+impl Recorder for Seen {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let snapshot = record.snapshot;
+        self.0
+            .push((snapshot.ideal_bandwidth, snapshot.tasks.len()));
+    }
+}
+
+#[test]
+fn the_ideal_bandwidth_is_that_of_queued_and_ended_jobs_too() {
+    let mut world = world();
+    let mut specs = world.specs();
+    for (spec, task) in specs.iter_mut().zip(0..) {
+        spec.solo = profile(task, 1.0);
+        spec.solo.time = Some(Nanos::from_ms(500 * (1 + task)));
+        spec.arrives = Nanos::from_ms(300 * task);
+    }
+    specs[3].cpus = 2;
+    // What is not known is left out.
+    specs[7].solo = SoloProfile::default();
+    let (mut lines, mut cpu_ms) = (0.0, 0.0);
+    for spec in &specs {
+        let solo = &spec.solo;
+        if let (Some(rate), Some(time)) = (solo.mm_reads, solo.time) {
+            lines += rate.0 as f64 * time.as_s() * 1e3;
+            cpu_ms += f64::from(spec.cpus) * time.as_s() * 1e3;
+        }
+    }
+    let published = Rate((lines / cpu_ms).round() as u64);
+    let config = RunConfig {
+        jobs: 5,
+        ..RunConfig::default()
+    };
+    let mut seen = Seen::default();
+    let settings = [("target", "ideal")];
+    run_specs(
+        &mut world,
+        specs,
+        "bandwidth",
+        &settings,
+        &config,
+        &mut seen,
+    );
+    for (ideal, _) in &seen.0 {
+        assert_eq!(*ideal, Reading::Value(published));
+    }
+    let fewest = seen.0.iter().map(|(_, jobs)| *jobs).min();
+    let most = seen.0.iter().map(|(_, jobs)| *jobs).max();
+    assert_eq!((fewest, most), (Some(1), Some(5)));
+}

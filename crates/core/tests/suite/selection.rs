@@ -7,8 +7,8 @@ use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, proptest}
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The online target and each task's bandwidth per CPU (Perf&Fair, Algorithm 1, line 11). A gang counts once for each
-/// of its CPUs, and an unmeasured task counts as the mean.
+/// The target and each task's bandwidth per CPU. A gang counts once for each of its CPUs, and an unmeasured task counts
+/// as the mean.
 struct Oracle<'a> {
     snap: &'a Snapshot,
     remain: i128,
@@ -18,7 +18,8 @@ struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    fn new(snap: &'a Snapshot) -> Oracle<'a> {
+    /// With the online target (Perf&Fair, Algorithm 1, line 11).
+    fn online(snap: &'a Snapshot) -> Oracle<'a> {
         let measured = || {
             snap.tasks
                 .iter()
@@ -28,13 +29,23 @@ impl<'a> Oracle<'a> {
         let over: u64 = measured().map(|(_, cpus)| u64::from(cpus)).sum();
         let cpus = snap.machine.cpus.len() as u32;
         let over_all = |sum: u64| sum.checked_div(over).unwrap_or(0);
-        let (mean, target) = (over_all(sum), over_all(sum * u64::from(cpus)));
         Oracle {
             snap,
-            remain: i128::from(target),
+            remain: i128::from(over_all(sum * u64::from(cpus))),
             cpus,
-            mean,
+            mean: over_all(sum),
             chosen: Vec::new(),
+        }
+    }
+
+    /// With the target of the whole workload (the poster's `AVG WK TRMM`).
+    fn ideal(snap: &'a Snapshot) -> Oracle<'a> {
+        let mean = snap.ideal_bandwidth.value().unwrap().0;
+        let cpus = snap.machine.cpus.len() as u32;
+        Oracle {
+            remain: i128::from(mean) * i128::from(cpus),
+            mean,
+            ..Oracle::online(snap)
         }
     }
 
@@ -92,10 +103,134 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn sorted(mut self) -> Vec<TaskId> {
-        self.chosen.sort_unstable();
-        self.chosen
+    fn sorted(self) -> Vec<TaskId> {
+        sorted(self.chosen.into_iter())
     }
+}
+
+/// Progress by the estimates.
+fn estimated(task: &TaskView) -> f64 {
+    task.estimates.progress.value().unwrap()
+}
+
+/// Progress by the trace of the solo run, if there is one.
+fn traced(task: &TaskView) -> f64 {
+    let traced = task.estimates.trace_progress.value();
+    traced.unwrap_or_else(|| estimated(task))
+}
+
+/// Perf&Fair's selection by progress (Algorithm 1, lines 11-19), with our weights and lead.
+fn select_behind(mut oracle: Oracle<'_>, lead: f64, progress: fn(&TaskView) -> f64) -> Vec<TaskId> {
+    let snap = oracle.snap;
+    let weights = snap.tasks.iter().map(|task| task.weight);
+    let least = weights.fold(f64::INFINITY, f64::min);
+    let differ = snap.tasks.iter().any(|task| task.weight > least);
+    let progress_after = |task: &TaskView, quanta: f64| {
+        let weight = task.weight / least;
+        progress(task) / weight + quanta / weight
+    };
+    let all = || snap.tasks.iter().map(|task| progress_after(task, 0.0));
+    let max = all().fold(0.0, f64::max);
+    let enough = all().fold(f64::INFINITY, f64::min) * (1.0 + lead / 100.0);
+    let entitled = if differ { entitled(snap) } else { Vec::new() };
+    let first: [&dyn Fn(&TaskView) -> bool; 3] = [
+        &|task| task.overdue,
+        &|task| entitled.contains(&task.id),
+        &|task| task.estimates.executed == 0 || differ && progress_after(task, 5.0) < max,
+    ];
+    for is_first in first {
+        for task in oracle.queue() {
+            if is_first(task) {
+                oracle.take(task);
+            }
+        }
+    }
+    oracle.fill(|task| progress_after(task, 1.0) < max || progress_after(task, 0.0) < enough);
+    oracle.fill(|_| true);
+    oracle.sorted()
+}
+
+/// The selection of an estimation quantum (Perf&Fair, Algorithm 1, lines 2-9) on cores that are all alike.
+struct EstimationQuantum<'a> {
+    /// The tasks that reserve whole cores, the first first.
+    alone: Vec<&'a TaskView>,
+    /// The light tasks on the other CPUs.
+    beside: Vec<&'a TaskView>,
+}
+
+impl<'a> EstimationQuantum<'a> {
+    /// `None` if no estimate has expired, or no task has to wait (ours).
+    fn of(snap: &'a Snapshot) -> Option<EstimationQuantum<'a>> {
+        let queue = Oracle::online(snap).queue();
+        let cpus = snap.machine.cpus.len() as u32;
+        if queue.iter().map(|task| task.cpus).sum::<u32>() <= cpus {
+            return None;
+        }
+        let threads = snap.machine.cores[0].len() as u32;
+        let reserved = |task: &TaskView| task.cpus.div_ceil(threads) * threads;
+        // The oldest estimate first; of equally old ones, the task that has run longest.
+        let mut oldest = queue.clone();
+        oldest.sort_by_key(|task| Reverse((age(task), task.estimates.ran)));
+        let is_first = |task: &&TaskView| age(task) >= Some(40) && reserved(task) <= cpus;
+        let first = oldest.into_iter().find(is_first)?;
+        let mut left = cpus - reserved(first);
+        let mut alone = vec![first];
+        let mut more = queue.clone();
+        more.retain(|task| is_light(first) && is_light(task) && age(task) >= Some(20));
+        more.sort_by_key(|task| Reverse(age(task)));
+        for task in more {
+            if task.id != first.id && reserved(task) <= left {
+                left -= reserved(task);
+                alone.push(task);
+            }
+        }
+        let least_progress = |task: &&TaskView| estimated(task) / task.weight;
+        let mut light = queue;
+        light.retain(|task| is_light(task) && alone.iter().all(|other| other.id != task.id));
+        light.sort_by(|a, b| least_progress(a).total_cmp(&least_progress(b)));
+        let mut beside = Vec::new();
+        for task in light {
+            if task.cpus <= left {
+                left -= task.cpus;
+                beside.push(task);
+            }
+        }
+        Some(EstimationQuantum { alone, beside })
+    }
+}
+
+/// Quanta since the task's estimate, and infinitely many before the first; `None` if it can't be estimated.
+fn age(task: &TaskView) -> Option<u32> {
+    match task.estimates.solo_ipc {
+        Reading::Value(_) => Some(task.estimates.solo_age),
+        Reading::Absent(Absence::NoSoloEstimate) => Some(u32::MAX),
+        Reading::Absent(_) => None,
+    }
+}
+
+/// Whether the counts that there are, are those of a light task.
+fn is_light(task: &TaskView) -> bool {
+    let counted = [(task.estimates.llc, 19.0), (task.estimates.mm_reads, 3.5)];
+    let mut counted = counted
+        .iter()
+        .filter_map(|(rate, most)| Some((rate.value()?, most)));
+    let is_low = |(rate, most): (Rate, &f64)| rate.per_us() <= *most;
+    counted.clone().next().is_some() && counted.all(is_low)
+}
+
+/// The tasks that a decision places for a purpose.
+fn placed_for(decision: &Decision, wanted: Purpose) -> Vec<TaskId> {
+    let places = decision
+        .changes
+        .iter()
+        .filter(|change| matches!(change, Change::Place { purpose, .. } if *purpose == wanted));
+    sorted(places.map(Change::task))
+}
+
+fn sorted(tasks: impl Iterator<Item = TaskId>) -> Vec<TaskId> {
+    let mut tasks: Vec<TaskId> = tasks.collect();
+    tasks.sort_unstable();
+    tasks
 }
 
 fn placed(decision: &Decision) -> Vec<TaskId> {
@@ -103,9 +238,7 @@ fn placed(decision: &Decision) -> Vec<TaskId> {
         .changes
         .iter()
         .filter(|change| matches!(change, Change::Place { .. }));
-    let mut placed: Vec<TaskId> = places.map(Change::task).collect();
-    placed.sort_unstable();
-    placed
+    sorted(places.map(Change::task))
 }
 
 /// The tasks that should always run: for each, the CPUs left by the others of them, divided by weight, would give it more
@@ -133,66 +266,82 @@ fn entitled(snap: &Snapshot) -> Vec<TaskId> {
 
 /// Ends of quanta with gangs, unmeasured tasks and ties, but without masks and without sleeping tasks on CPUs.
 fn ends_of_quanta() -> impl Strategy<Value = Snapshot> {
-    (machine(), jobs(0..40, false)).prop_map(|(machine, jobs)| {
-        let now = Nanos::from_ms(100_000);
-        let mut snap = snapshot(&Arc::new(machine), &jobs, &[Trigger::QuantumEnd], now);
-        for task in &mut snap.tasks {
-            task.allowed = None;
-            task.control = Control::FULL;
-            // Critical tasks come first, which the definitions do not cover.
-            task.expected = None;
-            task.asleep &= task.running.is_none();
-        }
-        snap
-    })
+    (machine(), jobs(0..40, false))
+        .prop_map(|(machine, jobs)| end_of_quantum(Arc::new(machine), &jobs))
+}
+
+fn end_of_quantum(machine: Arc<Machine>, jobs: &[Job]) -> Snapshot {
+    let now = Nanos::from_ms(100_000);
+    let mut snap = snapshot(&machine, jobs, &[Trigger::QuantumEnd], now);
+    for task in &mut snap.tasks {
+        task.allowed = None;
+        task.control = Control::FULL;
+        // Critical tasks come first, which the definitions do not cover.
+        task.expected = None;
+        task.asleep &= task.running.is_none();
+    }
+    snap
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn bandwidth_takes_what_the_definition_takes(snap in ends_of_quanta()) {
-        let mut oracle = Oracle::new(&snap);
-        for task in oracle.queue() {
-            if oracle.chosen.is_empty() || task.overdue {
-                oracle.take(task);
-            }
-        }
-        oracle.fill(|_| true);
-        let decision = policy(find_policy("bandwidth").unwrap(), &[]).decide(&snap, &mut Rng::new(1));
-        prop_assert_eq!(placed(&decision), oracle.sorted());
-    }
-
-    #[test]
-    fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), margin in 0u8..3) {
-        let mut oracle = Oracle::new(&snap);
-        let least = snap.tasks.iter().map(|task| task.weight).fold(f64::INFINITY, f64::min);
-        let differ = snap.tasks.iter().any(|task| task.weight > least);
-        let progress_after = |task: &TaskView, quanta: f64| {
-            let weight = task.weight / least;
-            task.estimates.progress.value().unwrap() / weight + quanta / weight
-        };
-        let max = snap.tasks.iter().map(|task| progress_after(task, 0.0)).fold(0.0, f64::max);
-        let margin = f64::from(margin);
-        let entitled = if differ { entitled(&snap) } else { Vec::new() };
-        let first: [&dyn Fn(&TaskView) -> bool; 3] = [
-            &|task| task.overdue,
-            &|task| entitled.contains(&task.id),
-            &|task| task.estimates.executed == 0 || differ && progress_after(task, margin + 4.0) < max,
-        ];
-        for is_first in first {
+    fn bandwidth_takes_what_the_definition_takes(mut snap in ends_of_quanta(), ideal in 0u64..12_000) {
+        snap.ideal_bandwidth = Reading::Value(Rate(ideal));
+        for (target, mut oracle) in [("online", Oracle::online(&snap)), ("ideal", Oracle::ideal(&snap))] {
             for task in oracle.queue() {
-                if is_first(task) {
+                if oracle.chosen.is_empty() || task.overdue {
                     oracle.take(task);
                 }
             }
+            oracle.fill(|_| true);
+            let mut bandwidth = policy(find_policy("bandwidth").unwrap(), &[("target", target)]);
+            let decision = bandwidth.decide(&snap, &mut Rng::new(1));
+            prop_assert_eq!(placed(&decision), oracle.sorted());
         }
-        oracle.fill(|task| progress_after(task, margin) < max);
-        oracle.fill(|_| true);
-        let settings = [("estimation_share_max", "0"), ("progress_margin_quanta", &margin.to_string())];
+    }
+
+    #[test]
+    fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), lead in 0u8..3) {
+        let lead = 30.0 * f64::from(lead);
+        let expected = select_behind(Oracle::online(&snap), lead, estimated);
+        let settings = [("estimation_share_max", "0"), ("lead_max_percent", &lead.to_string())];
         let decision = policy(find_policy("perf-fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
         prop_assert_eq!(decision.basis.measures, None);
-        prop_assert_eq!(placed(&decision), oracle.sorted());
+        prop_assert_eq!(placed(&decision), expected);
+    }
+
+    #[test]
+    fn the_oracle_takes_what_the_definition_takes(mut snap in ends_of_quanta(), ideal in 0u64..12_000) {
+        snap.ideal_bandwidth = Reading::Value(Rate(ideal));
+        let expected = select_behind(Oracle::ideal(&snap), 0.0, traced);
+        let decision = policy(find_policy("oracle").unwrap(), &[]).decide(&snap, &mut Rng::new(1));
+        prop_assert_eq!(placed(&decision), expected);
+    }
+
+    #[test]
+    fn perf_fair_estimates_whom_the_definition_estimates(
+        cores in 1u32..8, threads in 1u32..=3, jobs in jobs(8..30, false), all_known in any::<bool>(),
+    ) {
+        let machine = Arc::new(Machine::uniform("alike", cores, threads));
+        let mut snap = end_of_quantum(machine, &jobs);
+        // Overdue tasks and tasks that never ran come first (ours): then nobody is estimated.
+        snap.tasks.retain(|task| task.estimates.executed > 0 && !task.overdue);
+        if all_known {
+            // Each has an estimate, which expired just now at the most.
+            snap.tasks.retain(|task| age(task) != Some(u32::MAX));
+            snap.tasks.iter_mut().for_each(|task| task.estimates.solo_age = task.estimates.solo_age % 24 + 18);
+        }
+        let decision = policy(find_policy("perf-fair").unwrap(), &[("as", "paper")]).decide(&snap, &mut Rng::new(1));
+        let expected = EstimationQuantum::of(&snap);
+        prop_assert_eq!(decision.basis.measures, expected.as_ref().map(|quantum| quantum.alone[0].id));
+        if let Some(EstimationQuantum { alone, beside }) = expected {
+            let ids = |tasks: Vec<&TaskView>| sorted(tasks.into_iter().map(|task| task.id));
+            prop_assert_eq!(placed_for(&decision, Purpose::MeasureAlone), ids(alone));
+            prop_assert_eq!(placed_for(&decision, Purpose::LowContention), ids(beside));
+            prop_assert_eq!(placed_for(&decision, Purpose::Run), Vec::new());
+        }
     }
 
     #[test]
@@ -324,6 +473,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             now,
             triggers: vec![Trigger::Ended(TaskId(9))],
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks,

@@ -61,7 +61,9 @@ fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<&'static Metric> {
     METRICS
         .iter()
         .filter(|metric| USUAL.contains(&metric.name))
-        .filter(|metric| metric.needs == Needs::Nothing || has_values(metric, outcomes))
+        .filter(|metric| {
+            matches!(metric.needs, Needs::Nothing | Needs::Waits) || has_values(metric, outcomes)
+        })
         .collect()
 }
 

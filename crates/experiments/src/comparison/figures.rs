@@ -1,13 +1,9 @@
 //! The figures of single runs.
 
 use crate::comparison::design::Trial;
-use cosched_report::{BackendKind, Job, Record, last_line};
+use cosched_report::{BackendKind, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
-
-/// Maximum number of characters of a command's error.
-const MAX_ERROR: usize = 200;
 
 /// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -94,7 +90,7 @@ impl Outcome {
         let failed = record.jobs.iter().find(|job| job.exit != Some(0));
         if let Some(job) = failed {
             let how = job.exit_text.as_deref().unwrap_or("failed");
-            let how = match error(job) {
+            let how = match job.last_error() {
                 Some(error) => format!("{how}: {error}"),
                 None => how.to_owned(),
             };
@@ -124,9 +120,4 @@ impl Outcome {
     pub fn figure(&self, metric: &str) -> Option<f64> {
         self.figures.get(metric).copied()
     }
-}
-
-/// The last line that a job wrote to its standard error.
-fn error(job: &Job) -> Option<String> {
-    last_line(Path::new(job.log_stderr.as_ref()?), MAX_ERROR)
 }

@@ -2,10 +2,11 @@
 
 use super::config::Freezing;
 use crate::counters::CounterSupport;
+use crate::disk::Disk;
 use crate::energy::EnergyMeter;
 use crate::root::Root;
 use crate::traffic::TrafficMeter;
-use cosched_core::{Absence, Capabilities, Capability, Counter, Machine};
+use cosched_core::{Absence, Capabilities, Capability, Counter, Device, Machine};
 
 /// The capabilities that this machine lacks, with reasons. Solo bandwidths and traces come from elsewhere, so they
 /// count as missing.
@@ -19,7 +20,12 @@ pub fn capabilities(
         (Capability::SoloBandwidth, Absence::NoSoloEstimate),
         (Capability::SoloTrace, Absence::NoSoloTrace),
         (Capability::Plans, Absence::NotOffered),
+        // The kernel counts bytes on the network per interface, not per process.
+        (Capability::Device(Device::Net), Absence::NotOffered),
     ];
+    if !root.exists("/proc/self/io") || !Disk::of_working_directory(root).is_known() {
+        missing.push((Capability::Device(Device::Disk), Absence::NotTold));
+    }
     // A cgroup's own statistics give CPU time if perf events are denied.
     if let (Some(why), Freezing::Signals | Freezing::Auto) = (counters.cpu_time.absence(), freezing)
     {

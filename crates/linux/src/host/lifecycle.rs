@@ -21,7 +21,7 @@ use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
 use crate::sys::{self, RawPid, Status};
 use crate::tree::Tree;
-use cosched_core::{CpuSet, Event, Exit, Nanos, TaskId};
+use cosched_core::{ByTask, CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
@@ -41,7 +41,7 @@ pub(crate) struct News {
 pub(crate) struct Lifecycle {
     root: Root,
     token: String,
-    jobs: Vec<Job>,
+    jobs: ByTask<Job>,
     /// The started jobs that have not ended: a few, while `jobs` may be many thousands.
     live: BTreeSet<TaskId>,
     /// Main processes of live jobs that have not been reaped.
@@ -82,7 +82,6 @@ impl Lifecycle {
     pub(crate) fn new(
         root: Root,
         run: RunId,
-        jobs: Vec<HostJob>,
         group: Option<RunGroup>,
         home: CpuSet,
         max_pause: Nanos,
@@ -110,7 +109,7 @@ impl Lifecycle {
         let files = sys::raise_file_limit();
         Ok(Lifecycle {
             token: run.to_string(),
-            jobs: jobs.into_iter().map(Job::new).collect(),
+            jobs: ByTask::default(),
             live: BTreeSet::new(),
             mains: HashMap::new(),
             oom_kills: meminfo::oom_kills(&root),
@@ -127,21 +126,31 @@ impl Lifecycle {
         })
     }
 
+    /// Adds a job, which has not started.
+    pub(crate) fn add(&mut self, task: TaskId, job: HostJob) {
+        self.jobs.insert(task, Job::new(job));
+    }
+
+    /// Forgets a job that has ended.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.jobs.remove(task);
+    }
+
     /// The jobs that have started and have not ended.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
         self.live.iter().copied()
     }
 
     pub(crate) fn name(&self, task: TaskId) -> &str {
-        &self.jobs[task.0 as usize].name
+        &self.jobs[task].name
     }
 
     fn live(&self, task: TaskId) -> Option<&Live> {
-        self.jobs.get(task.0 as usize)?.live.as_ref()
+        self.jobs.get(task)?.live.as_ref()
     }
 
     fn live_mut(&mut self, task: TaskId) -> Option<&mut Live> {
-        self.jobs.get_mut(task.0 as usize)?.live.as_mut()
+        self.jobs.get_mut(task)?.live.as_mut()
     }
 
     /// The processes of a job that has started and has not ended.
@@ -151,9 +160,7 @@ impl Lifecycle {
 
     /// Whether a job exists, and may be started.
     pub(crate) fn can_start(&self, task: TaskId) -> bool {
-        self.jobs
-            .get(task.0 as usize)
-            .is_some_and(|job| job.live.is_none())
+        self.jobs.get(task).is_some_and(|job| job.live.is_none())
     }
 
     /// Whether a job is stopped by itself or by another process.
@@ -181,7 +188,7 @@ impl Lifecycle {
         let tree =
             Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
         let own = meminfo::own_peak(&self.root).unwrap_or_else(sys::own_max_rss);
-        let job = &mut self.jobs[task.0 as usize];
+        let job = &mut self.jobs[task];
         // The guardian must know the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
@@ -220,7 +227,7 @@ impl Lifecycle {
     ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
-        let job = &mut self.jobs[task.0 as usize];
+        let job = &mut self.jobs[task];
         let slot = slot.to_string();
         let variables = [
             (RUN_VARIABLE, self.token.as_str()),
@@ -332,7 +339,7 @@ impl Lifecycle {
         by_us: bool,
         events: &mut Vec<Event>,
     ) {
-        let job = &mut self.jobs[task.0 as usize];
+        let job = &mut self.jobs[task];
         let Some(live) = &mut job.live else { return };
         if !stopped {
             if live.stopped_itself.take().is_some() {
@@ -359,7 +366,7 @@ impl Lifecycle {
             events.push(Event::Woke(task));
         }
         self.adopt_orphans();
-        let job = &mut self.jobs[task.0 as usize];
+        let job = &mut self.jobs[task];
         if let Some(live) = &mut job.live
             && live.tree.is_alive()
             // A job that was asked to end may end process by process.
@@ -412,7 +419,7 @@ impl Lifecycle {
             |pid| guard.is(pid) || mains.contains_key(&pid),
             |orphan| {
                 let owner = owner_of(root, jobs, live, orphan, token);
-                let owner = owner.and_then(|task| jobs[task.0 as usize].live.as_mut());
+                let owner = owner.and_then(|task| jobs[task].live.as_mut());
                 owner.map(|live| live.tree.adopt(*orphan)).is_some()
             },
         );
@@ -428,7 +435,7 @@ impl Lifecycle {
         self.adopt_orphans();
         let mut ended = Vec::new();
         for task in ending {
-            let live = &mut self.jobs[task.0 as usize].live;
+            let live = &mut self.jobs[task].live;
             if let Some(live) = live.take_if(|live| !live.tree.is_alive()) {
                 self.live.remove(&task);
                 self.ledger.ended(task.0);
@@ -447,7 +454,7 @@ impl Lifecycle {
     ) -> Option<Nanos> {
         let mut next: Option<Nanos> = None;
         for &task in &self.live {
-            let job = &mut self.jobs[task.0 as usize];
+            let job = &mut self.jobs[task];
             let Some(live) = &mut job.live else { continue };
             let Some(since) = live.stopped_itself else {
                 continue;
@@ -518,7 +525,7 @@ fn settle_process(root: &Root, notices: &Notices) -> Result<(), HostError> {
 /// The job of an orphan, by its session or its variables.
 fn owner_of(
     root: &Root,
-    jobs: &[Job],
+    jobs: &ByTask<Job>,
     live: &BTreeSet<TaskId>,
     orphan: &Process,
     token: &str,
@@ -528,7 +535,7 @@ fn owner_of(
         .filter(|run| run == token)
         .and_then(|_| process::variable(root, orphan.pid, JOB_VARIABLE));
     for &task in live {
-        let job = &jobs[task.0 as usize];
+        let job = &jobs[task];
         let session = job.live.as_ref().map(|live| live.tree.main.pid);
         if session == Some(orphan.session) || name.as_ref() == Some(&job.name) {
             return Some(task);
@@ -541,7 +548,7 @@ fn owner_of(
 impl Drop for Lifecycle {
     fn drop(&mut self) {
         // Groups remove themselves; those still in use are released.
-        self.jobs.clear();
+        self.jobs = ByTask::default();
         self.group = None;
         // Before signals are unblocked, because one may end this process.
         self.guard.dismiss();

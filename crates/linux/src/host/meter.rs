@@ -10,7 +10,7 @@ use crate::root::{NoMeter, Root};
 use crate::sys::{self, RawPid};
 use crate::traffic::TrafficMeter;
 use cosched_core::{
-    Absence, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage,
+    Absence, ByTask, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage,
 };
 use rustix::process::Pid;
 
@@ -20,7 +20,8 @@ pub(crate) struct Meter {
     energy: Result<EnergyMeter, NoMeter>,
     /// Opened at its first use: most policies never need it.
     traffic: Option<Result<TrafficMeter, NoMeter>>,
-    jobs: Vec<Metered>,
+    /// The jobs that have started.
+    jobs: ByTask<Metered>,
     /// Whether the user was warned that there are too few descriptors to count all jobs.
     told_no_room: bool,
     notices: Notices,
@@ -29,10 +30,7 @@ pub(crate) struct Meter {
 /// Maximum number of descriptors for the counters of a job: one for each event on each of two PMUs, and a clock.
 const DESCRIPTORS: usize = 2 * Counter::COUNT + 1;
 
-#[derive(Default)]
 enum Metered {
-    #[default]
-    NotStarted,
     Live {
         counters: Option<Box<JobCounters>>,
         /// The counts of the scheduler in the kernel so far, if it counts.
@@ -43,20 +41,12 @@ enum Metered {
 }
 
 impl Meter {
-    pub(crate) fn new(
-        root: &Root,
-        jobs: usize,
-        support: CounterSupport,
-        notices: Notices,
-    ) -> Meter {
-        let jobs = std::iter::repeat_with(Metered::default)
-            .take(jobs)
-            .collect();
+    pub(crate) fn new(root: &Root, support: CounterSupport, notices: Notices) -> Meter {
         Meter {
             support,
             energy: EnergyMeter::open(root),
             traffic: None,
-            jobs,
+            jobs: ByTask::default(),
             told_no_room: false,
             notices,
         }
@@ -73,10 +63,11 @@ impl Meter {
             .filter(|_| self.has_room(name))
             .map(|pid| self.open(name, pid, in_kernel));
         let in_kernel = in_kernel.then(|| Box::new(PerCounter::from_fn(|_| Total::default())));
-        self.jobs[task.0 as usize] = Metered::Live {
+        let metered = Metered::Live {
             counters,
             in_kernel,
         };
+        self.jobs.insert(task, metered);
     }
 
     fn open(&self, name: &str, pid: Pid, in_kernel: bool) -> Box<JobCounters> {
@@ -120,13 +111,13 @@ impl Meter {
         account: Option<CpuAccount>,
         counted: Option<PerCounter<Option<Counted>>>,
     ) -> Usage {
-        let (counters, in_kernel) = match &mut self.jobs[task.0 as usize] {
-            Metered::NotStarted => return unread(task, Absence::NotStarted),
-            Metered::Ended(last) => return last.clone(),
-            Metered::Live {
+        let (counters, in_kernel) = match self.jobs.get_mut(task) {
+            None => return unread(task, Absence::NotStarted),
+            Some(Metered::Ended(last)) => return last.clone(),
+            Some(Metered::Live {
                 counters,
                 in_kernel,
-            } => (counters, in_kernel),
+            }) => (counters, in_kernel),
         };
         let mut usage = unread(task, Absence::TooManyFiles);
         if let Some(counters) = counters {
@@ -161,12 +152,12 @@ impl Meter {
         if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
             last.cpu_time = Reading::Value(clock.max(account.time));
         }
-        self.jobs[task.0 as usize] = Metered::Ended(last);
+        self.jobs.insert(task, Metered::Ended(last));
     }
 
-    /// Forgets a job that has not started or will restart.
+    /// Forgets a job that has not started, will restart, or has ended for good.
     pub(crate) fn reset(&mut self, task: TaskId) {
-        self.jobs[task.0 as usize] = Metered::NotStarted;
+        self.jobs.remove(task);
     }
 
     /// Energy of the processor package since the meter was made, in joules.

@@ -29,6 +29,7 @@ pub use notice::Notice;
 pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
+use crate::disk::Disk;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
@@ -37,9 +38,9 @@ use crate::watch::Requests;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading, Resources, Switch,
-    TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event, Exit,
+    Kill, Machine, MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading,
+    Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use extent::Extent;
@@ -52,7 +53,7 @@ use room::Room;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// This machine.
@@ -63,6 +64,7 @@ pub struct Host {
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
+    disk: Disk,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
@@ -70,7 +72,13 @@ pub struct Host {
     /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
+    /// Jobs that can't be started, with the reasons.
+    broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
+    /// The input of jobs that come.
+    input: Option<OwnedFd>,
+    /// The next wait ends once the input is readable.
+    wakes_at_input: bool,
     hold: Hold,
     extent: Extent,
     notices: Notices,
@@ -98,16 +106,18 @@ impl Host {
             None => Freezing::Signals,
         };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
-        let meter = Meter::new(&root, config.jobs.len(), config.counters, notices.clone());
-        let lifecycle = Lifecycle::new(
+        let meter = Meter::new(&root, config.counters, notices.clone());
+        let mut lifecycle = Lifecycle::new(
             root.clone(),
             run,
-            config.jobs,
             group,
             home.clone(),
             config.max_pause,
             notices.clone(),
         )?;
+        for (job, task) in config.jobs.into_iter().zip(0..) {
+            lifecycle.add(TaskId(task), job);
+        }
         let clock = RunClock::start();
         let kernel = config.kernel;
         let loaded = kernel.map(|kernel| {
@@ -123,10 +133,14 @@ impl Host {
             lifecycle,
             actuator: Actuator::new(home, notices.clone()),
             meter,
+            disk: Disk::of_working_directory(&root),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
+            broken: BTreeMap::new(),
             requests: config.requests,
+            input: None,
+            wakes_at_input: false,
             hold: Hold::default(),
             extent,
             notices,
@@ -141,7 +155,31 @@ impl Host {
         self.freezing
     }
 
+    /// Adds a job that has come while the run goes on.
+    pub fn add(&mut self, task: TaskId, job: HostJob) {
+        self.lifecycle.add(task, job);
+    }
+
+    /// Adds a job that can't be started. It fails with this reason when its turn comes.
+    pub fn add_broken(&mut self, task: TaskId, why: String) {
+        self.broken.insert(task, why);
+    }
+
+    /// The input of jobs that come, for [`Host::wake_at_input`].
+    pub fn watch_input(&mut self, input: OwnedFd) {
+        self.input = Some(input);
+    }
+
+    /// The next wait ends with [`Event::Arrivals`] once the input is readable or closed.
+    pub fn wake_at_input(&mut self) {
+        self.wakes_at_input = true;
+    }
+
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
+        if let Some(why) = self.broken.remove(&task) {
+            let exit = Exit::NotStarted(why);
+            return self.queued.push(Event::Ended { task, exit });
+        }
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
@@ -260,6 +298,8 @@ impl Host {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
         let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
         lines.extend(loaded.map(|loaded| loaded.line()));
+        let input = self.input.iter().filter(|_| self.wakes_at_input);
+        lines.extend(input.map(AsFd::as_fd));
         self.lifecycle.wait(timeout, &lines)
     }
 
@@ -270,6 +310,9 @@ impl Host {
             for request in requests.take() {
                 self.grant(request, events);
             }
+        }
+        if news.from_outside && std::mem::take(&mut self.wakes_at_input) {
+            events.push(Event::Arrivals);
         }
         for &signal in &news.signals {
             match signal {
@@ -378,6 +421,22 @@ impl Backend for Host {
         }
     }
 
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        let mut moved = Vec::new();
+        for task in self.lifecycle.tasks() {
+            if let Some(tree) = self.lifecycle.tree(task) {
+                moved.push((task, tree.disk_bytes()));
+            }
+        }
+        self.disk.share_out(&moved);
+        for usage in usages {
+            usage.device_time = DeviceTime {
+                disk: self.disk.time(usage.task),
+                net: Reading::Absent(Absence::NotOffered),
+            };
+        }
+    }
+
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         match self
             .lifecycle
@@ -396,6 +455,7 @@ impl Backend for Host {
         let Host {
             lifecycle,
             actuator,
+            broken,
             ..
         } = self;
         if changes.is_empty() && !actuator.holds_any() {
@@ -409,8 +469,8 @@ impl Backend for Host {
                 actuator.set_frozen(lifecycle, change.task(), true);
             }
         }
-        let (new, old): (Vec<_>, Vec<_>) =
-            placed(changes).partition(|(task, _)| lifecycle.can_start(*task));
+        let (new, old): (Vec<_>, Vec<_>) = placed(changes)
+            .partition(|(task, _)| lifecycle.can_start(*task) || broken.contains_key(task));
         for (task, cpus) in &old {
             actuator.bind(lifecycle, *task, cpus);
         }
@@ -480,6 +540,16 @@ impl Backend for Host {
         can
     }
 
+    fn forget(&mut self, task: TaskId) {
+        self.lifecycle.forget(task);
+        self.meter.reset(task);
+        self.room.forget(task);
+        self.disk.forget(task);
+        if let Some(loaded) = &mut self.loaded {
+            loaded.forget(task);
+        }
+    }
+
     fn resources(&mut self, task: TaskId) -> Resources {
         self.resources
             .remove(&task)
@@ -497,7 +567,8 @@ impl Backend for Host {
             lifecycle,
             ..
         } = self;
-        let needs = task.expected.and_then(|expected| expected.memory);
+        let expected = task.expected.and_then(|expected| expected.memory);
+        let needs = task.memory.or(expected);
         room.may_start(root, clock.now(), (task.id, needs), |live| {
             lifecycle.tree(live).map_or(0, Tree::resident)
         })

@@ -70,6 +70,11 @@ impl Room {
         }
     }
 
+    /// Forgets a job that has ended.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.refused.remove(&task);
+    }
+
     /// Records that a job has started, whether or not it was allowed.
     pub(crate) fn started(&mut self, now: Nanos, task: TaskId) {
         if !self.live.contains_key(&task) {

@@ -12,7 +12,7 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    CpuSet, Doing, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
+    ByTask, CpuSet, Doing, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
     TaskResult, TaskView, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,7 @@ impl Live {
     pub(crate) fn status(
         &self,
         now: &RunNow<'_>,
-        jobs: &[JobInfo],
+        jobs: &ByTask<JobInfo>,
         tracker: &ProgressTracker,
     ) -> Status {
         let mut absent = Absences::default();
@@ -151,11 +151,16 @@ impl Live {
     }
 
     /// Return the live jobs, then the next ones, then those that ended last.
-    fn jobs(&self, now: &RunNow<'_>, jobs: &[JobInfo], tracker: &ProgressTracker) -> Vec<JobNow> {
+    fn jobs(
+        &self,
+        now: &RunNow<'_>,
+        jobs: &ByTask<JobInfo>,
+        tracker: &ProgressTracker,
+    ) -> Vec<JobNow> {
         let mut rows = Vec::new();
         for task in now.tasks.iter().take(MAX_LIVE) {
             let id = task.spec.id;
-            let row = start_row(jobs.get(id.0 as usize), id, state_of(task, now));
+            let row = start_row(jobs.get(id), id, state_of(task, now));
             let mut row = live_row(row, task, now, tracker);
             if self.holders.has_seen(id) {
                 row.cpus = self.held_by(id).map(|cpus| cpus.to_string());
@@ -163,7 +168,7 @@ impl Live {
             rows.push(row);
         }
         for task in now.pending.iter().take(MAX_QUEUED) {
-            let info = jobs.get(task.0 as usize);
+            let info = jobs.get(*task);
             rows.push(start_row(info, *task, JobState::Queued));
         }
         for ended in &self.recent {

@@ -3,10 +3,10 @@ use crate::info::JobInfo;
 use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
-    Absence, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading,
-    RunConfig, RunNow, Switch, Switched, TaskId, TaskSpec, WaitReason, WatchedTask,
+    Absence, ByTask, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis,
+    Reading, RunConfig, RunNow, Switch, Switched, TaskId, TaskSpec, WaitReason, WatchedTask,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Two jobs that run, one that waits, one that is to come, and one that has ended.
 pub(crate) fn status() -> Status {
@@ -74,14 +74,17 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         energy_j: Reading::Value(312.5),
     };
     let names = ["sort a", "mcf", "gzip", "late", "check"];
-    let jobs: Vec<JobInfo> = (0u32..)
-        .zip(names)
-        .map(|(id, name)| JobInfo {
+    let mut jobs = ByTask::default();
+    let mut tracker = ProgressTracker::new(false);
+    for (id, name) in (0u32..).zip(names) {
+        let spec = TaskSpec::new(id, name);
+        tracker.taken(&spec, (id == 0).then_some(10.0));
+        let job = JobInfo {
             command: Some(format!("./{name} x")),
-            ..JobInfo::of(&TaskSpec::new(id, name))
-        })
-        .collect();
-    let mut tracker = ProgressTracker::new(false, 5, BTreeMap::from([(TaskId(0), 10.0)]));
+            ..JobInfo::of(&spec)
+        };
+        jobs.insert(spec.id, job);
+    }
     (0..4).for_each(|_| tracker.started());
     let mut live = Live::new(&info);
     live.facts = Some(RunFacts {
@@ -104,7 +107,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         oom: false,
     });
     tracker.ended(Nanos::from_s(8.0), &ended);
-    live.ended(Nanos::from_s(8.0), &ended, jobs.get(4));
+    live.ended(Nanos::from_s(8.0), &ended, jobs.get(TaskId(4)));
     tracker.tick(&snapshot);
     let mut status = live.status(&now, &jobs, &tracker);
     status.own.figures.push("cpu_s", Ok(0.05));
@@ -406,7 +409,10 @@ fn runs_as_text() {
 #[test]
 fn very_many_jobs_are_left_out_and_counted() {
     let mut live = Live::new(&info(&result()));
-    let mut tracker = ProgressTracker::new(false, 5_000, BTreeMap::new());
+    let mut tracker = ProgressTracker::new(false);
+    for id in 0..5_000 {
+        tracker.taken(&TaskSpec::new(id, "x"), None);
+    }
     for id in 0..3_000 {
         let ended = finished(id, "x", 1.0, 1.0);
         tracker.ended(Nanos::from_s(1.0), &ended);
@@ -425,7 +431,7 @@ fn very_many_jobs_are_left_out_and_counted() {
         decisions: 1,
         energy_j: Reading::Absent(Absence::NoEnergyMeter),
     };
-    let status = live.status(&now, &[], &tracker);
+    let status = live.status(&now, &ByTask::default(), &tracker);
     let shown = status.jobs.len();
     let LeftOut {
         live: 0,

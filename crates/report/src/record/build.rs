@@ -1,17 +1,17 @@
 //! Builds the record from the results of a run.
 
 use super::{
-    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, PlansRecord,
-    RECORD_SCHEMA, Record, Totals, WarningRecord,
+    EarlierJob, Energy, ExpectedOfJob, Job, LeftOutRecord, MachineDetails, Missing, OverheadRecord,
+    PlansRecord, RECORD_SCHEMA, Record, Totals, WarningRecord,
 };
 use crate::figures::{Absences, Figures};
 use crate::info::{JobInfo, RunInfo, Solo};
 use crate::machine_load::MachineLoad;
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::RunWarning;
-use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
+use cosched_core::metric::{METRICS, Metric, Needs, Outcome, Outcomes};
 use cosched_core::{
-    Absence, Capability, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts,
+    Absence, Capability, Counter, EndedBy, Exit, Histogram, LeftOut, Nanos, Occupation, PlanCounts,
     ProgressBasis, Reading, RunResult, TaskResult,
 };
 use std::time::SystemTime;
@@ -57,7 +57,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         jobs.push(job(task, info, solos[ix], outcome, estimated, no_start));
     }
     let metrics = METRICS.iter();
-    let metrics = metrics.map(|metric| (metric.name, metric.of(&outcomes)));
+    let metrics = metrics.map(|metric| (metric.name, value_of(metric, &outcomes, result)));
     let plans = result.plans.map(plans);
     Record {
         schema: RECORD_SCHEMA.to_owned(),
@@ -76,8 +76,9 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         counters: absent.note_option("counters", info.counters.clone(), no_counters(info)),
         freezing: absent.note_option("freezing", info.freezing.clone(), no_freezing(info)),
         missing: missing(info),
-        totals: totals(&result.tasks, &info.earlier),
+        totals: totals(result, &info.earlier),
         jobs,
+        left_out: left_out(&result.left_out),
         metrics_over: metrics_over(info).to_owned(),
         earlier_jobs: info.earlier.clone(),
         metrics: Figures::of(metrics),
@@ -334,13 +335,36 @@ fn missing(info: &RunInfo) -> Vec<Missing> {
     missing
 }
 
-fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
+/// A metric over all jobs. If the results of some are left out, only those of the whole run have a value.
+fn value_of(metric: &Metric, outcomes: &Outcomes, result: &RunResult) -> Reading<f64> {
+    let is_of_run = matches!(metric.needs, Needs::Nothing | Needs::Energy);
+    if result.left_out.count() > 0 && !is_of_run {
+        return Reading::Absent(Absence::SomeTasksLackIt);
+    }
+    metric.of(outcomes)
+}
+
+fn left_out(left_out: &LeftOut) -> Option<LeftOutRecord> {
+    let time = |q| left_out.times.quantile_ns(q).unwrap_or(0) as f64 / 1e9;
+    (left_out.count() > 0).then(|| LeftOutRecord {
+        jobs: left_out.count(),
+        time_p50_s: time(0.5),
+        time_p95_s: time(0.95),
+        time_max_s: time(1.0),
+    })
+}
+
+fn totals(result: &RunResult, earlier: &[EarlierJob]) -> Totals {
+    let left_out = &result.left_out;
     let mut totals = Totals {
-        jobs: tasks.len(),
+        jobs: result.tasks.len() + left_out.count(),
         earlier: earlier.len(),
+        succeeded: left_out.succeeded,
+        failed: left_out.failed,
+        timed_out: left_out.timed_out,
         ..Totals::default()
     };
-    for task in tasks {
+    for task in &result.tasks {
         match &task.exit {
             Some(exit) if exit.ok() && !task.timed_out => totals.succeeded += 1,
             Some(_) => totals.failed += 1,

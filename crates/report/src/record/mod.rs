@@ -10,6 +10,7 @@ mod tests;
 
 use crate::figures::{Absences, Figures};
 use crate::json::{self, JsonError};
+use crate::last_line::last_line;
 use crate::machine_load::MachineLoad;
 use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
@@ -19,6 +20,7 @@ use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::path::Path;
 
 /// The format's name and version.
 pub const RECORD_SCHEMA: &str = "cosched.run/1";
@@ -61,8 +63,11 @@ pub struct Record {
     pub missing: Vec<Missing>,
     /// Numbers of jobs by how they ended.
     pub totals: Totals,
-    /// Every job of this run, in the order in which they were given.
+    /// Every job of this run, in the order in which they were given, except those in `left_out`.
     pub jobs: Vec<Job>,
+    /// Jobs that `jobs` leaves out because there were too many; the job log and the series have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOutRecord>,
     /// Jobs of the batch that earlier runs did, in the order in which they were given.
     pub earlier_jobs: Vec<EarlierJob>,
     /// What the metrics are computed over: `all-jobs`, or `this-run` if earlier runs did some of the jobs.
@@ -134,6 +139,19 @@ pub struct Totals {
     pub unfinished: usize,
     /// Jobs of `earlier_jobs`, which the other numbers leave out.
     pub earlier: usize,
+}
+
+/// Jobs that a record leaves out, and the times of all jobs that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOutRecord {
+    /// Number of jobs left out.
+    pub jobs: usize,
+    /// Median time from start to end of all jobs that ended, in seconds.
+    pub time_p50_s: f64,
+    /// The time that 95 % of them did not exceed.
+    pub time_p95_s: f64,
+    /// The longest time.
+    pub time_max_s: f64,
 }
 
 /// The expected times of a job, from earlier runs.
@@ -266,6 +284,11 @@ impl Job {
     /// Whether it ended otherwise than with code 0, or ran out of its time.
     pub fn failed(&self) -> bool {
         self.timed_out || self.exit.is_some_and(|exit| exit != 0)
+    }
+
+    /// The last line of its standard error in the logs, at most 200 characters of it.
+    pub fn last_error(&self) -> Option<String> {
+        last_line(Path::new(self.log_stderr.as_ref()?), 200)
     }
 
     /// From its start to its end in seconds.

@@ -19,12 +19,12 @@ mod row;
 mod tests;
 mod writer;
 
-use crate::info::RunInfo;
+use crate::info::{JobInfo, RunInfo};
 use crate::record::{EarlierJob, Record, rfc3339};
 use crate::setting::{Given, RunSetting};
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
-pub use reader::{SeriesError, SeriesReader};
+pub use reader::{SeriesError, SeriesFile, SeriesReader};
 pub use rebuild::{NoRecord, rebuild};
 pub use row::{EndedRow, KINDS, Kind, Mode, Row, SampleRow};
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,9 @@ pub struct SeriesHeader {
     pub earlier_jobs: Vec<EarlierJob>,
     /// Every task, in the order of the tasks' numbers.
     pub tasks: Vec<SeriesTask>,
+    /// Whether more tasks come in lines of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// A task as the header names it.
@@ -113,8 +116,9 @@ impl SeriesHeader {
                 .collect(),
             tasks: tasks
                 .into_iter()
-                .map(|task| series_task(info, task))
+                .map(|task| SeriesTask::new(task, info.jobs.get(task.id.0 as usize)))
                 .collect(),
+            open: false,
         }
     }
 }
@@ -126,18 +130,19 @@ fn columns_of(kind: &Kind) -> (String, Vec<String>) {
     (kind.code.to_owned(), names.collect())
 }
 
-fn series_task(info: &RunInfo, spec: &TaskSpec) -> SeriesTask {
-    let job = info.jobs.get(spec.id.0 as usize);
-    SeriesTask {
-        task: spec.id.0,
-        name: spec.name.clone(),
-        cpus: spec.cpus,
-        width: spec.width,
-        weight: spec.given_weight(),
-        arrival_ns: spec.arrives,
-        seq: job.map(|job| job.seq),
-        command: job.and_then(|job| job.command.clone()),
-        given: job.map(|job| job.given.clone()).unwrap_or_default(),
+impl SeriesTask {
+    fn new(spec: &TaskSpec, job: Option<&JobInfo>) -> SeriesTask {
+        SeriesTask {
+            task: spec.id.0,
+            name: spec.name.clone(),
+            cpus: spec.cpus,
+            width: spec.width,
+            weight: spec.given_weight(),
+            arrival_ns: spec.arrives,
+            seq: job.map(|job| job.seq),
+            command: job.and_then(|job| job.command.clone()),
+            given: job.map(|job| job.given.clone()).unwrap_or_default(),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The reader of a series, line by line.
 
-use super::{Row, SERIES_SCHEMA, SeriesHeader};
+use super::{Row, SERIES_SCHEMA, SeriesHeader, SeriesTask};
 use crate::json::{self, JsonError};
 use cosched_core::{CpuSet, Nanos, Switched};
-use std::io::{self, BufRead, Read as _};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Take};
 
 /// A series that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,8 @@ pub struct SeriesReader<R> {
     file: String,
     input: R,
     header: SeriesHeader,
+    /// In bytes, with its end.
+    header_length: u64,
     /// The CPUs of the header's machine.
     cpus: CpuSet,
     line: usize,
@@ -77,7 +80,66 @@ fn check_header(header: &SeriesHeader) -> Result<(), String> {
     Ok(())
 }
 
+/// A series in a file, as it is when it is opened: lines that its run writes later are not read.
+pub type SeriesFile = SeriesReader<BufReader<Take<File>>>;
+
+impl SeriesFile {
+    /// Read the header, and tasks in lines of their own; `name` names the file in errors.
+    ///
+    /// # Errors
+    /// As [`SeriesReader::new`]; or a line of a task cannot be read.
+    pub fn open(file: File, name: &str) -> Result<SeriesFile, SeriesError> {
+        let refused = |error| SeriesError::Io {
+            file: name.to_owned(),
+            error,
+        };
+        let length = file.metadata().map_err(refused)?.len();
+        let mut reader = SeriesReader::new(BufReader::new(file.take(length)), name)?;
+        if reader.header.open {
+            let tasks = reader.tasks()?;
+            reader.header.tasks.extend(tasks);
+            reader = reader.again(length).map_err(refused)?;
+        }
+        Ok(reader)
+    }
+
+    /// Goes back to the line after the header, in a file that was so long when it was opened.
+    fn again(self, length: u64) -> io::Result<SeriesFile> {
+        let mut file = self.input.into_inner().into_inner();
+        file.seek(SeekFrom::Start(self.header_length))?;
+        Ok(SeriesReader {
+            input: BufReader::new(file.take(length - self.header_length)),
+            line: 1,
+            cut_off: false,
+            ..self
+        })
+    }
+}
+
 impl<R: BufRead> SeriesReader<R> {
+    /// Read the tasks in lines of their own.
+    fn tasks(&mut self) -> Result<Vec<SeriesTask>, SeriesError> {
+        let mut tasks = Vec::new();
+        let first = self.header.tasks.len();
+        while self.read_line()? {
+            if !self.buffer.starts_with(b"[\"t\"") {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&self.buffer);
+            let row = Row::read(text.trim()).map_err(|problem| self.damaged(problem))?;
+            let Some((_, Row::Came(task))) = row else {
+                continue;
+            };
+            let should = first + tasks.len();
+            if task.task as usize != should {
+                let problem = format!("found task {} in place of {should}", task.task);
+                return Err(self.damaged(problem));
+            }
+            tasks.push(*task);
+        }
+        Ok(tasks)
+    }
+
     /// Read the header; `file` names the file in errors.
     ///
     /// # Errors
@@ -109,6 +171,7 @@ impl<R: BufRead> SeriesReader<R> {
             input,
             cpus: header.machine.all_cpus(),
             header,
+            header_length: first.len() as u64,
             line: 1,
             buffer: Vec::new(),
             cut_off: false,

@@ -11,7 +11,7 @@ use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
 use cosched_core::{
-    Absence, Capabilities, Counts, EndedBy, Exit, Nanos, Overhead, ProgressBasis, Reading,
+    Absence, Capabilities, Counts, EndedBy, Exit, LeftOut, Nanos, Overhead, ProgressBasis, Reading,
     Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
 };
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ impl RebuiltRun {
                     life.ended = Some((now, row));
                 }
             }
-            Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } => {}
+            Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } | Row::Came(_) => {}
         }
     }
 
@@ -213,6 +213,7 @@ impl RebuiltRun {
         let jobs = self.lives.iter().zip(&self.replay.jobs);
         RunResult {
             tasks: jobs.map(|(life, job)| life.result(job.starts)).collect(),
+            left_out: LeftOut::default(),
             turnaround: self.replay.now,
             ended_by: EndedBy::Completion,
             overhead: self.overhead.clone(),

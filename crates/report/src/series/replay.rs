@@ -204,7 +204,7 @@ impl Replay {
             Row::Started(task) => self.start(task.0 as usize),
             Row::Ended(ended) => self.end(ended.task, &ended.text),
             Row::Switched(switched) => self.switch(*switched),
-            Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } => {}
+            Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } | Row::Came(_) => {}
         }
     }
 

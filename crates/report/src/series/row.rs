@@ -1,5 +1,6 @@
 //! The rows of a series: a table of their kinds and columns, and the writing and parsing of each.
 
+use super::SeriesTask;
 use cosched_core::{
     Absence, Basis, Counter, CpuSet, Nanos, PerCounter, Purpose, Switched, TaskId, Trigger,
     WaitReason,
@@ -77,6 +78,10 @@ pub const KINDS: &[Kind] = &[
     Kind {
         code: "o",
         columns: &["kind", "t_ns", "cpu", "task"],
+    },
+    Kind {
+        code: "t",
+        columns: &["kind", "t_ns", "task"],
     },
     Kind {
         code: "!",
@@ -231,6 +236,8 @@ pub enum Row {
     Ended(EndedRow),
     /// A CPU went to another task, as a scheduler in the kernel saw it.
     Switched(Switched),
+    /// A task came while the run went on. Its number is the next.
+    Came(Box<SeriesTask>),
     /// The user was warned.
     Warned {
         /// The warning's code.
@@ -249,7 +256,7 @@ impl Row {
     /// Return the task of the row, if it has one.
     pub fn task(&self) -> Option<TaskId> {
         match self {
-            Row::Decided { .. } | Row::Warned { .. } => None,
+            Row::Decided { .. } | Row::Warned { .. } | Row::Came(_) => None,
             Row::Placed { task, .. } | Row::Waits { task, .. } | Row::Lacks { task, .. } => {
                 Some(*task)
             }
@@ -353,6 +360,7 @@ impl Row {
             ),
             Row::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
             Row::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
+            Row::Came(task) => append(out, &("t", at, task)),
             Row::Warned { code, text } => append(out, &("!", at, code, text)),
         }
     }
@@ -425,6 +433,7 @@ impl Columns<'_> {
                 },
                 None => Switched::Untold,
             }),
+            "t" => Row::Came(self.get("task")?),
             _ => Row::Warned {
                 code: self.get("code")?,
                 text: self.get("text")?,

@@ -3,8 +3,8 @@ use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
     Absence, Basis, Change, Counter, CpuId, DecisionRecord, InvalidDecision, PerCounter, Placement,
-    Purpose, Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, Trigger, WaitReason,
-    Warning,
+    Purpose, Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec, Trigger,
+    WaitReason, Warning,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -17,6 +17,10 @@ fn header() -> SeriesHeader {
 /// A start, two decisions of which the second changes little, an end and a warning.
 fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     let mut series = SeriesWriter::new(out, &header());
+    for task in &result().tasks {
+        // The header has them.
+        series.taken(Nanos::ZERO, &task.spec, None);
+    }
     series.started(Nanos::ZERO, TaskId(0));
     let mut first = snapshot();
     let rng = RngState {
@@ -74,6 +78,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     };
     series.switched(&[to(801, 1, Some(2)), to(890, 1, None)]);
     series.ended(Nanos::from_ms(900), &result.tasks[2]);
+    series.taken(Nanos::from_ms(920), &TaskSpec::new(4, "more"), None);
     series.warned(
         Nanos::from_ms(950),
         &RunWarning::of_loop(
@@ -150,6 +155,29 @@ fn what_is_written_reads_back_and_writes_the_same() {
             kind.code
         );
     }
+}
+
+/// A reader of a file knows a task before the lines of it; one of a live run ends where the file ended.
+#[test]
+fn tasks_that_come_later_are_known_from_the_beginning() {
+    let header = SeriesHeader {
+        open: true,
+        ..header()
+    };
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let mut series = SeriesWriter::new(&mut file, &header);
+    let more = ["e", "f"].map(String::from);
+    for (id, name) in (4..).zip(&more) {
+        series.taken(Nanos(1), &TaskSpec::new(id, name), None);
+        series.started(Nanos(2), TaskId(id));
+    }
+    drop(series);
+    let mut reader = SeriesFile::open(file.reopen().unwrap(), "run.series").unwrap();
+    file.write_all(b"[\"b\",3,5]\n").unwrap();
+    let names = reader.header().tasks.iter().skip(4).map(|task| &task.name);
+    assert!(names.eq(&more));
+    let rows: Vec<Row> = reader.by_ref().map(|row| row.unwrap().1).collect();
+    assert_eq!((rows.len(), &rows[3]), (4, &Row::Started(TaskId(5))));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Writes a series while the run goes on.
 
-use super::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
+use super::{EndedRow, Mode, Row, SampleRow, SeriesHeader, SeriesTask};
+use crate::info::JobInfo;
 use crate::reason::wait_code;
 use crate::record::exit_status;
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
     Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample,
-    Switch, Switched, TaskId, TaskResult,
+    Switch, Switched, TaskId, TaskResult, TaskSpec,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,6 +32,8 @@ fn milli(quanta: f64) -> u64 {
 #[derive(Debug)]
 pub struct SeriesWriter<W> {
     sink: LineSink<W>,
+    /// Number of tasks in the header.
+    in_header: usize,
     last: BTreeMap<TaskId, Last>,
     /// Rows that say which CPU went to whom.
     switches: u32,
@@ -48,6 +51,7 @@ impl<W: Write> SeriesWriter<W> {
     pub fn new(out: W, header: &SeriesHeader) -> SeriesWriter<W> {
         let mut writer = SeriesWriter {
             sink: LineSink::new(out, RunFile::Series),
+            in_header: header.tasks.len(),
             last: BTreeMap::new(),
             switches: 0,
             latest: Nanos::ZERO,
@@ -73,6 +77,15 @@ impl<W: Write> SeriesWriter<W> {
         row.write(at, &mut self.buffer);
     }
 
+    /// A task has come. The header may have it already.
+    pub fn taken(&mut self, now: Nanos, task: &TaskSpec, info: Option<&JobInfo>) {
+        if task.id.0 as usize >= self.in_header {
+            let task = Box::new(SeriesTask::new(task, info));
+            self.row(now, &Row::Came(task));
+            self.flush();
+        }
+    }
+
     /// A task was started.
     pub fn started(&mut self, now: Nanos, task: TaskId) {
         self.row(now, &Row::Started(task));
@@ -94,6 +107,10 @@ impl<W: Write> SeriesWriter<W> {
                 sample,
                 estimates.and_then(|estimates| estimates.progress.value()),
             );
+            if estimates.is_none() {
+                // It has ended.
+                self.last.remove(&sample.task);
+            }
         }
         let decision = record.decision;
         self.row(

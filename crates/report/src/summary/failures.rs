@@ -1,14 +1,10 @@
 //! The jobs that failed: how, their commands, and the last lines of their error output.
 
-use crate::last_line::last_line;
 use crate::record::{Job, Record};
 use crate::text::{clip, grouped, seconds, visible};
-use std::path::Path;
 
 /// Maximum number of failures with lines of their own.
 const MAX_FAILURES: usize = 10;
-/// Maximum number of characters read of an error line.
-const MAX_ERROR: usize = 200;
 
 /// Return two lines for each failure: the job, and its last error.
 pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
@@ -17,7 +13,8 @@ pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for job in all.iter().take(MAX_FAILURES) {
         lines.push(failure(job));
-        lines.extend(last_error(job));
+        let error = job.last_error();
+        lines.extend(error.map(|line| format!("    {}", visible(&line))));
     }
     if all.len() > MAX_FAILURES {
         let more = grouped((all.len() - MAX_FAILURES) as u64);
@@ -51,9 +48,4 @@ fn end_of(job: &Job) -> String {
         Some(time_s) => format!("{end} after {}", seconds(time_s)),
         None => end,
     }
-}
-
-fn last_error(job: &Job) -> Option<String> {
-    let line = last_line(Path::new(job.log_stderr.as_ref()?), MAX_ERROR)?;
-    Some(format!("    {}", visible(&line)))
 }

@@ -57,8 +57,9 @@ pub(super) fn jobs(record: &Record, verbose: bool) -> Jobs {
 /// The jobs with a row, and the number of others.
 fn shown_jobs(record: &Record) -> (Vec<&Job>, usize) {
     let mut shown: Vec<&Job> = record.jobs.iter().filter(|job| has_row(job)).collect();
-    let others = shown.len().saturating_sub(MAX_ROWS);
-    if others > 0 {
+    let left_out = record.left_out.map_or(0, |left_out| left_out.jobs);
+    let others = shown.len().saturating_sub(MAX_ROWS) + left_out;
+    if shown.len() > MAX_ROWS {
         shown.sort_by(|a, b| {
             let [a, b] = [a, b].map(|job| job.time_s().unwrap_or(f64::INFINITY));
             b.total_cmp(&a)

@@ -86,7 +86,7 @@ impl<'a, W: Write> Converter<'a, W> {
                 let now = self.replay.now;
                 self.trace.instant(Track::Warnings, now, &title, &args)
             }
-            Row::Placed { .. } | Row::Switched(_) => Ok(()),
+            Row::Placed { .. } | Row::Switched(_) | Row::Came(_) => Ok(()),
         }
     }
 

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// One job as it was given, before its copies are made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JobInput {
+    /// What the user calls it; told where its progress is told.
+    pub(crate) id: Option<String>,
     /// The name that the user gave it.
     pub(crate) name: Option<String>,
     /// The command to run on this machine; `None` if it can only be simulated.
@@ -43,6 +45,10 @@ pub(crate) struct JobInput {
     pub(crate) cpus: Option<u32>,
     /// Its work in a simulation, in instructions; `None` is the default work.
     pub(crate) work_instructions: Option<u64>,
+    /// The memory that it is said to need, in bytes.
+    pub(crate) mem: Option<u64>,
+    /// The time that it is said to need, in seconds.
+    pub(crate) expected_s: Option<f64>,
     /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths.
     pub(crate) bus_use_milli: Option<u16>,
     /// Where it was given, such as file and line; for messages.
@@ -55,6 +61,7 @@ impl JobInput {
     /// A job that is only a command.
     pub(crate) fn command(command: Command, place: String) -> JobInput {
         JobInput {
+            id: None,
             name: None,
             command: Some(command),
             tag: None,
@@ -69,9 +76,19 @@ impl JobInput {
             start_s: 0.0,
             cpus: None,
             work_instructions: None,
+            mem: None,
+            expected_s: None,
             bus_use_milli: None,
             place,
             is_only: false,
+        }
+    }
+
+    /// A line that is no job.
+    pub(crate) fn none(place: String) -> JobInput {
+        JobInput {
+            command: None,
+            ..JobInput::command(Command::shell(""), place)
         }
     }
 

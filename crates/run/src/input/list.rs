@@ -2,9 +2,10 @@
 
 use super::command::{Command, os};
 use super::job::JobInput;
+use super::json_line;
 use crate::exit::usage;
 
-/// Each line is a command for the shell; empty lines and lines that begin with `#` are skipped. A command is bytes, as
+/// Each line is a command for the shell, or a JSON object; empty lines and lines that begin with `#` are skipped. A command is bytes, as
 /// file names are.
 ///
 /// # Errors
@@ -12,17 +13,28 @@ use crate::exit::usage;
 pub(crate) fn parse(bytes: &[u8], file: &str) -> anyhow::Result<Vec<JobInput>> {
     let mut jobs = Vec::new();
     for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            continue;
-        }
-        let place = format!("{file}:{number}");
-        if line.contains(&0) {
-            return Err(usage(format!("{place}: the command holds a zero byte")));
-        }
-        jobs.push(JobInput::command(Command::shell(os(line)), place));
+        jobs.extend(job(line, &format!("{file}:{number}"))?);
     }
     Ok(jobs)
+}
+
+/// The job of a line; `None` if there is none.
+///
+/// # Errors
+/// The line holds a zero byte.
+pub(crate) fn job(line: &[u8], place: &str) -> anyhow::Result<Option<JobInput>> {
+    let line = line.trim_ascii();
+    if line.is_empty() || line.starts_with(b"#") {
+        return Ok(None);
+    }
+    if line.contains(&0) {
+        return Err(usage(format!("{place}: the command holds a zero byte")));
+    }
+    if json_line::is_object(line) {
+        return json_line::job(line, place).map(Some);
+    }
+    let command = Command::shell(os(line));
+    Ok(Some(JobInput::command(command, place.to_owned())))
 }
 
 #[cfg(test)]

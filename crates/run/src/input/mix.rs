@@ -55,7 +55,7 @@ const MOST_INSTRUCTIONS: f64 = 1e18;
 const LATEST_S: f64 = 1e9;
 
 /// The greatest weight; the least is its inverse.
-const GREATEST_WEIGHT: f64 = 1e3;
+pub(super) const GREATEST_WEIGHT: f64 = 1e3;
 
 #[derive(Deserialize)]
 #[serde(
@@ -142,6 +142,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
     )?;
     let bus_use = source.number("bus_use", entry.bus_use, 0.0..=1.0)?;
     Ok(JobInput {
+        id: None,
         name: source.name(entry.name)?,
         command: source.command(entry.command)?,
         tag: None,
@@ -160,6 +161,8 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
         start_s: start_s.unwrap_or(0.0),
         cpus: source.number("cpus", entry.cpus, 1..=65_536)?,
         work_instructions: instructions.map(|count| count as u64),
+        mem: None,
+        expected_s: None,
         bus_use_milli: bus_use.map(|share| (share * 1e3).round() as u16),
         place,
         is_only: false,
@@ -167,7 +170,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
 }
 
 /// Checks the names of variables.
-fn check_variables(env: &BTreeMap<String, String>, place: &str) -> Result<()> {
+pub(super) fn check_variables(env: &BTreeMap<String, String>, place: &str) -> Result<()> {
     for name in env.keys() {
         if name.is_empty() || name.contains(['=', '\0']) {
             let name = visible(name);

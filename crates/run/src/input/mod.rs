@@ -6,11 +6,15 @@
 //!   `job`: a job as it was given;
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
 //!   `shell_line`: lines for the shell; `template`: a command and its values;
-//! - `names`: the names of jobs, and their copies; `list`: a list of commands; `mix`: mix files;
+//! - `names`: the names of jobs, and their copies; `json_line`, `list`: a list of commands; `mix`: mix files;
+//! - `lines`, `arriving`: lines and jobs that come while the run goes on;
 //! - `mine`: the measured file of this machine; `spec`: machines and programs to simulate.
 
+mod arriving;
 mod command;
 mod job;
+mod json_line;
+mod lines;
 pub(crate) mod list;
 pub mod mine;
 pub mod mix;
@@ -28,12 +32,13 @@ pub use cosched_core::near;
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
+pub(crate) use arriving::{Arrived, Arriving};
 pub(crate) use command::path_text;
 pub(crate) use command::{Command, Shell, ShellLine};
 pub use command::{quote, told};
 pub use job::absolute;
 pub(crate) use job::{Job, JobInput, wrong};
-pub(crate) use names::{expand, program_words, script};
+pub(crate) use names::{base, expand, program_words, script};
 pub(crate) use read::{has_input, is_input, read_text};
 pub use read::{read_bytes, read_mix, read_spec};
 pub(crate) use values::files as value_files;

@@ -70,7 +70,7 @@ fn check_names(inputs: &[JobInput]) -> Result<()> {
 }
 
 /// The name that a job was given, or that of the program that it runs or simulates.
-fn base(input: &JobInput) -> String {
+pub(crate) fn base(input: &JobInput) -> String {
     let given = input.name.clone();
     given
         .or_else(|| program_name(input))

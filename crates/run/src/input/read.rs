@@ -47,7 +47,7 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8 text"))
 }
 
-fn unreadable(path: &Path, why: impl Display) -> anyhow::Error {
+pub(super) fn unreadable(path: &Path, why: impl Display) -> anyhow::Error {
     let path = told(path);
     usage(format!("{path}: can't be read: {why}"))
 }

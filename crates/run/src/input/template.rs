@@ -3,10 +3,11 @@
 use super::COMMAND_LINE;
 use super::command::{Command, os, told};
 use super::job::JobInput;
+use super::lines::Lines;
 use super::read::{OWN_INPUT, has_input};
 use super::replacement::{Replacement, Row, Strings};
 use super::shell_line::ShellTemplate;
-use super::values::{self, Reading, Rows, announce_silence, rows};
+use super::values::{self, Reading, Rows, announce_silence, divided, rows};
 use super::word::Word;
 use crate::exit::usage;
 use anyhow::Result;
@@ -15,15 +16,20 @@ use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The jobs of a command line.
-pub(crate) struct Parsed {
-    pub(crate) jobs: Vec<JobInput>,
-    /// Standard input held their values.
-    pub(crate) from_input: bool,
+pub(crate) enum Parsed {
+    /// All are known.
+    Listed {
+        jobs: Vec<JobInput>,
+        /// Standard input held their values.
+        from_input: bool,
+    },
+    /// Their values come while the run goes on.
+    Open { lines: Lines, jobs: Box<ValueJobs> },
 }
 
 impl From<JobInput> for Parsed {
     fn from(job: JobInput) -> Parsed {
-        Parsed {
+        Parsed::Listed {
             jobs: vec![job],
             from_input: false,
         }
@@ -37,11 +43,11 @@ impl From<JobInput> for Parsed {
 ///
 /// Without `:::`, `::::` and `-a`, values come from standard input if the command has a replacement string or an option
 /// is given that makes sense only with values. They also do if the caller lets them. Otherwise the command is a single
-/// job, and standard input is its own.
+/// job, and standard input is its own. With `streams` values of a single list may come while the run goes on.
 ///
 /// # Errors
 /// There is no command or no value, a file can't be read, or a value can't be put where it should go.
-pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
+pub(crate) fn parse(words: &[OsString], reading: &Reading, streams: bool) -> Result<Parsed> {
     let command = values::template(words);
     if command.is_empty() {
         let first = words.first().map(told);
@@ -50,7 +56,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
             "there is no command before `{first}`; as in `cosched run gzip ::: a.txt`, or in a list, as in -f commands.txt"
         )));
     }
-    if reading.may_read_input {
+    if reading.is_bare {
         check_operators(command)?;
     }
     let mut strings = Strings {
@@ -60,7 +66,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
     let has_lists = command.len() < words.len() || !reading.files.is_empty();
     let wants_values =
         reading.wants_values() || Template::new(command, &strings)?.has_replacement();
-    let from_stdin = !has_lists && (wants_values || reading.may_read_input && has_input());
+    let from_stdin = !has_lists && (wants_values || reading.is_bare && has_input());
     if !has_lists && !from_stdin {
         return Ok(single_job(command, reading)?.into());
     }
@@ -74,17 +80,25 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
             "for a command that takes none write `cosched run -- COMMAND`"
         });
     }
+    let mut lines = match values::only_file(words, reading, from_stdin) {
+        Some(file) if streams => Lines::open(&file, reading.end.unwrap_or(b'\n'))?,
+        _ => None,
+    };
     let Rows {
         names,
         rows,
         columns,
         from_input,
-    } = rows(words, reading, from_stdin)?;
-    if rows.is_empty() && from_stdin && !wants_values {
+    } = match &mut lines {
+        Some(lines) => values::open_rows(lines, reading)?,
+        None => rows(words, reading, from_stdin)?,
+    };
+    let has_none = lines.as_ref().map_or(rows.is_empty(), Lines::has_ended);
+    if has_none && from_stdin && !wants_values {
         let job = single_job(command, reading)?;
         return Ok(JobInput { stdin: None, ..job }.into());
     }
-    if rows.is_empty() && !from_stdin && !reading.skip_empty {
+    if has_none && !from_stdin && !reading.skip_empty {
         return Err(no_value("the lists hold no value", &strings));
     }
     strings.columns = names;
@@ -98,13 +112,25 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Parsed> {
         ))
     })?;
     template.check_positions(columns)?;
-    let tag = tag_template(reading, &strings)?;
-    let jobs = jobs_of(&template, tag.as_ref(), rows, reading.repeats)?;
-    Ok(Parsed { jobs, from_input })
+    let jobs = ValueJobs {
+        template,
+        tag: tag_template(reading, &strings)?,
+        reading: reading.clone(),
+        number: 0,
+        held: Vec::new(),
+    };
+    if let Some(lines) = lines.filter(|_| !has_none) {
+        let jobs = Box::new(jobs);
+        return Ok(Parsed::Open { lines, jobs });
+    }
+    let jobs = jobs.all(rows)?;
+    Ok(Parsed::Listed { jobs, from_input })
 }
 
 /// Words that mean something to a shell only.
-const OPERATORS: [&str; 10] = [">", ">>", "<", "|", "||", "&&", ";", "&", "2>", "2>&1"];
+const OPERATORS: [&str; 14] = [
+    ">", ">>", "1>", "2>", "2>>", "&>", ">&2", "2>&1", "<", "|", "||", "&&", ";", "&",
+];
 
 /// Refuses a shell's operator as a word: GNU parallel gives the words to a shell, and cosched gives them to the program.
 fn check_operators(command: &[OsString]) -> Result<()> {
@@ -121,25 +147,68 @@ fn check_operators(command: &[OsString]) -> Result<()> {
     )))
 }
 
-/// One job for each row of values.
-fn jobs_of(
-    template: &Template,
-    tag: Option<&Word>,
-    rows: Vec<Row>,
-    repeats: bool,
-) -> Result<Vec<JobInput>> {
-    let is_only = rows.len() == 1;
-    let mut jobs = Vec::new();
-    for row in rows {
-        let command = template.fill(&row, repeats)?;
-        jobs.push(JobInput {
-            tag: tag.map(|tag| tag_text(tag, &row)),
+/// Makes jobs from values.
+pub(crate) struct ValueJobs {
+    template: Template,
+    tag: Option<Word>,
+    reading: Reading,
+    /// The number of the last job.
+    number: u64,
+    /// Values that are fewer than a job takes.
+    held: Vec<OsString>,
+}
+
+impl ValueJobs {
+    /// The job of a row.
+    fn job(&self, row: Row, is_only: bool) -> Result<JobInput> {
+        let command = self.template.fill(&row, self.reading.repeats)?;
+        Ok(JobInput {
+            tag: self.tag.as_ref().map(|tag| tag_text(tag, &row)),
             values: row.values,
             is_only,
             ..on_command_line(command)
-        });
+        })
     }
-    Ok(jobs)
+
+    /// One job for each row of values.
+    fn all(&self, rows: Vec<Row>) -> Result<Vec<JobInput>> {
+        let is_only = rows.len() == 1;
+        rows.into_iter().map(|row| self.job(row, is_only)).collect()
+    }
+
+    /// Takes a value, and returns the job that is complete with it.
+    ///
+    /// # Errors
+    /// It can't be a value.
+    pub(crate) fn take(&mut self, value: OsString) -> Result<Option<JobInput>> {
+        if value.as_bytes().contains(&0) {
+            return Err(usage("the value holds a zero byte"));
+        }
+        if self.reading.skip_empty && value.as_bytes().trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        self.held.push(value);
+        if self.held.len() < self.reading.per_job.unwrap_or(1) {
+            return Ok(None);
+        }
+        self.rest().transpose()
+    }
+
+    /// Whether values wait for more.
+    pub(crate) fn holds_some(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The job of the values that are left, if there are any.
+    pub(crate) fn rest(&mut self) -> Option<Result<JobInput>> {
+        if self.held.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let values = divided(std::mem::take(&mut self.held), &self.reading);
+        let number = self.number;
+        Some(self.job(Row { values, number }, false))
+    }
 }
 
 /// A command without values. Its standard input is that of the run.
@@ -304,17 +373,22 @@ mod tests {
 
     fn lines_with(words: &str, reading: &Reading) -> Vec<String> {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
-        parse(&words, reading)
-            .unwrap()
-            .jobs
+        listed(&words, reading)
             .into_iter()
             .map(|job| job.command.unwrap().line())
             .collect()
     }
 
+    fn listed(words: &[OsString], reading: &Reading) -> Vec<JobInput> {
+        match parse(words, reading, false).unwrap() {
+            Parsed::Listed { jobs, .. } => jobs,
+            Parsed::Open { .. } => panic!("nothing may stream"),
+        }
+    }
+
     fn error(words: &str) -> String {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
-        let parsed = parse(&words, &Reading::default());
+        let parsed = parse(&words, &Reading::default(), false);
         parsed.err().expect("an error").to_string()
     }
 
@@ -433,7 +507,7 @@ mod tests {
             .map(OsString::from)
             .chain([OsString::from_vec(vec![0xff])])
             .collect();
-        let jobs = parse(&words, &Reading::default()).unwrap().jobs;
+        let jobs = listed(&words, &Reading::default());
         assert_eq!(jobs[0].command.as_ref().unwrap().line(), r"cat $'\377'");
     }
 }

@@ -1,6 +1,7 @@
 //! Where values come from: `:::`, files, standard input. And how they become the rows of which each is a job.
 
 use super::command::{os, told};
+use super::lines::{Line, Lines};
 use super::read::{is_input, read_bytes};
 use super::replacement::Row;
 use crate::exit::usage;
@@ -33,8 +34,8 @@ pub struct Reading {
     pub whole: Option<OsString>,
     /// `--tagstring`: the tag of each job's output, with replacement strings.
     pub tag: Option<OsString>,
-    /// Standard input may hold values, although nothing in the command line says so.
-    pub may_read_input: bool,
+    /// No `--` comes before the command: standard input may hold values, and a shell's operator is a slip.
+    pub is_bare: bool,
     /// Say nothing while standard input is silent.
     pub quiet: bool,
 }
@@ -209,8 +210,45 @@ pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> R
     })
 }
 
+/// The file or input that holds the only list, if values come from a file.
+pub(super) fn only_file(
+    words: &[OsString],
+    reading: &Reading,
+    from_stdin: bool,
+) -> Option<PathBuf> {
+    let mut all = files(words);
+    // Any other word after the command is a value, or begins a list of values.
+    let has_values = words.len() != template(words).len() + 2 * all.len();
+    all.extend(reading.files.iter().cloned());
+    all.extend(from_stdin.then(|| "-".into()));
+    (all.len() == 1 && !has_values).then(|| all.remove(0))
+}
+
+/// Rows that come: there is none yet. Waits for the first line, which may name the columns.
+///
+/// # Errors
+/// The input can't be read.
+pub(super) fn open_rows(lines: &mut Lines, reading: &Reading) -> Result<Rows> {
+    lines.wait()?;
+    let mut names = Vec::new();
+    if reading.header
+        && let Some(Line { place, bytes }) = lines.next()
+    {
+        let name = bytes.map_err(|why| usage(format!("{place}: {why}")))?;
+        names = divided(vec![os(&name)], reading);
+        lines.wait()?;
+    }
+    let can_differ = reading.columns.is_some() || reading.per_job.is_some();
+    Ok(Rows {
+        names,
+        rows: Vec::new(),
+        columns: (!can_differ).then_some(1),
+        from_input: true,
+    })
+}
+
 /// The columns of values.
-fn divided(values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
+pub(super) fn divided(values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
     let Some(separator) = &reading.columns else {
         return values;
     };
@@ -396,6 +434,31 @@ mod tests {
 
     fn lists(words: &str) -> Vec<String> {
         rows_of(words, &Reading::default()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_the_only_list_if_there_is_no_other_value() {
+        let only = |words: &str, files: &[&str], from_stdin| {
+            let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+            let reading = Reading {
+                files: files.iter().map(PathBuf::from).collect(),
+                ..Reading::default()
+            };
+            only_file(&words, &reading, from_stdin)
+        };
+        assert_eq!(only("x {}", &[], true), Some("-".into()));
+        assert_eq!(only("x :::: a", &[], false), Some("a".into()));
+        assert_eq!(only("x {}", &["a"], false), Some("a".into()));
+        for (words, files) in [
+            ("x ::: a", &[][..]),
+            ("x ::: a", &["b"]),
+            ("x :::: a", &["b"]),
+            ("x :::: a b", &[]),
+            ("x :::: a ::: b", &[]),
+            ("x :::: a :::: b", &[]),
+        ] {
+            assert_eq!(only(words, files, false), None, "{words} {files:?}");
+        }
     }
 
     /// As GNU parallel 20221122 combines them.

@@ -7,10 +7,10 @@ use super::params_table::read_params;
 use super::table::{Table, Text};
 use crate::curve::LatencyCurve;
 use crate::machine::{
-    CoreTypeSpec, CountersSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec,
-    Replacement, STREAM_LOSS_MOST, SmtSpec,
+    CoreTypeSpec, CountersSpec, DeviceSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec,
+    PowerSpec, Replacement, STREAM_LOSS_MOST, SmtSpec,
 };
-use cosched_core::{Counter, POLICIES, PerCounter};
+use cosched_core::{Counter, Device, POLICIES, PerCounter, PerDevice};
 use std::sync::Arc;
 
 /// Maximum number of CPUs, so that a typing error can't fill the memory.
@@ -19,7 +19,7 @@ const MOST_CPUS: u64 = 8192;
 /// The kernel's capacity of the fastest type.
 const FASTEST: u32 = 1024;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "schema",
     "name",
     "title",
@@ -29,6 +29,8 @@ const KEYS: [&str; 14] = [
     "llc",
     "memory",
     "latency",
+    "disk",
+    "net",
     "power",
     "kernel",
     "counters",
@@ -76,6 +78,10 @@ pub fn parse_machine_with(
         core_types,
         memory: read_memory(&top, sockets, llc.hit_ns, read_curve)?,
         llc,
+        devices: PerDevice {
+            disk: read_device(&top, Device::Disk)?,
+            net: read_device(&top, Device::Net)?,
+        },
         power: read_power(&top)?,
         kernel: read_kernel(&top)?,
         counters: read_counters(&top)?,
@@ -265,6 +271,16 @@ fn curve_of(latency: &Table<'_>, read_curve: ReadCurve<'_>) -> Result<LatencyCur
     let text = text.map_err(|why| latency.refuse("curve", format!("[latency] curve: {why}")))?;
     let (_, curve) = parse_curve(&text, &name)?;
     Ok(curve)
+}
+
+fn read_device(top: &Table<'_>, device: Device) -> Result<Option<DeviceSpec>, SpecError> {
+    let Some(table) = top.optional_figures(device.name(), &["mb_per_s", "stream_cost"])? else {
+        return Ok(None);
+    };
+    Ok(Some(DeviceSpec {
+        mb_per_s: table.number("mb_per_s", 0.001..=1e9)?,
+        stream_cost: table.number_or("stream_cost", 0.0..=100.0, 0.0)?,
+    }))
 }
 
 fn read_power(top: &Table<'_>) -> Result<PowerSpec, SpecError> {

@@ -7,6 +7,7 @@ use super::table::{Table, Text};
 use crate::program::{
     MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall,
 };
+use cosched_core::PerDevice;
 
 /// Maximum number of lines written per line read. The built-in programs have at most 1.
 const MOST_WRITES: f64 = 100.0;
@@ -165,15 +166,30 @@ fn read_phases(top: &Table<'_>) -> Result<Vec<Phase>, SpecError> {
     let Some(phases) = top.optional_figures("phases", &["parts"])? else {
         return Ok(Vec::new());
     };
-    let parts = phases.tables("parts", &["instructions", "cpi", "memory", "then_sleep_ms"])?;
+    let keys = [&["instructions", "cpi", "memory"][..], &PAUSES].concat();
+    let parts = phases.tables("parts", &keys)?;
     parts.iter().map(read_part).collect()
 }
 
+/// The ways to leave the CPU after a part.
+const PAUSES: [&str; 3] = ["then_sleep_ms", "then_disk_mb", "then_net_mb"];
+
 fn read_part(part: &Table<'_>) -> Result<Phase, SpecError> {
+    let mut pauses = PAUSES.iter().filter(|key| part.has(key));
+    if let (Some(first), Some(second)) = (pauses.next(), pauses.next()) {
+        return Err(part.error(
+            second,
+            format!("no more than one of these keys, and {first} is there"),
+        ));
+    }
     Ok(Phase {
         instructions: part.number("instructions", 1e3..=1e15)?,
         cpi: part.number_or("cpi", 0.01..=100.0, 1.0)?,
         memory: part.number_or("memory", 0.0..=100.0, 1.0)?,
         then_sleep_ms: part.number_or("then_sleep_ms", 0.0..=3.6e6, 0.0)?,
+        then_mb: PerDevice {
+            disk: part.number_or("then_disk_mb", 0.0..=1e9, 0.0)?,
+            net: part.number_or("then_net_mb", 0.0..=1e9, 0.0)?,
+        },
     })
 }

@@ -13,7 +13,7 @@ use crate::program::ProgramSpec;
 use crate::world::{Instance, Tally, World};
 use crate::{PROGRAMS, builtin_program};
 use cosched_core::model::ModelError;
-use cosched_core::model::cross_core::{self, CorePair, CoreSample, CoreType, RegressionFit};
+use cosched_core::model::cross_core::{BothWays, CoreSample, CoreType, RegressionFit};
 use cosched_core::model::power::PowerModel;
 use cosched_core::{CpuId, CpuSet, Machine, Nanos};
 use std::sync::Arc;
@@ -194,28 +194,21 @@ fn fit_core_types(
 ) -> Result<CoreTypesFit, ModelError> {
     let whole = machine.machine();
     let (cpu_of_big, cpu_of_small) = (first_of_type(&whole, 0), first_of_type(&whole, 1));
-    let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
+    let mut pairs = BothWays::default();
     let mut best = (0.0f64, 0.0f64);
     for program in programs {
         let on_big = together(machine, program, cpu_of_big.as_slice(), 1e18, length);
         let work = on_big.instructions();
         let on_small = together(machine, program, cpu_of_small.as_slice(), work, Nanos::MAX);
         let (on_big, on_small) = (on_big.sample(), on_small.sample());
-        to_big.push(CorePair {
-            from: on_small,
-            to_mips: on_big.mips,
-        });
-        to_small.push(CorePair {
-            from: on_big,
-            to_mips: on_small.mips,
-        });
+        pairs.add(on_big, on_small, 1.0)?;
         best = (best.0.max(on_big.mips), best.1.max(on_small.mips));
     }
     Ok(CoreTypesFit {
         big: core_type(big, best.0)?,
         small: core_type(small, best.1)?,
-        to_big: cross_core::fit(&to_big)?,
-        to_small: cross_core::fit(&to_small)?,
+        to_big: pairs.to_big.fit()?,
+        to_small: pairs.to_small.fit()?,
     })
 }
 

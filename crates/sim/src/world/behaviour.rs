@@ -7,6 +7,7 @@
 
 use crate::machine::CoreTypeSpec;
 use crate::program::{Phase, ProgramCache, ProgramSpec, Stall};
+use cosched_core::PerDevice;
 
 /// Lines of 64 bytes in a MB of 2^20 bytes.
 pub(crate) const LINES_PER_MB: f64 = 16_384.0;
@@ -227,6 +228,7 @@ impl Behaviour {
             cpi: 1.0,
             memory: 1.0,
             then_sleep_ms: 0.0,
+            then_mb: PerDevice::default(),
         };
         Behaviour {
             cpi: cpi * core.cpi_factor,

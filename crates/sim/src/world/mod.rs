@@ -7,6 +7,7 @@
 mod balance;
 mod behaviour;
 mod decay;
+mod device;
 mod energy;
 mod llc;
 mod memory;
@@ -19,7 +20,8 @@ pub(crate) use thread::{Instance, State, Tally, Thread};
 
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
-use cosched_core::{CpuSet, Machine, kernel_weight};
+use cosched_core::{CpuSet, Device, Machine, PerDevice, kernel_weight};
+use device::Served;
 use llc::Llc;
 use memory::Domain;
 use physics::{Core, Sibling};
@@ -58,6 +60,7 @@ pub(crate) struct World {
     behaviours: Vec<Vec<Behaviour>>,
     times: Times,
     sleeping: BTreeSet<(u64, usize)>,
+    pub(crate) devices: PerDevice<Option<Served>>,
     balance_at: u64,
     /// Number of placed threads that may use more than one CPU. At 0 there is nothing to balance.
     shared: usize,
@@ -126,6 +129,7 @@ impl World {
             threads: Vec::new(),
             tasks: Vec::new(),
             sleeping: BTreeSet::new(),
+            devices: PerDevice::from_fn(|device| spec.devices[device].map(Served::new)),
             balance_at: 0,
             shared: 0,
             to_place: Vec::new(),
@@ -235,7 +239,7 @@ impl World {
                 self.dequeue(thread_ix, State::Off);
                 self.to_place.push(thread_ix);
             }
-            State::Asleep | State::Done => {}
+            State::Asleep | State::Waiting | State::Done => {}
         }
     }
 
@@ -248,7 +252,7 @@ impl World {
         self.shared -= usize::from(thread.affinity.len() > 1);
         match thread.state {
             State::Running(_) | State::Ready(_) => self.dequeue(thread_ix, State::Off),
-            State::Off | State::Asleep | State::Done => {}
+            State::Off | State::Asleep | State::Waiting | State::Done => {}
         }
     }
 
@@ -258,6 +262,8 @@ impl World {
         if self.threads[thread_ix].state == State::Asleep {
             self.sleeping
                 .remove(&(self.threads[thread_ix].wakes, thread_ix));
+        } else if self.threads[thread_ix].state == State::Waiting {
+            self.leave_devices(thread_ix);
         }
         self.threads[thread_ix].state = State::Done;
     }
@@ -309,6 +315,7 @@ impl World {
         if let Some(&(wakes, _)) = self.sleeping.first() {
             next = next.min(wakes);
         }
+        next = next.min(self.next_served());
         if self.shared > 0 {
             next = next.min(self.balance_at.max(self.now + 1));
         }
@@ -339,6 +346,7 @@ impl World {
             self.happened
                 .push(Happening::Woke(self.threads[thread].task));
         }
+        self.wake_served();
         if self.shared > 0 && self.balance_at <= to {
             self.balance_at = to + self.times.balance;
             self.balance();
@@ -381,8 +389,12 @@ impl World {
         let thread = &mut self.threads[thread_ix];
         let phases = &self.behaviours[thread.program][0].phases;
         let sleep = (phases[thread.phase].then_sleep_ms * 1e6) as u64;
-        let next = (thread.phase + 1) % phases.len();
+        let done = thread.phase;
+        let next = (done + 1) % phases.len();
         thread.enter(next, &phases[next]);
+        if self.wait_for_device(thread_ix, done) {
+            return;
+        }
         if sleep > 0 {
             self.dequeue(thread_ix, State::Asleep);
             self.threads[thread_ix].wakes = self.now + sleep;
@@ -410,6 +422,7 @@ impl World {
 
     /// Syncs every figure of a task to now.
     pub(crate) fn sync_task(&mut self, task: u32) {
+        Device::ALL.iter().for_each(|&device| self.serve(device));
         for thread in self.tasks[task as usize].clone() {
             if let State::Running(cpu) = self.threads[thread].state {
                 self.sync(self.cpus[cpu].core);

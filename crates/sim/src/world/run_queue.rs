@@ -153,7 +153,7 @@ impl World {
                 self.vacate(cpu);
                 cpu
             }
-            State::Off | State::Asleep | State::Done => {
+            State::Off | State::Asleep | State::Waiting | State::Done => {
                 self.threads[thread_ix].state = state;
                 return;
             }

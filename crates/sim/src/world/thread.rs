@@ -2,7 +2,7 @@
 
 use super::llc::Mark;
 use crate::program::Phase;
-use cosched_core::Counter;
+use cosched_core::{Counter, Device, PerDevice};
 use std::sync::Arc;
 
 /// The state of a thread.
@@ -16,6 +16,8 @@ pub(crate) enum State {
     Running(usize),
     /// Asleep.
     Asleep,
+    /// Waiting for a device: off its CPU, but not by its own choice.
+    Waiting,
     /// Finished.
     Done,
 }
@@ -29,6 +31,8 @@ pub(crate) struct Tally {
     pub llc: f64,
     pub reads: f64,
     pub writes: f64,
+    /// Time that devices worked for it, in ns.
+    pub device_ns: PerDevice<f64>,
 }
 
 impl Tally {
@@ -39,6 +43,9 @@ impl Tally {
         self.llc += other.llc;
         self.reads += other.reads;
         self.writes += other.writes;
+        for device in Device::ALL {
+            self.device_ns[device] += other.device_ns[device];
+        }
     }
 
     /// The true count for a counter.
@@ -145,6 +152,7 @@ impl Thread {
             llc: instructions * self.uses.llc,
             reads: instructions * self.uses.reads,
             writes: instructions * self.uses.writes,
+            device_ns: PerDevice::default(),
         };
         self.phase_left -= instructions;
         self.work_left -= instructions;

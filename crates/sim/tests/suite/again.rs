@@ -127,6 +127,7 @@ fn traces_are_of_the_solo_runs() {
             cpi: 1.0,
             memory,
             then_sleep_ms: 0.0,
+            then_mb: Default::default(),
         };
         program.phases = vec![phase(0.0), phase(1.0)];
         program
@@ -230,6 +231,7 @@ fn solo_runs_can_be_broken_off() {
         cpi,
         memory: 1.0,
         then_sleep_ms: 0.0,
+        then_mb: Default::default(),
     };
     let restless = ProgramSpec {
         phases: vec![phase(1.0), phase(2.0)],

@@ -1,6 +1,7 @@
 //! The built-in machines' parameters match a fit, and policies make the intended use of them.
 
 use crate::support::*;
+use cosched_core::model::cross_core::{BothWays, CoreSample};
 use cosched_core::*;
 use cosched_sim::*;
 use std::sync::Arc;
@@ -161,4 +162,65 @@ fn efs_uses_a_large_server() {
     let (defaults, _) = run_on(&config, "efs");
     assert!(defaults.turnaround.as_s() > 2.0 * fitted.turnaround.as_s());
     assert!(defaults.energy_j.value().unwrap() > 1.5 * fitted.energy_j.value().unwrap());
+}
+
+/// Lucky, section 2.2: three programs determine a plane. They do not disturb each other, so that what `lucky` learns of
+/// them together is what they do alone on each type.
+#[test]
+fn coefficients_learnt_while_running_are_true() {
+    let mut machine = built_in("big1-small3");
+    machine.memory.channels = 64;
+    machine.counters.noise = 0.0;
+    let misses = program("misses", 1.0, 10.0, 0.0, 4.0);
+    let both = program("both", 0.7, 3.0, 0.0, 2.0);
+    let jobs = [&compute(), &misses, &both, &compute()].map(|program| job(program, 20_000));
+    let learnt = learnt_by(&config(&machine, jobs.to_vec()));
+    assert!(learnt.to_big.count() > 50.0, "{learnt:?}");
+    let [to_big, to_small] = [learnt.to_big, learnt.to_small].map(|sums| sums.fit().unwrap());
+    for job in jobs {
+        let [big, small] = ["0", "1"].map(|cpu| alone_on(&machine, &job, cpu));
+        for (to, from, truth) in [(to_big, small, big), (to_small, big, small)] {
+            let error = to.regression.predict(from) / truth.mips - 1.0;
+            assert!(error.abs() < 0.01, "{}: {error}", job.program.name);
+        }
+    }
+}
+
+/// What `lucky` learns in a run.
+fn learnt_by(config: &SimConfig) -> BothWays {
+    let entry = find_policy("lucky").unwrap();
+    let mut settings = config.machine.settings_for(entry);
+    settings.push(("coefficients".to_owned(), "learnt".to_owned()));
+    let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
+    let mut policy = (entry.build)(&params);
+    let mut sim = Sim::new(config.clone()).unwrap();
+    let again = RunConfig {
+        restart: Restart::UntilLast,
+        ..RunConfig::default()
+    };
+    run(
+        &mut sim,
+        &mut *policy,
+        &mut NullRecorder,
+        specs(config),
+        &again,
+    )
+    .unwrap();
+    serde_json::from_value(policy.save()["learning"]["pairs"].clone()).unwrap()
+}
+
+/// What a job does alone on a CPU.
+fn alone_on(machine: &MachineSpec, job: &SimJob, cpu: &str) -> CoreSample {
+    let config = SimConfig {
+        usable: Some(cpu.parse().unwrap()),
+        ..config(machine, vec![job.clone()])
+    };
+    let (result, _) = run_on(&config, "linux");
+    let per_us = |counter| {
+        result.tasks[0].counts[counter].value().unwrap() as f64 / result.turnaround.as_us()
+    };
+    CoreSample {
+        mips: per_us(Counter::Instructions),
+        llcms: per_us(Counter::MmReads),
+    }
 }

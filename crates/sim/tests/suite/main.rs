@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 mod again;
+mod devices;
 mod faults;
 mod fit;
 mod held_out;

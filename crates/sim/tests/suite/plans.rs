@@ -14,6 +14,7 @@ fn sleepy() -> ProgramSpec {
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms: 10.0,
+        then_mb: Default::default(),
     };
     ProgramSpec {
         phases: vec![phase],
@@ -281,6 +282,10 @@ impl Backend for Other {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         self.sim.read(tasks, out);
     }
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        self.sim.device_time(usages)
+    }
+
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         self.sim.wanting(task)
     }
@@ -302,6 +307,10 @@ impl Backend for Other {
     fn restart(&mut self, task: TaskId) -> bool {
         self.sim.restart(task)
     }
+    fn forget(&mut self, task: TaskId) {
+        self.sim.forget(task);
+    }
+
     fn resources(&mut self, task: TaskId) -> Resources {
         self.sim.resources(task)
     }

@@ -12,6 +12,7 @@ fn two_phases() -> ProgramSpec {
         cpi,
         memory: 1.0,
         then_sleep_ms: 0.0,
+        then_mb: Default::default(),
     };
     ProgramSpec {
         phases: vec![phase(1e9, 1.0), phase(5e7, 20.0)],

@@ -37,6 +37,7 @@ fn program_of(number: u8) -> ProgramSpec {
                 cpi,
                 memory,
                 then_sleep_ms: 0.0,
+                then_mb: Default::default(),
             };
             ProgramSpec {
                 phases: vec![phase(1.0, 0.2), phase(2.0, 1.8)],

@@ -83,6 +83,9 @@ fn a_task_that_arrives_later_gets_its_share_from_then_on() {
         // The first has a CPU. The others divide one by three, and then by four.
         let with_important = times(2, &[10.0, 1.0, 1.0, 1.0, 1.0]);
         assert_shares(&with_important, &[400.0, 116.7, 116.7, 116.7, 50.0], policy);
+        // Pauses are bounded, so the lightest gets far more than its share. The last one is not made to wait for that.
+        let beside_light = times(1, &[1.0, 0.001, 1.0]);
+        assert!(beside_light[2] > 80.0, "{policy}: {beside_light:?}");
         // Before the last one comes, each has a CPU of its own.
         assert_shares(&times(2, &[2.0, 1.0, 1.0]), &[400.0, 300.0, 100.0], policy);
     }

@@ -198,6 +198,7 @@ fn phases_change_what_a_program_does_and_sleep_gives_the_cpu_away() {
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms,
+        then_mb: Default::default(),
     };
     program.phases = vec![phase(4e7, 10.0)];
     let machine = machine(1, 1);
@@ -432,6 +433,7 @@ fn a_gang_sleeps_again_when_its_last_awake_thread_ends() {
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms: 100.0,
+        then_mb: Default::default(),
     }];
     let gang = SimJob {
         cpus: 2,

@@ -24,7 +24,7 @@ const NAMED_CLOSURES: f64 = 2.0;
 const CIRCLES: usize = 0;
 /// Packages in Cargo.lock, ours included.
 const PACKAGES: usize = 140;
-/// Words of documents written by hand: all but `results/`.
+/// Words of documents written by hand: all but `results/` and the table of the papers.
 const WORDS: usize = 30_000;
 
 /// Measures the workspace and compares it with the bounds.
@@ -81,7 +81,9 @@ fn packages(root: &Path) -> Result<usize> {
 
 fn words(root: &Path) -> Result<usize> {
     let mut words = 0;
-    for path in files_below(root, OsStr::new("md"))? {
+    let mut pages = files_below(root, OsStr::new("md"))?;
+    pages.retain(|path| !path.ends_with("docs/papers.md"));
+    for path in pages {
         words += fs::read_to_string(&path)?.split_whitespace().count();
     }
     Ok(words)

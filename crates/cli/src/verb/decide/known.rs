@@ -161,7 +161,8 @@ mod tests {
     use super::*;
     use cosched_core::model::contention::Asks;
     use cosched_core::{
-        CpuSet, Estimates, Learnt, Machine, Nanos, Purpose, Reading, Running, TaskSpec, TaskView,
+        Absence, CpuSet, Estimates, Learnt, Machine, Nanos, Purpose, Reading, Running, TaskSpec,
+        TaskView,
     };
 
     /// Three tasks on a core each of two CPUs, of which the last is not known.
@@ -217,6 +218,7 @@ mod tests {
             now: Nanos::ZERO,
             triggers: Vec::new(),
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks: (0..3).map(view).collect(),

@@ -178,8 +178,8 @@ fn lack(event: &Event, capability: Capability) -> Option<Absence> {
             lacks.then_some(none)
         }
         Capability::SoloBandwidth => {
-            let lacks = estimates.all(|task| !task.solo_mm_reads.is_value());
-            lacks.then_some(Absence::NoSoloEstimate)
+            let known = event.snapshot.ideal_bandwidth.is_value();
+            (!known).then_some(Absence::NoSoloEstimate)
         }
         capability => event.missing.get(&capability.code()).copied(),
     }

@@ -56,8 +56,11 @@ fn stopped_guardian_is_replaced_for_good() {
 fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
     let pause = |run: &Run, pause: &str| {
         let pid = run.pid.to_string();
-        let set = cosched().args(["set", &pid, pause]).status();
-        assert!(set.unwrap().success());
+        // A run takes requests a moment after its jobs have begun.
+        until("the run takes requests", || {
+            let set = cosched().args(["set", &pid, pause]).status();
+            set.unwrap().success()
+        });
     };
     let waiting = "echo begun >> begun; while [ ! -e go ]; do sleep 0.01; done";
     for freeze in freezers() {

@@ -192,6 +192,24 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
 }
 
 #[test]
+fn as_paper_counts_for_more_than_the_machine_and_less_than_what_is_given_beside_it() {
+    let folder = with_mix();
+    let words = "run mix.toml --on xeon-e5645 --policy fair --dry-run --param valid_quanta=10 --param as=paper";
+    let words: Vec<&str> = words.split(' ').collect();
+    let text = out(&cosched(&folder, &words));
+    for line in [
+        "light_mm_trans_per_us = 3.5 (from --param)",
+        "estimation_share_max = 1.0 (from --param)",
+        "valid_quanta = 10.0 (from --param)",
+    ] {
+        assert!(
+            text.contains(&format!("          {line}")),
+            "{line}: {text}"
+        );
+    }
+}
+
+#[test]
 fn the_record_names_all_that_was_lacking() {
     let folder = with_mix();
     let words = [
@@ -225,7 +243,7 @@ fn the_record_names_all_that_was_lacking() {
         .keys()
         .collect();
     assert_eq!(codes, of_event);
-    assert_eq!(codes, ["core-types", "energy", "mm-writes"]);
+    assert_eq!(codes, ["core-types", "disk", "energy", "mm-writes", "net"]);
     assert!(err(&output).contains("\noff: writes to memory "));
 }
 

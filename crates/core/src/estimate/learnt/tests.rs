@@ -196,6 +196,7 @@ fn sample(job: u32, cpu: CpuId, at: u64, ns: u64, counts: Counts, alone: bool) -
         counts,
         multiplexed: false,
         traffic: TrafficRates::absent(Absence::NotRequested),
+        device_time: crate::device::DeviceTime::not_requested(),
         observed: false,
     }
 }

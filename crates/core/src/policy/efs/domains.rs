@@ -1,10 +1,12 @@
 //! Admission: may one more task run beside those that run (EFS, Eqs. 15 and 16)?
 //!
-//! Each memory domain has one bus. Active cores cost power; P_0 counts once for the machine (ours). A gang counts as
+//! Each memory domain has one bus; a device is one for the whole machine. Active cores cost power; P_0 counts once for the machine (ours). A gang counts as
 //! one task per CPU.
 
+use super::predicted::Predicted;
 use super::settings::Settings;
-use crate::decision::{DemandBasis, WaitReason};
+use crate::decision::WaitReason;
+use crate::device::Device;
 use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use crate::model::objective::Objective;
 use crate::model::power::energy_per_work;
@@ -13,7 +15,7 @@ use crate::topology::{CpuSet, Machine};
 /// Least throughput that a task must add where it costs no power, in units of a task that runs alone (ours).
 const LEAST_WORK: f64 = 0.01;
 
-/// The tasks settled so far on one memory domain.
+/// The tasks settled so far on one memory domain, or on a device.
 struct Domain {
     load: BusLoad,
     /// Number of active cores.
@@ -31,11 +33,12 @@ pub(super) struct Joining {
     pub(super) cores: u32,
 }
 
-/// All memory domains.
+/// The buses of all memory domains, or a device.
 pub(super) struct Domains<'a> {
     settings: &'a Settings,
     table: &'a AdmissionTable,
     machine: &'a Machine,
+    device: Option<Device>,
     domains: Vec<Domain>,
     /// Tasks on each core.
     on_core: Vec<u32>,
@@ -51,8 +54,10 @@ impl<'a> Domains<'a> {
         settings: &'a Settings,
         table: &'a AdmissionTable,
         machine: &'a Machine,
+        device: Option<Device>,
     ) -> Domains<'a> {
-        let domains = machine.memory_domains.iter().map(|_| Domain {
+        let number = device.map_or(machine.memory_domains.len(), |_| 1);
+        let domains = (0..number).map(|_| Domain {
             load: BusLoad::new(),
             active: 0,
             limits: Vec::new(),
@@ -65,6 +70,7 @@ impl<'a> Domains<'a> {
             settings,
             table,
             machine,
+            device,
             domains,
             on_core: vec![0; machine.cores.len()],
             threads,
@@ -72,9 +78,12 @@ impl<'a> Domains<'a> {
         }
     }
 
-    /// The memory domain of the CPU at this position.
+    /// The memory domain of the CPU at this position; 0 for a device.
     pub(super) fn of(&self, cpu: usize) -> usize {
-        self.machine.cpus[cpu].memory_domain
+        match self.device {
+            Some(_) => 0,
+            None => self.machine.cpus[cpu].memory_domain,
+        }
     }
 
     /// Whether the core of the CPU at this position is idle.
@@ -108,12 +117,12 @@ impl<'a> Domains<'a> {
     /// Adds a task on these CPUs, whether it fits or not.
     pub(super) fn add(&mut self, class: DemandClass, cpus: &[usize]) {
         for &cpu in cpus {
-            let of = &self.machine.cpus[cpu];
-            let domain = &mut self.domains[of.memory_domain];
+            let (domain, core) = (self.of(cpu), self.machine.cpus[cpu].core);
+            let domain = &mut self.domains[domain];
             // Tasks beyond the maximum of the table are not counted.
             domain.load.add(self.table, class);
-            domain.active += usize::from(self.on_core[of.core] == 0);
-            self.on_core[of.core] += 1;
+            domain.active += usize::from(self.on_core[core] == 0);
+            self.on_core[core] += 1;
             domain.throughput = None;
             self.changes += 1;
         }
@@ -122,12 +131,12 @@ impl<'a> Domains<'a> {
     /// Removes a task from these CPUs. `class` must be the class it was added with.
     pub(super) fn remove(&mut self, class: DemandClass, cpus: &[usize]) {
         for &cpu in cpus {
-            let of = &self.machine.cpus[cpu];
-            let domain = &mut self.domains[of.memory_domain];
+            let (domain, core) = (self.of(cpu), self.machine.cpus[cpu].core);
+            let domain = &mut self.domains[domain];
             // Tasks beyond the maximum of the table were not counted.
             domain.load.remove(self.table, class);
-            self.on_core[of.core] -= 1;
-            domain.active -= usize::from(self.on_core[of.core] == 0);
+            self.on_core[core] -= 1;
+            domain.active -= usize::from(self.on_core[core] == 0);
             domain.throughput = None;
             self.changes += 1;
         }
@@ -168,14 +177,14 @@ impl<'a> Domains<'a> {
             ))
     }
 
-    /// Why a task of this class may not join.
+    /// Why a task with this demand may not join.
     pub(super) fn refusal(
         &mut self,
         domain: usize,
         joining: Joining,
-        class: DemandClass,
-        basis: DemandBasis,
+        predicted: &Predicted,
     ) -> WaitReason {
+        let class = predicted.class();
         let demand_milli = (self.table.demand(class) * 1e3 + 0.5) as u32;
         let threshold_milli = self
             .limit(domain, joining)
@@ -187,8 +196,9 @@ impl<'a> Domains<'a> {
                 .load
                 .throughput_with(self.table, class, joining.tasks);
         WaitReason::BusFull {
+            device: self.device,
             demand_milli,
-            basis,
+            basis: predicted.basis(),
             threshold_milli,
             energy_with_mj: millijoules_per_work(now + self.waking(domain, joining), with),
             energy_without_mj: millijoules_per_work(now, total),

@@ -1,11 +1,11 @@
 //! The state of each task that `efs` keeps between decisions: its place in a queue, its CPU time, and its predicted
-//! demand on the memory bus.
+//! demands.
 
+use super::predicted::{Predicted, Used};
 use super::settings::Settings;
 use crate::decision::DemandBasis;
+use crate::device::Device;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
-use crate::model::bus::solo_utilisation;
-use crate::model::window::Evidence;
 use crate::policy::quantum::QuantumEnd;
 use crate::policy::weights::{GREATEST, Weights};
 use crate::snapshot::{Snapshot, TaskView, Trigger};
@@ -16,29 +16,19 @@ use std::collections::BTreeSet;
 
 /// A home not chosen yet.
 pub(super) const NOWHERE: u32 = u32::MAX;
-/// A demand neither measured nor assumed yet.
-const UNKNOWN: u32 = u32::MAX;
-/// Scale of stored demands, in units of 2^-31: whole numbers make a saved state exact.
-const DEMAND_ONE: f64 = (1_u64 << 31) as f64;
-/// Least free share of the bus that a measurement can show. A measured total above 1 is an error of the counters or of
-/// the service rate. Taken as 1, it would make every task that uses the bus seem to do nothing else. Matches the
-/// highest demand of the admission table.
-const LEAST_FREE: f64 = 1.0 / 1024.0;
-
 /// A task's record.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) id: TaskId,
     /// The CPU whose queue it is in, by position in the machine.
     pub(super) home: u32,
     /// CPU time, divided by its weight over the greatest (ns).
     pub(super) vruntime: i64,
-    /// Predicted solo demand on the bus, per CPU (EFS, Eq. 20).
-    demand: u32,
-    /// Weight of that prediction as evidence, in the same units.
-    weight: u32,
-    /// The class of that demand.
-    class: u16,
+    /// On the memory bus.
+    pub(super) bus: Predicted,
+    /// On each device of the settings, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) devices: Vec<Predicted>,
     /// The class published last; a number beyond all classes if none was.
     pub(super) published: u16,
     executed: u32,
@@ -48,95 +38,52 @@ pub(super) struct Known {
     has_traffic: bool,
     /// Whether it woke at this decision.
     pub(super) woke: bool,
-    /// Origin of the demand.
-    basis: DemandBasis,
 }
 
 impl Known {
-    fn new(id: TaskId) -> Known {
+    fn new(id: TaskId, devices: usize) -> Known {
         Known {
             id,
             home: NOWHERE,
             vruntime: 0,
-            demand: UNKNOWN,
-            weight: 0,
-            class: 0,
+            bus: Predicted::NOTHING,
+            devices: vec![Predicted::NOTHING; devices],
             published: u16::MAX,
             executed: 0,
             ran: Nanos::ZERO,
             asleep: false,
             has_traffic: false,
             woke: false,
-            basis: DemandBasis::Assumed,
         }
     }
 
-    /// Predicted solo demand on the bus, per CPU, from 0 to 1.
-    fn demand(&self) -> f64 {
-        f64::from(self.demand) / DEMAND_ONE
-    }
-
-    /// The class of its demand.
-    pub(super) fn class(&self) -> DemandClass {
-        DemandClass::from_number(self.class).unwrap_or(DemandClass::HIGHEST)
-    }
-
-    fn evidence(&self) -> Evidence {
-        Evidence {
-            demand: self.demand(),
-            weight: f64::from(self.weight) / DEMAND_ONE,
-        }
-    }
-
-    /// Stores a new prediction.
-    pub(super) fn predict(&mut self, table: &AdmissionTable, evidence: Evidence) {
-        self.demand = (evidence.demand * DEMAND_ONE + 0.5) as u32;
-        self.weight = (evidence.weight * DEMAND_ONE + 0.5) as u32;
-        self.class = table
-            .class_of(self.demand())
-            .unwrap_or(DemandClass::HIGHEST)
-            .number();
-    }
-
-    /// Whether no demand was measured or assumed yet.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.demand == UNKNOWN
-    }
-
-    /// Origin of the demand.
-    pub(super) fn basis(&self) -> DemandBasis {
-        self.basis
-    }
-
-    /// Whether the demand is a first guess, to be measured as soon as the task has run.
+    /// Whether a demand is a first guess, to be measured as soon as the task has run.
     pub(super) fn is_unmeasured(&self) -> bool {
-        self.basis == DemandBasis::Assumed && self.executed == 0
+        let mut all = std::iter::once(&self.bus).chain(&self.devices);
+        self.executed == 0 && all.any(|one| one.basis() == DemandBasis::Assumed)
     }
 
-    /// Takes over a demand measured by the backend.
+    /// Whether each of its demands is at least that of another task.
+    pub(super) fn asks_no_less_than(&self, other: &Known) -> bool {
+        let mut devices = self.devices.iter().zip(&other.devices);
+        self.bus.class() >= other.bus.class()
+            && devices.all(|(own, others)| own.class() >= others.class())
+    }
+
+    /// Takes over a demand on the bus measured by the backend.
     pub(super) fn take_measured(&mut self, table: &AdmissionTable, class: DemandClass) {
-        self.basis = DemandBasis::Measured;
-        self.predict(
-            table,
-            Evidence {
-                demand: table.demand(class),
-                weight: 1.0,
-            },
-        );
+        self.bus
+            .take(table, table.demand(class), DemandBasis::Measured);
     }
 
-    /// Takes over the demand that the user gives. Given demands are not measured.
+    /// Takes over the demand on the bus that the user gives. Given demands are not measured.
     fn take_given(&mut self, table: &AdmissionTable, task: &TaskView) {
-        self.executed = task.estimates.executed.max(1);
+        if self.devices.is_empty() {
+            self.executed = task.estimates.executed.max(1);
+        }
         if let Some(milli) = task.bus_use_milli {
-            self.basis = DemandBasis::Given;
-            self.predict(
-                table,
-                Evidence {
-                    demand: (f64::from(milli) / 1e3).min(1.0),
-                    weight: 1.0,
-                },
-            );
+            let demand = (f64::from(milli) / 1e3).min(1.0);
+            self.bus.take(table, demand, DemandBasis::Given);
         }
     }
 }
@@ -147,6 +94,8 @@ pub(super) struct State {
     pub(super) quantum: QuantumEnd,
     /// Time of the last decision.
     seen: Nanos,
+    /// The greatest weight of a task.
+    greatest: f64,
     /// In ascending order of id; after [`State::take_in`] one for each task of the snapshot.
     pub(super) tasks: Vec<Known>,
 }
@@ -162,6 +111,8 @@ impl State {
             _ => None,
         }));
         woke.sort_unstable();
+        // The vruntimes that are stored are relative to the greatest weight of their time.
+        let rescale = weights.greatest / std::mem::replace(&mut self.greatest, weights.greatest);
         let mut old = std::mem::take(&mut self.tasks).into_iter().peekable();
         let mut measured = false;
         self.tasks.reserve_exact(snap.tasks.len());
@@ -171,6 +122,9 @@ impl State {
             }
             let mut known = match old.next_if(|known| known.id == task.id) {
                 Some(mut known) => {
+                    if rescale != 1.0 {
+                        known.vruntime = (known.vruntime as f64 * rescale) as i64;
+                    }
                     known.woke =
                         !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
                     // Time asleep is not charged, nor the interval of falling asleep or waking: its instant is unknown.
@@ -180,7 +134,7 @@ impl State {
                     }
                     known
                 }
-                None => Known::new(task.id),
+                None => Known::new(task.id, settings.devices.len()),
             };
             known.asleep = task.asleep;
             if settings.given {
@@ -197,62 +151,85 @@ impl State {
 
     /// Turns the measurements since the last decision into solo demands (EFS, Eqs. 9 and 20).
     fn measure(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
-        // Co-runners share the bus. A gang's figure covers all its CPUs.
-        let mut totals = vec![0.0; snap.machine.memory_domains.len()];
-        for task in snap.tasks.iter().filter(|task| !task.asleep) {
-            if let (Some(domain), Some(used)) = (domain_of(snap, task), bus_use(settings, task)) {
-                totals[domain] += used;
-            }
-        }
+        let on_buses = totals_of_buses(settings, snap);
+        let on_devices = totals_of_devices(settings, snap);
         for (known, task) in self.tasks.iter_mut().zip(&snap.tasks) {
             if known.executed == task.estimates.executed {
                 continue;
             }
             let first = known.is_unmeasured();
-            let interval =
-                task.estimates.ran - std::mem::replace(&mut known.ran, task.estimates.ran);
+            let time = task.estimates.ran - std::mem::replace(&mut known.ran, task.estimates.ran);
             known.executed = task.estimates.executed;
             // An interval too short to measure leaves the estimates as they are.
-            if !first && interval.0.saturating_mul(10) < settings.quantum.0 {
+            if !first && time.0.saturating_mul(10) < settings.quantum.0 {
                 continue;
             }
-            // The domain's traffic was readable before: a reading without it would look like a calm bus.
-            let moved = task
-                .estimates
-                .domain_lines
-                .value()
-                .map(|lines| lines.0 as f64 / settings.mu_per_ms);
-            if moved.is_none() && known.has_traffic {
-                continue;
+            if !settings.given
+                && let Some(used) = used_of_bus(settings, snap, known, task, &on_buses, time)
+            {
+                known.bus.learn(settings, table, used);
             }
-            known.has_traffic = moved.is_some();
-            let Some(used) = bus_use(settings, task) else {
-                continue;
-            };
-            // The domain's traffic, whatever caused it (Eq. 18); else the sum over the tasks.
-            let own = used / buses_of(snap, task);
-            let total = moved
-                .or_else(|| domain_of(snap, task).map(|domain| totals[domain]))
-                .unwrap_or(own)
-                .max(own);
-            let share = (used / f64::from(task.cpus.max(1))).min(1.0);
-            let free = (1.0 - total).max(LEAST_FREE);
-            let Ok(demand) = solo_utilisation(share, free) else {
-                continue;
-            };
-            let measured = Evidence::measured(demand, 1.0 - free, free);
-            // A first guess is no evidence: the first measurement replaces it.
-            let before = if first { measured } else { known.evidence() };
-            known.basis = DemandBasis::Measured;
-            known.predict(
-                table,
-                settings
-                    .window
-                    .next_weighted(before, measured, interval.0)
-                    .unwrap_or(measured),
-            );
+            for (at, one) in known.devices.iter_mut().enumerate() {
+                if let Some(used) = device_use(task, settings.devices[at]) {
+                    let share = used / f64::from(task.cpus.max(1));
+                    let total = on_devices[at].max(used);
+                    one.learn(settings, table, Used { share, total, time });
+                }
+            }
         }
     }
+}
+
+/// What all running tasks used of each memory domain's bus, as shares. A gang's figure covers all its CPUs.
+fn totals_of_buses(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
+    let mut totals = vec![0.0; snap.machine.memory_domains.len()];
+    for task in snap.tasks.iter().filter(|task| !task.asleep) {
+        if let (Some(domain), Some(used)) = (domain_of(snap, task), bus_use(settings, task)) {
+            totals[domain] += used;
+        }
+    }
+    totals
+}
+
+/// What all running tasks used of each device, as shares. A task that waits for a device uses it while it sleeps.
+fn totals_of_devices(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
+    let mut totals = vec![0.0; settings.devices.len()];
+    for task in snap.tasks.iter().filter(|task| task.running.is_some()) {
+        for (&device, total) in settings.devices.iter().zip(&mut totals) {
+            *total += device_use(task, device).unwrap_or(0.0);
+        }
+    }
+    totals
+}
+
+/// What a task used of the bus, and all together; `None` where that was not measured.
+fn used_of_bus(
+    settings: &Settings,
+    snap: &Snapshot,
+    known: &mut Known,
+    task: &TaskView,
+    totals: &[f64],
+    time: Nanos,
+) -> Option<Used> {
+    // The domain's traffic was readable before: a reading without it would look like a calm bus.
+    let moved = task
+        .estimates
+        .domain_lines
+        .value()
+        .map(|lines| lines.0 as f64 / settings.mu_per_ms);
+    if moved.is_none() && known.has_traffic {
+        return None;
+    }
+    known.has_traffic = moved.is_some();
+    let used = bus_use(settings, task)?;
+    // The domain's traffic, whatever caused it (Eq. 18); else the sum over the tasks.
+    let own = used / buses_of(snap, task);
+    let total = moved
+        .or_else(|| domain_of(snap, task).map(|domain| totals[domain]))
+        .unwrap_or(own)
+        .max(own);
+    let share = used / f64::from(task.cpus.max(1));
+    Some(Used { share, total, time })
 }
 
 /// A time divided by a whole weight, in ns.
@@ -282,4 +259,10 @@ fn bus_use(settings: &Settings, task: &TaskView) -> Option<f64> {
     let reads = task.estimates.mm_reads.value()?;
     let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));
     Some((reads.0 as f64 + writes.0 as f64) / settings.mu_per_ms)
+}
+
+/// The share of its time in which a device worked for a task.
+fn device_use(task: &TaskView, device: Device) -> Option<f64> {
+    let rate = task.estimates.device_time[device].value()?;
+    Some(rate.0 as f64 / 1e6)
 }

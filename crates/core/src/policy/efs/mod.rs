@@ -7,12 +7,14 @@
 //!   next interval (Eq. 20). A new task starts at one over the number of cores. See `known`. Without counters, demands
 //!   can be given with the tasks (ours); a task without one keeps its first guess.
 //! - **Queues.** Every task has a home CPU. A CPU's queue is ordered by vruntime: CPU time divided by the task's weight,
-//!   as in CFS. Weights are relative to the greatest. Time asleep is not charged, so a task that wakes comes first, but
+//!   as in CFS. Weights are relative to the greatest, and vruntimes follow it. Time asleep is not charged, so a task that wakes comes first, but
 //!   for a period at most. Queues are balanced by weight, and a CPU with no fitting task of its own takes one from
 //!   another queue. See `queues`.
 //! - **Admission.** A free CPU takes the first task of its queue whose demand is at most the threshold beside the
 //!   running tasks (Eq. 16); if there is none, it idles. When a task ends or falls asleep, idle CPUs try again. See
 //!   `domains` and `turn`.
+//! - **Devices.** If the disk or the network is to count, each is one more bus for the whole machine: a task must fit
+//!   all of them (section 6). See `shared`.
 //! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most a
 //!   period (section 4.3). All others are judged anew beside it. See `starved`.
 //!
@@ -74,17 +76,19 @@
 
 mod domains;
 mod known;
+mod predicted;
 mod publish;
 mod queues;
 mod seat;
 mod settings;
+mod shared;
 mod starved;
 mod turn;
 
 use super::linux::share_all_cpus;
 use super::prelude::*;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
-use crate::model::window::{Evidence, Window};
+use crate::model::window::Window;
 use known::State;
 use queues::cores_of_domains;
 use settings::Settings;
@@ -110,16 +114,33 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 fn needs(params: &Params) -> Vec<Need> {
-    if params.word("demand") == "given" {
-        return sharing_needs(&[]);
+    let mut needs: Vec<Need> = settings::devices(params)
+        .into_iter()
+        .map(|device| required(Capability::Device(device)))
+        .collect();
+    if params.word("demand") != "given" {
+        needs.extend(bus_needs(needs.is_empty()));
     }
-    sharing_needs(&[
-        required(Capability::Counter(Counter::MmReads)),
+    sharing_needs(&needs)
+}
+
+/// To measure the use of the memory bus: required, unless a device is considered too.
+fn bus_needs(alone: bool) -> [Need; 2] {
+    let reads = Capability::Counter(Counter::MmReads);
+    [
+        if alone {
+            required(reads)
+        } else {
+            wanted(
+                reads,
+                "every job counts as 1 / number of cores of the memory bus",
+            )
+        },
         wanted(
             Capability::Traffic,
             "what other programs move, and writes that are not counted per job, do not count as use of the memory bus",
         ),
-    ])
+    ]
 }
 
 struct Efs {
@@ -139,19 +160,9 @@ impl Efs {
             .into_iter()
             .max()
             .unwrap_or(1);
-        for known in self
-            .state
-            .tasks
-            .iter_mut()
-            .filter(|known| known.is_unknown())
-        {
-            known.predict(
-                &self.table,
-                Evidence {
-                    demand: Window::initial(cores),
-                    weight: 0.0,
-                },
-            );
+        let tasks = self.state.tasks.iter_mut();
+        for known in tasks.filter(|known| known.bus.is_unknown()) {
+            known.bus.assume(&self.table, Window::initial(cores));
         }
         for measured in snap.admits.iter().flatten() {
             let known = self

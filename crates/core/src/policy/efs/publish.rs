@@ -23,8 +23,8 @@ pub(super) fn changed(
         .iter()
         .any(|known| match DemandClass::from_number(known.published) {
             Some(last) => {
-                last != known.class()
-                    && (table.demand(last) - table.demand(known.class())).abs() >= NOTICEABLE
+                last != known.bus.class()
+                    && (table.demand(last) - table.demand(known.bus.class())).abs() >= NOTICEABLE
             }
             None => true,
         });
@@ -32,7 +32,7 @@ pub(super) fn changed(
         return None;
     }
     let publish = |known: &mut super::known::Known| {
-        known.published = known.class().number();
+        known.published = known.bus.class().number();
         Demand {
             task: known.id,
             class: known.published,

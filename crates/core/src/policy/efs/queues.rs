@@ -3,7 +3,7 @@
 use super::known::{Known, NOWHERE};
 use super::settings::Settings;
 use crate::model::admission_table::AdmissionTable;
-use crate::model::window::{Evidence, Window};
+use crate::model::window::Window;
 use crate::policy::round::Round;
 use crate::policy::weights::Weights;
 use crate::snapshot::{Snapshot, TaskView};
@@ -219,15 +219,12 @@ impl Queues {
                 known.vruntime = base.saturating_add(ahead.max(0));
             }
             known.home = home as u32;
-            if known.is_unknown() {
+            if known.bus.is_unknown() {
                 let demand = Window::initial(cores[machine.cpus[home].memory_domain]);
-                known.predict(
-                    table,
-                    Evidence {
-                        demand,
-                        weight: 0.0,
-                    },
-                );
+                known.bus.assume(table, demand);
+            }
+            for device in known.devices.iter_mut().filter(|one| one.is_unknown()) {
+                device.assume(table, Window::initial(machine.cores.len()));
             }
             if competes(task) && !known.woke {
                 self.count(known, self.weights.whole(task));

@@ -1,6 +1,7 @@
 //! Finds a CPU for a task: at home, on an idle core, elsewhere, or several for a gang, if it fits the bus.
 
 use super::domains::Joining;
+use super::shared::Obstacle;
 use super::turn::{Fit, Turn};
 use crate::placement::Purpose;
 use crate::snapshot::TaskView;
@@ -18,9 +19,9 @@ impl Turn<'_> {
         if task.cpus > 1 {
             return self.try_gang(ix, home, fit);
         }
-        let (class, own) = (self.known[ix as usize].class(), self.domains.of(home));
+        let own = self.shared.buses.of(home);
         // The free CPUs of a domain differ only in whether their cores are idle. Idle cores are faster.
-        let is_best = self.domains.core_is_idle(home) || self.free_of[own][1] == 0;
+        let is_best = self.shared.buses.core_is_idle(home) || self.free_of[own][1] == 0;
         if self.free[home] && is_best && self.try_on(ix, &[home], fit) {
             return true;
         }
@@ -35,9 +36,8 @@ impl Turn<'_> {
                     tasks: 1,
                     cores: u32::from(idle),
                 };
-                if fit == Fit::Must && !self.domains.admits(domain, joining, class, self.waiting())
-                {
-                    self.refuse(ix, domain, joining);
+                if let Some(obstacle) = self.obstacle(ix, domain, joining, fit) {
+                    self.refuse(ix, obstacle);
                 } else if let Some(cpu) = self.free_cpu(task, home, domain, idle) {
                     self.run_on(ix, &[cpu]);
                     return true;
@@ -63,8 +63,8 @@ impl Turn<'_> {
         let cpus = self.free.len();
         (0..cpus).map(|step| (home + step) % cpus).find(|&cpu| {
             self.free[cpu]
-                && self.domains.of(cpu) == domain
-                && self.domains.core_is_idle(cpu) == idle
+                && self.shared.buses.of(cpu) == domain
+                && self.shared.buses.core_is_idle(cpu) == idle
                 && self.may_use(task, cpu)
         })
     }
@@ -76,12 +76,12 @@ impl Turn<'_> {
     fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
         let task = self.round.task(ix);
         if fit == Fit::Must
-            && let Some((cpus, class, domain, joining)) = self.refused_gang
+            && let Some((other, obstacle)) = self.refused_gang
             && task.allowed.is_none()
-            && cpus == task.cpus
-            && class <= self.known[ix as usize].class()
+            && self.round.task(other).cpus == task.cpus
+            && self.known[ix as usize].asks_no_less_than(&self.known[other as usize])
         {
-            self.refuse(ix, domain, joining);
+            self.refuse(ix, obstacle);
             return false;
         }
         match self.gang_cpus(task, home) {
@@ -93,12 +93,12 @@ impl Turn<'_> {
     /// Free CPUs for a gang: those of its last run, then of the domain of its home, then others.
     fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
         let (all, needs) = (self.free.len(), task.cpus as usize);
-        let own = self.domains.of(home);
+        let own = self.shared.buses.of(home);
         let last = self.round.snap.machine.positions(&task.last_cpus);
         let near = (0..all).map(|step| (home + step) % all);
         let mut cpus: Vec<usize> = Vec::with_capacity(needs);
-        let there = near.clone().filter(|&cpu| self.domains.of(cpu) == own);
-        let elsewhere = near.filter(|&cpu| self.domains.of(cpu) != own);
+        let there = near.clone().filter(|&cpu| self.shared.buses.of(cpu) == own);
+        let elsewhere = near.filter(|&cpu| self.shared.buses.of(cpu) != own);
         for cpu in last.chain(there).chain(elsewhere) {
             if self.free[cpu] && self.may_use(task, cpu) && !cpus.contains(&cpu) {
                 cpus.push(cpu);
@@ -113,30 +113,37 @@ impl Turn<'_> {
     /// Runs a task on these free CPUs, if it fits or `fit` does not matter.
     pub(super) fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
         self.leave(ix);
-        if fit == Fit::Must {
-            // A gang across domains is judged on the domain of its first CPU.
-            let class = self.known[ix as usize].class();
-            let (domain, joining) = (self.domains.of(cpus[0]), self.domains.joining(cpus));
-            if !self.domains.admits(domain, joining, class, self.waiting()) {
-                self.refuse(ix, domain, joining);
-                if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
-                    self.refused_gang = Some((cpus.len() as u32, class, domain, joining));
-                }
-                return false;
+        // A gang across domains is judged on the domain of its first CPU.
+        let (domain, joining) = (
+            self.shared.buses.of(cpus[0]),
+            self.shared.buses.joining(cpus),
+        );
+        if let Some(obstacle) = self.obstacle(ix, domain, joining, fit) {
+            self.refuse(ix, obstacle);
+            if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
+                self.refused_gang = Some((ix, obstacle));
             }
+            return false;
         }
         self.run_on(ix, cpus);
         true
     }
 
+    /// What a task that has to fit does not fit.
+    fn obstacle(&mut self, ix: u32, domain: usize, joining: Joining, fit: Fit) -> Option<Obstacle> {
+        if fit == Fit::NeedNot {
+            return None;
+        }
+        let waiting = self.waiting();
+        let known = &self.known[ix as usize];
+        self.shared.obstacle(known, domain, joining, waiting)
+    }
+
     /// Records the numbers of a task's first refusal.
-    fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
+    fn refuse(&mut self, ix: u32, obstacle: Obstacle) {
         if self.refusal_of[ix as usize] == 0 {
             let known = &self.known[ix as usize];
-            self.refusals.push(
-                self.domains
-                    .refusal(domain, joining, known.class(), known.basis()),
-            );
+            self.refusals.push(self.shared.refusal(known, obstacle));
             self.refusal_of[ix as usize] = self.refusals.len() as u32;
         }
     }
@@ -146,21 +153,21 @@ impl Turn<'_> {
         let known = &mut self.known[ix as usize];
         let machine = &*self.round.snap.machine;
         for &cpu in cpus {
-            let domain = self.domains.of(cpu);
+            let domain = self.shared.buses.of(cpu);
             self.free[cpu] = false;
-            self.free_of[domain][usize::from(self.domains.core_is_idle(cpu))] -= 1;
-            if self.domains.core_is_idle(cpu) {
+            self.free_of[domain][usize::from(self.shared.buses.core_is_idle(cpu))] -= 1;
+            if self.shared.buses.core_is_idle(cpu) {
                 // The core's other CPUs no longer belong to an idle core.
                 let core = &machine.cores[machine.cpus[cpu].core];
                 for sibling in machine.positions(core) {
                     if self.free[sibling] {
-                        let of = &mut self.free_of[self.domains.of(sibling)];
+                        let of = &mut self.free_of[self.shared.buses.of(sibling)];
                         of[1] -= 1;
                         of[0] += 1;
                     }
                 }
             }
-            self.domains.add(known.class(), &[cpu]);
+            self.shared.add(known, &[cpu]);
         }
         if !cpus.contains(&(known.home as usize)) {
             let weight = self.queues.weights.whole(task);
@@ -178,15 +185,15 @@ impl Turn<'_> {
             return;
         };
         let machine = &*self.round.snap.machine;
-        let class = self.known[ix as usize].class();
+        let known = &self.known[ix as usize];
         let Some(running) = &self.round.task(ix).running else {
             return;
         };
         for cpu in machine.positions(running.placement.cpus()) {
             self.incumbents[cpu] = None;
-            self.domains.remove(class, &[cpu]);
-            let domain = self.domains.of(cpu);
-            let is_idle = self.domains.core_is_idle(cpu);
+            self.shared.remove(known, &[cpu]);
+            let domain = self.shared.buses.of(cpu);
+            let is_idle = self.shared.buses.core_is_idle(cpu);
             if is_idle {
                 // The core's other free CPUs now belong to an idle core.
                 let core = &machine.cores[machine.cpus[cpu].core];

@@ -1,10 +1,11 @@
 //! The parameters of `efs`: EFS's constants and the figures of its machine.
 
+use crate::device::Device;
 use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
 use crate::model::starvation::Starvation;
 use crate::model::window::Window;
-use crate::policy::params::{P_MORE, P0, P1, P2, power_model};
+use crate::policy::params::{MU, P_MORE, P0, P1, P2, power_model};
 use crate::policy::prelude::*;
 use std::num::NonZeroU64;
 
@@ -30,14 +31,6 @@ const QUANTUM: ParamSpec = number(
     3600.0,
     "scheduling period of a CPU with up to four jobs, in seconds; 0.018 in the EFS kernel, whose other times scale with it",
 );
-const MU: ParamSpec = number(
-    "mu_trans_per_us",
-    150.0,
-    0.001,
-    1e6,
-    "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine; on \
-     a real machine never assumed, but measured (`cosched calibrate`)",
-);
 const C_LOCAL: ParamSpec = number(
     "c_local",
     20.0,
@@ -53,9 +46,26 @@ const C_GLOBAL: ParamSpec = number(
     "a job is starved if it has not run for more than this many scheduling periods of the machine; 5 in EFS",
 );
 
+const DISK: ParamSpec = choice(
+    "disk",
+    &["off", "on"],
+    "whether jobs must also fit the disk, by the same rule: what they use of it is their part of the time in which it is busy",
+);
+const NET: ParamSpec = choice(
+    "net",
+    &["off", "on"],
+    "the same for the network; in the simulation only",
+);
+
 pub(super) const PARAMS: &[ParamSpec] = &[
-    QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
+    QUANTUM, OBJECTIVE, DEMAND, MU, DISK, NET, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
 ];
+
+/// The devices that count.
+pub(super) fn devices(params: &Params) -> Vec<Device> {
+    let is_on = |device: &Device| params.word(device.name()) == "on";
+    Device::ALL.into_iter().filter(is_on).collect()
+}
 
 /// The parameters in the units of the calculation.
 pub(super) struct Settings {
@@ -65,6 +75,7 @@ pub(super) struct Settings {
     pub(super) given: bool,
     /// Service rate of the bus of one memory domain, in transactions per millisecond.
     pub(super) mu_per_ms: f64,
+    pub(super) devices: Vec<Device>,
     pub(super) power: PowerModel,
     pub(super) window: Window,
     pub(super) rule: Starvation,
@@ -89,6 +100,7 @@ impl Settings {
             objective,
             given: params.word("demand") == "given",
             mu_per_ms: params.number("mu_trans_per_us") * 1e3,
+            devices: devices(params),
             power: power_model(params),
             window: Window::new(NonZeroU64::new(window).unwrap_or(NonZeroU64::MIN)),
             rule,

@@ -1,12 +1,12 @@
 //! One decision: overdue tasks, the longest starved, then each free CPU from its queue, then the rest.
 
-use super::domains::{Domains, Joining};
 use super::known::Known;
 use super::queues::Queues;
 use super::settings::Settings;
+use super::shared::{Obstacle, Shared};
 use super::starved;
 use crate::decision::WaitReason;
-use crate::model::admission_table::{AdmissionTable, DemandClass};
+use crate::model::admission_table::AdmissionTable;
 use crate::model::objective::Objective;
 use crate::placement::Purpose;
 use crate::policy::round::Round;
@@ -19,14 +19,14 @@ pub(super) struct Turn<'a> {
     pub(super) round: Round<'a>,
     pub(super) known: &'a mut [Known],
     pub(super) queues: Queues,
-    pub(super) domains: Domains<'a>,
+    pub(super) shared: Shared<'a>,
     pub(super) free: Vec<bool>,
     /// In a full round, the task on each CPU not yet decided: the others are judged beside it.
     pub(super) incumbents: Vec<Option<u32>>,
     /// Number of free CPUs of each domain: on active cores, and on idle ones.
     pub(super) free_of: Vec<[u32; 2]>,
-    /// The gang refused since the last choice: its CPUs, class, domain and joining.
-    pub(super) refused_gang: Option<(u32, DemandClass, usize, Joining)>,
+    /// The gang refused since the last choice, and what it did not fit.
+    pub(super) refused_gang: Option<(u32, Obstacle)>,
     /// Whether a starved task keeps its CPUs until its slice ends.
     pub(super) protect: bool,
     /// Whether a task that woke on its CPUs does not fit.
@@ -40,7 +40,7 @@ pub(super) struct Turn<'a> {
     pub(super) starved: Option<(u32, Nanos)>,
 }
 
-/// Whether a placement has to fit the bus.
+/// Whether a placement has to fit the bus and the devices.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     /// Runs only if it fits.
@@ -61,7 +61,7 @@ impl<'a> Turn<'a> {
         let snap = round.snap;
         let machine = &*snap.machine;
         let queues = Queues::new(settings, table, &round, known);
-        let mut domains = Domains::new(settings, table, machine);
+        let mut shared = Shared::new(settings, table, machine);
         let mut overloaded = false;
         // Tasks that woke on their CPUs come last: they are judged beside the others.
         for woken in [false, true] {
@@ -83,15 +83,12 @@ impl<'a> Turn<'a> {
                         .first()
                         .filter(|_| woken && settings.objective != Objective::Throughput)
                     {
-                        let joining = domains.joining(&cpus);
-                        overloaded |= !domains.admits(
-                            domains.of(first),
-                            joining,
-                            known.class(),
-                            round.order.len() + 1,
-                        );
+                        let joining = shared.buses.joining(&cpus);
+                        let domain = shared.buses.of(first);
+                        let waiting = round.order.len() + 1;
+                        overloaded |= shared.obstacle(known, domain, joining, waiting).is_some();
                     }
-                    domains.add(known.class(), &cpus);
+                    shared.add(known, &cpus);
                 }
             }
         }
@@ -114,14 +111,14 @@ impl<'a> Turn<'a> {
             let cpus: Vec<usize> = machine.positions(cpus).collect();
             // Starved slices and gangs that share their CPUs with them were counted above.
             if cpus.iter().all(|&cpu| free[cpu]) {
-                domains.add(known.class(), &cpus);
+                shared.add(known, &cpus);
                 cpus.iter()
                     .for_each(|&cpu| (free[cpu], incumbents[cpu]) = (false, Some(ix as u32)));
             }
         }
         let mut free_of = vec![[0; 2]; machine.memory_domains.len()];
         for cpu in (0..free.len()).filter(|&cpu| free[cpu]) {
-            free_of[domains.of(cpu)][usize::from(domains.core_is_idle(cpu))] += 1;
+            free_of[shared.buses.of(cpu)][usize::from(shared.buses.core_is_idle(cpu))] += 1;
         }
         let refusal_of = vec![0; snap.tasks.len()];
         Turn {
@@ -129,7 +126,7 @@ impl<'a> Turn<'a> {
             round,
             known,
             queues,
-            domains,
+            shared,
             free,
             incumbents,
             free_of,
@@ -238,7 +235,7 @@ impl<'a> Turn<'a> {
         for (_, _, _, cpu) in turns {
             let cpu = cpu as usize;
             let own = u32::from(self.incumbents[cpu].is_some());
-            if self.domains.on_core(cpu) == own {
+            if self.shared.buses.on_core(cpu) == own {
                 self.vacate(cpu);
                 self.run_queue(cpu);
             } else {
@@ -266,8 +263,8 @@ impl<'a> Turn<'a> {
     /// Runs a task at home if it fits. If its home's core is active, an idle core is tried first: it is faster there
     /// for the power of a core.
     fn try_from_home(&mut self, ix: u32, home: usize) {
-        let domain = self.domains.of(home);
-        let elsewhere = !self.domains.core_is_idle(home) && self.free_of[domain][1] > 0;
+        let domain = self.shared.buses.of(home);
+        let elsewhere = !self.shared.buses.core_is_idle(home) && self.free_of[domain][1] > 0;
         if elsewhere || self.round.task(ix).cpus > 1 {
             self.try_anywhere(ix, Fit::Must);
         } else {

@@ -29,6 +29,22 @@ fn nice_values_share_a_cpu_by_their_weights() {
 }
 
 #[test]
+fn the_end_of_a_heavy_task_changes_no_order() {
+    let work = [500, 100_000, 100_000].map(|ms| Work::ms(ms).reads(1));
+    let (log, _) = run_log(
+        Machine::uniform("one", 1, 1),
+        work.into(),
+        |specs| specs[0].weight = 100.0,
+        &[],
+        &RunConfig::default(),
+        Some(8),
+    );
+    let sets = log.sets();
+    let turns = |task: u32| sets.iter().filter(|set| set.contains(&task)).count();
+    assert!(turns(1).abs_diff(turns(2)) <= 2, "{sets:?}");
+}
+
+#[test]
 fn queues_are_balanced() {
     // One long and three short tasks on each CPU would be ideal; numbers alone would put all long ones on one CPU.
     let work = |i: u64| Work::ms(if i.is_multiple_of(4) { 6_000 } else { 1_000 }).reads(1);

@@ -2,6 +2,7 @@
 
 mod bus;
 mod demand;
+mod devices;
 mod fairness;
 mod idle;
 mod log;

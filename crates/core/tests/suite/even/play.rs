@@ -53,6 +53,7 @@ impl Play {
             now: Nanos::from_ms(60_000),
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
             tasks: (0..8).map(view).collect(),

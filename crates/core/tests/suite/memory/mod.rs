@@ -17,6 +17,8 @@ pub struct Work {
     pub reads_per_us: u64,
     /// Lines written to memory per microsecond; no counter counts them per task.
     pub writes_per_us: u64,
+    /// Bytes from and to the disks per microsecond.
+    pub disk_per_us: u64,
     /// Accesses to the first-level cache per microsecond.
     pub l1_per_us: u64,
     /// The share of its time on the fastest core in which it waits for memory, at any clock.
@@ -44,6 +46,7 @@ impl Work {
             ipc_milli: 1_000,
             reads_per_us: 1,
             writes_per_us: 0,
+            disk_per_us: 0,
             l1_per_us: 100,
             stalls: 0.0,
             exit: Exit::Code(0),
@@ -61,6 +64,10 @@ impl Work {
     }
     pub fn writes(mut self, per_us: u64) -> Work {
         self.writes_per_us = per_us;
+        self
+    }
+    pub fn disk(mut self, per_us: u64) -> Work {
+        self.disk_per_us = per_us;
         self
     }
     /// Lines moved from and to memory per microsecond.
@@ -100,6 +107,7 @@ struct State {
     /// Clock cycles; at 1 GHz on the fastest cores.
     cycles: u64,
     ended: Option<Exit>,
+    is_forgotten: bool,
 }
 
 impl State {
@@ -112,6 +120,7 @@ impl State {
             used: Nanos::ZERO,
             cycles: 0,
             ended: None,
+            is_forgotten: false,
         }
     }
 }
@@ -137,6 +146,8 @@ pub struct Memory {
     pub signals: VecDeque<i32>,
     /// Capacity of the memory bus in lines per microsecond; tasks that together demand more slow each other down.
     pub bus_per_us: Option<u64>,
+    /// Bytes per microsecond that the disks deliver.
+    pub disk_per_us: Option<u64>,
     /// Lines per microsecond that other programs read and write on each memory domain; they slow no task down.
     pub foreign_per_us: (u64, u64),
     /// The meters of memory domains fail between these instants.
@@ -193,6 +204,7 @@ impl Memory {
             interrupts: Vec::new(),
             signals: VecDeque::new(),
             bus_per_us: None,
+            disk_per_us: None,
             l1_per_us: None,
             naps: Vec::new(),
             counters_until: None,
@@ -260,6 +272,11 @@ impl Memory {
             let busy = (state.work.lines_per_us() as f64 / served as f64).min(1.0);
             1.0 - busy + busy * longer(asked as u64, served)
         });
+        let disk = self.disk_per_us.map_or(1.0, |served| {
+            let asked: u64 = self.runs().map(|s| s.work.disk_per_us).sum();
+            let busy = (state.work.disk_per_us as f64 / served as f64).min(1.0);
+            1.0 - busy + busy * longer(asked, served)
+        });
         let l1 = self.l1_per_us.map_or(1.0, |served| {
             let cores = |state: &State| -> Vec<usize> {
                 let cpus = state
@@ -276,7 +293,7 @@ impl Memory {
             longer(beside.map(|s| s.work.l1_per_us).sum(), served)
         });
         let clock = state.work.stalls + (1.0 - state.work.stalls) / self.clock(state);
-        1.0 / (bus * l1 * clock)
+        1.0 / (bus * disk * l1 * clock)
     }
 
     fn advance(&mut self, to: Nanos) {
@@ -409,6 +426,17 @@ impl Backend for Memory {
         }
     }
 
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        for usage in usages {
+            let state = &self.tasks[usage.task.0 as usize];
+            let asked = state.done.0 * state.work.disk_per_us;
+            let time = self
+                .disk_per_us
+                .and_then(|served| asked.checked_div(served));
+            usage.device_time.disk = Reading::from_option(time.map(Nanos), Absence::NotOffered);
+        }
+    }
+
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         let state = &self.tasks[task.0 as usize];
         assert!(
@@ -518,6 +546,15 @@ impl Backend for Memory {
         let can = !work.once;
         *state = State::new(work);
         can
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.0 as usize];
+        assert!(
+            state.ended.is_some() || !state.started,
+            "only what has ended is forgotten"
+        );
+        assert!(!std::mem::replace(&mut state.is_forgotten, true), "once");
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {

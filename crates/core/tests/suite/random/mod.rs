@@ -156,7 +156,6 @@ fn estimates() -> impl Strategy<Value = Estimates> {
         rate(12),
         rate(30),
         rate(9),
-        rate(12),
         solo,
         0u32..60,
         0u32..12,
@@ -164,7 +163,7 @@ fn estimates() -> impl Strategy<Value = Estimates> {
         learnt(),
     )
         .prop_map(
-            |(reads, mean, llc, l1, solo_reads, solo_ipc, solo_age, progress, executed, learnt)| {
+            |(reads, mean, llc, l1, solo_ipc, solo_age, progress, executed, learnt)| {
                 let known = executed > 0;
                 let or_not = |reading: Reading<Rate>| match reading {
                     Reading::Value(_) if !known => Reading::Absent(Absence::NotYetMeasured),
@@ -188,7 +187,6 @@ fn estimates() -> impl Strategy<Value = Estimates> {
                         Reading::Absent(Absence::NoSoloEstimate)
                     },
                     solo_age,
-                    solo_mm_reads: solo_reads,
                     progress: Reading::Value(f64::from(progress) / 2.0),
                     trace_progress: match solo_ipc {
                         Reading::Value(_) => Reading::Value(f64::from(progress) / 3.0),
@@ -379,6 +377,7 @@ pub fn snapshot(
         now,
         triggers: triggers.to_vec(),
         queued: 0,
+        ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
         tasks,

@@ -4,5 +4,6 @@ mod ends;
 mod faults;
 mod progress;
 mod starts;
+mod streams;
 mod support;
 mod turns;

@@ -146,7 +146,7 @@ fn a_bounded_pause_is_kept() {
             max_pause: Nanos::from_ms(1_000 * max_pause_s),
             ..RunConfig::default()
         };
-        let params = [("quantum_s", "10"), ("progress_margin_quanta", "0")];
+        let params = [("quantum_s", "10"), ("lead_max_percent", "1000000")];
         let result = run_policy(&mut world, "perf-fair", &params, &config);
         result
             .tasks

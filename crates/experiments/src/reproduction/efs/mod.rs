@@ -1,9 +1,11 @@
 //! EFS: energy and time of programs that share one memory bus (its sections 3 and 5).
 //!
 //! `power` is the calibration of P_k; `bus` Figure 4; `estimate` Figure 6; `only_misses` Figure 7 and Table 1; `programs`
-//! Figures 8 to 10; `streams` and `left_alone` show what the differences come from.
+//! Figures 8 to 10; `streams` and `left_alone` show what the differences come from; `disk` tries what the
+//! paper hopes for.
 
 mod bus;
+mod disk;
 mod estimate;
 mod left_alone;
 mod only_misses;
@@ -87,5 +89,6 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     bus::causes(&mut draft, &bench)?;
     estimate::causes(&mut draft, &bench)?;
     left_alone::causes(&mut draft, &bench, &effects, &fixed);
+    disk::hopes(&mut draft, &bench)?;
     Ok(draft.finish())
 }

@@ -1,6 +1,7 @@
 //! The measurements of a trial.
 
 use super::watch::Watch;
+use crate::statistics::mean;
 use cosched_core::metric::{Outcome, Outcomes, metric};
 use cosched_core::{Counter, Nanos, RunResult};
 
@@ -94,6 +95,11 @@ impl Measured {
         self.energy_j.map(|energy| energy * self.turnaround_s)
     }
 
+    /// How often a running job was given other CPUs.
+    pub(crate) fn moves(&self) -> Option<f64> {
+        Some(f64::from(self.watch.moves))
+    }
+
     /// Power over the run in W.
     pub(crate) fn power(&self) -> Option<f64> {
         self.energy_j.map(|energy| energy / self.turnaround_s)
@@ -107,6 +113,11 @@ impl Measured {
     /// Lines read from memory per us.
     pub(crate) fn reads(&self) -> Option<f64> {
         Some(self.reads_per_us)
+    }
+
+    /// Arithmetic mean of the jobs' slowdowns.
+    pub(crate) fn mean_slowdown(&self) -> Option<f64> {
+        mean(&self.slowdowns)
     }
 
     /// Unfairness in per cent above 1, as Perf&Fair quotes it. A run that is perfectly fair has a thousandth, so that

@@ -222,6 +222,7 @@ impl Trial<'_> {
             seed: self.seed,
             restart: self.mix.restart,
             traffic: entry.needs_traffic(&params),
+            devices: entry.needs_devices(&params),
             ..RunConfig::default()
         };
         let mut policy: Box<dyn Policy> = (entry.build)(&params);

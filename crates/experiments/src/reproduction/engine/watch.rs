@@ -31,6 +31,8 @@ pub(crate) struct Watch {
     pub(crate) idle_measuring_s: f64,
     /// For each task, the time for which it had a place on big cores alone, in s.
     pub(crate) on_big_s: BTreeMap<TaskId, f64>,
+    /// How often a running task was given other CPUs.
+    pub(crate) moves: u32,
     /// The last estimate of each task's progress, and its true progress then, in quanta.
     pub(crate) progress: BTreeMap<TaskId, (f64, f64)>,
     /// Estimated IPC alone / true IPC alone - 1 of each new estimate.
@@ -143,7 +145,11 @@ impl Watch {
                 Change::Stop { task } => _ = self.placed.remove(task),
                 Change::Place {
                     task, placement, ..
-                } => _ = self.placed.insert(*task, placement.clone()),
+                } => {
+                    let before = self.placed.insert(*task, placement.clone());
+                    let moved = before.is_some_and(|before| before.cpus() != placement.cpus());
+                    self.moves += u32::from(moved);
+                }
             }
         }
         self.measures = record.decision.basis.measures.is_some();

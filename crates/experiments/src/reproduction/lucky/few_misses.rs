@@ -2,15 +2,15 @@
 
 use super::alone::{Alone, sample};
 use crate::reproduction::engine::{Cell, Draft};
-use cosched_core::model::cross_core::{CorePair, fit};
+use cosched_core::model::cross_core::{BothWays, PairSums};
 
 /// The most million misses a second of the programs that are included. The paper's examples of programs that miss often have
 /// 29 and 14.
 const MOST: [(f64, &str); 3] = [(f64::INFINITY, "all"), (29.0, "29"), (14.0, "14")];
 
 /// The correlation of the prediction; absent if there are too few programs.
-fn correlation(pairs: &[CorePair]) -> Cell {
-    let r2 = fit(pairs).ok().and_then(|fit| fit.r2);
+fn correlation(pairs: &PairSums) -> Cell {
+    let r2 = pairs.fit().ok().and_then(|fit| fit.r2);
     Cell::number(r2.unwrap_or(f64::NAN).sqrt(), 2)
 }
 
@@ -18,23 +18,16 @@ fn correlation(pairs: &[CorePair]) -> Cell {
 pub(super) fn causes(draft: &mut Draft, alone: &[Alone]) {
     let mut rows = Vec::new();
     for (most, label) in MOST {
-        let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
+        let mut pairs = BothWays::default();
         for one in alone.iter().filter(|one| one.misses() <= most) {
-            let (big, small) = (sample(&one.big), sample(&one.small));
-            to_big.push(CorePair {
-                from: small,
-                to_mips: big.mips,
-            });
-            to_small.push(CorePair {
-                from: big,
-                to_mips: small.mips,
-            });
+            // Means of counts are in the range of the model.
+            _ = pairs.add(sample(&one.big), sample(&one.small), 1.0);
         }
         rows.push(vec![
             Cell::text(label),
-            Cell::number(to_big.len() as f64, 0),
-            correlation(&to_big),
-            correlation(&to_small),
+            Cell::number(pairs.to_big.count(), 0),
+            correlation(&pairs.to_big),
+            correlation(&pairs.to_small),
         ]);
     }
     draft.table("few-misses", rows);

@@ -16,6 +16,7 @@ fn with_misses(program: &ProgramSpec, factor: f64) -> Arc<ProgramSpec> {
             cpi: 1.0,
             memory: 1.0,
             then_sleep_ms: 0.0,
+            then_mb: Default::default(),
         });
     }
     for phase in &mut changed.phases {

@@ -1,13 +1,15 @@
 //! Lucky scheduling: energy-delay product on one big and three small cores (its sections 1 to 4).
 //!
 //! `alone` is what programs do alone on each type of core, `efficiency` Figure 2 and the regression. `draws` draws mixes of
-//! the paper's kinds, by which its figures are judged. `causes`, `few_misses` and `misses` change one thing at a time.
+//! the paper's kinds, by which its figures are judged. `causes`, `few_misses` and `misses` change one thing at a time. `hopes` tries
+//! what the paper announces.
 
 mod alone;
 mod causes;
 mod draws;
 mod efficiency;
 mod few_misses;
+mod hopes;
 mod misses;
 
 use crate::reproduction::engine::{
@@ -66,6 +68,7 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     causes::latencies(&mut draft, lab, &spec)?;
     few_misses::causes(&mut draft, &alone);
     misses::causes(&mut draft, lab, &spec, &alone)?;
+    hopes::all(&mut draft, lab, &spec)?;
     Ok(draft.finish())
 }
 

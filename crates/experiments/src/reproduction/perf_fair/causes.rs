@@ -48,12 +48,22 @@ const HIGH: usize = 2;
 /// How much counts are off at most.
 const NOISE: [f64; 3] = [0.01, 0.05, 0.1];
 
-/// Values of the knob between performance and fairness, in quanta; the paper's is 1.
-const MARGINS: [f64; 9] = [0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 64.0, 256.0, 1_024.0];
+/// Values of the knob between performance and fairness, in per cent; the paper's is 0.
+const LEADS: [f64; 9] = [
+    0.0,
+    25.0,
+    50.0,
+    100.0,
+    200.0,
+    400.0,
+    800.0,
+    1_600.0,
+    1_000_000.0,
+];
 
-/// The policy with this margin between performance and fairness.
-fn with_margin(margin: f64) -> Candidate {
-    Candidate::new("perf-fair").with("progress_margin_quanta", margin)
+/// The policy with this knob between performance and fairness.
+fn with_lead(lead: f64) -> Candidate {
+    Candidate::new("perf-fair").with("lead_max_percent", lead)
 }
 
 /// It knows true progress and measures nothing.
@@ -132,7 +142,10 @@ impl Ends<'_> {
     /// Mixes of high demand where memory is scarcer still.
     fn scarcer(&self, draft: &mut Draft) -> Result<()> {
         let policies = ["linux", "bandwidth", "oracle", "perf-fair", "fair"];
-        let candidates = policies.map(Candidate::new);
+        let mut candidates = policies.map(Candidate::new);
+        for at in [3, 4] {
+            candidates[at] = candidates[at].clone().with("as", "paper");
+        }
         let [_, fewest] = self.benches;
         let mixes = self.mixes_of_high_demand();
         let mut rows = Vec::new();
@@ -202,6 +215,7 @@ impl Ends<'_> {
     /// Counters that are off by more, and traces of other runs.
     fn noise(&self, draft: &mut Draft) -> Result<()> {
         let mut candidates = ["perf-fair", "oracle", "oracle"].map(Candidate::new);
+        candidates[0] = candidates[0].clone().with("as", "paper");
         candidates[2].others_traces = true;
         let mut rows = Vec::new();
         for bench in self.benches {
@@ -225,7 +239,7 @@ impl Ends<'_> {
 
     /// The knob between performance and fairness.
     fn knob(&self, draft: &mut Draft) -> Result<()> {
-        let as_it_is = MARGINS.map(with_margin);
+        let as_it_is = LEADS.map(with_lead);
         let knowing = as_it_is.clone().map(without_measurements);
         let candidates = [as_it_is, knowing].concat();
         let mut rows = Vec::new();
@@ -235,7 +249,7 @@ impl Ends<'_> {
             rows.extend(knob_rows(bench, &grid));
             let with_truth = format!("{}, true progress", bench.channels);
             lines.push(knob_curve(bench.channels.to_owned(), bench, &grid, 0));
-            lines.push(knob_curve(with_truth, bench, &grid, MARGINS.len()));
+            lines.push(knob_curve(with_truth, bench, &grid, LEADS.len()));
         }
         draft.table("knob", rows);
         draft.curves("knob-curve", lines);
@@ -243,12 +257,21 @@ impl Ends<'_> {
     }
 }
 
-/// A row for each margin: speed-up and unfairness as it is, and both with true progress and without measurements.
+/// Mean slowdown of the jobs under `linux` over that under a candidate, in per cent above 1: its mean over the mixes, by
+/// seed.
+fn mean_speed_up(bench: &Bench, grid: &Grid, at: usize) -> Vec<f64> {
+    let gains = grid.compared_with((&bench.grid, LINUX), at, Measured::mean_slowdown, gain);
+    over(&gains, mean)
+}
+
+/// A row for each value of the knob: how much earlier the jobs end on average, speed-up and unfairness as it is, and the
+/// same with true progress and without measurements.
 fn knob_rows(bench: &Bench, grid: &Grid) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
-    for (at, margin) in MARGINS.iter().enumerate() {
-        let mut row = vec![Cell::text(bench.channels), Cell::text(margin.to_string())];
-        for candidate in [at, MARGINS.len() + at] {
+    for (at, lead) in LEADS.iter().enumerate() {
+        let mut row = vec![Cell::text(bench.channels), Cell::number(*lead, 0)];
+        for candidate in [at, LEADS.len() + at] {
+            row.push(Cell::signed(&mean_speed_up(bench, grid, candidate), 1));
             row.push(Cell::signed(&bench.overall_in(grid, candidate), 1));
             row.push(Cell::mean(&grid.unfairness(candidate), 1));
         }
@@ -257,11 +280,12 @@ fn knob_rows(bench: &Bench, grid: &Grid) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// Unfairness and speed-up of the candidate for each margin, of which `first` is the first.
+/// Unfairness, and how much earlier jobs end on average, of the candidate for each value of the knob, of which `first` is
+/// the first.
 fn knob_curve(name: String, bench: &Bench, grid: &Grid, first: usize) -> Curve {
     let mut points = Vec::new();
-    for candidate in first..first + MARGINS.len() {
-        let speed_up = mean(&bench.overall_in(grid, candidate));
+    for candidate in first..first + LEADS.len() {
+        let speed_up = mean(&mean_speed_up(bench, grid, candidate));
         points.extend(mean(&grid.unfairness(candidate)).zip(speed_up));
     }
     Curve::line(name, points)

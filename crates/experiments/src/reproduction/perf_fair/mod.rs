@@ -36,6 +36,8 @@ const BANDWIDTH: usize = 1;
 const FAIR: usize = 2;
 const PERF_FAIR: usize = 3;
 const ROUND_ROBIN: usize = 5;
+/// Positions of `fair` and `perf-fair` with our limits.
+const OURS: [usize; 2] = [6, 7];
 
 /// Mix 9 is the one of Figure 3.
 const NINTH: usize = 8;
@@ -58,16 +60,25 @@ struct Bench {
     name: &'static str,
     channels: &'static str,
     spec: Arc<MachineSpec>,
+    /// Names of the candidates.
+    labels: Vec<String>,
     grid: Grid,
     /// The group of each mix by its bandwidth: a position in [`GROUPS`].
     groups: Vec<usize>,
 }
 
-/// The policies, with the parameters that are judged.
-fn candidates() -> [Candidate; POLICIES.len()] {
-    let mut candidates = POLICIES.map(Candidate::new);
-    candidates[FAIR].truth = true;
-    candidates[PERF_FAIR].truth = true;
+/// The policies of the paper as it states them, which are judged, then ours beside them.
+fn candidates() -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for policy in POLICIES {
+        candidates.push(Candidate::new(policy).named(&format!("`{policy}`")));
+    }
+    for at in [FAIR, PERF_FAIR] {
+        candidates[at].truth = true;
+        let ours = format!("{}, ours", candidates[at].label);
+        candidates.push(candidates[at].clone().named(&ours));
+        candidates[at] = candidates[at].clone().with("as", "paper");
+    }
     candidates
 }
 
@@ -78,6 +89,7 @@ impl Bench {
         (name, channels): (&'static str, &'static str),
     ) -> Result<Bench> {
         let candidates = candidates();
+        let labels = candidates.iter().map(|one| one.label.clone()).collect();
         let spec = machine(name);
         let grid = Grid::simulate(lab, &spec, mixes, &candidates, &lab.seeds)?;
         let mut groups = Vec::new();
@@ -88,6 +100,7 @@ impl Bench {
             name,
             channels,
             spec,
+            labels,
             groups,
             grid,
         })

@@ -1,6 +1,6 @@
 //! What was simulated: tables and figures as the paper has them.
 
-use super::{Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR, POLICIES, bandwidth};
+use super::{Bench, FAIR, GROUPS, LINUX, NINTH, OURS, PERF_FAIR, POLICIES, bandwidth};
 use crate::reproduction::engine::{Cell, Draft, Figure, Measured, Mix, Series, plain};
 use crate::statistics::{mean, quantile};
 use cosched_report::chart::Curve;
@@ -30,14 +30,15 @@ pub(super) fn all(draft: &mut Draft, benches: &[Bench], mixes: &[Mix]) {
 /// Unfairness and speed of each policy over all mixes.
 fn summary(draft: &mut Draft, bench: &Bench) {
     let mut rows = Vec::new();
-    for (at, policy) in POLICIES.iter().enumerate() {
+    for (at, label) in bench.labels.iter().enumerate() {
+        let policy = POLICIES.get(at).unwrap_or(&"ours");
         let speed_ups = bench.speed_ups(at);
         let speed: Vec<f64> = speed_ups.iter().filter_map(|mix| mean(mix)).collect();
         let least = quantile(&speed, 0.0).unwrap_or(f64::NAN);
         let greatest = quantile(&speed, 1.0).unwrap_or(f64::NAN);
         let range = format!("{} to {}", plain(least, 1), plain(greatest, 1));
         rows.push(vec![
-            Cell::text(format!("`{policy}`")),
+            Cell::text(label),
             Cell::mean(&bench.grid.unfairness(at), 1),
             draft.cell(&format!("unfairness-{policy}"), 1),
             Cell::signed(&bench.overall(at), 1),
@@ -136,10 +137,10 @@ fn spread_of_progress_errors(run: &Measured) -> Option<f64> {
 fn estimates(draft: &mut Draft, benches: &[Bench]) {
     let mut rows = Vec::new();
     for bench in benches {
-        for at in [FAIR, PERF_FAIR] {
+        for at in [[FAIR, PERF_FAIR], OURS].concat() {
             let mut row = vec![
                 Cell::text(bench.channels),
-                Cell::text(format!("`{}`", POLICIES[at])),
+                Cell::text(&bench.labels[at]),
                 Cell::signed(&bench.grid.means(at, mean_error), 1),
             ];
             let figures: [Figure; 6] = [

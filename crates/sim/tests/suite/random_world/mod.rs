@@ -49,6 +49,7 @@ prop_compose! {
         counts in any::<[bool; Counter::COUNT]>(),
         traffic in any::<bool>(),
         noise in select(vec![0.0, 0.01, 0.5]),
+        disk in proptest::option::of((select(vec![1.0, 300.0]), select(vec![0.0, 0.5]))),
     ) -> MachineSpec {
         let like = support::machine(1, 1);
         let (channels, gb_per_s_per_channel, idle_latency_ns, remote_ns) = memory;
@@ -84,6 +85,10 @@ prop_compose! {
                 energy: true,
                 noise,
             },
+            devices: PerDevice {
+                disk: disk.map(|(mb_per_s, stream_cost)| DeviceSpec { mb_per_s, stream_cost }),
+                net: None,
+            },
             ..like
         }
     }
@@ -96,8 +101,9 @@ prop_compose! {
         cpi in select(vec![0.2, 1.0, 5.0]),
         memory in select(vec![0.0, 1.0, 4.0]),
         then_sleep_ms in select(vec![0.0, 0.0, 1e-6, 0.01, 3.7, 40.0]),
+        disk in select(vec![0.0, 1e-6, 0.3, 20.0]),
     ) -> Phase {
-        Phase { instructions, cpi, memory, then_sleep_ms }
+        Phase { instructions, cpi, memory, then_sleep_ms, then_mb: PerDevice { disk, net: 0.0 } }
     }
 }
 
@@ -391,6 +397,10 @@ impl Backend for Watched {
         }
     }
 
+    fn device_time(&mut self, usages: &mut [Usage]) {
+        self.sim.device_time(usages)
+    }
+
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         self.sim.wanting(task)
     }
@@ -418,6 +428,10 @@ impl Backend for Watched {
     fn restart(&mut self, task: TaskId) -> bool {
         self.told[task.0 as usize] = None;
         self.sim.restart(task)
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        self.sim.forget(task);
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {

@@ -62,6 +62,7 @@ fn sleepers(count: usize) -> Scene {
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms: 20.0,
+        then_mb: Default::default(),
     };
     program.phases = vec![phase];
     Scene::on("epyc-2cpu").custom(count, program, 1_000)
@@ -99,6 +100,7 @@ fn a_job_that_sleeps_for_long_stops_nobody() {
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms: 2_000.0,
+        then_mb: Default::default(),
     }];
     let scene = Scene::on("i5-2500")
         .copies(11, "workload-compute", 2_000)

@@ -63,6 +63,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             stream_loss_most: STREAM_LOSS_MOST,
             curve: curve(),
         },
+        devices: PerDevice::default(),
         power: PowerSpec {
             static_w: 20.0,
             uncore_w: 8.0,
@@ -168,6 +169,7 @@ pub fn run_on(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
     let settings = RunConfig {
         quantum,
         traffic: true,
+        devices: entry.needs_devices(&params),
         ..RunConfig::default()
     };
     let result = run(

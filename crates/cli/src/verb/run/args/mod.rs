@@ -109,9 +109,9 @@ pub struct RunArgs {
     #[arg(long, visible_alias = "explain", alias = "dryrun")]
     pub dry_run: bool,
 
-    /// The user wrote no `--` before the command, so standard input may hold its values.
+    /// The user wrote no `--` before the command.
     #[arg(skip)]
-    pub may_read_input: bool,
+    pub is_bare: bool,
 
     // A group's heading also covers what follows it.
     #[command(flatten)]
@@ -179,7 +179,7 @@ impl RunArgs {
         let by_word = by_word.filter(|show| !(self.output.tag && *show == Show::Live));
         self.output.output = self.output.output.or(by_word);
         let reading = Reading {
-            may_read_input: self.may_read_input,
+            is_bare: self.is_bare,
             quiet: self.output.quiet,
             ..self.values.reading()
         };

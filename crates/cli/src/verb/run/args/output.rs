@@ -5,7 +5,7 @@ use crate::exit::usage;
 use crate::input::{absolute, told};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use cosched_run::{Format as RunFormat, Logs, OutputOptions, Show};
+use cosched_run::{Format as RunFormat, Logs, OutputOptions, ProgressTarget, Show};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,10 @@ pub struct OutputArgs {
     /// Write metrics of the run here once a second, in the text format of Prometheus
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub metrics: Option<PathBuf>,
+
+    /// Write a JSON line for each start and end of a job, and for the run once a second: a descriptor, FILE or unix:PATH
+    #[arg(long, value_name = "TARGET", hide_short_help = true)]
+    pub progress_to: Option<ProgressTarget>,
 
     /// Log ended jobs in this file, as GNU parallel does
     #[arg(long, value_name = "FILE")]
@@ -140,6 +144,7 @@ impl OutputArgs {
             events,
             joblog: self.joblog,
             metrics: self.metrics,
+            progress_to: self.progress_to,
             quiet: self.quiet,
             verbose: self.verbose,
         })

@@ -75,6 +75,16 @@ impl Cell {
         })
     }
 
+    /// All values: the median, and from the least to the greatest; absent if there are none.
+    pub(crate) fn range(values: &[f64], decimals: usize) -> Cell {
+        let [low, middle, high] = [0.0, 0.5, 1.0]
+            .map(|share| plain(quantile(values, share).unwrap_or(f64::NAN), decimals));
+        if values.is_empty() {
+            return Cell::absent();
+        }
+        Cell::of_number(format!("{middle} ({low} to {high})"))
+    }
+
     /// What was drawn many times: the mean, and from the 10th to the 90th percentile; absent if it was not.
     pub(crate) fn draws(values: &[f64], decimals: usize) -> Cell {
         let ends = quantile(values, 0.1).zip(quantile(values, 0.9));

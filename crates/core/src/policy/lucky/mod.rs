@@ -20,9 +20,14 @@
 //! - A prediction is clamped between no gain and the ratio of the two capacities: beyond that the regression has left
 //!   the programs that it was fitted to.
 //!
+//! # What the paper announces
+//!
+//! Its conclusion names ticket inflation, tickets that count contention, and consolidation. All are off by default:
+//! `cosched reproduce lucky` shows what each gains.
+//!
 //! # The default coefficients
 //!
-//! They are assumed until a machine's own are fitted (`model::cross_core::fit`). On cores that differ only in their
+//! They are assumed until a machine's own are fitted (`model::cross_core::fit`) or learnt. On cores that differ only in their
 //! clock, f, an instruction takes `cpi / f + m L`: m is the misses per instruction, and a miss costs L whatever the
 //! clock. The defaults are the least-squares fit to that over programs with 0.5 to 2 cycles per instruction and 0 to 20
 //! misses in 1,000 instructions, at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves room for the paper's 29
@@ -30,13 +35,20 @@
 //! core is 4 times as fast and 2.2 times less efficient, hence 18.9 W. The paper does not state the big core's idle
 //! power: 3 W is assumed, as in the machine `big1-small3`.
 
+mod consolidation;
+mod learning;
+mod shared_memory;
+mod types;
+
 use super::core_types::{Side, Split, measuring_needs};
-use super::params::{
-    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE, core_power,
-};
+use super::params::{BIG_BUSY, BIG_CAPACITY, BIG_IDLE, MU, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE};
 use super::prelude::*;
-use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
+use crate::model::cross_core::tickets;
 use crate::model::lottery;
+use consolidation::most_efficient;
+use learning::Learning;
+use shared_memory::SharedMemory;
+use types::CoreTypes;
 
 const PARAMS: &[ParamSpec] = &[
     QUANTUM_S,
@@ -88,6 +100,29 @@ const PARAMS: &[ParamSpec] = &[
         1e9,
         "constant term of the MIPS on a small core; assumed, as to_big_alpha",
     ),
+    choice(
+        "coefficients",
+        &["fixed", "learnt"],
+        "whether the coefficients are fitted again while jobs change places",
+    ),
+    number(
+        "ticket_inflation",
+        1.0,
+        1.0,
+        1e3,
+        "factor for the tickets of a job that is on a big core; above 1 fewer jobs move",
+    ),
+    choice(
+        "memory",
+        &["own", "shared"],
+        "whether tickets count what a job on a big core loses, and costs the others, at the memory",
+    ),
+    MU,
+    choice(
+        "consolidation",
+        &["off", "on"],
+        "whether cores are left idle while fewer are more efficient",
+    ),
 ];
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -101,43 +136,81 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     params: PARAMS,
     needs: |_| measuring_needs(),
     build: |params| {
-        let types = CoreTypes::new(params);
-        each_quantum(params, is_full, move |snap, end, rng| {
-            let mut split = Split::new(snap);
-            if split.full {
-                types.play(&mut split, rng);
-            }
-            split.finish(end)
+        Box::new(Lucky {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            types: CoreTypes::new(params),
+            inflation: params.number("ticket_inflation"),
+            memory_per_ms: params.number("mu_trans_per_us") * 1e3,
+            shares_memory: params.word("memory") == "shared",
+            consolidates: params.word("consolidation") == "on",
+            learns: params.word("coefficients") == "learnt",
+            state: State::default(),
         })
     },
 };
 
-/// The two types of core, and the coefficients that predict the performance on one from the other.
-struct CoreTypes {
-    big: CoreType,
-    small: CoreType,
-    to_big: Regression,
-    to_small: Regression,
+struct Lucky {
+    quantum: Nanos,
+    types: CoreTypes,
+    /// Tickets of a task on a big core over those that it would have elsewhere.
+    inflation: f64,
+    /// Lines that the bus of a memory domain serves per ms.
+    memory_per_ms: f64,
+    /// Whether tickets count contention there.
+    shares_memory: bool,
+    consolidates: bool,
+    learns: bool,
+    state: State,
 }
 
-impl CoreTypes {
-    fn new(params: &Params) -> CoreTypes {
-        let [big, small] = core_power(params);
-        CoreTypes {
-            big,
-            small,
-            to_big: regression(params, "to_big"),
-            to_small: regression(params, "to_small"),
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct State {
+    quantum: QuantumEnd,
+    /// Numbers of big and small CPUs in use; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    used: Option<(usize, usize)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    learning: Option<Learning>,
+}
+
+impl Policy for Lucky {
+    fn decide(&mut self, snap: &Snapshot, rng: &mut Rng) -> Decision {
+        let mut split = self.split(snap);
+        let end = self.state.quantum.after(snap.now, split.full, self.quantum);
+        if split.full {
+            let types = self.types_now(&split);
+            if self.consolidates {
+                let memory = SharedMemory::of(&split, self.memory_per_ms);
+                self.state.used = most_efficient(&types, &split, &memory);
+                split = self.split(snap);
+            }
+            self.play(&types, &mut split, rng);
         }
+        split.finish(end)
+    }
+
+    state_is_a_field!();
+}
+
+impl Lucky {
+    fn split<'a>(&self, snap: &'a Snapshot) -> Split<'a> {
+        let used = self.state.used.unwrap_or((usize::MAX, usize::MAX));
+        Split::within(snap, used)
+    }
+
+    /// The types of core with the coefficients that count now.
+    fn types_now(&mut self, split: &Split<'_>) -> CoreTypes {
+        if !self.learns {
+            return self.types;
+        }
+        let learning = self.state.learning.get_or_insert_default();
+        learning.see(split);
+        learning.improved(self.types)
     }
 
     /// Restores the balance, then draws once and exchanges tasks.
-    fn play(&self, split: &mut Split<'_>, rng: &mut Rng) {
-        let known: Vec<Option<u32>> = split
-            .free
-            .iter()
-            .map(|&ix| self.tickets(split.task(ix), split.is_big(ix)))
-            .collect();
+    fn play(&self, types: &CoreTypes, split: &mut Split<'_>, rng: &mut Rng) {
+        let known = self.known_tickets(types, split);
         let measured = known.iter().flatten().count() as u64;
         let sum: u64 = known.iter().flatten().copied().map(u64::from).sum();
         let mean = sum.checked_div(measured).unwrap_or(100) as u32;
@@ -147,7 +220,12 @@ impl CoreTypes {
             .zip(&split.free)
             .map(|(tickets, &ix)| {
                 let weight = weights.over_least(split.task(ix));
-                (f64::from(tickets.unwrap_or(mean)) * weight) as u32
+                let stays = if split.is_big(ix) {
+                    self.inflation
+                } else {
+                    1.0
+                };
+                (f64::from(tickets.unwrap_or(mean)) * weight * stays) as u32
             })
             .collect();
         mend(split, &tickets, rng);
@@ -159,42 +237,20 @@ impl CoreTypes {
         }
     }
 
-    /// The tickets of a task, measured on its present side; `None` before that.
-    fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
-        let instructions = task
-            .estimates
-            .cpu_instructions
-            .value()
-            .filter(|&rate| rate > 0)?;
-        let reads = task.estimates.cpu_mm_reads.value()?.0;
-        let here = CoreSample {
-            mips: instructions as f64 / 1e3,
-            llcms: reads as f64 / 1e3,
+    /// The tickets of each free task by its benefit; `None` if it was not measured yet.
+    fn known_tickets(&self, types: &CoreTypes, split: &Split<'_>) -> Vec<Option<u32>> {
+        let memory = SharedMemory::of(split, self.memory_per_ms);
+        let tickets_of = |&ix: &u32| {
+            let speeds = types.speeds(split, ix)?;
+            let gain = if self.shares_memory {
+                memory.gain(ix, &speeds)
+            } else {
+                1.0
+            };
+            tickets(types.benefit(&speeds)? * gain).ok()
         };
-        let ratio = self.big.capacity_mips() / self.small.capacity_mips();
-        let (big, small) = if is_big {
-            let small = predict_between(&self.to_small, here, here.mips / ratio);
-            (here.mips, small)
-        } else {
-            let big = predict_between(&self.to_big, here, here.mips * ratio);
-            (big, here.mips)
-        };
-        tickets(benefit(&self.big, big, &self.small, small).ok()?).ok()
+        split.free.iter().map(tickets_of).collect()
     }
-}
-
-fn regression(params: &Params, name: &str) -> Regression {
-    Regression {
-        alpha: params.number(&format!("{name}_alpha")),
-        beta: params.number(&format!("{name}_beta")),
-        gamma: params.number(&format!("{name}_gamma_mips")),
-    }
-}
-
-/// The performance on the other type of core in MIPS, between `here` and `bound`.
-fn predict_between(to_other: &Regression, here: CoreSample, bound: f64) -> f64 {
-    let mips = to_other.predict(here);
-    mips.clamp(here.mips.min(bound), here.mips.max(bound))
 }
 
 /// Free tasks on the big cores, as positions in the list, the fewest tickets first.
@@ -263,7 +319,7 @@ fn change_places(split: &mut Split<'_>, tickets: &[u32], winner: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cross_core::{CorePair, fit};
+    use crate::model::cross_core::{CorePair, CoreSample, fit};
 
     #[test]
     fn the_default_coefficients_are_those_of_the_clocks() {

@@ -1,0 +1,100 @@
+//! All that running tasks share: the memory buses, and the devices that the user wants to count. A task joins only if it
+//! fits each of them.
+
+use super::domains::{Domains, Joining};
+use super::known::Known;
+use super::settings::Settings;
+use crate::decision::WaitReason;
+use crate::model::admission_table::AdmissionTable;
+use crate::topology::Machine;
+
+/// The buses and the devices, with the tasks settled so far.
+pub(super) struct Shared<'a> {
+    pub(super) buses: Domains<'a>,
+    /// In the order of the settings.
+    devices: Vec<Domains<'a>>,
+}
+
+/// What a task does not fit, and where.
+#[derive(Clone, Copy)]
+pub(super) struct Obstacle {
+    /// 0 for the bus, else one more than the device's position.
+    resource: usize,
+    domain: usize,
+    joining: Joining,
+}
+
+impl<'a> Shared<'a> {
+    /// Starts from an idle machine.
+    pub(super) fn new(
+        settings: &'a Settings,
+        table: &'a AdmissionTable,
+        machine: &'a Machine,
+    ) -> Shared<'a> {
+        let devices = settings.devices.iter();
+        Shared {
+            buses: Domains::new(settings, table, machine, None),
+            devices: devices
+                .map(|&device| Domains::new(settings, table, machine, Some(device)))
+                .collect(),
+        }
+    }
+
+    /// Adds a task on these CPUs, whether it fits or not.
+    pub(super) fn add(&mut self, known: &Known, cpus: &[usize]) {
+        self.buses.add(known.bus.class(), cpus);
+        for (device, on_it) in self.devices.iter_mut().zip(&known.devices) {
+            device.add(on_it.class(), cpus);
+        }
+    }
+
+    /// Removes a task from these CPUs. Its demands must be those it was added with.
+    pub(super) fn remove(&mut self, known: &Known, cpus: &[usize]) {
+        self.buses.remove(known.bus.class(), cpus);
+        for (device, on_it) in self.devices.iter_mut().zip(&known.devices) {
+            device.remove(on_it.class(), cpus);
+        }
+    }
+
+    /// The first that a task does not fit if it joins on this memory domain while `waiting` tasks wait, itself
+    /// included; `None` if it may join. See [`Domains::admits`].
+    pub(super) fn obstacle(
+        &mut self,
+        known: &Known,
+        domain: usize,
+        joining: Joining,
+        waiting: usize,
+    ) -> Option<Obstacle> {
+        let obstacle = |resource, domain| Obstacle {
+            resource,
+            domain,
+            joining,
+        };
+        if !self
+            .buses
+            .admits(domain, joining, known.bus.class(), waiting)
+        {
+            return Some(obstacle(0, domain));
+        }
+        let devices = self.devices.iter_mut().zip(&known.devices);
+        for (at, (device, on_it)) in (1..).zip(devices) {
+            if !device.admits(0, joining, on_it.class(), waiting) {
+                return Some(obstacle(at, 0));
+            }
+        }
+        None
+    }
+
+    /// Why a task may not join.
+    pub(super) fn refusal(&mut self, known: &Known, obstacle: Obstacle) -> WaitReason {
+        let Obstacle {
+            resource,
+            domain,
+            joining,
+        } = obstacle;
+        match resource.checked_sub(1) {
+            None => self.buses.refusal(domain, joining, &known.bus),
+            Some(at) => self.devices[at].refusal(domain, joining, &known.devices[at]),
+        }
+    }
+}

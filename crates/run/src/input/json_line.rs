@@ -1,0 +1,151 @@
+//! A job as a JSON object on a line of a list. docs/schema/job-line.json describes it.
+
+use super::command::Command;
+use super::job::JobInput;
+use super::mix::{GREATEST_WEIGHT, check_variables};
+use super::names::is_name;
+use crate::exit::usage;
+use anyhow::Result;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// A job on a line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    id: Option<String>,
+    name: Option<String>,
+    command: Option<String>,
+    argv: Option<Vec<String>>,
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cpus: Option<u32>,
+    /// In bytes.
+    mem: Option<u64>,
+    weight: Option<f64>,
+    expected_s: Option<f64>,
+}
+
+const EXAMPLE: &str = r#"as in {"command": "gzip a.txt", "cpus": 1}"#;
+
+/// The greatest expected time, in seconds: some thirty years.
+const LONGEST_S: f64 = 1e9;
+
+/// Whether a line is a JSON object. A line of a shell does not begin like this.
+pub(crate) fn is_object(line: &[u8]) -> bool {
+    let rest = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    rest.is_some_and(|rest| rest.starts_with(b"\""))
+}
+
+/// The job of a line.
+///
+/// # Errors
+/// What is wrong, with the place.
+pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
+    let entry: Entry = serde_json::from_slice(line).map_err(|error| {
+        let text = error.to_string();
+        let why = text.split(" at line ").next().unwrap_or(&text);
+        usage(format!("{place}: {why}; {EXAMPLE}"))
+    })?;
+    check_variables(&entry.env, place)?;
+    if let Some(name) = entry.name.as_ref().filter(|name| !is_name(name)) {
+        return Err(usage(format!(
+            "{place}: name is `{name}`; expected at most 100 letters, digits and ._+-"
+        )));
+    }
+    let weights = 1.0 / GREATEST_WEIGHT..=GREATEST_WEIGHT;
+    check("weight", entry.weight, weights, place)?;
+    check("expected_s", entry.expected_s, 0.0..=LONGEST_S, place)?;
+    check("cpus", entry.cpus.map(f64::from), 1.0..=65_536.0, place)?;
+    Ok(JobInput {
+        id: entry.id,
+        name: entry.name,
+        cwd: entry.cwd,
+        env: entry.env,
+        cpus: entry.cpus,
+        mem: entry.mem,
+        weight: entry.weight,
+        expected_s: entry.expected_s,
+        ..JobInput::command(command(entry.command, entry.argv, place)?, place.to_owned())
+    })
+}
+
+/// The `id` of an object that is no job.
+pub(crate) fn id(line: &[u8]) -> Option<String> {
+    let object: serde_json::Value = serde_json::from_slice(line).ok()?;
+    Some(object["id"].as_str()?.to_owned())
+}
+
+fn command(line: Option<String>, argv: Option<Vec<String>>, place: &str) -> Result<Command> {
+    match (line, argv) {
+        (Some(line), None) if !line.trim().is_empty() => Ok(Command::shell(line)),
+        (None, Some(words)) if words.first().is_some_and(|word| !word.is_empty()) => {
+            Ok(Command::Argv(words.into_iter().map(Into::into).collect()))
+        }
+        (Some(_), Some(_)) => Err(usage(format!(
+            "{place}: there are command and argv; give one of them"
+        ))),
+        _ => Err(usage(format!(
+            "{place}: there is no command; {EXAMPLE}, or argv"
+        ))),
+    }
+}
+
+fn check(key: &str, value: Option<f64>, range: RangeInclusive<f64>, place: &str) -> Result<()> {
+    match value {
+        Some(value) if !range.contains(&value) => {
+            let (least, greatest) = (range.start(), range.end());
+            Err(usage(format!(
+                "{place}: {key} is {value}; expected {least} to {greatest}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_object_is_a_job() {
+        let line = br#"{"id":"7","argv":["gzip","a b"],"name":"z","cwd":"/tmp","env":{"A":"1"},"cpus":2,"mem":1024,"weight":2.5,"expected_s":3}"#;
+        assert!(is_object(line));
+        let job = job(line, "-:1").unwrap();
+        let words = ["gzip", "a b"].map(Into::into).to_vec();
+        assert_eq!(job.command, Some(Command::Argv(words)));
+        assert_eq!(
+            (job.id.as_deref(), job.name.as_deref()),
+            (Some("7"), Some("z"))
+        );
+        assert_eq!((job.cpus, job.mem), (Some(2), Some(1024)));
+        assert_eq!((job.weight, job.expected_s), (Some(2.5), Some(3.0)));
+        assert_eq!((job.env["A"].as_str(), job.cwd), ("1", Some("/tmp".into())));
+    }
+
+    #[test]
+    fn errors_name_the_place_and_the_key() {
+        for (line, why) in [
+            (r#"{"comand":"x"}"#, "unknown field `comand`"),
+            (r#"{"id":"x"}"#, "there is no command"),
+            (r#"{"command":" "}"#, "there is no command"),
+            (r#"{"command":"x","argv":["y"]}"#, "give one of them"),
+            (r#"{"command":"x","cpus":0}"#, "cpus is 0"),
+            (r#"{"command":"x","weight":1e9}"#, "weight is 1000000000"),
+            (r#"{"command":"x","expected_s":-1}"#, "expected_s is -1"),
+            (r#"{"command":"x","env":{"A=":""}}"#, "`A=` can't be"),
+            (r#"{"command":"x","name":"a/b"}"#, "name is `a/b`"),
+            (r#"{"command":"#, "EOF"),
+        ] {
+            let error = job(line.as_bytes(), "jobs:3").unwrap_err().to_string();
+            assert!(
+                error.starts_with("jobs:3: ") && error.contains(why),
+                "{error}"
+            );
+        }
+        assert!(!is_object(b"{ echo a; }") && !is_object(b"{}") && is_object(b"{ \"a\": 1"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Makes jobs ready to be started: their programs, their tasks for the loop, and what is known of them.
+
+use super::folder::output_files;
+use super::memory::{Known, Memory};
+use super::options::RunOptions;
+use super::platform::Platform;
+use crate::input::{Command, Job};
+use anyhow::Result;
+use cosched_core::{Actuation, Expected, ExpectedFrom, Nanos, PolicyEntry, SoloProfile, TaskSpec};
+use cosched_memory::Patience;
+use cosched_report::{JobInfo, RunWarning};
+use std::path::Path;
+
+/// Makes the jobs of a run ready.
+pub(crate) struct Preparer<'a, P> {
+    pub(crate) options: &'a RunOptions,
+    pub(crate) platform: &'a P,
+    /// The log folder.
+    pub(crate) logs: &'a Path,
+    /// The policy that decides.
+    pub(crate) policy: &'static PolicyEntry,
+}
+
+/// A job that can be started.
+pub(crate) struct Prepared<P: Platform> {
+    /// In the platform's own form.
+    pub(crate) task: P::Job,
+    pub(crate) spec: TaskSpec,
+}
+
+impl<P: Platform> Preparer<'_, P> {
+    /// The program and the task of the job with this number.
+    ///
+    /// # Errors
+    /// The job can't run here.
+    pub(crate) fn prepare(&self, id: usize, job: &Job) -> Result<Prepared<P>> {
+        Ok(Prepared {
+            spec: self.spec(id, job)?,
+            task: self.platform.job(job, self.logs)?,
+        })
+    }
+
+    fn spec(&self, id: usize, job: &Job) -> Result<TaskSpec> {
+        let view = self.platform.view();
+        let cpus = view.whole.all_cpus();
+        let per_job = self.options.machine.cpus_per_job;
+        let spec = per_job.spec(id, job, &cpus, view.measures_width)?;
+        let weighs = self.without_weights().is_none();
+        Ok(TaskSpec {
+            // Other runs may use some of the CPUs now.
+            cpus: spec.cpus.min(view.machine.cpus.len() as u32),
+            arrives: Nanos::from_s(job.input.start_s),
+            bus_use_milli: job.input.bus_use_milli,
+            weight: if weighs { job.input.weight() } else { 1.0 },
+            solo: SoloProfile::default(),
+            ..spec
+        })
+    }
+
+    /// What decides, if it does not use weights.
+    pub(crate) fn without_weights(&self) -> Option<String> {
+        let entry = self.policy;
+        let is_in_kernel =
+            entry.can_hand_over && self.options.machine.actuation() == Actuation::Plans;
+        if is_in_kernel {
+            Some(format!("{} in the kernel", entry.name))
+        } else if entry.weighs {
+            None
+        } else {
+            Some(entry.name.to_owned())
+        }
+    }
+
+    /// Lets tasks begin with what earlier runs know of their jobs, and returns that.
+    pub(crate) fn recall(
+        &self,
+        memory: &mut Memory,
+        patience: Patience,
+        jobs: &mut [(&Job, &mut Prepared<P>)],
+    ) -> (Vec<Option<Known>>, Option<RunWarning>) {
+        let remembers = self.options.history.is_some();
+        let mut keys = Vec::new();
+        for (job, prepared) in jobs.iter() {
+            let key = remembers.then(|| self.platform.key(job, &prepared.task));
+            keys.push(key.flatten());
+        }
+        let (known, warning) = memory.recall(keys, patience);
+        for ((job, prepared), known) in jobs.iter_mut().zip(&known) {
+            if let Some(known) = known {
+                known.tell(&mut prepared.spec);
+            }
+            tell_stated(&mut prepared.spec, job);
+        }
+        (known, warning)
+    }
+
+    /// What the record says of a job beside its result. `seq` is its number in the job log.
+    pub(crate) fn info(&self, seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
+        let mut info = JobInfo {
+            seq,
+            id: job.input.id.clone(),
+            program: job.input.program.clone(),
+            command: job.input.command.as_ref().map(Command::line),
+            given: P::given(job),
+            tag: Some(job.tag()),
+            ..JobInfo::of(spec)
+        };
+        if self.options.output.keeps_logs() {
+            note_files::<P>(&mut info, self.logs);
+        }
+        info
+    }
+}
+
+/// Lets a task begin with what the user says of its job.
+fn tell_stated(spec: &mut TaskSpec, job: &Job) {
+    spec.memory = job.input.mem;
+    if let Some(time_s) = job.input.expected_s {
+        let memory = spec.expected.and_then(|expected| expected.memory);
+        let time = Nanos::from_s(time_s);
+        spec.expected = Some(Expected {
+            memory,
+            ..Expected::of(time, ExpectedFrom::Told)
+        });
+    }
+}
+
+/// Notes the files of a job's output in a folder, for the record.
+pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
+    if P::HAS_OUTPUT {
+        let files = output_files(folder, &info.name);
+        [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
+    }
+}

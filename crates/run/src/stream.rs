@@ -1,0 +1,190 @@
+//! Jobs that come while the run goes on, as the loop takes them.
+
+use super::memory::Known;
+use super::platform::Platform;
+use super::prepare::{Prepared, Preparer};
+use super::session::Session;
+use super::shell::Shells;
+use crate::input::{Arrived, Arriving, Job, JobInput, base};
+use anyhow::Result;
+use cosched_core::{Backend as _, ByTask, Intake, TaskId, TaskSpec};
+use cosched_memory::Patience;
+use cosched_report::{JobInfos, RunWarning};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What earlier runs know of each job, shared with who reports its end.
+pub(crate) type AllKnown = Rc<RefCell<ByTask<Known>>>;
+
+/// An input whose jobs come while the run goes on.
+pub(crate) struct Open {
+    pub(crate) arriving: Arriving,
+    /// What the options say of all jobs.
+    pub(crate) defaults: Defaults,
+}
+
+/// What the options say of all jobs.
+pub(crate) struct Defaults {
+    /// The shells for lines.
+    pub(crate) shells: Shells,
+    /// Working folder of jobs that have none of their own.
+    pub(crate) cwd: Option<PathBuf>,
+    /// Niceness of jobs that have none of their own.
+    pub(crate) nice: Option<i8>,
+}
+
+impl Defaults {
+    /// Applies them to a job.
+    ///
+    /// # Errors
+    /// There is no shell for it.
+    pub(crate) fn apply(&mut self, input: &mut JobInput) -> Result<()> {
+        if let Some(command) = &mut input.command {
+            self.shells.choose(command)?;
+        }
+        if input.cwd.is_none() {
+            input.cwd.clone_from(&self.cwd);
+        }
+        input.nice = input.nice.or(self.nice);
+        Ok(())
+    }
+}
+
+/// Takes jobs in, and makes them ready.
+pub(crate) struct Stream<'a, P> {
+    pub(crate) open: Open,
+    pub(crate) preparer: Preparer<'a, P>,
+    pub(crate) session: &'a Session<'a, P>,
+    pub(crate) infos: JobInfos,
+    pub(crate) known: AllKnown,
+    /// The number of jobs so far.
+    pub(crate) count: u32,
+    /// More jobs are there than were taken.
+    pub(crate) is_ready: bool,
+}
+
+/// A job of the input. One that can't be started has no program; it fails when its turn comes.
+struct Next<P: Platform> {
+    job: Job,
+    prepared: Result<Prepared<P>, String>,
+}
+
+impl<P: Platform> Stream<'_, P> {
+    /// Makes an arrived job ready. In an open list each name gets its number: it is not known which are unique.
+    fn next(&mut self, arrived: Arrived) -> Next<P> {
+        let id = self.count;
+        self.count += 1;
+        let Arrived {
+            place,
+            id: told,
+            job,
+        } = arrived;
+        let input = job.and_then(|mut input| {
+            self.open.defaults.apply(&mut input)?;
+            Ok(input)
+        });
+        let (input, why) = match input {
+            Ok(input) => (input, None),
+            Err(why) => (
+                JobInput {
+                    id: told,
+                    ..JobInput::none(place)
+                },
+                Some(why),
+            ),
+        };
+        let name = format!("{}#{}", base(&input), id + 1);
+        let job = Job { name, input };
+        if let Some(policy) = self.preparer.without_weights()
+            && job.input.weight.is_some()
+        {
+            let warning = RunWarning::WeightsUnused { policy };
+            self.session.screen.warn(warning);
+        }
+        let prepared = match why {
+            Some(why) => Err(why),
+            None => self.preparer.prepare(id as usize, &job),
+        };
+        let prepared = prepared.and_then(|prepared| {
+            if let Some(folder) = &mut *self.session.folder.borrow_mut() {
+                folder.add(&job.name)?;
+            }
+            Ok(prepared)
+        });
+        Next {
+            job,
+            prepared: prepared.map_err(|why| format!("{why:#}")),
+        }
+    }
+
+    /// Lets jobs begin with what earlier runs know of them.
+    fn recall(&self, first: u32, next: &mut [Next<P>]) {
+        let mut ids = Vec::new();
+        let mut jobs = Vec::new();
+        for (id, Next { job, prepared }) in (first..).zip(next) {
+            if let Ok(prepared) = prepared {
+                ids.push(TaskId(id));
+                jobs.push((&*job, prepared));
+            }
+        }
+        let mut memory = self.session.memory.borrow_mut();
+        let (known, warning) = self.preparer.recall(&mut memory, Patience::None, &mut jobs);
+        if let Some(warning) = warning {
+            self.session.screen.warn(warning);
+        }
+        for (id, known) in ids.into_iter().zip(known) {
+            if let Some(known) = known {
+                self.known.borrow_mut().insert(id, known);
+            }
+        }
+    }
+
+    /// Hands a job to the backend, and returns its task.
+    fn hand_over(&self, backend: &mut P::Backend, id: u32, next: Next<P>) -> TaskSpec {
+        let Next { job, prepared } = next;
+        let (spec, task) = match prepared {
+            Ok(Prepared { spec, task }) => (spec, Ok(task)),
+            Err(why) => (TaskSpec::new(id, &job.name), Err(why)),
+        };
+        let spec = TaskSpec {
+            arrives: backend.now(),
+            ..spec
+        };
+        let info = self.preparer.info(u64::from(id) + 1, &job, &spec);
+        self.infos.borrow_mut().insert(TaskId(id), info);
+        P::add(backend, TaskId(id), task);
+        spec
+    }
+}
+
+impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
+    fn take(&mut self, backend: &mut P::Backend, room: usize, out: &mut Vec<TaskSpec>) {
+        let first = self.count;
+        let mut all = Vec::new();
+        self.preparer.platform.look_anew();
+        self.open.arriving.begin_turn();
+        while all.len() < room {
+            let Some(arrived) = self.open.arriving.next() else {
+                break;
+            };
+            all.push(self.next(arrived));
+        }
+        if !all.is_empty() {
+            self.recall(first, &mut all);
+        }
+        for (id, next) in (first..).zip(all) {
+            out.push(self.hand_over(backend, id, next));
+        }
+        self.is_ready = !self.has_ended() && (out.len() >= room || self.open.arriving.was_cut());
+        P::wake_at_input(backend);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    fn has_ended(&self) -> bool {
+        self.open.arriving.has_ended()
+    }
+}
