@@ -1,6 +1,6 @@
 //! Energy of the processor packages, measured by the processors themselves.
 //!
-//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), and as a perf PMU. Either needs
+//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), and as perf PMUs. Each needs
 //! permissions of its own. A package's meter includes everything that runs on it.
 
 use crate::counters::sys::{self, Attributes, ReadFormat, Scope, Start, Target};
@@ -12,7 +12,9 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 
 const POWERCAP: &str = "/sys/class/powercap";
-const PMU: &str = "/sys/bus/event_source/devices/power";
+const PMUS: &str = "/sys/bus/event_source/devices";
+/// PMUs and their events. Only AMD's processors have the second, which counts cores without what they share.
+const EVENTS: [(&str, &str); 2] = [("power", "energy-pkg"), ("power_core", "energy-core")];
 const ITEM: &str = "energy meter";
 
 /// The energy that all packages have used since the meter was opened.
@@ -78,40 +80,40 @@ impl EnergyMeter {
     }
 
     fn open_by(root: &Root, open: Open<'_>) -> Result<EnergyMeter, NoMeter> {
-        let zones = zones(root);
         let mut meter = EnergyMeter {
             root: root.clone(),
             zones: Vec::new(),
             events: Vec::new(),
             joules_per_count: 0.0,
         };
-        match zones {
-            Ok(zones) if !zones.is_empty() => meter.zones = zones,
-            powercap => {
-                if !meter.open_events(open)? {
-                    powercap?;
-                    let detail = format!("no package under {POWERCAP}, and no PMU {PMU}");
-                    return Err(NoMeter::new(Absence::NoEnergyMeter, detail));
-                }
+        let powercap = zones(root).map(|zones| meter.zones = zones);
+        for (pmu, event) in EVENTS {
+            if meter.meters() == 0 {
+                meter.open_events(&format!("{PMUS}/{pmu}"), event, open)?;
             }
+        }
+        if meter.meters() == 0 {
+            powercap?;
+            let detail = format!("no package under {POWERCAP}, and no PMU {PMUS}/power");
+            return Err(NoMeter::new(Absence::NoEnergyMeter, detail));
         }
         Ok(meter)
     }
 
-    /// Opens the perf events; false if the kernel has none.
-    fn open_events(&mut self, open: Open<'_>) -> Result<bool, NoMeter> {
+    /// Opens the perf events, if the kernel has them.
+    fn open_events(&mut self, pmu: &str, event: &str, open: Open<'_>) -> Result<(), NoMeter> {
         let root = &self.root;
-        let event = format!("{PMU}/events/energy-pkg");
+        let event = format!("{pmu}/events/{event}");
         let (Some(terms), Some(scale), Some(type_id), Some(cpus)) = (
             root.text(&event, ITEM)?,
             root.parse(&format!("{event}.scale"), ITEM, "joules")?,
-            root.parse(&format!("{PMU}/type"), ITEM, "the PMU's number")?,
-            root.cpus(&format!("{PMU}/cpumask"), ITEM)?,
+            root.parse(&format!("{pmu}/type"), ITEM, "the PMU's number")?,
+            root.cpus(&format!("{pmu}/cpumask"), ITEM)?,
         ) else {
-            return Ok(false);
+            return Ok(());
         };
-        let Some(registers) = encode(root, PMU, &terms)? else {
-            return Ok(false);
+        let Some(registers) = encode(root, pmu, &terms)? else {
+            return Ok(());
         };
         self.joules_per_count = scale;
         let [config, config1, config2] = registers.0;
@@ -126,10 +128,10 @@ impl EnergyMeter {
         };
         for cpu in cpus.iter() {
             let opened = open(&attributes, Target::Cpu(cpu.0));
-            let denied = |error| NoMeter::new(Absence::NoPermission, format!("{PMU}: {error}"));
+            let denied = |error| NoMeter::new(Absence::NoPermission, format!("{pmu}: {error}"));
             self.events.push(opened.map_err(denied)?.into());
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Joules that all packages have used since the meter was opened, or why they are unknown.
@@ -155,8 +157,8 @@ impl EnergyMeter {
         Reading::Value(total as f64 / 1e6 + counts as f64 * self.joules_per_count)
     }
 
-    /// Number of measured packages.
-    pub fn packages(&self) -> usize {
+    /// Number of meters: one for each package, or for each core if only these have some.
+    pub fn meters(&self) -> usize {
         self.zones.len() + self.events.len()
     }
 }
@@ -238,7 +240,7 @@ mod tests {
             zone(dir.path(), other, name, "7", "9");
         }
         let mut meter = EnergyMeter::open(&Root::new(dir.path())).unwrap();
-        assert_eq!(meter.packages(), 2);
+        assert_eq!(meter.meters(), 2);
         assert_eq!(meter.joules(), Reading::Value(0.0));
         zone(
             dir.path(),
@@ -288,6 +290,12 @@ mod tests {
 
     #[test]
     fn perf_events_stand_in_for_powercap() {
+        for (pmu, event) in EVENTS {
+            check_events(pmu, event);
+        }
+    }
+
+    fn check_events(pmu: &str, event: &str) {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
         let counts = dir.path().join("counts");
@@ -296,11 +304,10 @@ mod tests {
             ("type", "9"),
             ("cpumask", "0,2"),
             ("format/event", "config:0-7"),
-            ("events/energy-pkg", "event=0x02"),
-            ("events/energy-pkg.scale", "0.5"),
+            (&format!("events/{event}"), "event=0x02"),
+            (&format!("events/{event}.scale"), "0.5"),
         ] {
-            let path = format!("sys/bus/event_source/devices/power/{file}");
-            write(dir.path(), &path, text);
+            write(dir.path(), &format!("{PMUS}/{pmu}/{file}")[1..], text);
         }
         let mut asked = Vec::new();
         let mut meter = EnergyMeter::open_by(&root, &mut |attributes, cpu| {
@@ -310,7 +317,7 @@ mod tests {
         .unwrap();
         let targets = [Target::Cpu(0), Target::Cpu(2)];
         assert_eq!(asked, targets.map(|cpu| (9, 2, cpu)));
-        assert_eq!(meter.packages(), 2);
+        assert_eq!(meter.meters(), 2);
         // Two meters, each with 6 and then 10 counts of half a joule.
         assert_eq!(meter.joules(), Reading::Value(6.0));
         assert_eq!(meter.joules(), Reading::Value(10.0));

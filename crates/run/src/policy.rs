@@ -71,11 +71,18 @@ impl Settings {
 /// The parameter with the greatest rate of line transfers of a memory domain.
 pub(crate) const BUS_RATE: &str = "mu_trans_per_us";
 
+/// The settings with which a policy judges by that rate.
+const BY_BUS_RATE: [(&str, &str); 3] = [
+    ("demand", "measured"),
+    ("memory", "shared"),
+    ("consolidation", "on"),
+];
+
 impl Choice {
-    /// Whether the policy would judge measured demands by the rate of another machine's memory, its default.
+    /// Whether the policy would judge by the rate of another machine's memory, its default.
     pub(crate) fn lacks_bus_rate(&self) -> bool {
-        let measures = has_param(self.entry, BUS_RATE) && self.params.word("demand") != "given";
-        measures && !self.origins.contains_key(BUS_RATE)
+        let is_set = |(name, word)| has_param(self.entry, name) && self.params.word(name) == word;
+        BY_BUS_RATE.into_iter().any(is_set) && !self.origins.contains_key(BUS_RATE)
     }
 }
 
@@ -251,12 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn measured_demands_are_not_judged_by_another_machine() {
+    fn no_policy_judges_by_the_memory_of_another_machine() {
         assert!(choice("efs", &[]).lacks_bus_rate());
         assert!(choice("efs", &[("p0_w", "20")]).lacks_bus_rate());
         assert!(!choice("efs", &[(BUS_RATE, "300")]).lacks_bus_rate());
         // Given demands are shares of the bus already.
         assert!(!choice("efs", &[("demand", "given")]).lacks_bus_rate());
         assert!(!choice("even", &[]).lacks_bus_rate());
+        assert!(!choice("lucky", &[]).lacks_bus_rate());
+        for extension in [("memory", "shared"), ("consolidation", "on")] {
+            assert!(choice("lucky", &[extension]).lacks_bus_rate());
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Figures from samples in rounds.
 //!
 //! Every probe has a turn of a few samples in each round, so that a figure comes from the whole time of a calibration. A turn
-//! counts only if it was calm: the threads had their CPUs, and no other CPU worked. What still disturbs a sample only
-//! adds to it. So a figure is the best decile of its samples, and it ranges over the best samples of the turns.
+//! counts only if it was calm: the threads had their CPUs, the clock stayed, and no other CPU worked. What still disturbs a
+//! sample only adds to it. So the best sample of a turn counts. A figure is the median of these, and ranges over all of them:
+//! another calibration finds its median there.
 
 use cosched_core::CpuSet;
 use cosched_linux::accounts;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Maximum share of a turn that others may take from its threads, or use other CPUs.
-const MOST_TAKEN: f64 = 0.02;
+pub const MOST_TAKEN: f64 = 0.02;
 
 /// The values of a sample: of the measurement itself, and of what runs beside it.
 pub type Sample = [f64; 2];
@@ -31,11 +32,18 @@ pub struct Figure {
 impl Figure {
     /// The value at `ix` of samples in turns; none may be empty.
     fn of(turns: &[Vec<Sample>], ix: usize) -> Figure {
-        let best = turns.iter().map(|turn| best_decile(turn, ix));
+        let best = |turn: &Vec<Sample>| {
+            turn.iter()
+                .map(|sample| sample[ix])
+                .fold(f64::INFINITY, f64::min)
+        };
+        let mut sorted: Vec<f64> = turns.iter().map(best).collect();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len() - 1;
         Figure {
-            value: best_decile(&turns.concat(), ix),
-            low: best.clone().fold(f64::INFINITY, f64::min),
-            high: best.fold(0.0, f64::max),
+            value: sorted[last / 2],
+            low: sorted[0],
+            high: sorted[last],
         }
     }
 
@@ -53,12 +61,6 @@ impl Figure {
     pub fn differs(self, other: Figure) -> bool {
         self.low > other.high || self.high < other.low
     }
-}
-
-fn best_decile(samples: &[Sample], ix: usize) -> f64 {
-    let mut sorted: Vec<f64> = samples.iter().map(|sample| sample[ix]).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted[(sorted.len() - 1) / 10]
 }
 
 /// Gives each probe turns until `calm` of them were calm, in at most twice as many rounds. `turn` returns nothing if it was
@@ -111,12 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_the_best_decile_and_ranges_over_the_turns() {
-        let turns = [[12.0, 10.0, 90.0], [11.0, 14.0, 11.5]];
+    fn a_figure_is_the_median_of_the_best_samples_of_turns() {
+        let turns = [[12.0, 10.0, 90.0], [11.0, 14.0, 11.5], [20.0, 30.0, 21.0]];
         let turns = turns.map(|turn| turn.map(|value| [0.0, value]).to_vec());
-        assert_eq!(Figure::of(&turns, 1), figure(10.0, 10.0, 11.0));
-        let many = (0..100).map(|value| [f64::from(value), 0.0]).collect();
-        assert_eq!(Figure::of(&[many], 0).value, 9.0);
+        assert_eq!(Figure::of(&turns, 1), figure(11.0, 10.0, 20.0));
         let times = figure(10.0, 8.0, 20.0);
         assert_eq!(times.map(|ns| 1000.0 / ns), figure(100.0, 50.0, 125.0));
     }
@@ -140,9 +140,9 @@ mod tests {
                 is_calm.then(|| vec![[f64::from(turns.get()), 7.0]; 3])
             })
         };
-        assert_eq!(every(1).unwrap()[&'a'][0], figure(1.0, 1.0, 5.0));
+        assert_eq!(every(1).unwrap()[&'a'][0], figure(3.0, 1.0, 5.0));
         let found = every(2).unwrap();
-        assert_eq!(found[&'a'], [figure(2.0, 2.0, 10.0), figure(7.0, 7.0, 7.0)]);
+        assert_eq!(found[&'a'], [figure(6.0, 2.0, 10.0), figure(7.0, 7.0, 7.0)]);
         assert!(every(3).unwrap_err().contains("busy"));
         assert_eq!(turns.get(), 8, "two calm turns, and too few rounds left");
     }

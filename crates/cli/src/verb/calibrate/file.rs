@@ -1,9 +1,13 @@
 //! The machine file that a calibration writes: assumed figures, and over these what the kernel says and what was measured.
 
+use super::bench::Site;
 use super::figure::Figure;
 use super::finding::{Findings, Measured, Point};
-use anyhow::Result;
-use cosched_core::Machine;
+use crate::input::told;
+use anyhow::{Context as _, Result};
+use cosched_core::{Cpu, Machine};
+use cosched_run::whole_file::{create_private_folders, write_whole};
+use cosched_sim::parse_machine_with;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -46,89 +50,106 @@ fn four_digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
+/// Writes the machine file, and the latency file if there is a new curve.
+///
+/// # Errors
+/// A file can't be written, or a simulation could not read them.
+pub fn write(file: &Path, site: &Site, measured: &Measured, curve: &[Point]) -> Result<()> {
+    let folder = file.parent().context("a file in a folder")?;
+    create_private_folders(folder).with_context(|| format!("making {}", folder.display()))?;
+    let curve_file = file.with_extension("latency.toml");
+    if !curve.is_empty() {
+        write_whole(&curve_file, curve_text(curve).as_bytes())?;
+    }
+    let curve_name = curve_file.file_name().filter(|_| curve_file.exists());
+    let curve_name = curve_name.and_then(|name| name.to_str());
+    let text = machine_text(&site.machine, &site.cache_bytes, curve_name, measured)?;
+    parse_machine_with(&text, &told(file), &|_| {
+        std::fs::read_to_string(&curve_file).map_err(|error| error.to_string())
+    })?;
+    write_whole(file, text.as_bytes())
+}
+
 /// The text of the machine file; `curve` is the file of its latency curve, if there is one.
 ///
 /// # Errors
 /// The text can't be made.
-pub fn machine_text(
+fn machine_text(
     machine: &Machine,
     cache_bytes: &[u64],
     curve: Option<&str>,
     measured: &Measured,
 ) -> Result<String> {
-    let mut table: Table = ASSUMED.parse()?;
+    let mut file = Value::Table(ASSUMED.parse()?);
     let domains = machine.memory_domains.len().max(1);
-    set(&mut table, "title", machine.name.clone());
-    set(&mut table, "topology.sockets", domains as i64);
+    set(&mut file, "title", machine.name.clone());
+    set(&mut file, "topology.sockets", domains as i64);
     let llcs = machine.llcs.len().div_ceil(domains);
-    set(&mut table, "topology.llcs_per_socket", llcs as i64);
+    set(&mut file, "topology.llcs_per_socket", llcs as i64);
+    let types = core_types(&file["core_type"][0], machine);
+    set(&mut file, "core_type", types);
     if let Some(&bytes) = cache_bytes.last() {
-        set(&mut table, "llc.mb", bytes as f64 / f64::from(1 << 20));
+        set(&mut file, "llc.mb", bytes as f64 / f64::from(1 << 20));
     }
     if let Some(curve) = curve {
-        set(&mut table, "latency.curve", curve);
+        set(&mut file, "latency.curve", curve);
     }
     for (key, figure) in measured {
-        set(&mut table, key, four_digits(figure.value));
+        set(&mut file, key, four_digits(figure.value));
     }
-    if let Some(Value::Array(types)) = table.get_mut("core_type") {
-        *types = core_types(&types[0], machine, measured);
-    }
-    table.insert("measured".to_owned(), Value::try_from(measured)?);
-    Ok(toml::to_string(&table)?)
+    set(&mut file, "measured", Value::try_from(measured)?);
+    Ok(toml::to_string(&file)?)
 }
 
-/// Sets a key of the file. A measured figure without a table there has no place in it.
-fn set(table: &mut Table, key: &str, value: impl Into<Value>) {
-    match key.split_once('.') {
-        None => {
-            table.insert(key.to_owned(), value.into());
-        }
-        Some((name, key)) => {
-            if let Some(Value::Table(table)) = table.get_mut(name) {
-                set(table, key, value);
-            }
-        }
+/// Sets a key of the file, as in `core_type.0.ghz`. A measured figure without a table there has no place in it.
+fn set(file: &mut Value, key: &str, value: impl Into<Value>) {
+    let (mut at, mut rest) = (Some(file), key);
+    while let Some((name, further)) = rest.split_once('.') {
+        at = at.and_then(|at| match name.parse::<usize>() {
+            Ok(ix) => at.get_mut(ix),
+            Err(_) => at.get_mut(name),
+        });
+        rest = further;
+    }
+    if let Some(Value::Table(table)) = at {
+        table.insert(rest.to_owned(), value.into());
     }
 }
 
 /// The types of core at the first last-level cache, which stands for all.
-fn core_types(assumed: &Value, machine: &Machine, measured: &Measured) -> Vec<Value> {
+fn core_types(assumed: &Value, machine: &Machine) -> Vec<Value> {
     let mut types = Vec::new();
     for (ix, kind) in machine.core_types.iter().enumerate() {
-        let cpus = machine.cpus.iter();
-        let here = cpus.filter(|cpu| cpu.llc == 0 && cpu.core_type == ix);
-        let cpus = here.clone().count();
-        let cores = here.map(|cpu| cpu.core).collect::<BTreeSet<_>>().len();
-        if cores == 0 {
+        let here = |cpu: &&Cpu| cpu.llc == 0 && cpu.core_type == ix;
+        let cores: Vec<usize> = machine
+            .cpus
+            .iter()
+            .filter(here)
+            .map(|cpu| cpu.core)
+            .collect();
+        let distinct = BTreeSet::from_iter(&cores).len();
+        if distinct == 0 {
             continue;
         }
-        // It contains the assumed type, so that its keys are set like others.
-        let mut table = Table::from_iter([("core".to_owned(), assumed.clone())]);
-        set(&mut table, "core.name", kind.name.clone());
-        set(&mut table, "core.cores_per_llc", cores as i64);
-        set(
-            &mut table,
-            "core.threads_per_core",
-            cpus.div_ceil(cores) as i64,
-        );
+        let mut one = assumed.clone();
+        let threads = cores.len().div_ceil(distinct);
+        set(&mut one, "name", kind.name.clone());
+        set(&mut one, "cores_per_llc", distinct as i64);
+        set(&mut one, "threads_per_core", threads as i64);
         if let Some(khz) = kind.max_khz {
-            set(&mut table, "core.ghz", khz as f64 / 1e6);
+            set(&mut one, "ghz", khz as f64 / 1e6);
         }
         if machine.core_types.len() > 1 {
             let capacity = kind.capacity.unwrap_or(1024);
-            set(&mut table, "core.capacity", i64::from(capacity));
+            set(&mut one, "capacity", i64::from(capacity));
         }
-        for (key, figure) in measured.iter().filter(|_| ix == 0) {
-            set(&mut table, key, four_digits(figure.value));
-        }
-        types.extend(table.remove("core"));
+        types.push(one);
     }
     types
 }
 
 /// The text of the latency file.
-pub fn curve_text(points: &[Point]) -> String {
+fn curve_text(points: &[Point]) -> String {
     let points: Vec<[f64; 2]> = points
         .iter()
         .map(|&(rate, latency)| [rate, latency])
@@ -163,8 +184,9 @@ mod tests {
             ("latency.idle_latency_ns", 123.456),
             ("llc.latency.hit_ns", 30.0),
             ("params.mu_trans_per_us", 310.0),
-            ("core.ghz", 2.5),
-            ("core.l2_kb", 1024.0),
+            ("params.to_big_beta", -72.0),
+            ("core_type.0.ghz", 2.5),
+            ("core_type.0.l2_kb", 1024.0),
             ("smt.issue_share", 0.25),
             ("cache.l1_ns", 1.5),
             ("bandwidth.001_cores", 90.0),
@@ -178,8 +200,10 @@ mod tests {
                 let spec = machine_in(&file).unwrap().spec;
                 assert_eq!(spec.machine().cpus.len(), machine.cpus.len());
                 assert_eq!(read(&file), measured);
-                let mu = ("mu_trans_per_us".to_owned(), "310.0".to_owned());
-                assert_eq!(spec.params.contains(&mu), !some.is_empty());
+                for (name, value) in [("mu_trans_per_us", "310.0"), ("to_big_beta", "-72.0")] {
+                    let param = (name.to_owned(), value.to_owned());
+                    assert_eq!(spec.params.contains(&param), !some.is_empty());
+                }
             }
         }
         let spec = machine_in(&file).unwrap().spec;

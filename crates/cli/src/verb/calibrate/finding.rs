@@ -13,6 +13,8 @@ pub type Measured = BTreeMap<String, Figure>;
 pub struct Findings {
     pub figures: Measured,
     pub absent: BTreeMap<String, String>,
+    /// The points of the latency curve.
+    pub curve: Vec<Point>,
 }
 
 /// A point of a latency curve: bandwidth by its peak, and latency by idle latency.
@@ -30,12 +32,20 @@ const STEP: f64 = 1.15;
 const LEAST_STEP_W: f64 = 0.001;
 
 impl Findings {
-    fn add(&mut self, key: &str, figure: Figure) {
+    pub fn add(&mut self, key: &str, figure: Figure) {
         self.figures.insert(key.to_owned(), figure);
     }
 
-    fn add_absent(&mut self, key: &str, why: &str) {
+    pub fn add_absent(&mut self, key: &str, why: &str) {
         self.absent.insert(key.to_owned(), why.to_owned());
+    }
+
+    /// Adds a figure, or why there is none.
+    fn add_or(&mut self, key: &str, figure: Option<Figure>, why: &str) {
+        match figure {
+            Some(figure) => self.add(key, figure),
+            None => self.add_absent(key, why),
+        }
     }
 
     /// Adds the rates of memory by number of cores, and the greatest one (mu of EFS, section 5.1), which is also returned.
@@ -55,82 +65,91 @@ impl Findings {
         mu
     }
 
-    /// Adds the figures of caches, memory latency and cores. Returns the points of the latency curve.
-    pub fn add_others(
-        &mut self,
-        figures: &Figures<Probe>,
-        bench: &Bench,
-        mu: Figure,
-    ) -> Vec<Point> {
+    /// Adds the figures of caches, memory latency and cores; `mu` is the greatest rate of memory.
+    pub fn add_others(&mut self, figures: &Figures<Probe>, bench: &Bench<'_>, mu: Figure) {
         let rings = bench.rings.iter().enumerate();
         let walk =
             |(ix, ring): (usize, &Vec<_>)| (bytes(ring) as f64, figures[&Probe::Walk(ix)][0]);
         let walks: Vec<Walk> = rings.map(walk).collect();
-        let (_, idle) = walks[walks.len() - 1];
-        self.add_caches(&walks, &bench.cache_bytes);
-        self.add("latency.idle_latency_ns", idle);
+        self.add_caches(&walks, &bench.site.cache_bytes);
+        self.add("latency.idle_latency_ns", walks[walks.len() - 1].1);
         self.add_cores(figures);
-        let loaded = |cached| -> Vec<[Figure; 2]> {
-            let probes = Probe::loaded(cached);
-            probes
-                .filter_map(|probe| figures.get(&probe).copied())
-                .collect()
+        let loaded = |cached| {
+            let probes = Probe::loaded(cached).into_iter();
+            let found = probes.filter_map(|probe| figures.get(&probe).copied());
+            found.collect::<Vec<_>>()
         };
-        let reads = light(&loaded(false), bench.cpus.len() - 1);
-        let accesses = light(&loaded(true), bench.sharing - 1);
-        for (key, limit) in [("mm", reads), ("llc", accesses)] {
+        let (in_memory, in_llc) = (loaded(false), loaded(true));
+        for (key, limit) in [
+            ("mm", light(&in_memory, bench.site.cpus.len() - 1)),
+            ("llc", light(&in_llc, bench.sharing - 1)),
+        ] {
             let key = format!("params.light_{key}_trans_per_us");
-            match limit {
-                Some(limit) => self.add(&key, limit),
-                None => self.add_absent(&key, "no two cores share it with room for both"),
-            }
+            self.add_or(&key, limit, "no two cores share it with room for both");
         }
-        curve(&loaded(false), mu.value)
+        if !in_memory.is_empty() {
+            self.curve = curve(&in_memory, mu.value);
+        }
     }
 
     fn add_cores(&mut self, figures: &Figures<Probe>) {
-        let mut add = |probe, key, function: &dyn Fn(f64) -> f64| match figures.get(&probe) {
-            Some([ns, _]) => self.add(key, ns.map(function)),
-            None => self.add_absent(key, "this needs another core, or another CPU of a core"),
-        };
-        let us = |ns| ns / 1e3;
-        add(Probe::Clock, "core.ghz", &|ns| 1.0 / ns);
-        add(Probe::Switch, "kernel.switching.switch_us", &us);
-        add(Probe::Move, "kernel.switching.migration_us", &us);
-        let [alone, beside] = [false, true].map(|sibling| Probe::Arithmetic { sibling });
-        let alone_ns = figures.get(&alone).map_or(1.0, |[ns, _]| ns.value);
+        let ns = |probe| figures.get(&probe).map(|[ns, _]| *ns);
+        let us = |probe| ns(probe).map(|ns| ns.map(|ns| ns / 1e3));
+        let [alone, beside] = [false, true].map(|sibling| ns(Probe::Arithmetic { sibling }));
         // 0 if siblings share nothing, 1 if they take turns.
-        let share = |ns| f64::clamp(ns / alone_ns - 1.0, 0.0, 1.0);
-        add(beside, "smt.issue_share", &share);
+        let share = |ns, alone: Figure| f64::clamp(ns / alone.value - 1.0, 0.0, 1.0);
+        let shared = alone.zip(beside);
+        let shared = shared.map(|(alone, beside)| beside.map(|ns| share(ns, alone)));
+        for (key, figure) in [
+            (
+                "core_type.0.ghz",
+                ns(Probe::Clock).map(|ns| ns.map(f64::recip)),
+            ),
+            ("kernel.switching.switch_us", us(Probe::Switch)),
+            ("kernel.switching.migration_us", us(Probe::Move)),
+            ("smt.issue_share", shared),
+        ] {
+            self.add_or(
+                key,
+                figure,
+                "this needs another core, or another CPU of a core",
+            );
+        }
     }
 
     /// Adds reach and time of each cache; `reported` are the kernel's sizes of the caches.
     fn add_caches(&mut self, walks: &[Walk], reported: &[u64]) {
-        let level = |ix: usize| match ix.checked_sub(1) {
-            _ if ix == reported.len() => walks.last(),
-            None => walks
-                .iter()
-                .rfind(|walk| walk.0 <= reported[0] as f64 / 2.0),
-            // A ring of three times the cache before it has left that; a larger one may exceed a guest's part.
-            Some(before) => walks
-                .iter()
-                .find(|walk| walk.0 >= 3.0 * reported[before] as f64),
-        };
-        for ix in 0..reported.len() {
-            let (reach_key, ns_key, unit) = match ix {
-                last if last + 1 == reported.len() => ("llc.mb", "llc.latency.hit_ns", 1_048_576.0),
-                0 => ("cache.l1_kb", "cache.l1_ns", 1024.0),
-                1 => ("core.l2_kb", "cache.l2_ns", 1024.0),
-                _ => continue,
+        let mut own = walks.first();
+        for (ix, &bytes) in reported.iter().enumerate() {
+            let (level, is_last) = (ix + 1, ix + 1 == reported.len());
+            let (reach_key, ns_key, unit) = match level {
+                _ if is_last => (
+                    "llc.mb".to_owned(),
+                    "llc.latency.hit_ns".to_owned(),
+                    1_048_576.0,
+                ),
+                2 => (
+                    "core_type.0.l2_kb".to_owned(),
+                    "cache.l2_ns".to_owned(),
+                    1024.0,
+                ),
+                _ => (
+                    format!("cache.l{level}_kb"),
+                    format!("cache.l{level}_ns"),
+                    1024.0,
+                ),
             };
-            let both = level(ix).zip(level(ix + 1));
-            match both.and_then(|(own, next)| step(walks, own, next)) {
+            // A ring of three times a cache has left it; a larger one may exceed a guest's part of the next.
+            let beyond = walks.iter().find(|walk| walk.0 >= 3.0 * bytes as f64);
+            let next = beyond.filter(|_| !is_last).or(walks.last());
+            match own.zip(next).and_then(|(own, next)| step(walks, own, next)) {
                 Some((reach, ns)) => {
-                    self.add(reach_key, reach.map(|bytes| bytes / unit));
-                    self.add(ns_key, ns);
+                    self.add(&reach_key, reach.map(|bytes| bytes / unit));
+                    self.add(&ns_key, ns);
                 }
-                None => self.add_absent(reach_key, "no step in the times of loads shows its end"),
+                None => self.add_absent(&reach_key, "no step in the times of loads shows its end"),
             }
+            own = next;
         }
     }
 
@@ -187,26 +206,33 @@ fn curve(loaded: &[[Figure; 2]], mu: f64) -> Vec<Point> {
     points
 }
 
-/// The greatest rate of each of `others` cores that slows a walk beside them by no more than is light, between two measured
-/// ones. The slowest streams, which come first, show what another active core costs without reading.
+/// The greatest rate of each of `others` cores that slows a walk beside them by no more than is light. It ranges from that of
+/// the slowest walks and streams to that of the fastest.
 fn light(loaded: &[[Figure; 2]], others: usize) -> Option<Figure> {
+    // The slowest streams, which come first, show what another active core costs without reading.
     let base_ns = loaded.first()?[0].value;
-    let most = 1.0 + (IMPACT_OF_ONE * others as f64).min(IMPACT_OF_ALL);
-    let (mut low, mut slowdown) = (0.0, 1.0);
-    for [ns, line] in loaded {
-        let (high, slower) = (1e3 / line.value / others as f64, ns.value / base_ns);
-        if slower > most {
-            let value = low + (high - low) * (most - slowdown) / (slower - slowdown);
-            return Some(Figure { value, low, high });
-        }
-        (low, slowdown) = (high, slower);
-    }
-    // Even the greatest rate is light.
+    let most_ns = base_ns * (1.0 + (IMPACT_OF_ONE * others as f64).min(IMPACT_OF_ALL));
+    let rate_at = |end: fn(&Figure) -> f64| {
+        let rate = |[ns, line]: &[Figure; 2]| (1e3 / end(line) / others as f64, end(ns));
+        rate_until(base_ns, loaded.iter().map(rate), most_ns)
+    };
     Some(Figure {
-        value: low,
-        low,
-        high: low,
+        value: rate_at(|ns| ns.value),
+        low: rate_at(|ns| ns.high),
+        high: rate_at(|ns| ns.low),
     })
+}
+
+/// The rate at which walks first take `most_ns`, between two measured ones; the greatest if none takes so long.
+fn rate_until(base_ns: f64, walks: impl Iterator<Item = (f64, f64)>, most_ns: f64) -> f64 {
+    let (mut rate, mut ns) = (0.0, base_ns);
+    for (next_rate, next_ns) in walks {
+        if next_ns > most_ns {
+            return rate + (next_rate - rate) * (most_ns - ns) / (next_ns - ns);
+        }
+        (rate, ns) = (next_rate, next_ns);
+    }
+    rate
 }
 
 /// The steps of power. None is negative.
@@ -269,7 +295,7 @@ mod tests {
         for (key, expected) in [
             ("cache.l1_kb", 32.0),
             ("cache.l1_ns", 1.5),
-            ("core.l2_kb", 1024.0),
+            ("core_type.0.l2_kb", 1024.0),
             ("cache.l2_ns", 5.0),
             ("llc.mb", 32.0),
             ("llc.latency.hit_ns", 20.0),
@@ -300,7 +326,7 @@ mod tests {
         let mut all = vec![(Probe::Clock, [0.25, 0.0]), (Probe::Switch, [900.0, 0.0])];
         let mut found = Findings::default();
         found.add_cores(&figures(&all));
-        assert_eq!(value(&found, "core.ghz"), 4.0);
+        assert_eq!(value(&found, "core_type.0.ghz"), 4.0);
         assert!(found.absent.contains_key("smt.issue_share"));
         for (sibling, ns) in [(false, 2.0), (true, 3.0)] {
             all.push((Probe::Arithmetic { sibling }, [ns, 0.0]));
@@ -338,10 +364,11 @@ mod tests {
     #[test]
     fn a_light_job_is_found_between_two_rates() {
         let all = loaded(&[(100.0, 1.0), (102.0, 40.0), (106.0, 80.0), (180.0, 160.0)]);
-        // One other core may cost 4 %: half-way between 2 and 6 %.
+        // One other core may cost 4 %: half-way between 2 and 6 %. Walks and streams may be 10 % slower or faster.
         let one = light(&all, 1).unwrap();
         assert!((one.value - 60.0).abs() < 1e-9);
-        assert_eq!((one.low, one.high), (40.0, 80.0));
+        assert!((one.low - 0.4 / 1.1).abs() < 1e-9);
+        assert!((one.high - (80.0 + 80.0 * 8.6 / 66.6) / 0.9).abs() < 1e-9);
         // Two may cost 8 %: 2/74 of the way to the last, for each half.
         let two = light(&all, 2).unwrap();
         assert!((two.value - (40.0 + 40.0 * 2.0 / 74.0)).abs() < 1e-9);

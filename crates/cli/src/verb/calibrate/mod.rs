@@ -1,6 +1,7 @@
 //! `cosched calibrate`: measures this machine, and keeps the figures as its machine file.
 
 mod bench;
+mod core_types;
 mod figure;
 mod file;
 mod finding;
@@ -9,19 +10,17 @@ mod probe;
 mod threads;
 
 use crate::input::mine::machine_file;
-use crate::input::spec::machine_in;
 use crate::print::print;
 use anyhow::{Context as _, Result};
-use bench::Bench;
+use bench::{Bench, Site};
 use clap::Args;
 use cosched_linux::root::Root;
 use cosched_run::Screen;
 use cosched_run::exit::Exit;
-use cosched_run::whole_file::{create_private_folders, write_whole};
 use figure::{Figures, rounds};
-use finding::{Findings, Measured, Point};
+use finding::Findings;
 use probe::Probe;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Calm turns of each probe, and of each probe of power, which takes a second.
@@ -34,6 +33,9 @@ const POWER_TURNS: usize = 3;
 /// nothing else runs.
 #[derive(Args)]
 pub struct CalibrateArgs {
+    /// Measure nothing; fit the parameters of lucky to these runs on this machine, which has two types of core
+    #[arg(value_name = "RUN", conflicts_with_all = ["quick", "power_command"])]
+    runs: Vec<PathBuf>,
     /// Measure only the greatest rate of memory, in a few seconds; other figures stay as they are
     #[arg(long)]
     quick: bool,
@@ -49,17 +51,21 @@ pub struct CalibrateArgs {
 }
 
 pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
-    let file = machine_file(&Root::default())
+    let root = Root::default();
+    let file = machine_file(&root)
         .context("there is no folder for the file; set XDG_DATA_HOME or HOME")?;
     let mut measured = file::read(&file);
     if args.check && measured.is_empty() {
         let why = "this machine has not been measured; leave out --check";
         return Err(crate::exit::usage(why));
     }
+    let site = Site::read(root)?;
     let screen = Screen::new(args.quiet);
-    screen.say("cosched: allocating memory");
-    let bench = Bench::new(!args.quick, args.power_command.as_deref())?;
-    let (findings, points) = measure(&bench, args.quick, &screen)?;
+    let findings = if args.runs.is_empty() {
+        measure(&site, &args, &screen)?
+    } else {
+        core_types::fitted(&args.runs, &site.machine)?
+    };
     let (text, has_changed) = file::compared(&findings, &measured);
     if !args.quiet {
         print(text)?;
@@ -74,34 +80,33 @@ pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
     }
     // A figure that was not measured again stays as it was.
     measured.extend(findings.figures);
-    write(&file, &bench, &measured, &points)?;
+    file::write(&file, &site, &measured, &findings.curve)?;
     screen.say(&format!("cosched: wrote {}", file.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures everything, or the rate of memory alone. Also returns the points of the latency curve.
-fn measure(bench: &Bench, quick: bool, screen: &Screen) -> Result<(Findings, Vec<Point>)> {
-    let probes = Probe::all(bench, quick);
-    let figures = probed(bench, &probes, TURNS, screen).map_err(anyhow::Error::msg)?;
+/// Measures everything, or the rate of memory alone.
+fn measure(site: &Site, args: &CalibrateArgs, screen: &Screen) -> Result<Findings> {
+    screen.say("cosched: allocating memory");
+    let power_command = args.power_command.as_deref();
+    let bench = Bench::new(site, !args.quick, power_command)?;
+    let probes = Probe::all(&bench, args.quick);
+    let figures = probed(&bench, &probes, TURNS, screen).map_err(anyhow::Error::msg)?;
     let mut all = Findings::default();
     let mu = all.add_rates(&figures);
-    if quick {
-        return Ok((all, Vec::new()));
+    if !args.quick {
+        all.add_others(&figures, &bench, mu);
+        let powers = Probe::powers(site.cpus.len());
+        let figures = meter::watts(&site.root, power_command)
+            .and_then(|_| probed(&bench, &powers, POWER_TURNS, screen));
+        all.add_power(figures, site.cpus.len());
     }
-    let points = all.add_others(&figures, bench, mu);
-    let cores = bench.cpus.len();
-    let no_meter = bench.meter.borrow().as_ref().err().cloned();
-    let figures = match no_meter {
-        Some(why) => Err(why),
-        None => probed(bench, &Probe::powers(cores), POWER_TURNS, screen),
-    };
-    all.add_power(figures, cores);
-    Ok((all, points))
+    Ok(all)
 }
 
 /// Gives probes turns, and shows progress.
 fn probed(
-    bench: &Bench,
+    bench: &Bench<'_>,
     probes: &[Probe],
     calm: usize,
     screen: &Screen,
@@ -115,22 +120,4 @@ fn probed(
         turns += 1;
         probe.turn(bench, turns)
     })
-}
-
-/// Writes the machine file, and the latency file if there is a new curve. A simulation must be able to read
-/// them.
-fn write(file: &Path, bench: &Bench, measured: &Measured, points: &[Point]) -> Result<()> {
-    let folder = file.parent().context("a file in a folder")?;
-    create_private_folders(folder).with_context(|| format!("making {}", folder.display()))?;
-    let curve = file.with_extension("latency.toml");
-    if points.len() > 2 {
-        write_whole(&curve, file::curve_text(points).as_bytes())?;
-    }
-    let curve_name = curve.file_name().filter(|_| curve.exists());
-    let curve_name = curve_name.and_then(|name| name.to_str());
-    let text = file::machine_text(&bench.machine, &bench.cache_bytes, curve_name, measured)?;
-    let new = file.with_extension("new");
-    write_whole(&new, text.as_bytes())?;
-    machine_in(&new)?;
-    std::fs::rename(&new, file).with_context(|| format!("writing {}", file.display()))
 }

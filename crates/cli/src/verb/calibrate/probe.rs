@@ -1,7 +1,8 @@
 //! The probes: what a sample of each measures, in nanoseconds.
 
 use super::bench::{Bench, bytes};
-use super::figure::{Sample, calm};
+use super::figure::{MOST_TAKEN, Sample, calm};
+use super::meter::watts;
 use super::threads::{Stream, beside, compute, read_all, with_loss};
 use crate::workload::ring::{Line, walk};
 use cosched_core::CpuId;
@@ -22,6 +23,9 @@ const PAUSES: [u64; 12] = [
     102_400, 51_200, 25_600, 12_800, 6400, 3200, 1600, 800, 400, 200, 100, 0,
 ];
 
+/// Maximum change of the reference loop's time within a turn, as a factor. Turbo clocks change by less.
+const MOST_DRIFT: f64 = 1.2;
+
 /// What is measured in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {
@@ -36,7 +40,7 @@ pub enum Probe {
     /// A line from streams on so many cores, this one included.
     Streams(usize),
     /// A load beside streams on all other cores, in memory or within the last-level cache; and a line of those.
-    Loaded { cached: bool, hurry: usize },
+    Loaded { cached: bool, pause: u64 },
     /// A step of arithmetic, alone or beside the same on the sibling.
     Arithmetic { sibling: bool },
     /// Watts while so many cores compute and read memory by turns. EFS has a mean over programs.
@@ -45,8 +49,8 @@ pub enum Probe {
 
 impl Probe {
     /// The probes that this machine allows, without power. With `quick`, those of the rate of memory alone.
-    pub fn all(bench: &Bench, quick: bool) -> Vec<Probe> {
-        let cores = bench.cpus.len();
+    pub fn all(bench: &Bench<'_>, quick: bool) -> Vec<Probe> {
+        let cores = bench.site.cpus.len();
         let powers = std::iter::successors(Some(1), |power| Some(power * 2));
         let powers = powers.take_while(|&power| power < cores);
         let mut all: Vec<Probe> = powers.chain([cores]).map(Probe::Streams).collect();
@@ -69,8 +73,8 @@ impl Probe {
     }
 
     /// Walks beside streams, the slowest first.
-    pub fn loaded(cached: bool) -> impl Iterator<Item = Probe> {
-        (0..PAUSES.len()).map(move |hurry| Probe::Loaded { cached, hurry })
+    pub fn loaded(cached: bool) -> [Probe; PAUSES.len()] {
+        PAUSES.map(|pause| Probe::Loaded { cached, pause })
     }
 
     /// Power with 0, 1, 2 and all of these cores active.
@@ -82,30 +86,30 @@ impl Probe {
 
     /// Takes some samples; `None` if they were disturbed, or if the meter has stopped. `turn` is another number each time, so
     /// that streams and walks find no line that the last ones left in a cache.
-    pub fn turn(self, bench: &Bench, turn: usize) -> Option<Vec<Sample>> {
+    pub fn turn(self, bench: &Bench<'_>, turn: usize) -> Option<Vec<Sample>> {
         let (cpus, ring, streamed) = self.uses(bench);
-        let llc = bench.cache_bytes.last().copied().unwrap_or(u64::MAX);
-        let cached = [streamed, ring]
-            .into_iter()
-            .filter(|lines| bytes(lines) <= llc);
-        cached.for_each(read_all);
+        let llc = bench.site.cache_bytes.last().copied().unwrap_or(u64::MAX);
+        for lines in [streamed, ring] {
+            if bytes(lines) <= llc {
+                read_all(lines);
+            }
+        }
         let start = turn * (bench.streamed.len() / 7);
         let pause = match self {
-            Probe::Loaded { hurry, .. } => PAUSES[hurry],
+            Probe::Loaded { pause, .. } => pause,
             _ => 0,
         };
         let streams = Stream::side_by_side(streamed, cpus.len(), pause, start);
-        let (first, waits) = match self {
+        let (first, computes) = match self {
             Probe::Power(_) => (0, true),
-            Probe::Move => (cpus.len(), true),
-            _ => (1, self == Probe::Switch),
+            Probe::Move => (cpus.len(), false),
+            _ => (1, streams.is_empty()),
         };
         let step = |ix: usize| {
-            let stream: Option<&Stream<'_>> = streams.get(ix);
-            if stream.is_none() || waits {
+            if computes {
                 compute();
             }
-            stream.map(Stream::step);
+            streams.get(ix).map(Stream::step);
         };
         let steps = (first..cpus.len()).map(|ix| (cpus[ix], move || step(ix)));
         let steps: Vec<_> = steps.collect();
@@ -113,22 +117,19 @@ impl Probe {
             let only = match self {
                 Probe::Switch => switch_ns(),
                 Probe::Move => move_ns(&cpus, ring),
-                Probe::Power(_) => bench.meter.borrow_mut().as_mut().ok()?.watts()?,
-                _ => return Some(self.samples(ring, start, &streams)),
+                Probe::Power(_) => watts(&bench.site.root, bench.power_command).ok()?,
+                _ => return self.samples(ring, start, &streams),
             };
             Some(vec![[only, 0.0]])
         };
-        let mut others = bench.machine.all_cpus();
+        let mut others = bench.site.machine.all_cpus();
         others.remove_all(&cpus.iter().copied().collect());
-        calm(&bench.root, &others, || {
-            let ((samples, own_s), lost_s) = beside(&steps, || with_loss(own));
-            (samples, if waits { lost_s } else { own_s + lost_s })
-        })?
+        calm(&bench.site.root, &others, || beside(&steps, own))?
     }
 
     /// CPUs, that of this thread first; the ring that this thread reads; and what streams read.
-    fn uses(self, bench: &Bench) -> (Vec<CpuId>, &[Line], &[Line]) {
-        let (cpus, all) = (&bench.cpus, &bench.streamed[..]);
+    fn uses<'a>(self, bench: &'a Bench<'_>) -> (Vec<CpuId>, &'a [Line], &'a [Line]) {
+        let (cpus, all) = (&bench.site.cpus, &bench.streamed[..]);
         match self {
             Probe::Clock | Probe::Switch => (cpus[..1].to_vec(), &[], &[]),
             Probe::Move => (cpus[..2].to_vec(), bench.half_of_second_cache(), &[]),
@@ -147,8 +148,9 @@ impl Probe {
         }
     }
 
-    /// Nanoseconds of a unit of this thread's work, and of a line of the streams.
-    fn samples(self, ring: &[Line], mut at: usize, streams: &[Stream<'_>]) -> Vec<Sample> {
+    /// Nanoseconds of a unit of this thread's work, and of a line of the streams; `None` if this thread waited for its CPU, or
+    /// if the clock changed.
+    fn samples(self, ring: &[Line], mut at: usize, streams: &[Stream<'_>]) -> Option<Vec<Sample>> {
         let lines = || streams.iter().map(Stream::lines_read).sum::<usize>();
         at %= ring.len().max(1);
         let mut work = || match self {
@@ -166,8 +168,18 @@ impl Probe {
             let ns = start.elapsed().as_nanos() as f64;
             [ns / units as f64, ns / (lines() - before) as f64]
         };
-        (0..SAMPLES).map(sample).collect()
+        let (start, before_ns) = (Instant::now(), reference_ns());
+        let (samples, lost_s) = with_loss(|| (0..SAMPLES).map(sample).collect());
+        let drift = reference_ns() / before_ns;
+        let had_cpu = lost_s <= MOST_TAKEN * start.elapsed().as_secs_f64();
+        (had_cpu && (1.0 / MOST_DRIFT..MOST_DRIFT).contains(&drift)).then_some(samples)
     }
+}
+
+/// The time of the reference loop: the best of some, so that it tells the clock alone.
+fn reference_ns() -> f64 {
+    let times = (0..5).map(|_| mean_ns(20, additions));
+    times.fold(f64::INFINITY, f64::min)
 }
 
 fn additions() {

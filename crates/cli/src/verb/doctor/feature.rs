@@ -187,8 +187,8 @@ fn energy(root: &Root) -> Feature {
     let without = "energy is absent from the record";
     let why = match EnergyMeter::open(root) {
         Ok(meter) => {
-            let packages = count(meter.packages() as u64, "package");
-            return Feature::new("package energy", Ok(packages), without);
+            let meters = count(meter.meters() as u64, "meter");
+            return Feature::new("package energy", Ok(meters), without);
         }
         Err(problem) => problem.reason,
     };

@@ -7,7 +7,7 @@ mod args;
 pub mod comparison;
 mod figures;
 mod runs;
-mod sources;
+pub mod sources;
 mod tables;
 
 use crate::exit::{Exit, usage};
