@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 /// # Errors
 /// The rate could not be measured; `cosched calibrate` has said why.
 pub(crate) fn measured_bus_rate(screen: &Screen) -> Result<Vec<(String, String)>> {
-    screen.say("cosched: efs does not know this machine's memory; measuring it for a few seconds");
+    screen.say("cosched: measuring the rate of this machine's memory for a few seconds; the policy needs it");
     let program = std::env::current_exe().context("finding cosched itself")?;
     let mut calibrate = Command::new(program);
     calibrate.args(["calibrate", "--quick", "--quiet"]);
@@ -25,6 +25,6 @@ pub(crate) fn measured_bus_rate(screen: &Screen) -> Result<Vec<(String, String)>
         return Ok(measured_params(&Root::default()));
     }
     Err(incapable(format!(
-        "policy efs needs the rate of this machine's memory; give it, as in --param {BUS_RATE}=300; nothing was started"
+        "the policy needs the rate of this machine's memory; give it, as in --param {BUS_RATE}=300; nothing was started"
     )))
 }

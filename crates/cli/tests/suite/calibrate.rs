@@ -94,3 +94,43 @@ fn the_file_of_this_machine_is_simulated_named_and_used() {
     let doctor = out(&cosched(&folder, &["doctor"]));
     assert!(doctor.contains("machine file"), "{doctor}");
 }
+
+#[test]
+fn efs_is_refused_if_the_rate_of_memory_can_not_be_known() {
+    let folder = tempfile::tempdir().unwrap();
+    // Any event stands for reads of memory. The user has no folder for the file.
+    let words = [
+        "run",
+        "-p",
+        "efs",
+        "--event",
+        "mm=software/event=0/",
+        "--",
+        "touch",
+        "started",
+    ];
+    let mut command = common::command(folder.path(), &words);
+    command.env_remove("XDG_DATA_HOME").env("HOME", "relative");
+    let refused = command.output().expect("the binary runs");
+    let why = err(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{why}");
+    let reasons = [
+        "--param mu_trans_per_us=300; nothing was started",
+        "this machine has none",
+    ];
+    assert!(reasons.iter().any(|reason| why.contains(reason)), "{why}");
+    assert!(!folder.path().join("started").exists());
+}
+
+#[test]
+fn coefficients_are_not_taken_from_another_machine() {
+    let (folder, file) = not_measured();
+    let simulated = ["run", "a.toml", "--on", "i5-2500", "-q", "--logs", "logs"];
+    assert!(cosched(&folder, &simulated).status.success());
+    let refused = cosched(&folder, &["calibrate", "logs"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let why = err(&refused);
+    let reasons = ["no two types of core", "not on this machine", "may be used"];
+    assert!(reasons.iter().any(|reason| why.contains(reason)), "{why}");
+    assert!(!file.exists());
+}

@@ -188,7 +188,7 @@ fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(Figure, Figure)> {
 }
 
 /// The curve of a latency file: ascending in both, from [0, 1] to the peak. Latencies that do not rise are noise, and are
-/// left out. The last point has the mean slope of all measured rates; so one noisy latency does not become a steep end.
+/// left out; there is no curve if none rises. The last point has the mean slope of all measured rates; so one noisy latency does not become a steep end.
 fn curve(loaded: &[[Figure; 2]], mu: f64) -> Vec<Point> {
     let mut points = vec![(0.0, 1.0)];
     let (mut most, mut latency) = (0.0, 1.0);
@@ -201,6 +201,9 @@ fn curve(loaded: &[[Figure; 2]], mu: f64) -> Vec<Point> {
             points.push((rate.min(0.99), latency));
         }
         most = rate.min(0.99).max(most);
+    }
+    if points.len() == 1 {
+        return Vec::new();
     }
     points.push((1.0, 1.0 + (latency - 1.0) / most));
     points
@@ -357,6 +360,7 @@ mod tests {
         let all = [(100.0, 40.0), (110.0, 70.0), (105.0, 190.0)];
         let points = curve(&loaded(&all), 400.0);
         assert!(points[2].1 < 1.21, "{points:?}");
+        assert!(curve(&loaded(&all[..1]), 400.0).is_empty());
         let exceeded = curve(&loaded(&all), 50.0);
         assert!(exceeded.is_sorted() && exceeded[exceeded.len() - 1].0 == 1.0);
     }
