@@ -85,7 +85,7 @@ fn the_file_of_this_machine_is_simulated_named_and_used() {
     let doctor = json(&cosched(&folder, &["doctor", "--format", "json"]));
     let features = doctor["features"].as_array().unwrap();
     let named = features.iter().find(|one| one["feature"] == "machine file");
-    let expected = format!("{}, of today", file.display());
+    let expected = format!("{}, 0 days old", file.display());
     assert_eq!(named.unwrap()["found"], expected.as_str());
 
     // A damaged file is no reason to refuse a run; doctor names it.
@@ -128,7 +128,7 @@ fn coefficients_are_not_taken_from_another_machine() {
     let simulated = ["run", "a.toml", "--on", "i5-2500", "-q", "--logs", "logs"];
     assert!(cosched(&folder, &simulated).status.success());
     let refused = cosched(&folder, &["calibrate", "logs"]);
-    assert_eq!(refused.status.code(), Some(2));
+    assert!(!refused.status.success());
     let why = err(&refused);
     let reasons = ["no two types of core", "not on this machine", "may be used"];
     assert!(reasons.iter().any(|reason| why.contains(reason)), "{why}");

@@ -3,8 +3,8 @@
 use super::figure::Figure;
 use super::finding::Findings;
 use crate::exit::{OrUsage as _, usage};
-use crate::run_files::open_series;
-use crate::verb::report::sources::{Source, find};
+use crate::input::told;
+use crate::run_files::{SERIES, open_series};
 use anyhow::Result;
 use cosched_core::model::ModelError;
 use cosched_core::model::cross_core::{BothWays, CoreSample, PairSums};
@@ -34,21 +34,14 @@ pub fn fitted(runs: &[PathBuf], machine: &Machine) -> Result<Findings> {
         let why = "RUN: this machine has no two types of core; leave out the runs";
         return Err(usage(why));
     }
-    let Source::Runs(runs) = find(runs)? else {
-        return Err(usage("RUN: name runs, not a comparison"));
-    };
     let mut pairs = Pairs::default();
     for run in runs {
-        let label = run.label;
-        let series = run
-            .series
-            .ok_or_else(|| usage(format!("{label}: it has no series")))?;
-        let series = open_series(&series)?;
+        let series = open_series(&run.join(SERIES))?;
         let header = series.header();
         if header.backend == BackendKind::Sim || header.machine.name != machine.name {
-            let there = &header.machine.name;
+            let (run, there) = (told(run), &header.machine.name);
             return Err(usage(format!(
-                "{label}: a run on {there}, not on this machine"
+                "{run}: a run on {there}, not on this machine"
             )));
         }
         pairs.add_run(series)?;

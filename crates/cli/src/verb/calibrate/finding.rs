@@ -28,6 +28,14 @@ const IMPACT_OF_ALL: f64 = 0.2;
 /// Latencies of two levels that are nearer than this factor are no step.
 const STEP: f64 = 1.15;
 
+const MU: &str = "params.mu_trans_per_us";
+
+/// Keys of a cache's reach and time, and the unit of its reach in bytes.
+type CacheKeys = (&'static str, &'static str, f64);
+const L1: CacheKeys = ("cache.l1_kb", "cache.l1_ns", 1024.0);
+const L2: CacheKeys = ("core_type.0.l2_kb", "cache.l2_ns", 1024.0);
+const LLC: CacheKeys = ("llc.mb", "llc.latency.hit_ns", 1_048_576.0);
+
 /// The least P_1 that policies accept.
 const LEAST_STEP_W: f64 = 0.001;
 
@@ -40,40 +48,43 @@ impl Findings {
         self.absent.insert(key.to_owned(), why.to_owned());
     }
 
-    /// Adds a figure, or why there is none.
-    fn add_or(&mut self, key: &str, figure: Option<Figure>, why: &str) {
-        match figure {
-            Some(figure) => self.add(key, figure),
-            None => self.add_absent(key, why),
-        }
-    }
-
-    /// Adds the rates of memory by number of cores, and the greatest one (mu of EFS, section 5.1), which is also returned.
-    pub fn add_rates(&mut self, figures: &Figures<Probe>) -> Figure {
-        let mut mu = per_us(figures[&Probe::Streams(1)][1]);
-        for (probe, [_, line]) in figures {
-            if let Probe::Streams(cores) = probe {
-                let rate = per_us(*line);
-                self.add(&format!("bandwidth.{cores:03}_cores"), rate);
-                if rate.value > mu.value {
-                    mu = rate;
+    /// Adds what probes tell each by itself: rates of memory by number of cores with the greatest one (mu of EFS, section
+    /// 5.1), and figures of cores.
+    pub fn add_each(&mut self, figures: &Figures<Probe>) {
+        for (probe, &[ns, line]) in figures {
+            match probe {
+                Probe::Streams(cores) => self.add_rate(*cores, line.map(|ns| 1e3 / ns)),
+                Probe::Clock => self.add("core_type.0.ghz", ns.map(f64::recip)),
+                Probe::Switch => self.add("kernel.switching.switch_us", ns.map(us)),
+                Probe::Move => self.add("kernel.switching.migration_us", ns.map(us)),
+                Probe::Arithmetic { sibling: true } => {
+                    let [alone, _] = figures[&Probe::Arithmetic { sibling: false }];
+                    // 0 if siblings share nothing, 1 if they take turns.
+                    let share = ns.map(|ns| (ns / alone.value - 1.0).clamp(0.0, 1.0));
+                    self.add("smt.issue_share", share);
                 }
+                _ => {}
             }
         }
-        self.add("memory.gb_per_s_per_channel", mu.map(|lines| lines * 0.064));
-        self.add("params.mu_trans_per_us", mu);
-        mu
     }
 
-    /// Adds the figures of caches, memory latency and cores; `mu` is the greatest rate of memory.
-    pub fn add_others(&mut self, figures: &Figures<Probe>, bench: &Bench<'_>, mu: Figure) {
+    fn add_rate(&mut self, cores: usize, rate: Figure) {
+        self.add(&format!("bandwidth.{cores:03}_cores"), rate);
+        if self.figures.get(MU).is_none_or(|mu| rate.value > mu.value) {
+            self.add(MU, rate);
+            let gb_per_s = rate.map(|lines| lines * 0.064);
+            self.add("memory.gb_per_s_per_channel", gb_per_s);
+        }
+    }
+
+    /// Adds the figures of caches and of loaded memory.
+    pub fn add_loads(&mut self, figures: &Figures<Probe>, bench: &Bench<'_>) {
         let rings = bench.rings.iter().enumerate();
         let walk =
             |(ix, ring): (usize, &Vec<_>)| (bytes(ring) as f64, figures[&Probe::Walk(ix)][0]);
         let walks: Vec<Walk> = rings.map(walk).collect();
         self.add_caches(&walks, &bench.site.cache_bytes);
         self.add("latency.idle_latency_ns", walks[walks.len() - 1].1);
-        self.add_cores(figures);
         let loaded = |cached| {
             let probes = Probe::loaded(cached).into_iter();
             let found = probes.filter_map(|probe| figures.get(&probe).copied());
@@ -85,69 +96,31 @@ impl Findings {
             ("llc", light(&in_llc, bench.sharing - 1)),
         ] {
             let key = format!("params.light_{key}_trans_per_us");
-            self.add_or(&key, limit, "no two cores share it with room for both");
+            match limit {
+                Some(limit) => self.add(&key, limit),
+                None => self.add_absent(&key, "no two cores share it with room for both"),
+            }
         }
-        if !in_memory.is_empty() {
-            self.curve = curve(&in_memory, mu.value);
-        }
-    }
-
-    fn add_cores(&mut self, figures: &Figures<Probe>) {
-        let ns = |probe| figures.get(&probe).map(|[ns, _]| *ns);
-        let us = |probe| ns(probe).map(|ns| ns.map(|ns| ns / 1e3));
-        let [alone, beside] = [false, true].map(|sibling| ns(Probe::Arithmetic { sibling }));
-        // 0 if siblings share nothing, 1 if they take turns.
-        let share = |ns, alone: Figure| f64::clamp(ns / alone.value - 1.0, 0.0, 1.0);
-        let shared = alone.zip(beside);
-        let shared = shared.map(|(alone, beside)| beside.map(|ns| share(ns, alone)));
-        for (key, figure) in [
-            (
-                "core_type.0.ghz",
-                ns(Probe::Clock).map(|ns| ns.map(f64::recip)),
-            ),
-            ("kernel.switching.switch_us", us(Probe::Switch)),
-            ("kernel.switching.migration_us", us(Probe::Move)),
-            ("smt.issue_share", shared),
-        ] {
-            self.add_or(
-                key,
-                figure,
-                "this needs another core, or another CPU of a core",
-            );
-        }
+        self.curve = curve(&in_memory, self.figures[MU].value);
     }
 
     /// Adds reach and time of each cache; `reported` are the kernel's sizes of the caches.
     fn add_caches(&mut self, walks: &[Walk], reported: &[u64]) {
+        let keys = match reported.len() {
+            0..=2 => &[L1, LLC][2 - reported.len()..],
+            _ => &[L1, L2, LLC],
+        };
         let mut own = walks.first();
-        for (ix, &bytes) in reported.iter().enumerate() {
-            let (level, is_last) = (ix + 1, ix + 1 == reported.len());
-            let (reach_key, ns_key, unit) = match level {
-                _ if is_last => (
-                    "llc.mb".to_owned(),
-                    "llc.latency.hit_ns".to_owned(),
-                    1_048_576.0,
-                ),
-                2 => (
-                    "core_type.0.l2_kb".to_owned(),
-                    "cache.l2_ns".to_owned(),
-                    1024.0,
-                ),
-                _ => (
-                    format!("cache.l{level}_kb"),
-                    format!("cache.l{level}_ns"),
-                    1024.0,
-                ),
-            };
+        for (ix, (&bytes, (reach_key, ns_key, unit))) in reported.iter().zip(keys).enumerate() {
             // A ring of three times a cache has left it; a larger one may exceed a guest's part of the next.
             let beyond = walks.iter().find(|walk| walk.0 >= 3.0 * bytes as f64);
-            let next = beyond.filter(|_| !is_last).or(walks.last());
+            let next = beyond.filter(|_| ix + 1 < keys.len()).or(walks.last());
             match own.zip(next).and_then(|(own, next)| step(walks, own, next)) {
                 Some((reach, ns)) => {
-                    self.add(&reach_key, reach.map(|bytes| bytes / unit));
-                    self.add(&ns_key, ns);
+                    self.add(reach_key, reach.map(|bytes| bytes / unit));
+                    self.add(ns_key, ns);
                 }
-                None => self.add_absent(&reach_key, "no step in the times of loads shows its end"),
+                None => self.add_absent(reach_key, "no step in the times of loads shows its end"),
             }
             own = next;
         }
@@ -166,8 +139,8 @@ impl Findings {
     }
 }
 
-fn per_us(ns: Figure) -> Figure {
-    ns.map(|ns| 1e3 / ns)
+fn us(ns: f64) -> f64 {
+    ns / 1e3
 }
 
 /// A ring's size in bytes, and the time of a load in it.
@@ -312,30 +285,28 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_rate_may_need_few_cores() {
+    fn probes_tell_rates_and_cores() {
         let mut found = Findings::default();
-        found.add_rates(&figures(&[
+        found.add_each(&figures(&[
             (Probe::Streams(1), [0.0, 8.0]),
             (Probe::Streams(2), [0.0, 4.0]),
             (Probe::Streams(4), [0.0, 5.0]),
+            (Probe::Clock, [0.25, 0.0]),
+            (Probe::Switch, [900.0, 0.0]),
+            (Probe::Arithmetic { sibling: false }, [2.0, 0.0]),
+            (Probe::Arithmetic { sibling: true }, [3.0, 0.0]),
         ]));
-        assert_eq!(value(&found, "params.mu_trans_per_us"), 250.0);
-        assert_eq!(value(&found, "memory.gb_per_s_per_channel"), 16.0);
-        assert_eq!(value(&found, "bandwidth.004_cores"), 200.0);
-    }
-
-    #[test]
-    fn a_sibling_takes_a_share() {
-        let mut all = vec![(Probe::Clock, [0.25, 0.0]), (Probe::Switch, [900.0, 0.0])];
-        let mut found = Findings::default();
-        found.add_cores(&figures(&all));
-        assert_eq!(value(&found, "core_type.0.ghz"), 4.0);
-        assert!(found.absent.contains_key("smt.issue_share"));
-        for (sibling, ns) in [(false, 2.0), (true, 3.0)] {
-            all.push((Probe::Arithmetic { sibling }, [ns, 0.0]));
+        // The greatest rate needs few cores.
+        for (key, expected) in [
+            (MU, 250.0),
+            ("memory.gb_per_s_per_channel", 16.0),
+            ("bandwidth.004_cores", 200.0),
+            ("core_type.0.ghz", 4.0),
+            ("kernel.switching.switch_us", 0.9),
+            ("smt.issue_share", 0.5),
+        ] {
+            assert_eq!(value(&found, key), expected, "{key}");
         }
-        found.add_cores(&figures(&all));
-        assert_eq!(value(&found, "smt.issue_share"), 0.5);
     }
 
     /// Walks that take these times beside streams of these rates.

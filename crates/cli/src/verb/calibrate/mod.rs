@@ -33,7 +33,7 @@ const POWER_TURNS: usize = 3;
 /// nothing else runs.
 #[derive(Args)]
 pub struct CalibrateArgs {
-    /// Measure nothing; fit the parameters of lucky to these runs on this machine, which has two types of core
+    /// Measure nothing; fit the coefficients of lucky to the runs with these log folders, if there are two types of core
     #[arg(value_name = "RUN", conflicts_with_all = ["quick", "power_command"])]
     runs: Vec<PathBuf>,
     /// Measure only the greatest rate of memory, in a few seconds; other figures stay as they are
@@ -93,9 +93,9 @@ fn measure(site: &Site, args: &CalibrateArgs, screen: &Screen) -> Result<Finding
     let probes = Probe::all(&bench, args.quick);
     let figures = probed(&bench, &probes, TURNS, screen).map_err(anyhow::Error::msg)?;
     let mut all = Findings::default();
-    let mu = all.add_rates(&figures);
+    all.add_each(&figures);
     if !args.quick {
-        all.add_others(&figures, &bench, mu);
+        all.add_loads(&figures, &bench);
         let powers = Probe::powers(site.cpus.len());
         let figures = meter::watts(&site.root, power_command)
             .and_then(|_| probed(&bench, &powers, POWER_TURNS, screen));

@@ -254,14 +254,12 @@ fn calibration(file: Option<PathBuf>) -> Feature {
     .or_remedy("cosched calibrate")
 }
 
-/// The age of a file in days.
+/// The age of a file.
 fn age(file: &Path) -> String {
     let written = file.metadata().and_then(|meta| meta.modified());
     let age = written.ok().and_then(|at| at.elapsed().ok());
-    match age.unwrap_or_default().as_secs() / 86_400 {
-        0 => "of today".to_owned(),
-        days => format!("{} old", count(days, "day")),
-    }
+    let days = age.unwrap_or_default().as_secs() / 86_400;
+    format!("{} old", count(days, "day"))
 }
 
 #[cfg(test)]

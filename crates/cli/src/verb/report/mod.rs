@@ -7,7 +7,7 @@ mod args;
 pub mod comparison;
 mod figures;
 mod runs;
-pub mod sources;
+mod sources;
 mod tables;
 
 use crate::exit::{Exit, usage};
