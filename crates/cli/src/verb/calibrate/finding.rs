@@ -332,7 +332,7 @@ mod tests {
         let points = curve(&loaded(&all), 400.0);
         assert!(points[2].1 < 1.21, "{points:?}");
         assert!(curve(&loaded(&all[..1]), 400.0).is_empty());
-        let exceeded = curve(&loaded(&all), 50.0);
+        let exceeded = curve(&loaded(&all), 100.0);
         assert!(exceeded.is_sorted() && exceeded[exceeded.len() - 1].0 == 1.0);
     }
 
