@@ -14,12 +14,12 @@ fn has_row(page: &str, key: &str, text: &str) -> bool {
         .any(|line| line.starts_with(&format!("| `{key}` |")) && line.contains(text))
 }
 
-/// Replaces each number of a valid file by an impossible one. Returns each key, and the range in the error. The parameters
-/// of policies, which come last, are documented by `cosched list policies`.
+/// Replaces each number of a valid file by an impossible one. Returns each key, and the range in the error.
+/// Parameters of policies are left out: the page leaves them to `cosched list policies`.
 fn ranges(read: Reader, good: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let own = good.lines().take_while(|line| *line != "[params]");
-    for (ix, line) in own.enumerate() {
+    let before_params = good.lines().take_while(|line| *line != "[params]");
+    for (ix, line) in before_params.enumerate() {
         let Some((key, value)) = line.split_once(" = ") else {
             continue;
         };
@@ -50,7 +50,7 @@ fn ranges(read: Reader, good: &str) -> Vec<(String, String)> {
 #[test]
 fn every_number_has_a_documented_range() {
     let files: [(Reader, &str, &str, usize); 4] = [
-        (READ_MACHINE, MACHINE, MACHINE_PAGE, 24),
+        (READ_MACHINE, MACHINE, MACHINE_PAGE, 31),
         (READ_MACHINE, TWO_SOCKETS, MACHINE_PAGE, 24),
         (READ_PROGRAM, PROGRAM, PROGRAM_PAGE, 9),
         (READ_PROGRAM, OVERLAP, PROGRAM_PAGE, 7),
