@@ -3,7 +3,7 @@
 //! Every probe has a turn of a few samples in each round, so that a figure comes from the whole time of a calibration. A turn
 //! counts only if it was calm: the threads had their CPUs, the clock stayed, and no other CPU worked. What still disturbs a
 //! sample only adds to it. So the best sample of a turn counts. A figure is the median of these, and ranges over all of them:
-//! another calibration finds its median there.
+//! another calibration finds its median there, unless the machine has drifted since.
 
 use cosched_core::CpuSet;
 use cosched_linux::accounts;
