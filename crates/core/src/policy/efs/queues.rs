@@ -64,6 +64,7 @@ impl Queues {
         queues.find_homes(settings, table, snap, known);
         if round.full {
             queues.balance(snap, known);
+            queues.span(snap, known);
         }
         queues.put_in_order(round, known);
         queues
@@ -73,6 +74,22 @@ impl Queues {
         let home = known.home as usize;
         self.tasks[home] += 1;
         self.weight[home] += u64::from(weight);
+        self.widen(known);
+    }
+
+    /// Finds the least and greatest vruntimes anew: a task that left a queue may have had them.
+    fn span(&mut self, snap: &Snapshot, known: &[Known]) {
+        self.least.fill(i64::MAX);
+        self.most.fill(i64::MIN);
+        for (task, known) in snap.tasks.iter().zip(known) {
+            if competes(task) {
+                self.widen(known);
+            }
+        }
+    }
+
+    fn widen(&mut self, known: &Known) {
+        let home = known.home as usize;
         self.least[home] = self.least[home].min(known.vruntime);
         self.most[home] = self.most[home].max(known.vruntime);
     }
