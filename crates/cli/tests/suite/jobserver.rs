@@ -7,31 +7,32 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::{TempDir, tempdir};
 
-/// A client of the jobserver: `take` prints the tokens that it gets, and `give` returns them.
+/// A client of the jobserver: `take` prints the tokens that it gets, and `give` returns them. It ends with its folder.
 const CLIENT: &str = r#"
 pipe=${MAKEFLAGS##*fifo:}
 take() { dd if="$pipe" iflag=nonblock bs=9 count=1 2>/dev/null; }
 give() { printf %s "$1" > "$pipe"; }
+nap() { sleep 0.01; [ -e client ] || exit 4; }
 "#;
 
 /// Has the only token of two CPUs until the other job has begun. Once it returns the token, it gets none until that ends.
 const FIRST: &str = r#"
 . ./client
-until [ "$(take)" = + ]; do sleep 0.01; done
+until [ "$(take)" = + ]; do nap; done
 [ -z "$(take)" ] || exit 3
 touch holds
-until [ -e other ]; do sleep 0.01; done
+until [ -e other ]; do nap; done
 got=+
-while [ "$got" ]; do give "$got"; sleep 0.01; got=$(take); done
+while [ "$got" ]; do give "$got"; nap; got=$(take); done
 touch returned
-until [ "$(take)" = + ]; do sleep 0.01; done
+until [ "$(take)" = + ]; do nap; done
 "#;
 
 const OTHER: &str = r#"
 . ./client
 [ -z "$(take)" ] || exit 3
 touch other
-until [ -e returned ]; do sleep 0.01; done
+until [ -e returned ]; do nap; done
 "#;
 
 /// A call of cosched with a folder for the files of live runs.
