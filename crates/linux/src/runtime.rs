@@ -8,7 +8,7 @@
 use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::fs::{fstat, mkdirat, openat, statat, unlinkat};
+use rustix::fs::{chmodat, fstat, mkdirat, mkfifoat, openat, statat, unlinkat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
-    /// The name by which it was opened; only for messages.
+    /// The name by which it was opened.
     path: PathBuf,
     /// Its device and inode: it may have several names.
     id: (u64, u64),
@@ -179,10 +179,35 @@ impl Folder {
         Ok(File::from(file))
     }
 
+    /// Creates and opens a named pipe, and replaces one of that name. It is open for writing too, so that its reader sees
+    /// no end of file. Reading and writing never block.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(crate) fn create_pipe(&self, name: &str) -> Result<File, NoFolder> {
+        self.remove(name);
+        self.create_new_pipe(name)
+            .map_err(|error| self.problem(name, error.into()))
+    }
+
+    fn create_new_pipe(&self, name: &str) -> rustix::io::Result<File> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        mkfifoat(&self.fd, name, mode)?;
+        // Whatever the umask.
+        chmodat(&self.fd, name, mode, AtFlags::empty())?;
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.fd, name, flags, Mode::empty())?))
+    }
+
+    /// The path of a file in it.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
     /// An error with a file in it.
     pub(crate) fn problem(&self, name: &str, source: std::io::Error) -> NoFolder {
         NoFolder::System {
-            path: self.path.join(name),
+            path: self.path_of(name),
             source,
         }
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::interrupts;
-use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
+use crate::process::Process;
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Stack};
 use std::ffi::{CString, OsStr, OsString};
@@ -22,7 +22,7 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments; the first is the name by which it was called.
     pub args: Vec<OsString>,
-    /// Its environment, without the marks of the run. Jobs with equal environments share it.
+    /// Its environment, to which the marks of the run are added. Jobs with equal environments share it.
     pub env: Arc<Environment>,
     /// Its working directory; `None` for the caller's.
     pub cwd: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of these variables, without the marks of an outer run.
+    /// The environment of these variables.
     ///
     /// # Errors
     /// A name or value contains a zero byte.
@@ -56,11 +56,9 @@ impl Environment {
     ) -> io::Result<Environment> {
         let mut entries = Vec::new();
         for (mut entry, value) in variables {
-            if ![RUN_VARIABLE, JOB_VARIABLE, SLOT_VARIABLE].contains(&&*entry.to_string_lossy()) {
-                entry.push("=");
-                entry.push(value);
-                entries.push(c_string(&entry)?);
-            }
+            entry.push("=");
+            entry.push(value);
+            entries.push(c_string(&entry)?);
         }
         Ok(Environment { entries })
     }
@@ -171,6 +169,12 @@ fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
+/// The name of a variable, given as `NAME=VALUE`.
+fn name_of(entry: &CString) -> &[u8] {
+    let mut parts = entry.as_bytes().split(|&byte| byte == b'=');
+    parts.next().unwrap_or_default()
+}
+
 /// Strings for the kernel, with a null-terminated array of pointers to them.
 struct Strings {
     pointers: Vec<*const libc::c_char>,
@@ -179,9 +183,12 @@ struct Strings {
 }
 
 impl Strings {
+    /// Own strings, and those shared variables that have other names.
     fn new(own: Vec<CString>, shared: Option<Arc<Environment>>) -> Strings {
+        let names: Vec<&[u8]> = own.iter().map(name_of).collect();
         let entries = shared.iter().flat_map(|shared| &shared.entries);
-        let mut pointers: Vec<_> = entries.chain(&own).map(|text| text.as_ptr()).collect();
+        let others = entries.filter(|entry| !names.contains(&name_of(entry)));
+        let mut pointers: Vec<_> = others.chain(&own).map(|text| text.as_ptr()).collect();
         pointers.push(std::ptr::null());
         Strings {
             pointers,

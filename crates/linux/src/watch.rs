@@ -1,24 +1,28 @@
 //! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
 //! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the
-//! identity of the run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each
+//! identity of the run. `jobserver-RUN.JOB` is the pipe of a job's tokens. Only the owner of the folder and root can access
+//! them. The next start, `cosched thaw` and each
 //! search for live runs remove the files of killed runs.
 
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};
 use crate::runtime::{Folder, NoFolder};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkfifoat, openat, renameat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::time::SystemTime;
 
 const STATUS: &str = "status-";
 /// The next state, while it is being written.
 const NEXT: &str = "next-status-";
 const REQUESTS: &str = "requests-";
+/// Tokens of a job; the name ends with its number.
+pub(crate) const JOBSERVER: &str = "jobserver-";
 /// Prefixes of all files of live runs.
 const PREFIXES: [&str; 2] = [STATUS, "run-"];
 /// Maximum length of a request. The kernel never splits a write of this length to a pipe.
@@ -72,8 +76,7 @@ impl WatchFiles {
         let folder = Folder::own(root)?;
         let run = RunId::own(root).ok_or(NoFolder::Missing)?.to_string();
         let name = format!("{REQUESTS}{run}");
-        folder.remove(&name);
-        let pipe = make_pipe(&folder, &name).map_err(|error| folder.problem(&name, error))?;
+        let pipe = folder.create_pipe(&name)?;
         Ok(WatchFiles { folder, run, pipe })
     }
 
@@ -112,16 +115,6 @@ impl Drop for WatchFiles {
             self.folder.remove(self.name(prefix));
         }
     }
-}
-
-/// Creates and opens a named pipe. It is open for writing too, so that its reader sees no end of file.
-fn make_pipe(folder: &Folder, name: &str) -> io::Result<File> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    mkfifoat(folder, name, mode)?;
-    // Whatever the umask.
-    chmodat(folder, name, mode, AtFlags::empty())?;
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(openat(folder, name, flags, Mode::empty())?))
 }
 
 /// Requests to a run. Reading them never blocks.
@@ -250,9 +243,10 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
 /// Removes the files of dead runs, as far as permitted.
 pub(crate) fn forget_dead(root: &Root) {
     for folder in Folder::all(root) {
-        for prefix in [STATUS, NEXT, REQUESTS] {
+        for prefix in [STATUS, NEXT, REQUESTS, JOBSERVER] {
             for name in folder.names(prefix) {
-                let run = RunId::in_name(&name, prefix);
+                let without_job = Path::new(&name).file_stem();
+                let run = without_job.and_then(|name| RunId::in_name(name, prefix));
                 if run.is_some_and(|run| run.fate(root) == Fate::Dead) {
                     folder.remove(&name);
                 }
@@ -267,7 +261,7 @@ mod tests {
     use crate::run_id::tests::{link_namespace, write_stat};
     use rustix::process::geteuid;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     fn tree() -> (tempfile::TempDir, Root, PathBuf) {
         let (dir, root, own) = crate::runtime::tests::tree();
@@ -279,7 +273,7 @@ mod tests {
 
     fn files_of(root: &Root, run: &str) -> WatchFiles {
         let folder = Folder::own(root).unwrap();
-        let pipe = make_pipe(&folder, &format!("{REQUESTS}{run}")).unwrap();
+        let pipe = folder.create_pipe(&format!("{REQUESTS}{run}")).unwrap();
         let files = WatchFiles {
             folder,
             run: run.to_owned(),
@@ -347,6 +341,9 @@ mod tests {
             std::mem::forget(files_of(&root, run));
         }
         std::fs::write(own.join("next-status-9-1-5"), "half").unwrap();
+        for name in ["jobserver-9-1-5.3", "jobserver-10-1-5.0"] {
+            std::fs::write(own.join(name), "").unwrap();
+        }
         let runs: Vec<(String, bool)> = live_runs(&root)
             .into_iter()
             .map(|run| (run.run, run.is_seen))
@@ -356,6 +353,7 @@ mod tests {
             [("10-1-5".to_owned(), true), ("7-1-6".to_owned(), false)]
         );
         let kept = [
+            "jobserver-10-1-5.0",
             "requests-10-1-5",
             "requests-7-1-6",
             "status-10-1-5",

@@ -59,10 +59,15 @@ impl HostPlatform {
         publish: bool,
     ) -> Result<HostPlatform> {
         check_limit_of_files()?;
-        if options.polite && options.actuator != Actuator::Freezer {
-            return Err(usage(
-                "--polite needs --actuator freezer; leave one of them out",
-            ));
+        let needing = [
+            ("--polite", options.polite),
+            ("--jobserver", options.jobserver),
+        ];
+        if let Some((option, _)) = needing.iter().find(|(_, given)| *given)
+            && options.actuator != Actuator::Freezer
+        {
+            let why = "needs --actuator freezer; leave one of them out";
+            return Err(usage(format!("{option} {why}")));
         }
         let Part {
             whole,
@@ -353,6 +358,7 @@ impl Platform for HostPlatform {
             machine: (*self.view.whole).clone(),
             place: Some(self.place.clone()),
             polite: options.machine.polite,
+            jobserver: options.machine.jobserver,
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),

@@ -67,6 +67,8 @@ pub struct MachineOptions {
     pub cpus: Option<CpuChoice>,
     /// Use fewer CPUs while others on the machine want them.
     pub polite: bool,
+    /// Give each job a jobserver of GNU make. An error with a scheduler in the kernel.
+    pub jobserver: bool,
     /// CPUs of a job without `cpus` in a mix file.
     pub cpus_per_job: CpusPerJob,
     /// Further counter events, as in `mm=0x4844`. An error if one can't be parsed.

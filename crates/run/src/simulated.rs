@@ -143,6 +143,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
         ("--freeze", machine.freeze != Freeze::Auto),
         ("--actuator", machine.actuator != Actuator::Freezer),
         ("--polite", machine.polite),
+        ("--jobserver", machine.jobserver),
         ("--event", !machine.events.is_empty()),
         ("--mem-keep", limits.mem_keep.is_some()),
         ("--load", limits.load.is_some()),

@@ -67,21 +67,22 @@ fn a_polite_run_pauses_where_others_want_its_only_cpu() {
 fn where_it_means_nothing_it_is_refused() {
     let folder = tempdir().expect("a folder");
     write(&folder, "mix.toml", "[[job]]\nprogram = \"mcf\"\n");
-    for (words, why) in [
-        (
-            ["--on", "xeon-e5645"],
-            "--polite has no meaning in a simulation (--on xeon-e5645); leave it out",
-        ),
-        (
-            ["--actuator", "sched-ext"],
-            "--polite needs --actuator freezer; leave one of them out",
-        ),
-    ] {
-        let output = cosched(
-            &folder,
-            &[&["run", "mix.toml", "--polite"], &words[..]].concat(),
-        );
-        let told = (out(&output), err(&output), output.status.code());
-        assert_eq!(told, (String::new(), format!("cosched: {why}\n"), Some(2)));
+    for option in ["--polite", "--jobserver"] {
+        for (words, why) in [
+            (
+                ["--on", "xeon-e5645"],
+                "has no meaning in a simulation (--on xeon-e5645); leave it out",
+            ),
+            (
+                ["--actuator", "sched-ext"],
+                "needs --actuator freezer; leave one of them out",
+            ),
+        ] {
+            let all = [&["run", "mix.toml", option], &words[..]].concat();
+            let output = cosched(&folder, &all);
+            let told = (out(&output), err(&output), output.status.code());
+            let error = format!("cosched: {option} {why}\n");
+            assert_eq!(told, (String::new(), error, Some(2)));
+        }
     }
 }

@@ -71,6 +71,7 @@ impl ThisMachine {
         let host = Host::new(HostConfig {
             place: None,
             polite: false,
+            jobserver: false,
             root: self.root.clone(),
             machine: self.machine.clone(),
             jobs,

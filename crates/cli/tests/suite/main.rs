@@ -11,6 +11,7 @@ mod faults;
 mod history;
 mod input_errors;
 mod job_log;
+mod jobserver;
 mod limits;
 mod log_folders;
 mod machine_files;

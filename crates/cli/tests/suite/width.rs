@@ -44,7 +44,7 @@ fn written(record: &serde_json::Value, job: usize) -> String {
 const SHOW: &str = "sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status";
 
 /// The CPUs of this process, and the first two of them; `None` if there is only one.
-fn cpus() -> Option<(String, [u32; 2])> {
+pub(crate) fn cpus() -> Option<(String, [u32; 2])> {
     let set = cosched_linux::affinity(0).expect("the CPUs of this process");
     let mut each = set.iter().map(|cpu| cpu.0);
     let both = each.next().zip(each.next());

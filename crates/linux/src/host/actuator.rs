@@ -112,6 +112,12 @@ impl Actuator {
         self.reins(task).is_some_and(|reins| reins.frozen)
     }
 
+    /// The jobs that are not frozen, with their CPUs.
+    pub(crate) fn running(&self) -> BTreeMap<TaskId, &CpuSet> {
+        let running = self.jobs.iter().filter(|(_, reins)| !reins.frozen);
+        running.map(|(&task, reins)| (task, &reins.cpus)).collect()
+    }
+
     /// Whether any job is frozen.
     pub(crate) fn holds_any(&self) -> bool {
         self.jobs.values().any(|reins| reins.frozen)

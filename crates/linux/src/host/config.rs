@@ -43,6 +43,8 @@ pub struct HostConfig {
     pub place: Option<Rc<RefCell<Place>>>,
     /// Whether it steps back while others want CPUs or memory.
     pub polite: bool,
+    /// Whether each job gets a jobserver of GNU make.
+    pub jobserver: bool,
     /// The jobs; task i is the i-th of them.
     pub jobs: Vec<HostJob>,
     /// How to freeze jobs.

@@ -174,17 +174,18 @@ impl Lifecycle {
         self.live(task)?.cpu_time()
     }
 
-    /// Starts a job. `ready` is called with its name and its processes while it waits to execute its program.
+    /// Starts a job, with these variables besides the marks of the run. `ready` is called with its name and its processes while it waits to execute its program.
     ///
     /// # Errors
     /// The program could not be started.
     pub(crate) fn start(
         &mut self,
         task: TaskId,
+        variables: &[(&str, &str)],
         ready: impl FnOnce(&str, &Tree),
     ) -> io::Result<()> {
         let slot = self.free_slot();
-        let (waiting, process, group) = self.spawn(task, slot)?;
+        let (waiting, process, group) = self.spawn(task, slot, variables)?;
         let tree =
             Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
         let own = meminfo::own_peak(&self.root).unwrap_or_else(sys::own_max_rss);
@@ -224,19 +225,20 @@ impl Lifecycle {
         &mut self,
         task: TaskId,
         slot: usize,
+        variables: &[(&str, &str)],
     ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let job = &mut self.jobs[task];
         let slot = slot.to_string();
-        let variables = [
+        let marks = [
             (RUN_VARIABLE, self.token.as_str()),
             (JOB_VARIABLE, job.name.as_str()),
             (SLOT_VARIABLE, slot.as_str()),
         ];
         let waiting = spawn::prepare(
             &job.program,
-            &variables,
+            &[&marks, variables].concat(),
             self.around,
             directory.as_ref().map(AsFd::as_fd),
         )?;

@@ -11,6 +11,7 @@ mod error;
 mod extent;
 mod guard;
 mod hold;
+mod jobserver;
 mod kernel;
 mod lifecycle;
 mod live_job;
@@ -45,6 +46,7 @@ use cosched_core::{
 use error::system;
 use extent::Extent;
 use hold::Hold;
+use jobserver::Jobservers;
 use lifecycle::{Lifecycle, News};
 use loaded::{Loaded, in_charge};
 use meter::Meter;
@@ -72,6 +74,7 @@ pub struct Host {
     /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
+    jobservers: Jobservers,
     /// Jobs that can't be started, with the reasons.
     broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
@@ -106,6 +109,11 @@ impl Host {
             None => Freezing::Signals,
         };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
+        let jobservers = if config.jobserver {
+            Jobservers::new(&root, &run)?
+        } else {
+            Jobservers::default()
+        };
         let meter = Meter::new(&root, config.counters, notices.clone());
         let mut lifecycle = Lifecycle::new(
             root.clone(),
@@ -137,6 +145,7 @@ impl Host {
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
+            jobservers,
             broken: BTreeMap::new(),
             requests: config.requests,
             input: None,
@@ -177,9 +186,12 @@ impl Host {
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         if let Some(why) = self.broken.remove(&task) {
-            let exit = Exit::NotStarted(why);
-            return self.queued.push(Event::Ended { task, exit });
+            return self.not_started(task, why);
         }
+        let makeflags = match self.jobservers.open(task, cpus.len()) {
+            Ok(makeflags) => makeflags,
+            Err(why) => return self.not_started(task, why.to_string()),
+        };
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
@@ -191,7 +203,8 @@ impl Host {
             loaded,
             ..
         } = self;
-        let started = lifecycle.start(task, |name, tree| {
+        let variables = makeflags.as_deref().map(|flags| ("MAKEFLAGS", flags));
+        let started = lifecycle.start(task, variables.as_slice(), |name, tree| {
             actuator.take(task, tree, cpus);
             if let Some(loaded) = in_charge(loaded) {
                 loaded.take(task, name, tree);
@@ -208,11 +221,14 @@ impl Host {
             actuator.forget(task);
             meter.reset(task);
             room.not_started(task);
-            self.queued.push(Event::Ended {
-                task,
-                exit: Exit::NotStarted(error.to_string()),
-            });
+            self.jobservers.close(task);
+            self.not_started(task, error.to_string());
         }
+    }
+
+    fn not_started(&mut self, task: TaskId, why: String) {
+        let exit = Exit::NotStarted(why);
+        self.queued.push(Event::Ended { task, exit });
     }
 
     /// Handles children that have changed state.
@@ -226,6 +242,7 @@ impl Host {
             clock,
             began,
             loaded,
+            jobservers,
             ..
         } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.has_signalled(task), events) {
@@ -236,6 +253,7 @@ impl Host {
             }
             meter.close(ended.task, ended.cpu_time, counted);
             actuator.forget(ended.task);
+            jobservers.close(ended.task);
             began.remove(&ended.task);
             room.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
@@ -273,6 +291,7 @@ impl Host {
         if self.hold.is_held() {
             return unguarded;
         }
+        let tokens = self.tend_jobservers(now);
         let stopped = self
             .lifecycle
             .continue_stopped(now, |task| self.actuator.is_frozen(task));
@@ -280,8 +299,21 @@ impl Host {
         let clock = self.clock.relation();
         let tended = in_charge(&mut self.loaded)
             .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
-        let due = [until, stopped, owed, unguarded, tended];
+        let due = [until, stopped, owed, unguarded, tended, tokens];
         due.into_iter().flatten().min()
+    }
+
+    /// Fits the tokens of jobs to their CPUs, and to the memory; returns when to look at the memory again.
+    fn tend_jobservers(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.jobservers.is_empty() {
+            return None;
+        }
+        let Host {
+            extent, room, root, ..
+        } = self;
+        let is_short = || extent.is_short_of_memory() || room.is_short(root);
+        let running = self.actuator.running();
+        Some(self.jobservers.tend(now, &running, is_short))
     }
 
     /// Looks what others on the machine do, if that is due.
@@ -296,8 +328,10 @@ impl Host {
     /// Waits for a signal, for a request, or for the scheduler in the kernel.
     fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
-        let loaded = in_charge(&mut self.loaded).filter(|_| !self.hold.is_held());
-        lines.extend(loaded.map(|loaded| loaded.line()));
+        if !self.hold.is_held() {
+            lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
+            lines.extend(self.jobservers.owing());
+        }
         let input = self.input.iter().filter(|_| self.wakes_at_input);
         lines.extend(input.map(AsFd::as_fd));
         self.lifecycle.wait(timeout, &lines)

@@ -126,6 +126,11 @@ impl Room {
         MayStart::Yes
     }
 
+    /// Whether less memory is available than must be kept free. Unlike [`Room::may_start`] this measures at each call.
+    pub(crate) fn is_short(&self, root: &Root) -> bool {
+        meminfo::read(root).is_ok_and(|memory| memory.usable() < self.limits.mem_keep)
+    }
+
     /// Measures memory if that was long ago, with `guesses` also that of jobs of unknown need. One pass over all live jobs
     /// for each waiting job would cost the product of their numbers.
     fn look(&mut self, root: &Root, now: Nanos, guesses: bool, holds: impl Fn(TaskId) -> u64) {

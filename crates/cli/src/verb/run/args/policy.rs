@@ -65,6 +65,13 @@ pub struct PolicyArgs {
         hide_short_help = true
     )]
     pub cpus_per_job: CpusPerJob,
+
+    /// Let make, ninja and cargo run as many processes as their job has CPUs
+    ///
+    /// Jobs get MAKEFLAGS with a jobserver of GNU make, which make 4.4, ninja 1.13 and cargo honour if they are called
+    /// without -j. It has a token for each CPU of the job but one, and none while less memory than --mem-keep is available.
+    #[arg(long, hide_short_help = true)]
+    pub jobserver: bool,
 }
 
 /// Options for experiments.
@@ -168,6 +175,7 @@ impl PolicyArgs {
             on: Some(self.on).filter(|on| on != HOST),
             cpus: self.cpus,
             polite: self.polite,
+            jobserver: self.jobserver,
             cpus_per_job: self.cpus_per_job,
             events: research.counters.clone(),
             freeze: research.freeze,

@@ -1,0 +1,228 @@
+//! The jobservers of GNU make for jobs: a named pipe with tokens for each job.
+//!
+//! A client (make, ninja, cargo) runs one process without a token, and one more for each byte that it reads from the
+//! pipe; it writes the byte back when that process has ended. So a job with n CPUs gets n - 1 tokens. Each job has its
+//! own pipe: its CPUs are its own too, and if it is killed, its tokens are lost to no other job.
+
+use crate::root::Root;
+use crate::run_id::RunId;
+use crate::runtime::{Folder, NoFolder};
+use crate::watch::JOBSERVER;
+use cosched_core::{CpuSet, Nanos, TaskId};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// Time between two looks at the memory.
+const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
+
+/// The jobservers of the live jobs.
+#[derive(Default)]
+pub(super) struct Jobservers {
+    /// The folder of the pipes, and the first part of their names; `None` if jobs get no jobserver.
+    place: Option<(Folder, String)>,
+    pipes: BTreeMap<TaskId, Pipe>,
+    is_short_of_memory: bool,
+    next_look: Nanos,
+}
+
+struct Pipe {
+    file: File,
+    /// Number of tokens in the pipe and with its clients.
+    tokens: usize,
+    /// Number of tokens that the job's CPUs allow.
+    allowed: usize,
+}
+
+impl Pipe {
+    /// Number of tokens that there should be.
+    fn target(&self, is_short_of_memory: bool) -> usize {
+        if is_short_of_memory { 0 } else { self.allowed }
+    }
+
+    /// Adds the tokens that are missing, or takes back those that are too many and in no client's hands.
+    fn settle(&mut self, target: usize) {
+        if self.tokens < target {
+            let missing = vec![b'+'; target - self.tokens];
+            self.tokens += self.file.write(&missing).unwrap_or(0);
+        } else if self.tokens > target {
+            let mut surplus = vec![0; self.tokens - target];
+            self.tokens -= self.file.read(&mut surplus).unwrap_or(0);
+        }
+    }
+}
+
+impl Jobservers {
+    /// The jobservers of a run, which has no job yet.
+    ///
+    /// # Errors
+    /// There is no folder for them.
+    pub(super) fn new(root: &Root, run: &RunId) -> Result<Jobservers, NoFolder> {
+        let mut jobservers = Jobservers::default();
+        jobservers.place = Some((Folder::own(root)?, format!("{JOBSERVER}{run}")));
+        Ok(jobservers)
+    }
+
+    /// Creates the jobserver of a job that is about to start with so many CPUs. It has no token before the next
+    /// [`tend`](Jobservers::tend). Returns the job's `MAKEFLAGS`; `None` if jobs get no jobserver.
+    ///
+    /// # Errors
+    /// The pipe cannot be created.
+    pub(super) fn open(&mut self, task: TaskId, cpus: usize) -> Result<Option<String>, NoFolder> {
+        let Some((folder, run)) = &self.place else {
+            return Ok(None);
+        };
+        let name = format!("{run}.{}", task.0);
+        let file = folder.create_pipe(&name)?;
+        let path = folder.path_of(&name);
+        let pipe = Pipe {
+            file,
+            tokens: 0,
+            allowed: 0,
+        };
+        self.pipes.insert(task, pipe);
+        // As make writes it: options with a letter, of which there are none, would come before the first blank.
+        Ok(Some(format!(
+            " -j{cpus} --jobserver-auth=fifo:{}",
+            path.display()
+        )))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pipes.is_empty()
+    }
+
+    /// Removes the jobserver of a job that has ended.
+    pub(super) fn close(&mut self, task: TaskId) {
+        if let (Some(_), Some((folder, run))) = (self.pipes.remove(&task), &self.place) {
+            folder.remove(format!("{run}.{}", task.0));
+        }
+    }
+
+    /// Fits the tokens to the CPUs of the running jobs; other jobs keep theirs. While memory is short, there are none.
+    /// Returns when to look at the memory again.
+    pub(super) fn tend(
+        &mut self,
+        now: Nanos,
+        running: &BTreeMap<TaskId, &CpuSet>,
+        is_short_of_memory: impl FnOnce() -> bool,
+    ) -> Nanos {
+        if now >= self.next_look {
+            self.is_short_of_memory = is_short_of_memory();
+            self.next_look = now + LOOKS_EVERY;
+        }
+        for (task, cpus) in divided(running) {
+            if let Some(pipe) = self.pipes.get_mut(&task) {
+                pipe.allowed = cpus.saturating_sub(1);
+            }
+        }
+        for pipe in self.pipes.values_mut() {
+            pipe.settle(pipe.target(self.is_short_of_memory));
+        }
+        self.next_look
+    }
+
+    /// The pipes from which clients still owe tokens: they become readable when a client returns one.
+    pub(super) fn owing(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let is_short = self.is_short_of_memory;
+        let pipes = self.pipes.values();
+        let owing = pipes.filter(move |pipe| pipe.tokens > pipe.target(is_short));
+        owing.map(|pipe| pipe.file.as_fd())
+    }
+}
+
+impl Drop for Jobservers {
+    fn drop(&mut self) {
+        while let Some((&task, _)) = self.pipes.first_key_value() {
+            self.close(task);
+        }
+    }
+}
+
+/// Divides the CPUs among the running jobs, given with the CPUs that each may use: a CPU counts for one of its jobs, the
+/// one that has the fewest so far.
+fn divided(running: &BTreeMap<TaskId, &CpuSet>) -> BTreeMap<TaskId, usize> {
+    let mut shares: BTreeMap<TaskId, usize> = running.keys().map(|&task| (task, 0)).collect();
+    let all: CpuSet = running.values().flat_map(|cpus| cpus.iter()).collect();
+    for cpu in all.iter() {
+        let users = running.iter().filter(|(_, cpus)| cpus.contains(cpu));
+        if let Some((task, _)) = users.min_by_key(|(task, _)| shares[task]) {
+            *shares.entry(*task).or_default() += 1;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::tests::tree;
+
+    fn cpus(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    #[test]
+    fn each_cpu_counts_for_one_job() {
+        for (sets, shares) in [
+            (vec!["0-3"], vec![4]),
+            (vec!["0", "1-3"], vec![1, 3]),
+            // The kernel shares the CPUs out.
+            (vec!["0-3", "0-3", "0-3"], vec![2, 1, 1]),
+            (vec!["0-1", "0-1", "0-1"], vec![1, 1, 0]),
+            // Each has a CPU of its own and the spare one.
+            (vec!["0,2", "1-2"], vec![2, 1]),
+            (vec!["0,2", "0-1"], vec![2, 1]),
+            (vec![], vec![]),
+        ] {
+            let sets: Vec<CpuSet> = sets.into_iter().map(cpus).collect();
+            let running = (0..).map(TaskId).zip(&sets).collect();
+            let divided: Vec<usize> = divided(&running).into_values().collect();
+            assert_eq!(divided, shares, "{sets:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_follow_cpus_and_memory_and_debts_are_paid_later() {
+        let (_dir, root, own) = tree();
+        let mut all = Jobservers::new(&root, &RunId::NOBODY).unwrap();
+        let (four, one) = (cpus("0-3"), cpus("0"));
+        let running = |cpus| BTreeMap::from([(TaskId(7), cpus)]);
+        let names = || std::fs::read_dir(&own).unwrap().count();
+        let flags = all.open(TaskId(7), 4).unwrap().unwrap();
+        let (options, path) = flags.split_once("fifo:").unwrap();
+        assert_eq!(options, " -j4 --jobserver-auth=");
+        let client = Folder::own(&root).unwrap();
+        let name = path.rsplit_once('/').unwrap().1;
+        let open = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK;
+        let mode = rustix::fs::Mode::empty();
+        let client = File::from(rustix::fs::openat(&client, name, open, mode).unwrap());
+        let take = |most: usize| (&client).read(&mut vec![0; most]).unwrap_or(0);
+        let give = |count: usize| (&client).write(&vec![b'+'; count]).unwrap();
+        let s = Nanos::from_s;
+        let next = all.tend(s(1.0), &running(&four), || false);
+        assert_eq!((next, take(9)), (s(2.0), 3));
+        give(1);
+        all.tend(s(1.1), &running(&one), || panic!("it looked just now"));
+        assert_eq!((take(9), all.owing().count()), (0, 1), "two are in use");
+        give(1);
+        all.tend(s(1.2), &running(&one), || panic!("it looked just now"));
+        assert_eq!((take(9), all.owing().count()), (0, 1));
+        all.tend(s(1.3), &running(&four), || panic!("it looked just now"));
+        assert_eq!((take(9), all.owing().count()), (2, 0));
+        all.tend(s(2.0), &running(&four), || true);
+        give(3);
+        assert_eq!(all.owing().count(), 1, "memory is short");
+        all.tend(s(2.1), &BTreeMap::new(), || panic!("it looked just now"));
+        assert_eq!((take(9), all.owing().count()), (0, 0));
+        all.tend(s(3.0), &BTreeMap::new(), || false);
+        assert_eq!(take(9), 3, "a frozen job keeps its tokens");
+        all.open(TaskId(8), 1).unwrap();
+        assert_eq!(names(), 2);
+        all.close(TaskId(8));
+        assert_eq!(names(), 1);
+        drop(all);
+        assert_eq!(names(), 0);
+    }
+}
