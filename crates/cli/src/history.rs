@@ -1,5 +1,6 @@
 //! The option `--history`, and the default place of the history.
 
+use crate::input::mine::data_folder;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use std::ffi::OsString;
@@ -29,7 +30,7 @@ impl HistoryArgs {
         match &self.history {
             Some(off) if off == "off" => None,
             Some(file) => Some(crate::input::absolute(Path::new(file))),
-            None => default_place(std::env::var_os("XDG_DATA_HOME"), std::env::home_dir()),
+            None => Some(data_folder()?.join("history.sqlite")),
         }
     }
 }
@@ -42,40 +43,12 @@ fn named(file: OsString) -> Result<OsString, &'static str> {
     }
 }
 
-/// The file in the user's data folder. A relative name of that folder does not count, as its specification says.
-fn default_place(data: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    let data = data.map(PathBuf::from).filter(|data| data.is_absolute());
-    let home = || {
-        home.filter(|home| home.is_absolute())
-            .map(|home| home.join(".local/share"))
-    };
-    Some(data.or_else(home)?.join("cosched/history.sqlite"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_data_folder_of_the_user() {
-        let place = |data: Option<&str>, home: Option<&str>| {
-            let place = default_place(data.map(OsString::from), home.map(PathBuf::from));
-            place.map(|place| place.to_string_lossy().into_owned())
-        };
-        assert_eq!(
-            place(Some("/d"), Some("/h")).unwrap(),
-            "/d/cosched/history.sqlite"
-        );
-        for data in [None, Some(""), Some("rel")] {
-            assert_eq!(
-                place(data, Some("/h")).unwrap(),
-                "/h/.local/share/cosched/history.sqlite"
-            );
-        }
-        assert_eq!(
-            (place(None, None), place(Some("x"), Some(""))),
-            (None, None)
-        );
+    fn off_keeps_nothing() {
         let args = |history: &str| HistoryArgs {
             history: Some(history.into()),
         };

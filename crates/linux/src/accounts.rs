@@ -45,6 +45,11 @@ pub(crate) fn read_with_family(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts
     with_own(root, cpus, each.sum())
 }
 
+/// Time in which these CPUs executed anything, since the machine was started; `None` if the kernel does not count it.
+pub fn busy(root: &Root, cpus: &CpuSet) -> Option<Nanos> {
+    Some(with_own(root, cpus, 0)?.busy)
+}
+
 fn with_own(root: &Root, cpus: &CpuSet, own: u64) -> Option<CpuAccounts> {
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let stat = root.text("/proc/stat", "CPU time").ok()??;

@@ -1,21 +1,32 @@
 //! Energy of the processor packages, measured by the processors themselves.
 //!
-//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), mostly for administrators only.
-//! A package's meter includes everything that runs on it.
+//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), and as perf PMUs. Each needs
+//! permissions of its own. A package's meter includes everything that runs on it.
 
+use crate::counters::sys::{self, Attributes, ReadFormat, Scope, Start, Target};
 use crate::root::{NoMeter, ReadError, Root};
+use crate::traffic::encode;
 use cosched_core::{Absence, Reading};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 
 const POWERCAP: &str = "/sys/class/powercap";
+const PMUS: &str = "/sys/bus/event_source/devices";
+/// PMUs and their events. Only AMD's processors have the second, which counts cores without what they share.
+const EVENTS: [(&str, &str); 2] = [("power", "energy-pkg"), ("power_core", "energy-core")];
 const ITEM: &str = "energy meter";
 
 /// The energy that all packages have used since the meter was opened.
 ///
-/// The counters wrap, on a busy server after some minutes, so the meter must be read at least once a minute.
+/// The counters of powercap wrap, on a busy server after some minutes, so the meter must be read at least once a minute.
 #[derive(Debug)]
 pub struct EnergyMeter {
     root: Root,
     zones: Vec<Zone>,
+    /// Open perf events, one for each package; without powercap's zones only.
+    events: Vec<File>,
+    joules_per_count: f64,
 }
 
 /// The powercap zone of a package.
@@ -58,22 +69,69 @@ impl Wrapping {
 }
 
 impl EnergyMeter {
-    /// Opens the meters of all packages.
+    /// Opens the meters of all packages: powercap's files, or else perf events.
     ///
     /// # Errors
     /// [`NoMeter`]: the machine has no meter, like most virtual machines, or only administrators may read it.
     pub fn open(root: &Root) -> Result<EnergyMeter, NoMeter> {
-        let zones = zones(root)?;
-        if zones.is_empty() {
-            return Err(NoMeter::new(
-                Absence::NoEnergyMeter,
-                format!("no package under {POWERCAP}"),
-            ));
-        }
-        Ok(EnergyMeter {
-            root: root.clone(),
-            zones,
+        EnergyMeter::open_by(root, &mut |attributes, cpu| {
+            sys::open(attributes, cpu, None)
         })
+    }
+
+    fn open_by(root: &Root, open: Open<'_>) -> Result<EnergyMeter, NoMeter> {
+        let mut meter = EnergyMeter {
+            root: root.clone(),
+            zones: Vec::new(),
+            events: Vec::new(),
+            joules_per_count: 0.0,
+        };
+        let powercap = zones(root).map(|zones| meter.zones = zones);
+        for (pmu, event) in EVENTS {
+            if meter.meters() == 0 {
+                meter.open_events(&format!("{PMUS}/{pmu}"), event, open)?;
+            }
+        }
+        if meter.meters() == 0 {
+            powercap?;
+            let detail = format!("no package under {POWERCAP}, and no PMU {PMUS}/power");
+            return Err(NoMeter::new(Absence::NoEnergyMeter, detail));
+        }
+        Ok(meter)
+    }
+
+    /// Opens the perf events, if the kernel has them.
+    fn open_events(&mut self, pmu: &str, event: &str, open: Open<'_>) -> Result<(), NoMeter> {
+        let root = &self.root;
+        let event = format!("{pmu}/events/{event}");
+        let (Some(terms), Some(scale), Some(type_id), Some(cpus)) = (
+            root.text(&event, ITEM)?,
+            root.parse(&format!("{event}.scale"), ITEM, "joules")?,
+            root.parse(&format!("{pmu}/type"), ITEM, "the PMU's number")?,
+            root.cpus(&format!("{pmu}/cpumask"), ITEM)?,
+        ) else {
+            return Ok(());
+        };
+        let Some(registers) = encode(root, pmu, &terms)? else {
+            return Ok(());
+        };
+        self.joules_per_count = scale;
+        let [config, config1, config2] = registers.0;
+        let attributes = Attributes {
+            type_id,
+            config,
+            config1,
+            config2,
+            scope: Scope::Chip,
+            start: Some(Start::Now),
+            read: ReadFormat::Count,
+        };
+        for cpu in cpus.iter() {
+            let opened = open(&attributes, Target::Cpu(cpu.0));
+            let denied = |error| NoMeter::new(Absence::NoPermission, format!("{pmu}: {error}"));
+            self.events.push(opened.map_err(denied)?.into());
+        }
+        Ok(())
     }
 
     /// Joules that all packages have used since the meter was opened, or why they are unknown.
@@ -88,14 +146,25 @@ impl EnergyMeter {
             }
             total += zone.counter.total;
         }
-        Reading::Value(total as f64 / 1e6)
+        let mut counts = 0;
+        for event in &mut self.events {
+            let mut count = [0; 8];
+            if event.read_exact(&mut count).is_err() {
+                return Reading::Absent(Absence::CountersLost);
+            }
+            counts += u64::from_ne_bytes(count);
+        }
+        Reading::Value(total as f64 / 1e6 + counts as f64 * self.joules_per_count)
     }
 
-    /// Number of measured packages.
-    pub fn packages(&self) -> usize {
-        self.zones.len()
+    /// Number of meters: one for each package, or for each core if only these have some.
+    pub fn meters(&self) -> usize {
+        self.zones.len() + self.events.len()
     }
 }
+
+/// Opens an event on a CPU.
+type Open<'a> = &'a mut dyn FnMut(&Attributes, Target) -> io::Result<OwnedFd>;
 
 /// The zones of whole packages. Others are left out: `intel-rapl:0:0` and similar ones are parts of a package, `psys`
 /// is the whole board, and `intel-rapl-mmio` repeats the same packages.
@@ -171,7 +240,7 @@ mod tests {
             zone(dir.path(), other, name, "7", "9");
         }
         let mut meter = EnergyMeter::open(&Root::new(dir.path())).unwrap();
-        assert_eq!(meter.packages(), 2);
+        assert_eq!(meter.meters(), 2);
         assert_eq!(meter.joules(), Reading::Value(0.0));
         zone(
             dir.path(),
@@ -217,6 +286,44 @@ mod tests {
             error.contains("says `much`; expected a whole number"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn perf_events_stand_in_for_powercap() {
+        for (pmu, event) in EVENTS {
+            check_events(pmu, event);
+        }
+    }
+
+    fn check_events(pmu: &str, event: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let counts = dir.path().join("counts");
+        std::fs::write(&counts, [6_u64, 10].map(u64::to_ne_bytes).concat()).unwrap();
+        for (file, text) in [
+            ("type", "9"),
+            ("cpumask", "0,2"),
+            ("format/event", "config:0-7"),
+            (&format!("events/{event}"), "event=0x02"),
+            (&format!("events/{event}.scale"), "0.5"),
+        ] {
+            write(dir.path(), &format!("{PMUS}/{pmu}/{file}")[1..], text);
+        }
+        let mut asked = Vec::new();
+        let mut meter = EnergyMeter::open_by(&root, &mut |attributes, cpu| {
+            asked.push((attributes.type_id, attributes.config, cpu));
+            Ok(File::open(&counts)?.into())
+        })
+        .unwrap();
+        let targets = [Target::Cpu(0), Target::Cpu(2)];
+        assert_eq!(asked, targets.map(|cpu| (9, 2, cpu)));
+        assert_eq!(meter.meters(), 2);
+        // Two meters, each with 6 and then 10 counts of half a joule.
+        assert_eq!(meter.joules(), Reading::Value(6.0));
+        assert_eq!(meter.joules(), Reading::Value(10.0));
+        assert_eq!(meter.joules(), Reading::Absent(Absence::CountersLost));
+        let denied = EnergyMeter::open_by(&root, &mut |_, _| Err(io::ErrorKind::NotFound.into()));
+        assert_eq!(denied.unwrap_err().reason, Absence::NoPermission);
     }
 
     #[test]

@@ -205,18 +205,25 @@ fn cpu_list(
     root.cpus(&format!("{CPU_DIR}/cpu{}/{file}", cpu.0), item)
 }
 
-struct Cache {
-    cpus: CpuSet,
-    bytes: Option<u64>,
+/// A data or unified cache of a CPU.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// 1 for the nearest.
+    pub level: u64,
+    /// The CPUs that share it.
+    pub cpus: CpuSet,
+    /// Its size; `None` if sysfs does not list it.
+    pub bytes: Option<u64>,
 }
 
 /// The last-level cache of each CPU; without cache files its package's, and without packages the machine's.
 fn caches(root: &Root, used: &[CpuId], present: &CpuSet) -> Result<Vec<Cache>, ReadError> {
     let mut caches = Vec::new();
     for &cpu in used {
-        caches.push(match last_level_cache(root, cpu)? {
+        caches.push(match data_caches(root, cpu)?.pop() {
             Some(cache) => cache,
             None => Cache {
+                level: 1,
                 cpus: package(root, cpu)?.unwrap_or_else(|| present.clone()),
                 bytes: None,
             },
@@ -233,10 +240,13 @@ fn smallest(caches: &[Cache]) -> Reading<u64> {
     Reading::from_option(smallest, Absence::NotTold)
 }
 
-/// The data or unified cache of the highest level that sysfs lists for a CPU.
-fn last_level_cache(root: &Root, cpu: CpuId) -> Result<Option<Cache>, ReadError> {
+/// The data and unified caches that sysfs lists for a CPU, the nearest first.
+///
+/// # Errors
+/// A file of the kernel is unusable.
+pub fn data_caches(root: &Root, cpu: CpuId) -> Result<Vec<Cache>, ReadError> {
     let dir = format!("{CPU_DIR}/cpu{}/cache", cpu.0);
-    let mut best: Option<(u64, Cache)> = None;
+    let mut caches: Vec<Cache> = Vec::new();
     let mut indices = root.names(&dir, "caches")?;
     indices.retain(|name| name.starts_with("index"));
     for index in indices {
@@ -251,12 +261,13 @@ fn last_level_cache(root: &Root, cpu: CpuId) -> Result<Option<Cache>, ReadError>
         else {
             continue;
         };
-        if best.as_ref().is_none_or(|(highest, _)| level > *highest) {
+        if caches.iter().all(|cache| cache.level != level) {
             let bytes = cache_size(root, &format!("{dir}/size"))?;
-            best = Some((level, Cache { cpus, bytes }));
+            caches.push(Cache { level, cpus, bytes });
         }
     }
-    Ok(best.map(|(_, cache)| cache))
+    caches.sort_by_key(|cache| cache.level);
+    Ok(caches)
 }
 
 /// The size of a cache in bytes; `None` if sysfs does not list it.

@@ -4,6 +4,7 @@ use super::memory::Known;
 use super::options::{Format, RunOptions};
 use super::plan::Plan;
 use super::platform::{Platform, View};
+use super::policy::BUS_RATE;
 use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use cosched_core::{
@@ -173,7 +174,12 @@ impl<P: Platform> Explanation<'_, P> {
             };
             self.more(format_args!("chosen by auto: {why}"));
         }
+        let lacks_bus_rate = !self.view.is_simulated() && choice.lacks_bus_rate();
         for (name, value) in choice.params.iter() {
+            if lacks_bus_rate && name == BUS_RATE {
+                self.more(format_args!("{name}: will be measured first"));
+                continue;
+            }
             let value = serde_json::to_string(value)?;
             let origin = match choice.origins.get(name) {
                 Some(origin) => format!(" ({})", origin.text()),

@@ -9,6 +9,7 @@ use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
+use crate::input::spec::measured_params;
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
@@ -97,7 +98,7 @@ impl HostPlatform {
                 Some(_) => EnergySource::Absent,
             },
             capabilities,
-            params: Vec::new(),
+            params: measured_params(root),
             files: Vec::new(),
             measures_width: true,
             refused,

@@ -11,7 +11,7 @@
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
 //! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` do it
-//! - `policy`: the choice of the policy; `setting`: what the record says of the options; `shell`: the shell for lines
+//! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
@@ -22,6 +22,7 @@
 
 mod answer;
 mod batch;
+mod calibrated;
 mod console;
 mod cpus;
 mod execute;
@@ -173,6 +174,10 @@ fn run_on<P: platform::Platform>(
     }
     if plan.jobs.is_empty() && plan.open.is_none() {
         return nothing_left(options, platform, plan);
+    }
+    if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
+        let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet))?;
+        plan.choice = policy::choose(options, &plan.capabilities, &params, false)?;
     }
     platform.prepare()?;
     execute::execute(options, platform, plan)

@@ -32,7 +32,7 @@ pub(crate) struct Choice {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Origin {
-    /// The simulated machine's file.
+    /// The machine file: of a simulated machine, or of this one as `cosched calibrate` measured it.
     Machine,
     /// The file of `--profile`.
     Profile,
@@ -65,6 +65,24 @@ impl Settings {
         for (name, _) in set_along(name, value) {
             self.origins.insert((*name).to_owned(), origin);
         }
+    }
+}
+
+/// The parameter with the greatest rate of line transfers of a memory domain.
+pub(crate) const BUS_RATE: &str = "mu_trans_per_us";
+
+/// The settings with which a policy judges by that rate.
+const BY_BUS_RATE: [(&str, &str); 3] = [
+    ("demand", "measured"),
+    ("memory", "shared"),
+    ("consolidation", "on"),
+];
+
+impl Choice {
+    /// Whether the policy would judge by the rate of another machine's memory, its default.
+    pub(crate) fn lacks_bus_rate(&self) -> bool {
+        let is_set = |(name, word)| has_param(self.entry, name) && self.params.word(name) == word;
+        BY_BUS_RATE.into_iter().any(is_set) && !self.origins.contains_key(BUS_RATE)
     }
 }
 
@@ -217,4 +235,39 @@ const PROFILE_EXAMPLE: &str =
 fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
     let start = span.map_or(0, |span| span.start.min(text.len()));
     text[..start].matches('\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(name: &str, params: &[(&str, &str)]) -> Choice {
+        let entry = find_policy(name).unwrap();
+        let mut settings = Settings::default();
+        for (name, value) in params {
+            settings.set(name, value, Origin::Machine);
+        }
+        let Settings { values, origins } = settings;
+        Choice {
+            entry,
+            params: Params::resolve(entry.name, entry.params, &values).unwrap(),
+            origins,
+            profile: None,
+            shortfalls: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_policy_judges_by_the_memory_of_another_machine() {
+        assert!(choice("efs", &[]).lacks_bus_rate());
+        assert!(choice("efs", &[("p0_w", "20")]).lacks_bus_rate());
+        assert!(!choice("efs", &[(BUS_RATE, "300")]).lacks_bus_rate());
+        // Given demands are shares of the bus already.
+        assert!(!choice("efs", &[("demand", "given")]).lacks_bus_rate());
+        assert!(!choice("even", &[]).lacks_bus_rate());
+        assert!(!choice("lucky", &[]).lacks_bus_rate());
+        for extension in [("memory", "shared"), ("consolidation", "on")] {
+            assert!(choice("lucky", &[extension]).lacks_bus_rate());
+        }
+    }
 }

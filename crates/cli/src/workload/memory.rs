@@ -58,13 +58,22 @@ pub fn check(asked: u64) -> Result<(), MemoryError> {
 /// # Errors
 /// The allocation failed.
 pub fn filled<T>(count: usize, make: impl FnMut(usize) -> T) -> Result<Vec<T>, MemoryError> {
+    let mut items = reserved(count)?;
+    items.extend((0..count).map(make));
+    Ok(items)
+}
+
+/// An empty vector with untouched room for `count` items.
+///
+/// # Errors
+/// The allocation failed.
+pub fn reserved<T>(count: usize) -> Result<Vec<T>, MemoryError> {
     let asked = (count as u64).saturating_mul(size_of::<T>() as u64);
     let mut items = Vec::new();
     items.try_reserve_exact(count).map_err(|_| MemoryError {
         asked,
         available: None,
     })?;
-    items.extend((0..count).map(make));
     Ok(items)
 }
 

@@ -7,7 +7,8 @@
 //! many short cycles. As the order is random, prefetchers can't predict the next line.
 
 use super::arithmetic::{Generator, fold};
-use super::memory::{MemoryError, check, filled};
+use super::memory::{MemoryError, check, filled, reserved};
+use cosched_linux::prefer_huge_pages;
 
 /// Bytes of a cache line, as on current x86 and most Arm processors.
 pub const LINE_BYTES: u64 = size_of::<Line>() as u64;
@@ -51,9 +52,23 @@ pub fn rings(
     Ok(lines)
 }
 
+/// At most `bytes` of lines on huge pages, where the system gives some: then loads seldom wait for address translation.
+/// Each line points to itself.
+///
+/// # Errors
+/// The memory is not available.
+pub fn huge_lines(bytes: u64) -> Result<Vec<Line>, MemoryError> {
+    check(bytes)?;
+    let count = bytes / LINE_BYTES;
+    let mut lines: Vec<Line> = reserved(count as usize)?;
+    prefer_huge_pages(lines.spare_capacity_mut());
+    lines.extend((0..count).map(|next| Line { next }));
+    Ok(lines)
+}
+
 /// Permutes lines that point to themselves into one cycle, each cycle being equally likely (Sattolo, "An algorithm to
 /// generate a random cyclic permutation", 1986). It is the usual shuffle except that no element may stay in place.
-fn link(ring: &mut [Line], generator: &mut Generator) {
+pub fn link(ring: &mut [Line], generator: &mut Generator) {
     for i in (1..ring.len()).rev() {
         let j = generator.below(i as u64) as usize;
         let (low, high) = ring.split_at_mut(i);
@@ -107,6 +122,14 @@ mod tests {
                 check_single_cycles(&lines, 1);
             }
         }
+    }
+
+    #[test]
+    fn lines_on_huge_pages_become_a_ring() {
+        let mut lines = huge_lines(300 * LINE_BYTES).unwrap();
+        assert_eq!(lines.len(), 300);
+        link(&mut lines, &mut Generator::new(2));
+        check_single_cycles(&lines, 1);
     }
 
     #[test]

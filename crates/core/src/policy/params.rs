@@ -267,8 +267,8 @@ pub(super) const MU: ParamSpec = number(
     150.0,
     0.001,
     1e6,
-    "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine, \
-     assumed unless a profile or a machine file gives it",
+    "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine; on \
+     a real machine never assumed, but measured (`cosched calibrate`)",
 );
 pub(super) const P0: ParamSpec = number(
     "p0_w",

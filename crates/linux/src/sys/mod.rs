@@ -4,13 +4,15 @@
 mod clone;
 mod limits;
 mod local_time;
+mod pages;
 mod sched;
 mod signals;
 
 pub(crate) use clone::{Side, Stack, clone_into, fork};
 pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
 pub use local_time::time_of_day;
-pub use sched::affinity;
+pub use pages::prefer_huge_pages;
+pub use sched::{affinity, pin_thread};
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
 pub(crate) use signals::{
     SignalMask, before_exec, default_signals, ignore_signals, ignored_signals, pending_signals,

@@ -23,6 +23,14 @@ pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
         .map(drop)
 }
 
+/// Pins the calling thread to a CPU.
+///
+/// # Errors
+/// An error of the kernel: this thread may not use the CPU.
+pub fn pin_thread(cpu: CpuId) -> io::Result<()> {
+    set_affinity(0, &CpuSet::from_iter([cpu]))
+}
+
 /// The scheduling policy for a scheduler loaded into the kernel; `SCHED_EXT` in `linux/sched.h`.
 const SCHED_EXT: i32 = 7;
 

@@ -9,13 +9,13 @@ use crate::root::{ReadError, Root};
 
 /// The registers `config`, `config1` and `config2` of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Registers(pub [u64; 3]);
+pub(crate) struct Registers(pub [u64; 3]);
 
 /// The registers for an event of the PMU with the folder `pmu`. `None`: the text is not a list of terms.
 ///
 /// # Errors
 /// A file under `format` that is missing, can't be read, or gives a term fewer bits than its value needs.
-pub(super) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Registers>, ReadError> {
+pub(crate) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Registers>, ReadError> {
     let mut registers = Registers::default();
     for term in terms.split(',') {
         // A term without a value stands for 1.

@@ -11,6 +11,7 @@ mod places;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use encoding::encode;
 pub use meter::TrafficMeter;
 
 const ITEM: &str = "memory traffic";

@@ -8,7 +8,7 @@
 //!   `shell_line`: lines for the shell; `template`: a command and its values;
 //! - `names`: the names of jobs, and their copies; `json_line`, `list`: a list of commands; `mix`: mix files;
 //! - `lines`, `arriving`: lines and jobs that come while the run goes on;
-//! - `spec`: machines and programs to simulate.
+//! - `mine`: the measured file of this machine; `spec`: machines and programs to simulate.
 
 mod arriving;
 mod command;
@@ -16,6 +16,7 @@ mod job;
 mod json_line;
 mod lines;
 pub(crate) mod list;
+pub mod mine;
 pub mod mix;
 mod names;
 mod read;

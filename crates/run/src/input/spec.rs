@@ -1,11 +1,13 @@
 //! Simulated machines and programs: by the name of one that is built in, or from a file.
 
 use super::command::told;
+use super::mine::{MINE, machine_file};
 use super::near::unknown;
 use super::read::read_spec;
 use crate::exit::usage;
 use anyhow::Result;
 use cosched_core::POLICIES;
+use cosched_linux::root::Root;
 use cosched_sim::{
     MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program,
     parse_machine_with, parse_program,
@@ -66,14 +68,18 @@ pub(crate) const EXAMPLE_PROGRAM: &str = "mcf";
 /// There is no such machine, or its file can't be read. The message says what to write instead.
 pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
     if is_path(name) {
-        let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
-        let curve = |file: &str| curve_beside(Path::new(name), file);
-        let spec = parse_machine_with(&text, &told(name), &curve);
-        let spec = spec.map_err(|error| usage(error.to_string()))?;
-        return Ok(Described {
-            spec,
-            text: Some(text),
-        });
+        return machine_in(Path::new(name));
+    }
+    if name == MINE {
+        let file = machine_file(&Root::default());
+        let file = file.ok_or_else(|| usage("--on mine: set XDG_DATA_HOME or HOME"))?;
+        if !file.exists() {
+            return Err(usage(format!(
+                "--on mine: there is no {}; `cosched calibrate` measures this machine",
+                file.display()
+            )));
+        }
+        return machine_in(&file);
     }
     match builtin_machine(name) {
         Some(machine) => Ok(Described::built_in(machine)),
@@ -84,6 +90,27 @@ pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
             )))
         }
     }
+}
+
+/// The machine that a file describes.
+///
+/// # Errors
+/// The file can't be read. The message names it, and the line.
+pub fn machine_in(file: &Path) -> Result<Described<MachineSpec>> {
+    let text = read_spec(file).map_err(|error| usage(format!("--on: {error}")))?;
+    let curve = |name: &str| curve_beside(file, name);
+    let spec = parse_machine_with(&text, &told(file), &curve);
+    let spec = spec.map_err(|error| usage(error.to_string()))?;
+    Ok(Described {
+        spec,
+        text: Some(text),
+    })
+}
+
+/// The policies' parameters in this machine's own file; none if it can't be read. `cosched doctor` says why.
+pub(crate) fn measured_params(root: &Root) -> Vec<(String, String)> {
+    let file = machine_file(root).and_then(|file| machine_in(&file).ok());
+    file.map(|file| file.spec.params).unwrap_or_default()
 }
 
 /// The text of a latency file; its path counts from the folder of the machine file.
@@ -112,9 +139,10 @@ pub fn program(name: &str, folder: &Path, place: &str) -> Result<Described<Progr
     }
 }
 
-/// The built-in machines, and this one.
+/// The built-in machines, and this one: real and simulated.
 pub fn machine_names() -> Vec<&'static str> {
-    std::iter::once("host")
+    ["host", MINE]
+        .into_iter()
         .chain(MACHINES.iter().map(|machine| machine.name))
         .collect()
 }

@@ -19,7 +19,7 @@ const MOST_CPUS: u64 = 8192;
 /// The kernel's capacity of the fastest type.
 const FASTEST: u32 = 1024;
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "schema",
     "name",
     "title",
@@ -35,6 +35,8 @@ const KEYS: [&str; 15] = [
     "kernel",
     "counters",
     "params",
+    // What `cosched calibrate` measured, for itself.
+    "measured",
 ];
 
 /// Returns the text of a latency file that a machine file names, or why it can't be read.
@@ -100,8 +102,9 @@ pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
 
 fn read_name(top: &Table<'_>) -> Result<String, SpecError> {
     let name = top.name()?;
-    if name == "host" {
-        let expected = "another name: `host` is the machine on which cosched runs real processes";
+    if name == "host" || name == "mine" {
+        let expected =
+            "another name: `host` and `mine` are the machine on which cosched runs real processes";
         return Err(top.error("name", expected));
     }
     Ok(name)

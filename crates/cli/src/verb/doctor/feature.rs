@@ -1,5 +1,8 @@
 //! The table of features: whether each works, what happens without it, and the remedy.
 
+use crate::input::mine::machine_file;
+use crate::input::spec::machine_in;
+use crate::input::told;
 use cosched_core::{Absence, Counter, Machine};
 use cosched_linux::counters::CounterSupport;
 use cosched_linux::energy::EnergyMeter;
@@ -10,6 +13,7 @@ use cosched_linux::traffic::TrafficMeter;
 use cosched_linux::{NoFolder, folder_problem, freezer_problem};
 use cosched_report::count;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// One line of the table of features.
 #[derive(Serialize)]
@@ -67,6 +71,7 @@ pub fn all(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<F
         energy(root),
         traffic(root, &topology.machine),
         core_types(&topology.machine),
+        calibration(machine_file(root)),
     ]);
     features
 }
@@ -182,8 +187,8 @@ fn energy(root: &Root) -> Feature {
     let without = "energy is absent from the record";
     let why = match EnergyMeter::open(root) {
         Ok(meter) => {
-            let packages = count(meter.packages() as u64, "package");
-            return Feature::new("package energy", Ok(packages), without);
+            let meters = count(meter.meters() as u64, "meter");
+            return Feature::new("package energy", Ok(meters), without);
         }
         Err(problem) => problem.reason,
     };
@@ -232,9 +237,55 @@ fn core_types(machine: &Machine) -> Feature {
     )
 }
 
+/// Whether this machine was measured, where the file is, and how old.
+fn calibration(file: Option<PathBuf>) -> Feature {
+    let found = match file.filter(|file| file.exists()) {
+        None => Err("this machine has not been measured".to_owned()),
+        Some(file) => match machine_in(&file) {
+            Ok(_) => Ok(format!("{}, {}", told(&file), age(&file))),
+            Err(why) => Err(why.to_string()),
+        },
+    };
+    Feature::new(
+        "machine file",
+        found,
+        "no --on mine; efs measures memory first; fair and perf-fair use the limits of another machine",
+    )
+    .or_remedy("cosched calibrate")
+}
+
+/// The age of a file.
+fn age(file: &Path) -> String {
+    let written = file.metadata().and_then(|meta| meta.modified());
+    let age = written.ok().and_then(|at| at.elapsed().ok());
+    let days = age.unwrap_or_default().as_secs() / 86_400;
+    format!("{} old", count(days, "day"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_file_is_named_with_its_age() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.toml");
+        let missing = calibration(Some(path.clone()));
+        assert!(!missing.works && missing.mend.as_deref() == Some("cosched calibrate"));
+        std::fs::write(&path, cosched_sim::MACHINES[0].text).unwrap();
+        let days = std::time::Duration::from_secs(3 * 86_400 + 60);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - days)
+            .unwrap();
+        let found = calibration(Some(path.clone()));
+        assert!(
+            found.works && found.found.ends_with("m.toml, 3 days old"),
+            "{}",
+            found.found
+        );
+        std::fs::write(&path, "nam = 1").unwrap();
+        assert!(!calibration(Some(path)).works);
+    }
 
     #[test]
     fn what_is_in_the_way_of_the_list_is_named() {

@@ -12,6 +12,8 @@ pub fn machines(names: &[String]) -> Result<String> {
     let mut text = String::new();
     let about = "this machine, with real processes (the default of --on)";
     brief_entry(&mut text, "host", about);
+    let about = "this machine, simulated as `cosched calibrate` measured it";
+    brief_entry(&mut text, "mine", about);
     add_titles(&mut text, MACHINES)?;
     text.push_str(
         "\n`cosched list machines NAME > my.toml` writes one to edit, for --on ./my.toml\n",

@@ -21,6 +21,8 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     command.env_remove("SHELL");
     // What the user's own runs know is none of the tests' business.
     command.env("COSCHED_HISTORY", "off");
+    // Nor what was measured of this machine.
+    command.env("XDG_DATA_HOME", "/nonexistent");
     // Other tests run beside this one, and must not be given CPUs in its place.
     command.env("COSCHED_CPUS", "all")
 }

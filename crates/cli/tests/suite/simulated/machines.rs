@@ -11,7 +11,7 @@ fn names(folder: &TempDir, what: &str) -> Vec<String> {
     let brief = out(&cosched(folder, &["list", what]));
     let lines = brief.lines().take_while(|line| !line.is_empty());
     let names = lines.filter_map(|line| line.split(' ').next());
-    let is_file = |name: &&str| !name.is_empty() && *name != "host";
+    let is_file = |name: &&str| !name.is_empty() && !["host", "mine"].contains(name);
     names.filter(is_file).map(str::to_owned).collect()
 }
 
