@@ -38,6 +38,7 @@ pub mod root;
 mod run_id;
 mod runtime;
 mod screen;
+pub mod service;
 mod spawn;
 mod stop;
 mod sys;

@@ -179,10 +179,15 @@ impl Folder {
         Ok(File::from(file))
     }
 
+    /// The path of a file in it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
     /// An error with a file in it.
     pub(crate) fn problem(&self, name: &str, source: std::io::Error) -> NoFolder {
         NoFolder::System {
-            path: self.path.join(name),
+            path: self.file(name),
             source,
         }
     }

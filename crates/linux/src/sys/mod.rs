@@ -13,8 +13,8 @@ pub use local_time::time_of_day;
 pub use sched::affinity;
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
 pub(crate) use signals::{
-    SignalMask, before_exec, default_signals, ignore_signals, ignored_signals, pending_signals,
-    restore_mask, set_ignored, take_signals,
+    SignalMask, before_exec, default_signals, ignore_signals, ignored_signals,
+    kill_with_parent, pending_signals, restore_mask, set_ignored, take_signals,
 };
 
 use cosched_core::Nanos;
@@ -144,6 +144,17 @@ pub fn same_open_file(number: i32) -> io::Result<OwnedFd> {
     let fd = check(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
     // SAFETY: the descriptor is new, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes over a descriptor that was passed to this process. Programs that it starts do not get it.
+///
+/// # Errors
+/// The number is not an open descriptor, or an error of the kernel.
+pub(crate) fn take_descriptor(number: i32) -> io::Result<OwnedFd> {
+    let fd = same_open_file(number)?;
+    // SAFETY: takes a number; the caller says that nothing else here uses the descriptor.
+    check(unsafe { libc::close(number) })?;
+    Ok(fd)
 }
 
 /// Ends the process at once, without running exit handlers.

@@ -144,19 +144,37 @@ pub(crate) fn before_exec(
     let parent = std::process::id();
     let settle = move || {
         default_signals(&mask, ignored);
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-        // The parent may have ended before that.
-        // SAFETY: takes nothing.
-        if unsafe { libc::getppid() } as u32 != parent {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
-        Ok(())
+        die_with(parent, rustix::process::Signal::TERM)
     };
     // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the list of ignored signals
     // lives as long as the program, and an error of the system holds a number.
     unsafe {
         command.pre_exec(settle);
     }
+}
+
+/// Before the program of `command` starts, requests SIGKILL for it when the thread that starts it ends.
+pub(crate) fn kill_with_parent(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only system calls are made, and no memory is allocated.
+    unsafe {
+        command.pre_exec(move || die_with(parent, rustix::process::Signal::KILL));
+    }
+}
+
+/// Requests a signal for this process when its parent ends.
+///
+/// # Errors
+/// The parent has ended.
+fn die_with(parent: u32, signal: rustix::process::Signal) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(signal))?;
+    // The parent may have ended before that.
+    // SAFETY: takes nothing.
+    if unsafe { libc::getppid() } as u32 != parent {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
