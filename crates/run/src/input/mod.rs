@@ -37,7 +37,7 @@ pub(crate) use command::{Command, Shell, ShellLine};
 pub use command::{quote, told};
 pub use job::absolute;
 pub(crate) use job::{Job, JobInput, wrong};
-pub(crate) use names::{base, expand, program_words, script};
+pub(crate) use names::{base, expand, is_name, program_words, script};
 pub(crate) use read::{has_input, is_input, read_text};
 pub use read::{read_bytes, read_mix, read_spec};
 pub(crate) use values::files as value_files;
