@@ -1,11 +1,12 @@
 //! What the service knows, and all that changes it.
 
-use crate::claim::{Claim, Claims, Ended, Started};
+use crate::claim::{Claim, Claims};
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::job::{End, Job, State, now};
 use crate::protocol::{Answer, JobLine, Request, Select, Service};
 use crate::store::Store;
+use cosched_linux::{Ending, Reaper};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ pub(crate) enum Order {
     /// To run a job.
     Run(u64),
     /// To take over a job that runs.
-    Adopt(u64, Started),
+    Adopt(u64, Reaper),
     /// To end the job with this key.
     Cancel(String),
 }
@@ -282,12 +283,15 @@ impl Queue {
         }
     }
 
-    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ended) {
+    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ending) {
         if let Some(Live { job, .. }) = inner.live.get_mut(&id) {
             let exit_text = job.end.exit_text.take();
             job.end = End {
+                exit: ended.exit,
+                signal: ended.signal,
                 exit_text,
-                ..ended.end()
+                cpu_s: Some(ended.user_s + ended.system_s),
+                max_rss_bytes: ended.max_rss_bytes,
             };
             job.started_at = Some(ended.started_at);
             job.ended_at = Some(ended.ended_at);

@@ -40,6 +40,11 @@ pub(crate) fn output_files(folder: &Path, job: &str) -> [PathBuf; 2] {
     ["out", "err"].map(|end| folder.join(format!("{job}.{end}")))
 }
 
+/// The same of a job with this id, which a reaper with this folder starts.
+pub(crate) fn reaped_files(reaper: &Path, id: &str) -> [PathBuf; 2] {
+    output_files(&reaper.with_file_name("logs"), id)
+}
+
 /// Names of files in a log folder.
 #[derive(Default)]
 pub(crate) struct Names {

@@ -1,7 +1,7 @@
 //! This machine as the platform of a run: real processes.
 
 use super::cpus::{CpuChoice, usable_text};
-use super::folder::output_files;
+use super::folder::{output_files, reaped_files};
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
@@ -9,7 +9,7 @@ use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
-use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
+use crate::input::{COMMAND_LINE, Command, Job, JobInput, is_name, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -45,6 +45,8 @@ pub(crate) struct HostPlatform {
     env: Arc<Environment>,
     found: Found,
     keys: Keys,
+    /// The folder for the reapers of the jobs, if they have some.
+    reaper: Option<PathBuf>,
     /// Its place among other runs.
     place: Rc<RefCell<Place>>,
 }
@@ -111,6 +113,7 @@ impl HostPlatform {
             env: Arc::new(env),
             found: Found::default(),
             keys,
+            reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
         })
     }
@@ -290,10 +293,16 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
-        Ok(HostJob {
-            name: job.name.clone(),
-            program: program(job, logs, &self.env, &self.found)?,
-        })
+        let program = program(job, logs, &self.env, &self.found)?;
+        let name = job.name.clone();
+        match &self.reaper {
+            Some(folder) => reaped(job, name, program, folder),
+            None => Ok(HostJob {
+                name,
+                program,
+                key: None,
+            }),
+        }
     }
 
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
@@ -527,6 +536,31 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Res
         stdout,
         stderr,
         again: false,
+    })
+}
+
+/// The job whose program is started by a reaper, which is this same binary.
+fn reaped(job: &Job, name: String, program: Program, folder: &Path) -> Result<HostJob> {
+    let id = job.input.id.as_deref().filter(|id| is_name(id));
+    let id = id.ok_or_else(|| wrong(job, "--reaper needs an id that can be a file name"))?;
+    let key = folder.join(id);
+    let mut args: Vec<OsString> = ["cosched", "reap"].map(Into::into).to_vec();
+    args.extend([key.clone().into(), program.path.into()]);
+    args.extend(program.args);
+    let [stdout, stderr] = reaped_files(folder, id);
+    let program = Program {
+        // Also after the file of this program was replaced.
+        path: "/proc/self/exe".into(),
+        args,
+        stdout,
+        stderr,
+        again: true,
+        ..program
+    };
+    Ok(HostJob {
+        name,
+        program,
+        key: Some(key),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Makes jobs ready to be started: their programs, their tasks for the loop, and what is known of them.
 
-use super::folder::output_files;
+use super::folder::{output_files, reaped_files};
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
 use super::platform::Platform;
@@ -105,8 +105,13 @@ impl<P: Platform> Preparer<'_, P> {
             tag: Some(job.tag()),
             ..JobInfo::of(spec)
         };
-        if self.options.output.keeps_logs() {
-            note_files::<P>(&mut info, self.logs);
+        match (&self.options.machine.reaper, &job.input.id) {
+            (Some(reaper), Some(id)) => {
+                let files = reaped_files(reaper, id);
+                [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
+            }
+            _ if self.options.output.keeps_logs() => note_files::<P>(&mut info, self.logs),
+            _ => {}
         }
         info
     }

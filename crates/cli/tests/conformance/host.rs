@@ -64,6 +64,7 @@ impl ThisMachine {
         let jobs = jobs.iter().enumerate();
         let jobs = jobs
             .map(|(id, job)| HostJob {
+                key: None,
                 name: name(id),
                 program: self.program(job),
             })

@@ -10,6 +10,7 @@ use crate::spawn::Program;
 use crate::watch::Requests;
 use cosched_core::{Machine, Nanos};
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// How jobs are frozen.
@@ -31,6 +32,8 @@ pub struct HostJob {
     pub name: String,
     /// The program to start, with its arguments, environment and files.
     pub program: Program,
+    /// The key of its reaper, if the program is one: the end of the job is noted there.
+    pub key: Option<PathBuf>,
 }
 
 /// The configuration of a [`Host`](super::Host).

@@ -16,6 +16,7 @@ use crate::ledger::{Head, Ledger};
 use crate::meminfo;
 use crate::mend::{self, Reach};
 use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
+use crate::reaped::Ending;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
@@ -27,6 +28,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Events that arrived while a run waited.
@@ -64,6 +66,7 @@ pub(crate) struct Lifecycle {
 struct Job {
     name: String,
     program: Program,
+    key: Option<PathBuf>,
     live: Option<Live>,
 }
 
@@ -357,11 +360,13 @@ impl Lifecycle {
     fn main_ended(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
         self.mains.remove(&waited.pid);
         let exit = self.exit(waited.status);
+        let ending = self.jobs[task].key.as_deref().and_then(Ending::of);
         let Some(live) = self.live_mut(task) else {
             return;
         };
         live.tree.main_gone = true;
-        live.main_end = Some((exit, waited.used));
+        live.is_noted = ending.is_some();
+        live.main_end = Some((exit, ending.map_or(waited.used, |ending| ending.used())));
         if live.stopped_itself.take().is_some() {
             events.push(Event::Woke(task));
         }
@@ -497,10 +502,11 @@ impl Lifecycle {
 }
 
 impl Job {
-    fn new(HostJob { name, program }: HostJob) -> Job {
+    fn new(HostJob { name, program, key }: HostJob) -> Job {
         Job {
             name,
             program,
+            key,
             live: None,
         }
     }

@@ -1,6 +1,7 @@
 //! A job from its start to the end of its last process, and what the kernel counts for it.
 
 use crate::cgroup::{CpuTimes, JobGroup};
+use crate::meminfo::RSS_ERROR;
 use crate::sys::Used;
 use crate::tree::Tree;
 use cosched_core::{Absence, Exit, Nanos, Reading, Resources, TaskId};
@@ -12,6 +13,8 @@ pub(super) struct Live {
     pub(super) slot: usize,
     /// How the job's own process ended, and the usage of it and its waited-for descendants.
     pub(super) main_end: Option<(Exit, Used)>,
+    /// That is what its reaper noted, of all its processes and without itself.
+    pub(super) is_noted: bool,
     /// Time since which it has been stopped by itself or others, but not by cosched.
     pub(super) stopped_itself: Option<Nanos>,
     pub(super) told_to_end: bool,
@@ -41,6 +44,7 @@ impl Live {
             tree,
             slot,
             main_end: None,
+            is_noted: false,
             stopped_itself: None,
             told_to_end: false,
             own_max_rss,
@@ -51,12 +55,14 @@ impl Live {
     pub(super) fn end(self, task: TaskId, counts_io: bool) -> Option<Ended> {
         let cpu_time = self.cpu_time();
         let (exit, used) = self.main_end?;
-        let group = self.tree.group().and_then(JobGroup::cpu_times);
+        let group = self.tree.group().filter(|_| !self.is_noted);
+        let group = group.and_then(JobGroup::cpu_times);
+        let own_max_rss = if self.is_noted { 0 } else { self.own_max_rss };
         Some(Ended {
             task,
             exit,
             cpu_time,
-            resources: resources(&used, self.own_max_rss, group, counts_io),
+            resources: resources(&used, own_max_rss, group, counts_io),
         })
     }
 
@@ -76,9 +82,6 @@ impl Live {
         })
     }
 }
-
-/// Error of the kernel's resident memory counters, which it sums over CPUs now and then.
-const RSS_ERROR: u64 = 1 << 20;
 
 /// Usage of a job: CPU time of its group, if it has one, and the accounts of its own process for the rest.
 fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {

@@ -109,6 +109,21 @@ pub(crate) fn ignore_signals() {
     }
 }
 
+/// Ends this process by a signal, without a core dump. Returns if the signal ends no process.
+pub(crate) fn end_by(signal: i32) {
+    let none = rustix::process::Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    set_ignored(signal, false);
+    restore_mask(&SignalMask(sigset(&[])));
+    // SAFETY: takes a number; the signal has its default again.
+    unsafe {
+        libc::raise(signal);
+    }
+}
+
 /// Reads up to `MOST` pending signals from a descriptor from [`take_signals`]. Skips a SIGPIPE that this process caused
 /// itself by writing to a pipe, such as that of a job that was killed before it executed its program: the failed write
 /// reports that already. The result is empty only if no other signal is pending.
