@@ -125,16 +125,11 @@ impl Job {
 impl fmt::Display for Job {
     /// What became of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = &self.end;
-        match (end.exit, end.signal) {
-            _ if self.state != State::Ended => f.write_str(self.state.text())?,
-            (Some(exit), _) => write!(f, "exit {exit}")?,
-            (_, Some(signal)) => write!(f, "signal {signal}")?,
-            _ => f.write_str("ended")?,
-        }
-        match &end.exit_text {
-            Some(why) => write!(f, " ({why})"),
-            None => Ok(()),
+        match (self.end.exit, self.end.signal) {
+            _ if self.state != State::Ended => f.write_str(self.state.text()),
+            (Some(exit), _) => write!(f, "exit {exit}"),
+            (_, Some(signal)) => write!(f, "signal {signal}"),
+            _ => f.write_str("ended"),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! `cosched logs`: the output of a job of the queue.
 
 use super::connect::{Patient, strange};
+use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use cosched_queue::{Answer, Job, Request, Select};
+use cosched_report::visible;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -31,6 +33,9 @@ pub fn run(args: LogsArgs) -> Result<ExitCode> {
     let job = status(&mut service, args.id)?;
     let mut out = Log::new(job.out);
     let mut err = Log::new(job.err);
+    if let Some(why) = &job.end.exit_text {
+        say(format_args!("cosched: job {}: {}", job.id, visible(why)));
+    }
     let mut is_over = job.state.is_over() || !args.follow;
     loop {
         out.copy(&mut io::stdout().lock())?;

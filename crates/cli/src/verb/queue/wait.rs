@@ -66,8 +66,7 @@ fn worse(exit: Exit, job: &Job, is_only: bool) -> Exit {
     }
     let (id, name) = (job.id, visible(&job.name));
     say(format_args!(
-        "cosched: job {id} ({name}): {}; `cosched logs {id}` shows its output",
-        visible(&job.to_string())
+        "cosched: job {id} ({name}): {job}; `cosched logs {id}` shows its output"
     ));
     match code {
         Some(code) if is_only => Exit::OnlyJob(code),
