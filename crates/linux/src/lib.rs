@@ -54,8 +54,8 @@ pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
-    Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, RoomLimits,
-    capabilities,
+    Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
+    Notice, RoomLimits, capabilities,
 };
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};

@@ -19,8 +19,9 @@ use cosched_linux::meminfo;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
-    CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour,
-    Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, find_program, own_run,
+    Begin, CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob,
+    Neighbour, Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, find_program,
+    own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -60,10 +61,16 @@ impl HostPlatform {
         publish: bool,
     ) -> Result<HostPlatform> {
         check_limit_of_files()?;
-        if options.polite && options.actuator != Actuator::Freezer {
-            return Err(usage(
-                "--polite needs --actuator freezer; leave one of them out",
-            ));
+        let by_itself = [
+            ("--polite", options.polite),
+            ("--reaper", options.reaper.is_some()),
+        ];
+        if options.actuator != Actuator::Freezer
+            && let Some((option, _)) = by_itself.iter().find(|(_, is_given)| *is_given)
+        {
+            return Err(usage(format!(
+                "{option} needs --actuator freezer; leave one of them out"
+            )));
         }
         let Part {
             whole,
@@ -293,21 +300,31 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
-        let program = program(job, logs, &self.env, &self.found)?;
+        let key = match &self.reaper {
+            Some(folder) => Some(folder.join(reaped_id(job)?)),
+            None => None,
+        };
+        let begin = match (job.input.adopt, &key) {
+            (Some(_), None) => return Err(wrong(job, "`adopt` needs --reaper")),
+            (Some(adoption), Some(_)) => Begin::Adopt(adoption),
+            (None, key) => {
+                let program = program(job, logs, &self.env, &self.found)?;
+                Begin::Program(match key {
+                    Some(key) => reaped(program, key),
+                    None => program,
+                })
+            }
+        };
         let name = job.name.clone();
-        match &self.reaper {
-            Some(folder) => reaped(job, name, program, folder),
-            None => Ok(HostJob {
-                name,
-                program,
-                key: None,
-            }),
-        }
+        Ok(HostJob { name, begin, key })
     }
 
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
         let mut all = Vec::new();
-        for HostJob { program, .. } in tasks {
+        for HostJob { begin, .. } in tasks {
+            let Begin::Program(program) = begin else {
+                continue;
+            };
             let cwd = program.cwd.as_deref().unwrap_or(Path::new(""));
             all.push(cwd.join(&program.path));
             if let Some(stdin) = &program.stdin {
@@ -320,7 +337,10 @@ impl Platform for HostPlatform {
     }
 
     fn key(&self, job: &Job, task: &HostJob) -> Option<Key> {
-        let Program { cwd, env, .. } = &task.program;
+        // Of an adopted job only the last part of its time is known.
+        let Begin::Program(Program { cwd, env, .. }) = &task.begin else {
+            return None;
+        };
         let cwd = cwd.as_deref();
         let path = env.get("PATH");
         self.keys
@@ -377,6 +397,10 @@ impl Platform for HostPlatform {
             Ok(job) => backend.add(task, job),
             Err(why) => backend.add_broken(task, why),
         }
+    }
+
+    fn end(backend: &mut Host, task: TaskId, name: String) {
+        backend.end(task, name);
     }
 
     fn watch_input(backend: &mut Host, input: OwnedFd) {
@@ -539,16 +563,19 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Res
     })
 }
 
-/// The job whose program is started by a reaper, which is this same binary.
-fn reaped(job: &Job, name: String, program: Program, folder: &Path) -> Result<HostJob> {
+/// The id of a job that has a reaper, which names its files.
+fn reaped_id(job: &Job) -> Result<&str> {
     let id = job.input.id.as_deref().filter(|id| is_name(id));
-    let id = id.ok_or_else(|| wrong(job, "--reaper needs an id that can be a file name"))?;
-    let key = folder.join(id);
+    id.ok_or_else(|| wrong(job, "--reaper needs an id that can be a file name"))
+}
+
+/// The reaper that starts this program. It is this same binary.
+fn reaped(program: Program, key: &Path) -> Program {
     let mut args: Vec<OsString> = ["cosched", "reap"].map(Into::into).to_vec();
-    args.extend([key.clone().into(), program.path.into()]);
+    args.extend([key.into(), program.path.into()]);
     args.extend(program.args);
-    let [stdout, stderr] = reaped_files(folder, id);
-    let program = Program {
+    let [stdout, stderr] = reaped_files(key);
+    Program {
         // Also after the file of this program was replaced.
         path: "/proc/self/exe".into(),
         args,
@@ -556,12 +583,7 @@ fn reaped(job: &Job, name: String, program: Program, folder: &Path) -> Result<Ho
         stderr,
         again: true,
         ..program
-    };
-    Ok(HostJob {
-        name,
-        program,
-        key: Some(key),
-    })
+    }
 }
 
 fn working_folder(job: &Job) -> Result<Option<PathBuf>> {

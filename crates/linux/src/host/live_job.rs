@@ -5,21 +5,44 @@ use crate::meminfo::RSS_ERROR;
 use crate::sys::Used;
 use crate::tree::Tree;
 use cosched_core::{Absence, Exit, Nanos, Reading, Resources, TaskId};
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
 
 /// A job that has started and has not ended.
 pub(super) struct Live {
     pub(super) tree: Tree,
     /// The lowest number, from 1, that no other live job had when it started.
     pub(super) slot: usize,
-    /// How the job's own process ended, and the usage of it and its waited-for descendants.
-    pub(super) main_end: Option<(Exit, Used)>,
+    /// How the job's own process ended, and the usage of it and its waited-for descendants, if that is known.
+    pub(super) main_end: Option<(Exit, Option<Used>)>,
     /// That is what its reaper noted, of all its processes and without itself.
     pub(super) is_noted: bool,
     /// Time since which it has been stopped by itself or others, but not by cosched.
     pub(super) stopped_itself: Option<Nanos>,
     pub(super) told_to_end: bool,
+    /// What is known of it if it ran before the run.
+    pub(super) adopted: Option<Adopted>,
     /// Peak memory of this process when it started the job.
     own_max_rss: u64,
+}
+
+/// What is known of a job that ran before the run.
+pub(super) struct Adopted {
+    /// Tells the end of its own process; `None` if that had ended before.
+    pub(super) handle: Option<OwnedFd>,
+    /// CPU time of its processes when it was adopted.
+    pub(super) before: Nanos,
+    /// The greatest CPU time so far: a process that is being waited for is missed for a moment.
+    pub(super) greatest: Cell<Nanos>,
+}
+
+impl Adopted {
+    /// CPU time since the adoption.
+    fn cpu_time(&self, tree: &Tree) -> Nanos {
+        let now = tree.cpu_time().max(self.greatest.get());
+        self.greatest.set(now);
+        now - self.before
+    }
 }
 
 /// A job whose last process has ended.
@@ -47,6 +70,7 @@ impl Live {
             is_noted: false,
             stopped_itself: None,
             told_to_end: false,
+            adopted: None,
             own_max_rss,
         }
     }
@@ -62,7 +86,9 @@ impl Live {
             task,
             exit,
             cpu_time,
-            resources: resources(&used, own_max_rss, group, counts_io),
+            resources: used.map_or(Resources::absent(Absence::NotTold), |used| {
+                resources(&used, own_max_rss, group, counts_io)
+            }),
         })
     }
 
@@ -75,9 +101,15 @@ impl Live {
                 is_whole: true,
             });
         }
+        if let Some(adopted) = &self.adopted {
+            return Some(CpuAccount {
+                time: adopted.cpu_time(&self.tree),
+                is_whole: true,
+            });
+        }
         let (_, used) = self.main_end.as_ref()?;
         Some(CpuAccount {
-            time: used.cpu_time(),
+            time: used.as_ref()?.cpu_time(),
             is_whole: false,
         })
     }

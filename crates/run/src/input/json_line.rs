@@ -6,6 +6,7 @@ use super::mix::{GREATEST_WEIGHT, check_variables};
 use super::names::{base, is_name};
 use crate::exit::usage;
 use anyhow::Result;
+use cosched_linux::Adoption;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -27,6 +28,7 @@ struct Entry {
     mem: Option<u64>,
     weight: Option<f64>,
     expected_s: Option<f64>,
+    adopt: Option<Adoption>,
 }
 
 const EXAMPLE: &str = r#"as in {"command": "gzip a.txt", "cpus": 1}"#;
@@ -69,6 +71,7 @@ pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
         mem: entry.mem,
         weight: entry.weight,
         expected_s: entry.expected_s,
+        adopt: entry.adopt,
         ..JobInput::command(command(entry.command, entry.argv, place)?, place.to_owned())
     })
 }
@@ -88,6 +91,17 @@ pub fn described(line: &str) -> Result<(String, String), String> {
     })?;
     let command = job.command.as_ref().map(Command::line);
     Ok((base(&job), command.unwrap_or_default()))
+}
+
+/// The id of the job that a line ends, as in `{"cancel": "7"}`.
+pub(crate) fn cancelled(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Cancel {
+        cancel: String,
+    }
+    let line: Cancel = serde_json::from_slice(line).ok()?;
+    Some(line.cancel)
 }
 
 /// The `id` of an object that is no job.
