@@ -196,7 +196,7 @@ fn jobs_are_queued_shown_and_waited_for() {
         .expect("it runs");
     assert_eq!((output.status.code(), &*out(&output)), (Some(3), "2\n"));
     assert!(
-        err(&output).contains("job 2 (sh): exit 3"),
+        err(&output).contains("job 2 (echo): exit 3"),
         "{}",
         err(&output)
     );
