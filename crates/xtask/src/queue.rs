@@ -53,7 +53,7 @@ pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
         }
         sleep(Duration::from_millis(dice.below(400)));
         let victim = dice.one_of(&VICTIMS);
-        served.strike(victim);
+        served.strike(victim)?;
         killed.push(format!("{victim:?}"));
     }
     served.serve()?;
@@ -133,28 +133,31 @@ impl Served {
         }
     }
 
-    fn strike(&self, victim: Victim) {
-        let Some(service) = &self.service else {
-            return;
-        };
-        let service = service.id() as i32;
-        let worker = all().into_iter().find(|process| process.parent == service);
+    fn strike(&mut self, victim: Victim) -> Result<()> {
+        let service = self.service.as_mut().context("the service")?;
+        let pid = service.id() as i32;
+        let worker = all().into_iter().find(|process| process.parent == pid);
         if let (Some(worker), Victim::Worker | Victim::Both) = (worker, victim) {
             signal(worker.pid, Signal::KILL);
         }
         if let Victim::Service | Victim::Both = victim {
-            signal(service, Signal::KILL);
+            service.kill()?;
+            service.wait()?;
         }
+        Ok(())
     }
 
     /// Waits for all jobs, ends the service, and returns what is wrong.
     fn finish(&mut self) -> Result<Option<String>> {
+        let end = Instant::now() + PATIENCE;
+        // There is no job 0: a service that listens says so.
+        while self.call(&["wait", "0"])?.status.code() != Some(2) {
+            ensure!(Instant::now() < end, "the service does not answer");
+            sleep(PAUSE);
+        }
         let mut problems = Vec::new();
         for (id, _) in &self.accepted {
-            match self.wait(id)? {
-                Some(0) => {}
-                code => problems.push(format!("job {id}: {code:?}")),
-            }
+            problems.extend(self.wait(id)?);
         }
         let wrote = std::fs::read_to_string(self.folder.path().join("lines"))?;
         for number in 1..self.next {
@@ -181,21 +184,22 @@ impl Served {
         Ok((!problems.is_empty()).then(|| problems.join("; ")))
     }
 
-    /// The exit code of `cosched wait`; `None` if it does not end.
-    fn wait(&self, id: &str) -> Result<Option<i32>> {
-        let mut wait = self.command(&["wait", id]).spawn()?;
+    /// Waits for a job, and returns what is wrong with its end.
+    fn wait(&self, id: &str) -> Result<Option<String>> {
+        let mut wait = self.command(&["wait", id]);
+        let mut wait = wait.stderr(Stdio::piped()).spawn()?;
         let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = wait.try_wait()? {
-                return Ok(status.code());
-            }
+        while wait.try_wait()?.is_none() {
             if Instant::now() > end {
                 wait.kill()?;
                 wait.wait()?;
-                return Ok(None);
+                return Ok(Some(format!("job {id} does not end")));
             }
             sleep(PAUSE);
         }
+        let Output { status, stderr, .. } = wait.wait_with_output()?;
+        let why = String::from_utf8_lossy(&stderr).trim_end().to_owned();
+        Ok((!status.success()).then_some(why))
     }
 }
 
