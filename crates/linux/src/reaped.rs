@@ -1,5 +1,9 @@
 //! What a reaper notes of its job, for those who follow the job without being its parent. Each job has a key, which is a
 //! path: `KEY.start` says who reaps the job, and `KEY.end` how it ended.
+//!
+//! The files are for when a process is killed. Whoever follows a job keeps its start and its end against a failure of the
+//! machine. Only if the run is dead, and perhaps nobody follows the job, the disk has its end before the reaper ends: to wait
+//! for the disk takes longer than a short job.
 
 use crate::identity;
 use crate::process::{self, Process};
@@ -81,7 +85,7 @@ impl Reaper {
     /// Of kind `AlreadyExists` if the job has one. Or the file can't be written.
     pub(crate) fn claim(&self, key: &Path) -> io::Result<()> {
         let mut new = OpenOptions::new();
-        write(new.create_new(true), &beside(key, "start"), self)
+        write(new.create_new(true), &beside(key, "start"), self).map(drop)
     }
 }
 
@@ -110,14 +114,17 @@ impl Ending {
         }
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes it, whole or not at all. With `syncs` the disk has it then.
     ///
     /// # Errors
     /// The disk is full, for example.
-    pub(crate) fn write(&self, key: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, key: &Path, syncs: bool) -> io::Result<()> {
         let unfinished = beside(key, "new");
         let mut over = OpenOptions::new();
-        write(over.create(true).truncate(true), &unfinished, self)?;
+        let file = write(over.create(true).truncate(true), &unfinished, self)?;
+        if syncs {
+            file.sync_data()?;
+        }
         std::fs::rename(unfinished, beside(key, "end"))
     }
 
@@ -150,10 +157,10 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-fn write(options: &mut OpenOptions, path: &Path, what: &impl Serialize) -> io::Result<()> {
-    let mut file: File = options.write(true).mode(0o600).open(path)?;
+fn write(options: &mut OpenOptions, path: &Path, what: &impl Serialize) -> io::Result<File> {
+    let mut file = options.write(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec(what)?)?;
-    file.sync_data()
+    Ok(file)
 }
 
 /// Seconds since 1970.

@@ -1,21 +1,19 @@
 //! The reaper: the parent of one job's processes, which outlives the run that started it. It notes who it is before the
 //! job starts, so that no job starts twice, and how the job ended. It ends as the job did.
-#![allow(unsafe_code)]
 
 use crate::interrupts;
 use crate::meminfo;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::reaped::{Ending, Reaper};
 use crate::root::Root;
-use crate::sys::{self, RawPid, Side, SignalMask, Status, Used};
+use crate::sys::{self, RawPid, SignalMask, Status, Used};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, getpid, getppid, set_child_subreaper};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// Exit code if the end of the job is unknown, or the reaper itself failed.
@@ -35,12 +33,12 @@ pub fn reap(key: &Path, program: &OsStr, args: &[OsString]) -> ! {
     sys::ignore_signals();
     let _ = rustix::thread::set_name(c"job-reaper");
     match begin(&root, key) {
-        Ok(begun) => {
-            let status = begun.run(program, args, ignored);
-            end_as(status.unwrap_or_else(|error| give_up(&error)))
-        }
+        Ok(begun) => end_as(begun.run(program, args, ignored)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => end_as(end_of_other(&root, key)),
-        Err(error) => give_up(&error),
+        Err(error) => {
+            let key = key.display();
+            give_up(&io::Error::new(error.kind(), format!("{key}: {error}")))
+        }
     }
 }
 
@@ -48,14 +46,14 @@ pub fn reap(key: &Path, program: &OsStr, args: &[OsString]) -> ! {
 struct Begun<'a> {
     key: &'a Path,
     at: f64,
-    /// Whoever started it.
+    /// The run.
     parent: Option<Pid>,
     /// The end of a child, and being continued.
     signals: OwnedFd,
     /// The mask for the job.
     mask: SignalMask,
-    /// Peak memory of the reaper itself.
-    own_max_rss: u64,
+    /// Memory of the reaper itself.
+    own_rss: u64,
 }
 
 fn begin<'a>(root: &Root, key: &'a Path) -> io::Result<Begun<'a>> {
@@ -70,37 +68,55 @@ fn begin<'a>(root: &Root, key: &'a Path) -> io::Result<Begun<'a>> {
         parent,
         signals,
         mask,
-        own_max_rss: meminfo::own_peak(root).unwrap_or_else(sys::own_max_rss),
+        own_rss: process::resident(root, own.pid).unwrap_or(0),
     })
 }
 
 impl Begun<'_> {
     /// Runs the program and notes its end.
-    fn run(self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> io::Result<Status> {
-        // SAFETY: this process has one thread.
-        let status = match unsafe { sys::fork() }? {
-            Side::Child => {
-                sys::default_signals(&self.mask, ignored);
-                execute(program, args)
-            }
-            Side::Parent(main) => self.wait(main),
+    fn run(self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> Status {
+        let (status, run_lives) = match self.start(program, args, ignored) {
+            Ok(main) => self.wait(main),
+            Err(error) => (cannot_start(program, &error), true),
         };
         let used = Used::of_children();
-        let is_told = used.max_rss > self.own_max_rss + meminfo::RSS_ERROR;
+        let is_told = used.max_rss > self.own_rss + meminfo::RSS_ERROR;
         let max_rss = if is_told { used.max_rss } else { 0 };
         let ending = Ending::new(status, Used { max_rss, ..used }, self.at);
         let mut pause = Duration::from_secs(1);
-        while ending.write(self.key).is_err() {
+        while let Err(error) = ending.write(self.key, !run_lives) {
+            if error.kind() == ErrorKind::NotFound {
+                // The folder was removed.
+                break;
+            }
             std::thread::sleep(pause);
             pause = (2 * pause).min(PATIENCE);
         }
-        Ok(status)
+        status
     }
 
-    /// Waits for all descendants. Returns how this one ended.
-    fn wait(&self, main: RawPid) -> Status {
+    /// Starts the program as a run does: a script without an interpreter line is for the shell.
+    fn start(&self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> io::Result<RawPid> {
+        let mut words: Vec<CString> = Vec::new();
+        for arg in args {
+            words.push(CString::new(arg.as_bytes())?);
+        }
+        let program = CString::new(program.as_bytes())?;
+        let reset = SignalMask::all_but(ignored);
+        let started = sys::start(&program, &words, &self.mask, &reset);
+        match started {
+            Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+                words.splice(0..1.min(words.len()), [c"sh".into(), program]);
+                sys::start(&c"/bin/sh".into(), &words, &self.mask, &reset)
+            }
+            started => started,
+        }
+    }
+
+    /// Waits for all descendants. Returns how this one ended, and whether the run lives.
+    fn wait(&self, main: RawPid) -> (Status, bool) {
         let mut ended = Status::Stopped;
-        let mut parent_lives = true;
+        let mut run_lives = true;
         loop {
             sys::pending_signals::<2>(self.signals.as_fd());
             while let Some(waited) = sys::wait_any() {
@@ -108,28 +124,24 @@ impl Begun<'_> {
                     ended = waited.status;
                 }
             }
-            if !sys::has_children() {
-                return ended;
-            }
-            if parent_lives && getppid() != self.parent {
-                parent_lives = false;
+            if run_lives && getppid() != self.parent {
+                run_lives = false;
                 // Its death has continued this process, and it may have stopped the job.
                 let _ = sys::kill(0, libc::SIGCONT);
+            }
+            if !sys::has_children() {
+                return (ended, run_lives);
             }
             let _ = poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], None);
         }
     }
 }
 
-/// Becomes the program, in the child.
-fn execute(program: &OsStr, args: &[OsString]) -> ! {
-    let (name, args) = args
-        .split_first()
-        .map_or((program, args), |(name, args)| (name, args));
-    let error = Command::new(program).arg0(name).args(args).exec();
+/// Says why the program can't be started, and how the job ends.
+fn cannot_start(program: &OsStr, error: &io::Error) -> Status {
     say(format_args!("{}: {error}", program.display()));
     let is_missing = error.kind() == ErrorKind::NotFound;
-    sys::exit_now(if is_missing { 127 } else { 126 })
+    Status::Exited(if is_missing { 127 } else { 126 })
 }
 
 /// Waits for the end of a job that another reaper has started.

@@ -7,7 +7,7 @@ mod local_time;
 mod sched;
 mod signals;
 
-pub(crate) use clone::{Side, Stack, clone_into, fork};
+pub(crate) use clone::{Side, Stack, clone_into, fork, start};
 pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
 pub use local_time::time_of_day;
 pub use sched::affinity;
