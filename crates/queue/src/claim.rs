@@ -14,7 +14,7 @@ pub(crate) struct Claims {
     folder: PathBuf,
     root: Root,
     /// The identity of this boot of the machine; `None` if unknown.
-    boot: Option<String>,
+    pub(crate) boot: Option<String>,
 }
 
 /// What the files say of a job.

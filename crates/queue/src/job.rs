@@ -58,6 +58,9 @@ pub struct Job {
     /// Whether a user wants it to end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
+    /// The boot of the machine in which it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
     /// When it was submitted.
     pub submitted_at: f64,
     /// When it started.
@@ -153,6 +156,7 @@ pub(crate) mod tests {
             command: "sleep 1".to_owned(),
             state: State::Queued,
             cancel: false,
+            boot: None,
             submitted_at: 1e9,
             started_at: None,
             ended_at: None,

@@ -141,6 +141,16 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the files of its reaper say of a job. They may be lost with the power: then the database knows that it started.
+    fn claim(&self, job: &Job) -> io::Result<Claim> {
+        let claim = self.claims.look(&job.key())?;
+        let is_of_other_boot = job.boot.is_some() && job.boot != self.claims.boot;
+        Ok(match claim {
+            Claim::Free | Claim::Killed if is_of_other_boot => Claim::OtherBoot,
+            claim => claim,
+        })
+    }
+
     /// Finds out what became of all jobs while there was no worker. Returns the orders to the next worker; `None` if it
     /// is not needed, because the queue is drained.
     ///
@@ -156,7 +166,7 @@ impl Queue {
             };
             live.has_late_reaper = true;
             let key = live.job.key();
-            match self.claims.look(&key)? {
+            match self.claim(&live.job)? {
                 Claim::Free if !live.job.cancel => {
                     live.job.state = State::Queued;
                     queued.push(Order::Run(id));
@@ -165,6 +175,7 @@ impl Queue {
                 Claim::Running(started) => {
                     live.job.state = State::Running;
                     live.job.started_at = Some(started.at);
+                    live.job.boot.clone_from(&self.claims.boot);
                     let cancel = live.job.cancel;
                     adopted.push(Order::Adopt(id, started));
                     adopted.extend(cancel.then_some(Order::Cancel(key)));
@@ -255,6 +266,9 @@ impl Queue {
                 if let Some(live) = inner.live.get_mut(&id) {
                     live.job.state = State::Running;
                     live.job.started_at = Some(now());
+                    live.job.boot.clone_from(&self.claims.boot);
+                    // The reaper's file need not survive a loss of power. If this fails, only that is not noticed.
+                    let _ = inner.store.update(&live.job);
                 }
             }
             "end" => self.note_end(inner, id, progress),
@@ -266,7 +280,7 @@ impl Queue {
         let Some(live) = inner.live.get_mut(&id) else {
             return;
         };
-        match self.claims.look(&live.job.key()) {
+        match self.claim(&live.job) {
             Ok(Claim::Ended(ended)) => {
                 if progress.timed_out {
                     live.job.end.exit_text = progress.end.exit_text;
@@ -388,6 +402,7 @@ impl Queue {
             command: described.command,
             state: State::Queued,
             cancel: false,
+            boot: None,
             submitted_at: now(),
             started_at: None,
             ended_at: None,
@@ -557,7 +572,7 @@ impl Inner {
 fn queue_again(job: &mut Job) {
     job.attempt += 1;
     job.state = State::Queued;
-    (job.started_at, job.ended_at) = (None, None);
+    (job.boot, job.started_at, job.ended_at) = (None, None, None);
     job.end = End::default();
 }
 
@@ -736,6 +751,27 @@ mod tests {
         assert_eq!(orders(&queue), ["run 1-2", "run 2-2", "run 3-1"]);
         drop(queue);
         assert_eq!(orders(&open(&dir, false)).len(), 3);
+    }
+
+    /// The files of the reapers are gone, or empty.
+    #[test]
+    fn a_loss_of_power_starts_no_job_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let queue = open(&dir, false);
+        submit(&queue, 3);
+        orders(&queue);
+        note(&queue, "start", "1-1");
+        note(&queue, "start", "2-1");
+        for id in [1, 2] {
+            let mut job = queue.lock().live[&id].job.clone();
+            job.boot = Some("another".to_owned());
+            queue.lock().store.update(&job).unwrap();
+        }
+        write(&queue.folder.jobs(), "2-1.start", "");
+        drop(queue);
+        let queue = open(&dir, false);
+        assert_eq!(orders(&queue), ["run 3-1"]);
+        assert_eq!(states(&queue), "lost, lost, queued");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use crate::common::schema::Schemas;
 use crate::common::{self, ended, err, out, until};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::{TempDir, tempdir};
@@ -87,7 +88,8 @@ impl Served {
     fn state(&self, job: &str) -> String {
         let queue = self.queue();
         let jobs = queue["jobs"].as_array().expect("jobs");
-        let job = jobs.iter().find(|known| known["id"].to_string() == job);
+        let id: u64 = job.parse().expect("a number");
+        let job = jobs.iter().find(|known| known["id"] == id);
         let state = job.expect("the job")["state"].as_str();
         state.expect("a state").to_owned()
     }
@@ -247,7 +249,7 @@ fn without_a_service_each_verb_says_how_to_start_one() {
         assert!(why.contains("start one with `cosched serve`"), "{why}");
     }
     let quiet = out(&served.call(&["status"]));
-    assert!(!quiet.contains("queue"), "{quiet}");
+    assert!(!quiet.contains("\nqueue"), "{quiet}");
 }
 
 #[test]
@@ -459,6 +461,39 @@ fn there_is_one_service_and_a_stopped_one_is_named() {
     served.kill();
     let bad = served.call(&["serve", "--", "--no-such-option"]);
     assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+}
+
+/// The way of systemd: the socket is descriptor 3.
+#[test]
+fn a_passed_socket_is_used_and_left_in_place() {
+    let served = Served::new();
+    let folder = served.path("run/cosched");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let socket = folder.join("queue.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    // What comes before the service waits.
+    let mut early = served.connect();
+    early
+        .write_all(b"{\"submit\": [{\"command\": \"true\"}]}\n")
+        .expect("sent");
+    let cosched = env!("CARGO_BIN_EXE_cosched");
+    let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve 3<&0 </dev/null";
+    let settings = served.command(&["serve"]);
+    let settings = settings.get_envs();
+    let mut service = Command::new("sh")
+        .args(["-c", script, cosched])
+        .envs(settings.filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(served.folder.path())
+        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    assert_eq!(answer(&mut BufReader::new(early)), json!({"ids": [1]}));
+    assert_eq!(served.wait("1"), Some(0));
+    assert!(served.call(&["drain"]).status.success());
+    assert!(ended(&mut service).success());
+    assert!(socket.exists());
 }
 
 #[test]
