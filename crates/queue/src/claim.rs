@@ -33,7 +33,7 @@ pub(crate) enum Claim {
 }
 
 /// How often, and with what pause, a file is read again that is just being written.
-const LOOKS: u32 = 100;
+const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const START: &str = ".start";
