@@ -23,7 +23,7 @@ pub enum Error {
         why: String,
     },
     /// Another service has the queue.
-    #[error("process {0} serves this queue already; `cosched status` shows its jobs")]
+    #[error("{0} serves the queue already; `cosched status` shows its jobs")]
     Served(String),
     /// The database can't be used.
     #[error("{}: {why}", path.display())]

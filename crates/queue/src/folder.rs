@@ -65,7 +65,7 @@ impl Folder {
         let mut text = String::new();
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let _ = file.read_to_string(&mut text);
-            return Err(Error::Served(text.trim().to_owned()));
+            return Err(Error::Served(format!("process {}", text.trim())));
         }
         // The number is for messages only: a full disk does not matter.
         let _ = file.set_len(0).and_then(|()| file.rewind());

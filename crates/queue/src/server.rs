@@ -98,7 +98,6 @@ fn work(queue: &Arc<Queue>, words: &[OsString]) -> Result<(), Error> {
         let end = worker::run(queue, words, orders);
         match end.map_err(|error| Error::at(Path::new(&words[0]), error))? {
             Some(code @ 2..=4) => return Err(Error::Worker(code as u8)),
-            Some(0) => {}
             _ => thread::sleep(PAUSE.saturating_sub(started.elapsed())),
         }
     }
@@ -109,7 +108,7 @@ fn listen(path: &Path) -> Result<UnixListener, Error> {
     let bound = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             if UnixStream::connect(path).is_ok() {
-                return Err(Error::Served(format!("at {}", path.display())));
+                return Err(Error::Served(format!("a service at {}", path.display())));
             }
             std::fs::remove_file(path).and_then(|()| UnixListener::bind(path))
         }
