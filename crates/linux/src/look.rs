@@ -47,8 +47,8 @@ impl<'a> Look<'a> {
         look
     }
 
-    /// The processes of adopted jobs of live runs, with their sessions and families. Only a process's own user and the
-    /// superuser can adopt it.
+    /// The processes of adopted jobs of live runs, which descend from one each. Only its own user and the superuser can adopt
+    /// it.
     fn find_adopted(&self) -> BTreeSet<RawPid> {
         let mut adopted = BTreeSet::new();
         for found in ledger::found(self.root, |run| run.fate(self.root) == Fate::Alive) {
@@ -57,17 +57,8 @@ impl<'a> Look<'a> {
                     .process(job.pid)
                     .is_some_and(|now| now.start == job.start);
                 if is_job && (found.owner == 0 || self.users(job.pid).contains(&found.owner)) {
-                    adopted.insert(job.pid);
-                }
-            }
-        }
-        let mut before = 0;
-        while adopted.len() > before {
-            before = adopted.len();
-            for process in self.processes() {
-                let leads = [process.parent, process.session];
-                if leads.iter().any(|leader| adopted.contains(leader)) {
-                    adopted.insert(process.pid);
+                    let family = process::descendants(self.root, job.pid);
+                    adopted.extend(family.iter().map(|process| process.pid));
                 }
             }
         }

@@ -146,14 +146,12 @@ fn cannot_start(program: &OsStr, error: &io::Error) -> Status {
 
 /// Waits for the end of a job that another reaper has started.
 fn end_of_other(root: &Root, key: &Path) -> Status {
-    let mut other = Reaper::of(key);
-    for _ in 0..LOOKS {
-        if other.is_some() {
-            break;
-        }
-        std::thread::sleep(BETWEEN_LOOKS);
-        other = Reaper::of(key);
-    }
+    let other = (0..LOOKS).find_map(|_| {
+        Reaper::of(key).or_else(|| {
+            std::thread::sleep(BETWEEN_LOOKS);
+            None
+        })
+    });
     let process = other
         .filter(|other| other.lives(root))
         .and_then(|other| Process::find(root, other.pid, other.start_time));

@@ -70,18 +70,18 @@ impl Tree {
         !self.main_gone && (!self.is_foreign || self.main.is_same(&self.root))
     }
 
-    /// Adopts what is left of the session of the main process, which has ended.
-    pub(crate) fn adopt_session(&mut self) {
+    /// Continues what is left of the session of the main process, which has ended.
+    pub(crate) fn continue_session(&self) {
         let now = Process::read(&self.root, self.main.pid);
+        // Another session may have the number by now.
         if now.is_some_and(|now| now.start != self.main.start) {
             return;
         }
         for pid in process::all_pids(&self.root) {
-            let process = Process::read(&self.root, pid);
-            let is_left =
-                |process: &Process| process.session == self.main.pid && !process.is_dead();
-            if let Some(process) = process.filter(is_left) {
-                self.adopt(process);
+            if let Some(left) = Process::read(&self.root, pid)
+                && left.session == self.main.pid
+            {
+                left.signal(&self.root, Signal::CONT);
             }
         }
     }

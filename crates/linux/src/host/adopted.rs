@@ -88,12 +88,6 @@ impl Lifecycle {
         }
         ended
     }
-
-    /// Whether an adopted job has lost its own process, and no event will tell its end.
-    pub(super) fn lingers(&self) -> bool {
-        self.adopted()
-            .any(|(_, live, adopted)| live.main_end.is_some() || adopted.handle.is_none())
-    }
 }
 
 fn is_readable(handle: &OwnedFd) -> bool {

@@ -318,7 +318,7 @@ impl Lifecycle {
         is_stopped_by_us: impl Fn(TaskId) -> bool,
         events: &mut Vec<Event>,
     ) -> Vec<Ended> {
-        let mut changed = self.lingers();
+        let mut changed = false;
         while let Some(waited) = sys::wait_any() {
             changed = true;
             let is_gone = matches!(waited.status, Status::Exited(_) | Status::Signaled(_));
@@ -387,8 +387,8 @@ impl Lifecycle {
             events.push(Event::Woke(task));
         }
         if live.adopted.is_some() && !live.is_noted {
-            // Its reaper was killed. Nobody tells this process of its orphans.
-            live.tree.adopt_session();
+            // Its reaper was killed, and nobody tells this process of the orphans.
+            live.tree.continue_session();
         }
         self.adopt_orphans();
         let job = &mut self.jobs[task];
@@ -461,7 +461,8 @@ impl Lifecycle {
         let mut ended = Vec::new();
         for task in ending {
             let live = &mut self.jobs[task].live;
-            if let Some(live) = live.take_if(|live| !live.tree.is_alive()) {
+            if let Some(live) = live.take_if(|live| live.adopted.is_some() || !live.tree.is_alive())
+            {
                 self.live.remove(&task);
                 self.ledger.ended(task.0);
                 ended.extend(live.end(task, self.counts_io));

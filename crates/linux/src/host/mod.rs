@@ -179,6 +179,10 @@ impl Host {
         self.actuator.set_frozen(&self.lifecycle, task, true);
         self.meter.follow(task);
         self.room.started(self.clock.now(), task);
+        // It may have ended before.
+        let mut events = std::mem::take(&mut self.queued);
+        self.reap(&mut events);
+        self.queued = events;
     }
 
     /// Adds a job that can't be started. It fails with this reason when its turn comes.
@@ -306,8 +310,7 @@ impl Host {
         let clock = self.clock.relation();
         let tended = in_charge(&mut self.loaded)
             .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
-        let lingering = self.lifecycle.lingers().then(|| now + BETWEEN_LOOKS);
-        let due = [until, stopped, owed, unguarded, tended, lingering];
+        let due = [until, stopped, owed, unguarded, tended];
         due.into_iter().flatten().min()
     }
 
@@ -348,15 +351,11 @@ impl Host {
                 signal => events.push(Event::Interrupt { signal }),
             }
         }
-        let has_ended = news.signals.contains(&libc::SIGCHLD) || news.adopted_ended;
-        if has_ended || self.lifecycle.lingers() {
+        if news.signals.contains(&libc::SIGCHLD) || news.adopted_ended {
             self.reap(events);
         }
     }
 }
-
-/// Delay between two looks at an adopted job whose own process has ended before the others.
-const BETWEEN_LOOKS: Nanos = Nanos::from_ms(50);
 
 const NO_PROC: &str = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
 

@@ -325,6 +325,31 @@ fn a_job_that_was_taken_over_stays_frozen_when_others_start() {
 }
 
 #[test]
+fn a_job_whose_reaper_is_killed_after_it_was_taken_over_goes_on() {
+    for freeze in freezers() {
+        let state = State::new();
+        let mut worker = Worker::with_reapers(&state, "run1", freeze);
+        worker.job("1", &counting(1));
+        let reaper = state.reaper("1");
+        worker.child.kill().unwrap();
+        ended(&mut worker.child);
+        worker = Worker::with_reapers(&state, "run2", freeze);
+        worker.feed(&state.adoption("1"));
+        worker.told("start");
+        let pid = worker.pid().to_string();
+        until("the run is paused", || {
+            let set = command(state.path(), &["set", &pid, "pause=on"]).output();
+            set.unwrap().status.success() && is_frozen(reaper)
+        });
+        signal(reaper, Signal::KILL);
+        assert_eq!(worker.told("end")["exit_text"], "ended");
+        state.touch("finish");
+        until("the job has ended", || state.output("1").ends_with("end\n"));
+        worker.end();
+    }
+}
+
+#[test]
 fn a_job_that_ended_before_it_was_taken_over_ends_at_once() {
     let state = State::new();
     let mut worker = Worker::with_reapers(&state, "run1", "signals");
