@@ -38,6 +38,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const START: &str = ".start";
 const END: &str = ".end";
+/// What a killed reaper did not finish.
+const UNFINISHED: &str = ".new";
 
 impl Claims {
     pub(crate) fn new(folder: PathBuf) -> Claims {
@@ -94,6 +96,7 @@ impl Claims {
     /// Forgets a job that is over. With `keeps_start` a reaper that comes late still finds that it was started.
     pub(crate) fn forget(&self, key: &str, keeps_start: bool) {
         let _ = std::fs::remove_file(self.path(key, END));
+        let _ = std::fs::remove_file(self.path(key, UNFINISHED));
         if !keeps_start {
             let _ = std::fs::remove_file(self.path(key, START));
         }

@@ -459,6 +459,10 @@ fn there_is_one_service_and_a_stopped_one_is_named() {
     let bad = served.call(&["serve", "--", "--no-such-option"]);
     assert_eq!(bad.status.code(), Some(1), "the queue is in use");
     served.kill();
+    let told = common::json(&served.call(&["status", "--format", "json"]));
+    Schemas::read().check("runs-now.json", &told);
+    let why = told["queue_absent"].as_str().expect("a reason");
+    assert!(why.contains("start one with `cosched serve`"), "{why}");
     let bad = served.call(&["serve", "--", "--no-such-option"]);
     assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
 }
