@@ -111,7 +111,8 @@ pub(crate) fn read_request(
     }
     if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
         client.skip_until(b'\n')?;
-        let why = "the request is longer than 1 MiB; submit fewer jobs at once, or a smaller environment";
+        let why =
+            "the request is longer than 1 MiB; submit fewer jobs at once, or a smaller environment";
         return Ok(Some(Err(why.to_owned())));
     }
     Ok(Some(parse(&line)))
