@@ -437,12 +437,11 @@ impl Queue {
 
     /// A job, whether it is over or not.
     fn job(&self, inner: &Inner, id: u64) -> Result<Job, String> {
-        let stored = || inner.store.job(id);
-        let job = match inner.newest(id) {
+        let found = match inner.newest(id) {
             Some(job) => Some(job.clone()),
-            None => stored()?,
+            None => inner.store.job(id)?,
         };
-        let job = job.ok_or_else(|| {
+        let job = found.ok_or_else(|| {
             format!("there is no job {id}; `cosched status --all` lists the jobs")
         })?;
         Ok(self.with_files(job))

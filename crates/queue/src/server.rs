@@ -47,6 +47,8 @@ pub struct Config {
     pub version: &'static str,
     /// Whether jobs that the machine's restart lost run again.
     pub reruns: bool,
+    /// Called with the path of the socket, once it listens.
+    pub ready: fn(&Path),
 }
 
 /// Serves the queue until it is drained.
@@ -69,6 +71,7 @@ pub fn serve(config: Config) -> Result<(), Error> {
         Some(listener) => listener,
         None => listen(socket)?,
     };
+    (config.ready)(socket);
     let (listening, tidying) = (Arc::clone(&queue), Arc::clone(&queue));
     thread::spawn(move || welcome(&listening, &listener));
     thread::spawn(move || {

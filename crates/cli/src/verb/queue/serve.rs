@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use cosched_queue::{Config, Described, Error, Folder};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Serve the queue of this machine: jobs that users submit, as one run
@@ -26,23 +27,26 @@ pub struct ServeArgs {
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let folder = Folder::open(folder()?)?;
-    let socket = socket()?;
-    say(format_args!(
-        "cosched: serving the queue at {}; jobs go on if this process is stopped",
-        socket.display()
-    ));
     let served = cosched_queue::serve(Config {
         worker: worker(&folder, args.options)?,
         folder,
-        socket,
+        socket: socket()?,
         describe,
         version: env!("CARGO_PKG_VERSION"),
         reruns: args.rerun,
+        ready,
     });
     match served {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(failure(&error)),
     }
+}
+
+fn ready(socket: &Path) {
+    say(format_args!(
+        "cosched: serving the queue at {}; jobs go on if this process is stopped",
+        socket.display()
+    ));
 }
 
 /// The command of the worker: a run whose jobs come through its standard input, each with a reaper.
