@@ -30,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A service with folders of its own.
 struct Served {
     program: PathBuf,
+    /// How its run freezes jobs.
+    freeze: &'static str,
     folder: tempfile::TempDir,
     service: Option<Child>,
     /// Numbers of the jobs that were accepted, in the queue and in what they write.
@@ -38,14 +40,15 @@ struct Served {
     next: u64,
 }
 
-/// Makes one attack. Returns who was killed, and what is wrong, if something is.
+/// Makes one attack. Returns how jobs were frozen and who was killed, and what is wrong, if something is.
 ///
 /// # Errors
 /// The attack can't be made.
 pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
     let mut dice = Dice::new(seed);
-    let mut served = Served::new(program)?;
-    let mut killed = Vec::new();
+    let freeze = dice.one_of(&["signals", "auto"]);
+    let mut served = Served::new(program, freeze)?;
+    let mut killed = vec![freeze.to_owned()];
     for _ in 0..=dice.below(4) {
         served.serve()?;
         for _ in 0..=dice.below(4) {
@@ -62,13 +65,14 @@ pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
 }
 
 impl Served {
-    fn new(program: &Path) -> Result<Served> {
+    fn new(program: &Path, freeze: &'static str) -> Result<Served> {
         let folder = tempfile::tempdir()?;
         let run = folder.path().join("run");
         std::fs::DirBuilder::new().mode(0o700).create(run)?;
         std::fs::write(folder.path().join("work"), WORK)?;
         Ok(Served {
             program: program.to_owned(),
+            freeze,
             folder,
             service: None,
             accepted: Vec::new(),
@@ -107,7 +111,7 @@ impl Served {
             return Ok(());
         }
         let options = ["serve", "--", "--jobs", "3", "--param", "quantum_s=0.02"];
-        let policy = ["--policy", "round-robin"];
+        let policy = ["--policy", "round-robin", "--freeze", self.freeze];
         self.service = Some(self.command(&[&options[..], &policy].concat()).spawn()?);
         Ok(())
     }
