@@ -7,10 +7,13 @@ use rustix::net::sockopt::socket_peercred;
 use std::io::{self, BufRead as _, BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the service may take for an answer. It writes to a disk first.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a client looks whether the service stands still.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection to the service.
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl Client {
         if is_stopped(&Root::default(), pid) {
             return Err(ClientError::Stopped(pid));
         }
-        let _ = stream.set_read_timeout(Some(PATIENCE));
+        let _ = stream.set_read_timeout(Some(LOOK));
         let _ = stream.set_write_timeout(Some(PATIENCE));
         let stream = BufReader::new(stream);
         Ok(Client { stream, pid })
@@ -98,12 +101,19 @@ impl Client {
     /// There is none, or the service refused the request.
     pub fn further(&mut self) -> Result<Answer, ClientError> {
         let mut line = Vec::new();
-        match self.stream.read_until(b'\n', &mut line) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.stream.read_until(b'\n', &mut line) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) | Ok(0) => return Err(ClientError::Gone),
+                Ok(_) => break,
+            }
+            if is_stopped(&Root::default(), self.pid) {
+                return Err(ClientError::Stopped(self.pid));
+            }
+            if Instant::now() > end {
                 return Err(ClientError::Silent(self.pid));
             }
-            Err(_) | Ok(0) => return Err(ClientError::Gone),
-            Ok(_) => {}
         }
         match serde_json::from_slice(&line) {
             Ok(Answer::Error { error }) => Err(ClientError::Refused(error)),

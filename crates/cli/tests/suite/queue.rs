@@ -135,6 +135,16 @@ impl Served {
         UnixStream::connect(self.path("run/cosched/queue.sock")).expect("it listens")
     }
 
+    /// Whether a client is connected: a socket with this path has state 3.
+    fn has_client(&self) -> bool {
+        let path = self.path("run/cosched/queue.sock");
+        let sockets = std::fs::read_to_string("/proc/net/unix").expect("a list");
+        let mut ours = sockets
+            .lines()
+            .filter(|line| line.ends_with(path.to_str().expect("UTF-8")));
+        ours.any(|line| line.split_whitespace().nth(5) == Some("03"))
+    }
+
     fn ask(&self, request: &[u8]) -> Value {
         let mut client = self.connect();
         client.write_all(request).expect("it reads");
@@ -309,8 +319,10 @@ fn a_killed_service_loses_nothing() {
     let short = served.submit_loop("short", "briefly");
     let queued = served.submit_loop("queued", "going");
     until("two run", || served.lines().len() == 2);
+    until("all clients have left", || !served.has_client());
     let waiting = served.command(&["wait", &long]).spawn();
     let mut waiting = waiting.expect("it runs");
+    until("it is connected", || served.has_client());
     served.kill();
     served.remove("briefly");
     let end = served.queue_file("jobs").join(format!("{short}-1.end"));
