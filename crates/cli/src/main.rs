@@ -52,6 +52,13 @@ enum Verb {
     Status(verb::status::StatusArgs),
     Top(verb::top::TopArgs),
     Set(verb::set::SetArgs),
+    Serve(verb::queue::serve::ServeArgs),
+    Submit(verb::queue::submit::SubmitArgs),
+    Wait(verb::queue::wait::WaitArgs),
+    Logs(verb::queue::logs::LogsArgs),
+    Cancel(verb::queue::change::CancelArgs),
+    Rerun(verb::queue::change::RerunArgs),
+    Drain(verb::queue::change::DrainArgs),
     Thaw(verb::thaw::ThawArgs),
     #[command(hide = true)]
     Workload(verb::workload::WorkloadArgs),
@@ -65,9 +72,21 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    become_reaper();
     match parse() {
         Ok(verb) => run(verb).unwrap_or_else(|error| report(&error)),
         Err(mut error) => refuse(&mut error),
+    }
+}
+
+/// Starts a job and ends as it does, if that is what was asked for: `cosched reap KEY PROGRAM NAME ARG...`. It is done before
+/// anything else, because it is in the way of each job.
+fn become_reaper() {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let [_, verb, key, program, args @ ..] = &words[..]
+        && verb == "reap"
+    {
+        cosched_linux::reap(key.as_ref(), program, args);
     }
 }
 
@@ -119,6 +138,13 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Status(args) => verb::status::run(args),
         Verb::Top(args) => verb::top::run(args),
         Verb::Set(args) => verb::set::run(args),
+        Verb::Serve(args) => verb::queue::serve::run(args),
+        Verb::Submit(args) => verb::queue::submit::run(args),
+        Verb::Wait(args) => verb::queue::wait::run(args),
+        Verb::Logs(args) => verb::queue::logs::run(args),
+        Verb::Cancel(args) => verb::queue::change::cancel(args),
+        Verb::Rerun(args) => verb::queue::change::rerun(args),
+        Verb::Drain(args) => verb::queue::change::drain(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),

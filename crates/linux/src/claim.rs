@@ -90,6 +90,7 @@ impl Collected<'_> {
         if let Some(process) = self.look.process(pid)
             && process.start >= since
             && !self.found.contains_key(&pid)
+            && !self.look.is_adopted(pid)
             && self.claim.may_claim(self.look, pid)
         {
             let claimed = Claimed {
@@ -150,6 +151,7 @@ impl Collected<'_> {
                 if let Some(parent) = self.found.get(&process.parent)
                     && !self.found.contains_key(&process.pid)
                     && self.claim.may_claim(self.look, process.pid)
+                    && !self.look.is_adopted(process.pid)
                     && !self.is_of_live_run(process.pid)
                 {
                     let claimed = Claimed {

@@ -33,11 +33,14 @@ mod pressure;
 mod process;
 pub mod processor;
 mod quota;
+mod reaped;
+mod reaper;
 mod resident;
 pub mod root;
 mod run_id;
 mod runtime;
 mod screen;
+pub mod service;
 mod spawn;
 mod stop;
 mod sys;
@@ -51,13 +54,15 @@ pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
-    Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, RoomLimits,
-    capabilities,
+    Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
+    Notice, RoomLimits, capabilities,
 };
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};
 pub use neighbours::{Neighbour, Place, Share};
 pub use quota::CpuQuota;
+pub use reaped::{Ending, Reaper};
+pub use reaper::reap;
 pub use resident::Residents;
 pub use run_id::{Fate, fate_of, is_run_id, own_run};
 pub use runtime::{NoFolder, folder_problem};

@@ -1,16 +1,19 @@
 //! One scan of all processes, for callers that ask about many runs.
 
+use crate::ledger;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{RunId, marked_run};
+use crate::run_id::{Fate, RunId, marked_run};
 use crate::sys::RawPid;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All processes except this one and those that have ended.
 pub(crate) struct Look<'a> {
     pub root: &'a Root,
     all: BTreeMap<RawPid, Seen>,
+    /// What live runs have taken over from dead ones.
+    adopted: BTreeSet<RawPid>,
 }
 
 struct Seen {
@@ -35,7 +38,36 @@ impl<'a> Look<'a> {
                 all.insert(pid, seen);
             }
         }
-        Look { root, all }
+        let mut look = Look {
+            root,
+            all,
+            adopted: BTreeSet::new(),
+        };
+        look.adopted = look.find_adopted();
+        look
+    }
+
+    /// The processes of adopted jobs of live runs, which descend from one each. Only its own user and the superuser can adopt
+    /// it.
+    fn find_adopted(&self) -> BTreeSet<RawPid> {
+        let mut adopted = BTreeSet::new();
+        for found in ledger::found(self.root, |run| run.fate(self.root) == Fate::Alive) {
+            for job in found.record.jobs.iter().filter(|job| job.adopted) {
+                let is_job = self
+                    .process(job.pid)
+                    .is_some_and(|now| now.start == job.start);
+                if is_job && (found.owner == 0 || self.users(job.pid).contains(&found.owner)) {
+                    let family = process::descendants(self.root, job.pid);
+                    adopted.extend(family.iter().map(|process| process.pid));
+                }
+            }
+        }
+        adopted
+    }
+
+    /// Whether a live run has taken over this process from a dead one.
+    pub(crate) fn is_adopted(&self, pid: RawPid) -> bool {
+        self.adopted.contains(&pid)
     }
 
     pub(crate) fn process(&self, pid: RawPid) -> Option<&Process> {

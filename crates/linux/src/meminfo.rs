@@ -38,6 +38,9 @@ const MEMINFO: &str = "/proc/meminfo";
 const ITEM: &str = "memory";
 const BYTES: &str = "a whole number of bytes";
 
+/// Error of the kernel's resident memory counters, which it sums over CPUs now and then.
+pub(crate) const RSS_ERROR: u64 = 1 << 20;
+
 /// Peak resident memory of this program since it was executed, in bytes; `None` if the kernel does not report it.
 ///
 /// `getrusage` does not serve: its figure includes the program that executed this one, which may be large.

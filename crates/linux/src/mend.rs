@@ -11,7 +11,7 @@ use crate::run_id::{Fate, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::watch;
-use rustix::process::Signal;
+use rustix::process::{Signal, geteuid};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -226,6 +226,22 @@ fn listed(root: &Root, Found { record, owner }: Found) -> DeadRun {
         record: Some(record),
         group,
         owner,
+    }
+}
+
+/// Ends the guardians of dead runs that list this process. It is about to be another run's, and a guardian would continue what
+/// that run stops.
+pub(crate) fn dismiss_guardians(root: &Root, main: &Process) {
+    let own = [0, geteuid().as_raw()];
+    for Found { record, owner } in ledger::found(root, |run| run.fate(root) == Fate::Dead) {
+        let mut listed = record.processes();
+        if own.contains(&owner)
+            && listed.any(|(_, pid, start)| (pid, start) == (main.pid, main.start))
+            && let Some((pid, start)) = record.guardian
+            && let Some(guardian) = Process::find(root, pid, start)
+        {
+            guardian.signal(root, Signal::KILL);
+        }
     }
 }
 

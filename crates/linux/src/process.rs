@@ -2,6 +2,7 @@
 
 use crate::root::Root;
 use crate::sys::{self, RawPid};
+use cosched_core::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
@@ -38,6 +39,19 @@ impl Process {
     /// Reads one process; `None` if none has this number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
         Process::read_from(root, &format!("/proc/{pid}/stat"), pid)
+    }
+
+    /// A process that has ended, of which only this is known.
+    pub(crate) fn gone(pid: RawPid, start: u64) -> Process {
+        Process {
+            pid,
+            state: 'X',
+            parent: 0,
+            group: pid,
+            session: pid,
+            threads: 0,
+            start,
+        }
     }
 
     /// Reads a process, or one of its threads, from its `stat`.
@@ -210,6 +224,17 @@ pub(crate) fn disk_bytes(root: &Root, pid: RawPid) -> io::Result<u64> {
         bytes.parse::<u64>().ok()
     };
     Ok(text.lines().filter_map(value).sum())
+}
+
+/// CPU time of a process and its waited-for descendants, to the kernel's clock tick; zero if it is gone.
+pub(crate) fn cpu_time(root: &Root, pid: RawPid) -> Nanos {
+    let stat = std::fs::read_to_string(root.path(&format!("/proc/{pid}/stat")));
+    let stat = stat.unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    // Fields 14 to 17 of the whole line.
+    let times = fields.split_ascii_whitespace().skip(11).take(4);
+    let ticks: u64 = times.filter_map(|time| time.parse::<u64>().ok()).sum();
+    Nanos(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
 }
 
 /// The value of a variable in the initial environment of a process.

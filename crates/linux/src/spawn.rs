@@ -34,8 +34,8 @@ pub struct Program {
     pub stdout: PathBuf,
     /// Its standard error; may be the same file.
     pub stderr: PathBuf,
-    /// Whether the output files exist from an earlier start of the job, and are appended to. If not, they are created,
-    /// and an existing file or link is an error.
+    /// Whether the output files may exist from an earlier start of the job, and are appended to then. If not, an existing
+    /// file or link is an error.
     pub again: bool,
 }
 
@@ -112,18 +112,20 @@ fn pipe() -> io::Result<(File, File)> {
     Ok((File::from(read), File::from(write)))
 }
 
-/// Opens a file for a job's output, for appending, so that output and error output can share it. Only a plain file of
-/// this run is accepted: opening a pipe would wait for its reader, and a link could lead to any user's file.
-fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
+/// Opens a file for a job's output, for appending, so that output and error output can share it. Only a plain file is
+/// accepted: opening a pipe would wait for its reader, and a link could lead to any user's file.
+fn open_output(path: &Path, may_be_there: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).mode(0o600);
-    if is_there {
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    if may_be_there {
+        options
+            .create(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     } else {
         options.create_new(true);
     }
     let file = options.open(path).map_err(|error| named(path, error))?;
-    if is_there {
+    if may_be_there {
         if !file.metadata()?.is_file() {
             return Err(named(path, io::Error::other("no longer a plain file")));
         }
@@ -151,11 +153,11 @@ struct Files {
 
 impl Files {
     fn open(program: &Program) -> io::Result<Files> {
-        let is_there = program.again || program.stderr == program.stdout;
+        let may_be_there = program.again || program.stderr == program.stdout;
         Ok(Files {
             stdin: open_input(program.stdin.as_deref())?,
             stdout: open_output(&program.stdout, program.again)?,
-            stderr: open_output(&program.stderr, is_there)?,
+            stderr: open_output(&program.stderr, may_be_there)?,
         })
     }
 

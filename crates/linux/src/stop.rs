@@ -62,7 +62,7 @@ impl SignalStop {
                     process.signal(tree.root(), Signal::CONT);
                 }
             }
-        } else if !but_main {
+        } else if !but_main && tree.leads_group() {
             let _ = sys::kill(-tree.main.pid, libc::SIGCONT);
         }
         for process in self.stopped.drain(..) {
@@ -113,7 +113,7 @@ impl SignalStop {
 }
 
 fn stop_group(tree: &Tree) {
-    if !tree.main_gone {
+    if tree.leads_group() {
         let _ = sys::kill(-tree.main.pid, libc::SIGSTOP);
     }
 }

@@ -10,7 +10,7 @@ use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys;
 use crate::wanting::wanting;
-use cosched_core::{Absence, Reading};
+use cosched_core::{Absence, Nanos, Reading};
 use rustix::process::Signal;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -28,6 +28,8 @@ pub(crate) struct Tree {
     pub(crate) main: Process,
     /// Whether the main process has been reaped; its number may then belong to another process.
     pub(crate) main_gone: bool,
+    /// Whether the main process is no child of this one: its number may be given away at any time.
+    is_foreign: bool,
     /// Orphans that were assigned to this job.
     orphans: Vec<Process>,
     adopted: u32,
@@ -43,6 +45,7 @@ impl Tree {
             root,
             main,
             main_gone: false,
+            is_foreign: false,
             orphans: Vec::new(),
             adopted: 0,
             group,
@@ -54,6 +57,41 @@ impl Tree {
     pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32) -> Tree {
         self.ledger = Some((ledger, task));
         self
+    }
+
+    /// Its processes are no descendants of this one.
+    pub(crate) fn of_foreigners(mut self) -> Tree {
+        self.is_foreign = true;
+        self
+    }
+
+    /// Whether the number of the main process is that of its process group.
+    pub(crate) fn leads_group(&self) -> bool {
+        !self.main_gone && (!self.is_foreign || self.main.is_same(&self.root))
+    }
+
+    /// Continues what is left of the session of the main process, which has ended.
+    pub(crate) fn continue_session(&self) {
+        let now = Process::read(&self.root, self.main.pid);
+        // Another session may have the number by now.
+        if now.is_some_and(|now| now.start != self.main.start) {
+            return;
+        }
+        for pid in process::all_pids(&self.root) {
+            if let Some(left) = Process::read(&self.root, pid)
+                && left.session == self.main.pid
+            {
+                left.signal(&self.root, Signal::CONT);
+            }
+        }
+    }
+
+    /// CPU time of all its processes and of those that they waited for.
+    pub(crate) fn cpu_time(&self) -> Nanos {
+        let times = self.members().into_iter();
+        times.fold(Nanos::ZERO, |sum, member| {
+            sum + process::cpu_time(&self.root, member.pid)
+        })
     }
 
     /// Enters a process outside the job's own process group into the run's list.
@@ -170,7 +208,7 @@ impl Tree {
                 process.signal(&self.root, signal);
             }
         }
-        if !self.main_gone {
+        if self.leads_group() {
             let _ = sys::kill(-self.main.pid, signal.as_raw());
         }
     }

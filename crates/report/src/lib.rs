@@ -51,8 +51,8 @@ pub use joblog::{
 pub use json::{JsonError, schema_of};
 pub use last_line::last_line;
 pub use live::{
-    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, RunLine,
-    STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, runs_text,
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, Reason, RunFacts, RunLine,
+    STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, queue_text, runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, disturbances};
 pub use markdown::markdown;

@@ -40,6 +40,15 @@ pub(crate) fn output_files(folder: &Path, job: &str) -> [PathBuf; 2] {
     ["out", "err"].map(|end| folder.join(format!("{job}.{end}")))
 }
 
+/// The same of a job with a reaper, whose key is in the folder of the reapers.
+pub(crate) fn reaped_files(key: &Path) -> [PathBuf; 2] {
+    let logs = key.parent().unwrap_or(key).with_file_name("logs");
+    output_files(
+        &logs,
+        &key.file_name().unwrap_or_default().to_string_lossy(),
+    )
+}
+
 /// Names of files in a log folder.
 #[derive(Default)]
 pub(crate) struct Names {

@@ -1,7 +1,7 @@
 //! This machine as the platform of a run: real processes.
 
 use super::cpus::{CpuChoice, usable_text};
-use super::folder::output_files;
+use super::folder::{output_files, reaped_files};
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
@@ -10,7 +10,7 @@ use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::spec::measured_params;
-use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
+use crate::input::{COMMAND_LINE, Command, Job, JobInput, is_name, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -20,8 +20,9 @@ use cosched_linux::meminfo;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
-    CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour,
-    Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, find_program, own_run,
+    Begin, CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob,
+    Neighbour, Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, find_program,
+    own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -46,6 +47,8 @@ pub(crate) struct HostPlatform {
     env: Arc<Environment>,
     found: Found,
     keys: Keys,
+    /// The folder for the reapers of the jobs, if they have some.
+    reaper: Option<PathBuf>,
     /// Its place among other runs.
     place: Rc<RefCell<Place>>,
 }
@@ -62,6 +65,7 @@ impl HostPlatform {
         let needing = [
             ("--polite", options.polite),
             ("--jobserver", options.jobserver),
+            ("--reaper", options.reaper.is_some()),
         ];
         if let Some((option, _)) = needing.iter().find(|(_, given)| *given)
             && options.actuator != Actuator::Freezer
@@ -117,6 +121,7 @@ impl HostPlatform {
             env: Arc::new(env),
             found: Found::default(),
             keys,
+            reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
         })
     }
@@ -296,15 +301,31 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
-        Ok(HostJob {
-            name: job.name.clone(),
-            program: program(job, logs, &self.env, &self.found)?,
-        })
+        let key = match &self.reaper {
+            Some(folder) => Some(folder.join(reaped_id(job)?)),
+            None => None,
+        };
+        let begin = match (job.input.adopt, &key) {
+            (Some(_), None) => return Err(wrong(job, "`adopt` needs --reaper")),
+            (Some(adoption), Some(_)) => Begin::Adopt(adoption),
+            (None, key) => {
+                let program = program(job, logs, &self.env, &self.found)?;
+                Begin::Program(match key {
+                    Some(key) => reaped(program, key),
+                    None => program,
+                })
+            }
+        };
+        let name = job.name.clone();
+        Ok(HostJob { name, begin, key })
     }
 
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
         let mut all = Vec::new();
-        for HostJob { program, .. } in tasks {
+        for HostJob { begin, .. } in tasks {
+            let Begin::Program(program) = begin else {
+                continue;
+            };
             let cwd = program.cwd.as_deref().unwrap_or(Path::new(""));
             all.push(cwd.join(&program.path));
             if let Some(stdin) = &program.stdin {
@@ -317,7 +338,10 @@ impl Platform for HostPlatform {
     }
 
     fn key(&self, job: &Job, task: &HostJob) -> Option<Key> {
-        let Program { cwd, env, .. } = &task.program;
+        // Of an adopted job only the last part of its time is known.
+        let Begin::Program(Program { cwd, env, .. }) = &task.begin else {
+            return None;
+        };
         let cwd = cwd.as_deref();
         let path = env.get("PATH");
         self.keys
@@ -375,6 +399,10 @@ impl Platform for HostPlatform {
             Ok(job) => backend.add(task, job),
             Err(why) => backend.add_broken(task, why),
         }
+    }
+
+    fn end(backend: &mut Host, task: TaskId, name: String) {
+        backend.end(task, name);
     }
 
     fn watch_input(backend: &mut Host, input: OwnedFd) {
@@ -535,6 +563,29 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Res
         stderr,
         again: false,
     })
+}
+
+/// The id of a job that has a reaper, which names its files.
+fn reaped_id(job: &Job) -> Result<&str> {
+    let id = job.input.id.as_deref().filter(|id| is_name(id));
+    id.ok_or_else(|| wrong(job, "--reaper needs an id that can be a file name"))
+}
+
+/// The reaper that starts this program. It is this same binary.
+fn reaped(program: Program, key: &Path) -> Program {
+    let mut args: Vec<OsString> = ["cosched", "reap"].map(Into::into).to_vec();
+    args.extend([key.into(), program.path.into()]);
+    args.extend(program.args);
+    let [stdout, stderr] = reaped_files(key);
+    Program {
+        // Also after the file of this program was replaced.
+        path: "/proc/self/exe".into(),
+        args,
+        stdout,
+        stderr,
+        again: true,
+        ..program
+    }
 }
 
 fn working_folder(job: &Job) -> Result<Option<PathBuf>> {

@@ -171,6 +171,9 @@ pub(crate) trait Platform {
     /// Gives the backend a job that has come while the run goes on, or why it can't be started.
     fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);
 
+    /// Ends a job for the user, or sees to it that it never begins.
+    fn end(backend: &mut Self::Backend, task: TaskId, name: String);
+
     /// The input of jobs that come while the run goes on.
     fn watch_input(backend: &mut Self::Backend, input: OwnedFd);
 

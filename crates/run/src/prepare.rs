@@ -1,12 +1,14 @@
 //! Makes jobs ready to be started: their programs, their tasks for the loop, and what is known of them.
 
-use super::folder::output_files;
+use super::folder::{output_files, reaped_files};
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
 use super::platform::Platform;
 use crate::input::{Command, Job};
 use anyhow::Result;
-use cosched_core::{Actuation, Expected, ExpectedFrom, Nanos, PolicyEntry, SoloProfile, TaskSpec};
+use cosched_core::{
+    Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
+};
 use cosched_memory::Patience;
 use cosched_report::{JobInfo, RunWarning};
 use std::path::Path;
@@ -50,6 +52,10 @@ impl<P: Platform> Preparer<'_, P> {
             // Other runs may use some of the CPUs now.
             cpus: spec.cpus.min(view.machine.cpus.len() as u32),
             arrives: Nanos::from_s(job.input.start_s),
+            origin: match job.input.adopt {
+                Some(_) => Origin::Adopted,
+                None => Origin::Spawned,
+            },
             bus_use_milli: job.input.bus_use_milli,
             weight: if weighs { job.input.weight() } else { 1.0 },
             solo: SoloProfile::default(),
@@ -105,8 +111,13 @@ impl<P: Platform> Preparer<'_, P> {
             tag: Some(job.tag()),
             ..JobInfo::of(spec)
         };
-        if self.options.output.keeps_logs() {
-            note_files::<P>(&mut info, self.logs);
+        match (&self.options.machine.reaper, &job.input.id) {
+            (Some(reaper), Some(id)) => {
+                let files = reaped_files(&reaper.join(id));
+                [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
+            }
+            _ if self.options.output.keeps_logs() => note_files::<P>(&mut info, self.logs),
+            _ => {}
         }
         info
     }

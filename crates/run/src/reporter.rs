@@ -125,7 +125,7 @@ impl Reporter<'_> {
         self.screen.send(Order::Ended { job, failed });
         if self.options.quiet {
             // A job that did not start cannot report that itself.
-            if matches!(result.exit, Some(Exit::NotStarted(_))) {
+            if matches!(result.exit, Some(Exit::NotStarted(_))) && !result.ended_by_user {
                 let line = ended_line(progress, result, info);
                 self.screen.answer(&format!("cosched: {line}"));
             }

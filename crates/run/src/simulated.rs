@@ -389,6 +389,10 @@ impl Platform for SimPlatform {
         unreachable!("a simulation knows its jobs beforehand")
     }
 
+    fn end(_: &mut Sim, _: TaskId, _: String) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
     fn watch_input(_: &mut Sim, _: OwnedFd) {
         unreachable!("a simulation knows its jobs beforehand")
     }

@@ -140,6 +140,16 @@ impl<P: Platform> Stream<'_, P> {
         }
     }
 
+    /// Ends the job with this id, if there is one.
+    fn cancel(&self, backend: &mut P::Backend, id: &str) {
+        let infos = self.infos.borrow();
+        let mut jobs = infos.values();
+        if let Some(job) = jobs.find(|job| job.id.as_deref() == Some(id)) {
+            let task = TaskId(job.seq as u32 - 1);
+            P::end(backend, task, job.name.clone());
+        }
+    }
+
     /// Hands a job to the backend, and returns its task.
     fn hand_over(&self, backend: &mut P::Backend, id: u32, next: Next<P>) -> TaskSpec {
         let Next { job, prepared } = next;
@@ -175,6 +185,9 @@ impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
         }
         for (id, next) in (first..).zip(all) {
             out.push(self.hand_over(backend, id, next));
+        }
+        for id in self.open.arriving.cancelled() {
+            self.cancel(backend, &id);
         }
         self.is_ready = !self.has_ended() && (out.len() >= room || self.open.arriving.was_cut());
         P::wake_at_input(backend);

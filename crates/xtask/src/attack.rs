@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Dice, POLICIES, WORK, batch};
 use crate::left::{Left, Traces};
+use crate::queue;
 use crate::seen::{guardian, in_folder, mount, seen, signal, token};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -20,6 +21,10 @@ pub struct AttackArgs {
     /// The same seed makes the same batches and the same choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
+
+    /// Attack the service that keeps a queue, instead of runs
+    #[arg(long)]
+    queue: bool,
 
     /// The program; by default it is built
     #[arg(long, value_name = "FILE")]
@@ -60,7 +65,12 @@ pub fn run(args: &AttackArgs) -> Result<ExitCode> {
     let mut failed = 0;
     for number in 0..args.runs {
         let seed = args.seed.wrapping_add(number);
-        let attacked = attack(&program, seed)?;
+        let attacked = if args.queue {
+            let (what, left) = queue::attack(&program, seed)?;
+            Attacked { what, left }
+        } else {
+            attack(&program, seed)?
+        };
         let what = attacked.what;
         match attacked.left {
             None => println!("ok   seed {seed}: {what}"),

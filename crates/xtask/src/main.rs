@@ -6,6 +6,7 @@
 mod attack;
 mod batch;
 mod left;
+mod queue;
 mod record;
 mod seen;
 mod tidy;

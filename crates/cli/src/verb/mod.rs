@@ -6,6 +6,7 @@ pub mod decide;
 pub mod doctor;
 pub mod history;
 pub mod list;
+pub mod queue;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -1,5 +1,6 @@
-//! `cosched status`: the live runs, and what their jobs do.
+//! `cosched status`: the live runs, what their jobs do, and the queue.
 
+use super::queue::table::Queue;
 use super::run::Format;
 use crate::live::{Known, known, look_at_jobs, meant};
 use crate::print::print;
@@ -7,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use cosched_linux::orphans::{Orphan, orphans};
 use cosched_linux::root::Root;
-use cosched_report::{RunLine, Status, count, jobs_text, runs_text, visible_json};
+use cosched_report::{RunLine, Status, count, jobs_text, runs_text, visible, visible_json};
 use cosched_run::terminal_width;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 /// Columns where the output is no terminal.
 const WIDE: usize = 120;
 
-/// Show live runs, or the jobs of one of them
+/// Show live runs, or the jobs of one of them, and the queue
 ///
 /// It shows the jobs, the CPUs and the reasons to wait of RUN, or of the only live run. Of several runs it shows a line each.
 /// SLOWDOWN is the time since a job's arrival, the queue included, divided by the time that it would have taken alone.
@@ -25,6 +26,10 @@ pub struct StatusArgs {
     /// The run: its process number, its identity (COSCHED_RUN of its jobs), or its log folder
     #[arg(value_name = "RUN")]
     run: Option<String>,
+
+    /// Show also those jobs of the queue that are over
+    #[arg(long, conflicts_with = "run")]
+    all: bool,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
@@ -43,9 +48,12 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
         }
     }
     if args.format == Format::Json {
+        let queue = queue(&args);
         let runs = Runs {
             schema: RUNS_SCHEMA,
             runs: runs.iter().map(OneRun::of).collect(),
+            queue: queue.as_ref().and_then(|queue| queue.as_ref().ok()),
+            queue_absent: queue.as_ref().and_then(|queue| queue.as_ref().err()),
         };
         let text = visible_json(&serde_json::to_string(&runs)?);
         return print(text + "\n");
@@ -64,7 +72,23 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
     if args.run.is_none() {
         text += &left_text(&orphans(&root));
     }
+    match queue(&args) {
+        Some(Ok(queue)) => text += &format!("\n{}", queue.text(width)),
+        Some(Err(why)) => text += &format!("\nqueue: {}\n", visible(&why)),
+        None => {}
+    }
     print(text)
+}
+
+/// The queue, or why it can't be seen; `None` where it is not asked for, or where there never was one.
+fn queue(args: &StatusArgs) -> Option<Result<Queue, String>> {
+    if args.run.is_some() {
+        return None;
+    }
+    match Queue::read(args.all) {
+        Ok(queue) => Some(Ok(queue)),
+        Err(why) => Some(Err(why?)),
+    }
 }
 
 /// What killed runs have left.
@@ -85,6 +109,10 @@ const RUNS_SCHEMA: &str = "cosched.runs-now/1";
 struct Runs<'a> {
     schema: &'static str,
     runs: Vec<OneRun<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a Queue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_absent: Option<&'a String>,
 }
 
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::{
-    Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, RoomLimits,
+    Begin, Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, RoomLimits,
     freezer_problem, topology,
 };
 use std::cell::Cell;
@@ -64,8 +64,9 @@ impl ThisMachine {
         let jobs = jobs.iter().enumerate();
         let jobs = jobs
             .map(|(id, job)| HostJob {
+                key: None,
                 name: name(id),
-                program: self.program(job),
+                begin: Begin::Program(self.program(job)),
             })
             .collect();
         let host = Host::new(HostConfig {

@@ -17,6 +17,7 @@ mod log_folders;
 mod machine_files;
 mod metrics;
 mod parallel_options;
+mod queue;
 mod report;
 mod reproduce;
 mod resume_folder;

@@ -49,7 +49,7 @@ pub enum Event {
     },
     /// New tasks may have come to the run's [`Intake`](super::Intake).
     Arrivals,
-    /// The user wants to end this task. If the name differs, the user saw another batch, and the event is ignored.
+    /// The user wants to end this task, or that it never begins. If the name differs, the user saw another batch, and the event is ignored.
     EndTask {
         /// The task.
         task: TaskId,

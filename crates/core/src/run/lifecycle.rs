@@ -172,6 +172,8 @@ impl<B: Backend> Loop<'_, B> {
             let again = waiting.iter().rposition(|id| records[*id].runs > 0);
             let fresh = again.map_or(0, |place| place + 1);
             sort(&mut waiting[fresh..], |id| records[id].class);
+            // What waits frozen holds its memory.
+            waiting[fresh..].sort_by_key(|&id| !records[id].has_begun());
         }
         *ordered = arrived;
     }
@@ -363,12 +365,18 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Handles the end of a task, or its failed start.
-    fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
+    pub(super) fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
         let record = self.records.get(id);
         if record.is_none_or(|record| record.finished.is_some()) {
             return;
         }
         let never_ran = matches!(exit, Exit::NotStarted(_));
+        if self.records[id].started.is_none() {
+            self.unqueue(id);
+            if !never_ran {
+                self.begin_late(now, id);
+            }
+        }
         let was_dying = self.dying.remove(&id).is_some();
         if !never_ran {
             self.close(&[id], false);
@@ -416,6 +424,14 @@ impl<B: Backend> Loop<'_, B> {
         if is_first {
             self.apply_halt_rule(now);
         }
+    }
+
+    /// Records the start of a task that was found running and has ended before it was placed.
+    fn begin_late(&mut self, now: Nanos, id: TaskId) {
+        let record = &mut self.records[id];
+        record.started = Some(now);
+        record.runs += 1;
+        self.recorder.started(now, &record.spec);
     }
 
     /// Prepares a failed task for its next attempt, if one is left.

@@ -5,7 +5,7 @@ use super::intervals::merge;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Dying, Loop};
 use crate::snapshot::Trigger;
-use crate::task::TaskId;
+use crate::task::{Exit, TaskId};
 use crate::units::Nanos;
 
 impl<B: Backend> Loop<'_, B> {
@@ -58,7 +58,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Ends a started task for the user: SIGTERM, and SIGKILL after the grace period.
+    /// Ends a task for the user: SIGTERM, and SIGKILL after the grace period. One that has not begun never begins.
     pub(super) fn end_by_user(
         &mut self,
         now: Nanos,
@@ -69,16 +69,28 @@ impl<B: Backend> Loop<'_, B> {
         let Some(record) = self.records.get_mut(id) else {
             return;
         };
-        if record.spec.name != name || record.started.is_none() {
-            return;
-        }
-        if self.snap.task(id).is_none() {
+        let is_over = record.finished.is_some() || self.dying.contains_key(&id);
+        if record.spec.name != name || is_over {
             return;
         }
         record.ended_by_user = true;
         self.recorder.warn(now, &Warning::EndedByUser(id));
-        triggers.push(Trigger::Ended(id));
-        self.begin_termination(now, &[id], false);
+        if self.records[id].has_begun() {
+            self.unqueue(id);
+            triggers.push(Trigger::Ended(id));
+            self.begin_termination(now, &[id], false);
+        } else {
+            let exit = Exit::NotStarted("the user ended it".to_owned());
+            self.end(now, id, exit, triggers);
+        }
+    }
+
+    /// Removes a task from the queue, if it is there.
+    pub(super) fn unqueue(&mut self, id: TaskId) {
+        if let Some(place) = self.pending.iter().position(|&other| other == id) {
+            self.pending.remove(place);
+            self.ordered -= usize::from(place < self.ordered);
+        }
     }
 
     /// Ends the run if its deadline is over and some task is left.
@@ -99,7 +111,8 @@ impl<B: Backend> Loop<'_, B> {
     /// Ends every started task and drops the others.
     pub(super) fn end_all(&mut self, now: Nanos, at_once: bool) {
         self.drop_unstarted();
-        let live: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
+        let admitted = self.snap.tasks.iter().map(|task| task.id);
+        let live: Vec<TaskId> = admitted.chain(self.pending.drain(..)).collect();
         self.begin_termination(now, &live, at_once);
         if at_once {
             // Every further signal kills again.
@@ -113,12 +126,10 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     pub(super) fn drop_unstarted(&mut self) {
-        self.pending.clear();
-        self.ordered = 0;
         let records = &self.records;
-        self.snap
-            .tasks
-            .retain(|task| records[task.id].started.is_some());
+        self.pending.retain(|&id| records[id].has_begun());
+        self.ordered = 0;
+        self.snap.tasks.retain(|task| records[task.id].has_begun());
     }
 
     /// Asks tasks to end, and removes them from scheduling. All leave the snapshot in one pass: one pass for each would

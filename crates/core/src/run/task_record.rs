@@ -6,7 +6,7 @@ use crate::placement::Purpose;
 use crate::resources::Resources;
 use crate::sample::Usage;
 use crate::snapshot::ProgressBasis;
-use crate::task::{Exit, TaskId, TaskSpec, Width};
+use crate::task::{Exit, Origin, TaskId, TaskSpec, Width};
 use crate::topology::CpuSet;
 use crate::traffic::Traffic;
 use crate::units::{Absence, Nanos, Reading};
@@ -107,9 +107,8 @@ impl TaskRecord {
 
     /// Records the end of this run, and returns the exit that counts.
     pub(super) fn finish(&mut self, now: Nanos, exit: Exit, was_dying: bool) -> Exit {
-        if matches!(exit, Exit::NotStarted(_)) {
-            self.started = None;
-            self.runs = self.runs.saturating_sub(1);
+        if matches!(exit, Exit::NotStarted(_)) && self.started.take().is_some() {
+            self.runs -= 1;
         }
         self.interval = None;
         self.finished = Some(now);
@@ -120,6 +119,11 @@ impl TaskRecord {
         } else {
             exit
         }
+    }
+
+    /// Whether its processes exist, or have existed.
+    pub(super) fn has_begun(&self) -> bool {
+        self.started.is_some() || self.spec.origin == Origin::Adopted
     }
 
     pub(super) fn has_ended_once(&self) -> bool {

@@ -136,9 +136,10 @@ fn what_was_not_read_for_long_is_read_for_a_state() {
     assert_eq!(told.0[1], Some(Nanos::from_ms(3_000)));
 }
 
-/// The user ends a running task and a waiting one; the others continue, and no halt rule counts these ends as failures.
+/// The user ends a running task, a waiting one and one that has not begun; the other continues, and no halt rule counts these
+/// ends as failures.
 #[test]
-fn the_user_ends_tasks_that_have_begun() {
+fn the_user_ends_tasks() {
     let mut world = Memory::new(Machine::uniform("m", 1, 1), vec![Work::ms(1_000); 4]);
     let end = |ms: u64, id: u32, name: &str| {
         (
@@ -176,7 +177,8 @@ fn the_user_ends_tasks_that_have_begun() {
         told.0,
         [
             Warning::EndedByUser(TaskId(0)),
-            Warning::EndedByUser(TaskId(1))
+            Warning::EndedByUser(TaskId(1)),
+            Warning::EndedByUser(TaskId(3))
         ]
     );
     assert_eq!(result.ended_by, EndedBy::Completion);
@@ -197,7 +199,7 @@ fn the_user_ends_tasks_that_have_begun() {
             (true, false, 1),
             (true, false, 1),
             (false, true, 1),
-            (false, true, 1)
+            (true, false, 0)
         ]
     );
 }

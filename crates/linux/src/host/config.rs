@@ -9,7 +9,9 @@ use crate::root::Root;
 use crate::spawn::Program;
 use crate::watch::Requests;
 use cosched_core::{Machine, Nanos};
+use serde::Deserialize;
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// How jobs are frozen.
@@ -29,8 +31,29 @@ pub enum Freezing {
 pub struct HostJob {
     /// Its name, unique in the run; its processes find it in their environment.
     pub name: String,
-    /// The program to start, with its arguments, environment and files.
-    pub program: Program,
+    /// How it comes to the run.
+    pub begin: Begin,
+    /// The key of its reaper, if it has one: the end of the job is noted there.
+    pub key: Option<PathBuf>,
+}
+
+/// How a job comes to a run.
+#[derive(Clone, Debug)]
+pub enum Begin {
+    /// The run starts this program, with its arguments, environment and files.
+    Program(Program),
+    /// The run takes over a process that runs already, with all its descendants.
+    Adopt(Adoption),
+}
+
+/// A process that runs already. It leads a session and is the reaper of its orphans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adoption {
+    /// Its number.
+    pub pid: i32,
+    /// Its start time in clock ticks since the boot. A process with another one is not meant: the job has ended.
+    pub start_time: u64,
 }
 
 /// The configuration of a [`Host`](super::Host).

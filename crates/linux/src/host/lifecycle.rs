@@ -3,7 +3,7 @@
 //! This module does not know how a job is frozen or counted: callers report which stops are theirs, and get each job's
 //! process before it executes its program.
 
-use super::config::HostJob;
+use super::config::{Begin, HostJob};
 use super::error::{HostError, system};
 use super::guard::Guard;
 use super::live_job::{CpuAccount, Ended, Live};
@@ -16,6 +16,7 @@ use crate::ledger::{Head, Ledger};
 use crate::meminfo;
 use crate::mend::{self, Reach};
 use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
+use crate::reaped::Ending;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
@@ -27,6 +28,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Events that arrived while a run waited.
@@ -35,15 +37,17 @@ pub(crate) struct News {
     pub signals: Vec<i32>,
     /// Whether another watched descriptor became readable or was closed.
     pub from_outside: bool,
+    /// Whether the own process of an adopted job has ended.
+    pub adopted_ended: bool,
 }
 
 /// All jobs, started or not.
 pub(crate) struct Lifecycle {
-    root: Root,
+    pub(super) root: Root,
     token: String,
-    jobs: ByTask<Job>,
+    pub(super) jobs: ByTask<Job>,
     /// The started jobs that have not ended: a few, while `jobs` may be many thousands.
-    live: BTreeSet<TaskId>,
+    pub(super) live: BTreeSet<TaskId>,
     /// Main processes of live jobs that have not been reaped.
     mains: HashMap<RawPid, TaskId>,
     /// The kernel's count of out-of-memory kills at the last reading.
@@ -51,20 +55,22 @@ pub(crate) struct Lifecycle {
     /// Creates a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
     guard: Guard,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     orphanage: Orphanage,
     max_pause: Nanos,
     /// Whether the kernel counts the storage reads and writes of processes. If not, its counts are zero.
     counts_io: bool,
     signals: OwnedFd,
     around: Surroundings,
-    notices: Notices,
+    pub(super) notices: Notices,
 }
 
-struct Job {
-    name: String,
-    program: Program,
-    live: Option<Live>,
+pub(super) struct Job {
+    pub(super) name: String,
+    /// `None` if it ran before the run.
+    program: Option<Program>,
+    key: Option<PathBuf>,
+    pub(super) live: Option<Live>,
 }
 
 /// Warns that the run has no list of its processes on disk.
@@ -145,11 +151,11 @@ impl Lifecycle {
         &self.jobs[task].name
     }
 
-    fn live(&self, task: TaskId) -> Option<&Live> {
+    pub(super) fn live(&self, task: TaskId) -> Option<&Live> {
         self.jobs.get(task)?.live.as_ref()
     }
 
-    fn live_mut(&mut self, task: TaskId) -> Option<&mut Live> {
+    pub(super) fn live_mut(&mut self, task: TaskId) -> Option<&mut Live> {
         self.jobs.get_mut(task)?.live.as_mut()
     }
 
@@ -160,7 +166,8 @@ impl Lifecycle {
 
     /// Whether a job exists, and may be started.
     pub(crate) fn can_start(&self, task: TaskId) -> bool {
-        self.jobs.get(task).is_some_and(|job| job.live.is_none())
+        let job = self.jobs.get(task);
+        job.is_some_and(|job| job.live.is_none() && job.program.is_some())
     }
 
     /// Whether a job is stopped by itself or by another process.
@@ -196,7 +203,7 @@ impl Lifecycle {
         ready(&job.name, &job.live.insert(Live::new(tree, slot, own)).tree);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
-        let started = entered.and_then(|()| waiting.start(&job.program));
+        let started = entered.and_then(|()| waiting.start(job.program()?));
         if started.is_err() {
             // The process ends by itself and is reaped as an unknown child.
             job.live = None;
@@ -208,7 +215,7 @@ impl Lifecycle {
     }
 
     /// The lowest number, from 1, that no live job has.
-    fn free_slot(&self) -> usize {
+    pub(super) fn free_slot(&self) -> usize {
         let mut is_taken = vec![false; self.live.len() + 1];
         for &task in &self.live {
             let slot = self.live(task).map_or(0, |live| live.slot);
@@ -230,25 +237,26 @@ impl Lifecycle {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let job = &mut self.jobs[task];
-        let slot = slot.to_string();
+        let (name, slot) = (job.name.clone(), slot.to_string());
         let marks = [
             (RUN_VARIABLE, self.token.as_str()),
-            (JOB_VARIABLE, job.name.as_str()),
+            (JOB_VARIABLE, name.as_str()),
             (SLOT_VARIABLE, slot.as_str()),
         ];
+        let program = job.program()?;
         let waiting = spawn::prepare(
-            &job.program,
+            program,
             &[&marks, variables].concat(),
             self.around,
             directory.as_ref().map(AsFd::as_fd),
         )?;
-        job.program.again = true;
+        program.again = true;
         let process = waiting.process(&self.root)?;
         let group = group.filter(|group| waiting.is_in_group || self.moves(task, group, &process));
         Ok((waiting, process, group))
     }
 
-    fn make_group(&self, task: TaskId) -> Option<JobGroup> {
+    pub(super) fn make_group(&self, task: TaskId) -> Option<JobGroup> {
         match self.group.as_ref()?.job(task.0) {
             Ok(group) => Some(group),
             Err(error) => {
@@ -259,7 +267,7 @@ impl Lifecycle {
     }
 
     /// Moves a process that was not created in its group; `false` if that fails.
-    fn moves(&self, task: TaskId, group: &JobGroup, process: &Process) -> bool {
+    pub(super) fn moves(&self, task: TaskId, group: &JobGroup, process: &Process) -> bool {
         let moved = group.add(process.pid);
         if let Err(error) = &moved {
             self.tell_no_group(task, error.to_string());
@@ -283,12 +291,15 @@ impl Lifecycle {
     ) -> Result<News, HostError> {
         let timeout = timeout.and_then(|time| Duration::from_nanos(time.0).try_into().ok());
         let signals = self.signals.as_fd();
-        let all = std::iter::once(&signals).chain(lines);
+        let ends: Vec<BorrowedFd<'_>> = self.adopted_ends().map(AsFd::as_fd).collect();
+        let all = std::iter::once(&signals).chain(lines).chain(&ends);
         let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let from_ends = 1 + lines.len();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(News::default()),
             Ok(_) => Ok(News {
-                from_outside: fds[1..].iter().any(|fd| !fd.revents().is_empty()),
+                from_outside: fds[1..from_ends].iter().any(|fd| !fd.revents().is_empty()),
+                adopted_ended: fds[from_ends..].iter().any(|fd| !fd.revents().is_empty()),
                 // Eight signals are blocked, and at most one of each is pending.
                 signals: if fds[0].revents().is_empty() {
                     Vec::new()
@@ -323,11 +334,16 @@ impl Lifecycle {
                 }
             } else if let Some(&task) = self.mains.get(&waited.pid) {
                 if is_gone {
-                    self.main_ended(task, waited, events);
+                    self.mains.remove(&waited.pid);
+                    self.main_ended(task, Some(waited), events);
                 } else {
                     self.main_paused(task, is_stopped, now, is_stopped_by_us(task), events);
                 }
             }
+        }
+        for task in self.ended_adopted() {
+            changed = true;
+            self.main_ended(task, None, events);
         }
         if changed { self.settle() } else { Vec::new() }
     }
@@ -356,16 +372,25 @@ impl Lifecycle {
         }
     }
 
-    fn main_ended(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
-        self.mains.remove(&waited.pid);
-        let exit = self.exit(waited.status);
+    /// A job's own process has ended. What its reaper noted counts, and else what the kernel says of a child.
+    fn main_ended(&mut self, task: TaskId, waited: Option<sys::Waited>, events: &mut Vec<Event>) {
+        let ending = self.jobs[task].key.as_deref().and_then(Ending::of);
+        let status = waited.map(|waited| waited.status);
+        let status = status.or(ending.as_ref().and_then(Ending::status));
+        let exit = status.map_or(Exit::Unknown, |status| self.exit(status));
         let Some(live) = self.live_mut(task) else {
             return;
         };
         live.tree.main_gone = true;
-        live.main_end = Some((exit, waited.used));
+        live.is_noted = ending.is_some();
+        let used = ending.map(|ending| ending.used());
+        live.main_end = Some((exit, used.or(waited.map(|waited| waited.used))));
         if live.stopped_itself.take().is_some() {
             events.push(Event::Woke(task));
+        }
+        if live.adopted.is_some() && !live.is_noted {
+            // Its reaper was killed, and nobody tells this process of the orphans.
+            live.tree.continue_session();
         }
         self.adopt_orphans();
         let job = &mut self.jobs[task];
@@ -438,7 +463,8 @@ impl Lifecycle {
         let mut ended = Vec::new();
         for task in ending {
             let live = &mut self.jobs[task].live;
-            if let Some(live) = live.take_if(|live| !live.tree.is_alive()) {
+            if let Some(live) = live.take_if(|live| live.adopted.is_some() || !live.tree.is_alive())
+            {
                 self.live.remove(&task);
                 self.ledger.ended(task.0);
                 ended.extend(live.end(task, self.counts_io));
@@ -499,12 +525,22 @@ impl Lifecycle {
 }
 
 impl Job {
-    fn new(HostJob { name, program }: HostJob) -> Job {
+    fn new(HostJob { name, begin, key }: HostJob) -> Job {
         Job {
             name,
-            program,
+            program: match begin {
+                Begin::Program(program) => Some(program),
+                Begin::Adopt(_) => None,
+            },
+            key,
             live: None,
         }
+    }
+}
+
+impl Job {
+    fn program(&mut self) -> io::Result<&mut Program> {
+        self.program.as_mut().ok_or(io::ErrorKind::NotFound.into())
     }
 }
 

@@ -1,22 +1,48 @@
 //! A job from its start to the end of its last process, and what the kernel counts for it.
 
 use crate::cgroup::{CpuTimes, JobGroup};
+use crate::meminfo::RSS_ERROR;
 use crate::sys::Used;
 use crate::tree::Tree;
 use cosched_core::{Absence, Exit, Nanos, Reading, Resources, TaskId};
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
 
 /// A job that has started and has not ended.
 pub(super) struct Live {
     pub(super) tree: Tree,
     /// The lowest number, from 1, that no other live job had when it started.
     pub(super) slot: usize,
-    /// How the job's own process ended, and the usage of it and its waited-for descendants.
-    pub(super) main_end: Option<(Exit, Used)>,
+    /// How the job's own process ended, and the usage of it and its waited-for descendants, if that is known.
+    pub(super) main_end: Option<(Exit, Option<Used>)>,
+    /// That is what its reaper noted, of all its processes and without itself.
+    pub(super) is_noted: bool,
     /// Time since which it has been stopped by itself or others, but not by cosched.
     pub(super) stopped_itself: Option<Nanos>,
     pub(super) told_to_end: bool,
+    /// What is known of it if it ran before the run.
+    pub(super) adopted: Option<Adopted>,
     /// Peak memory of this process when it started the job.
     own_max_rss: u64,
+}
+
+/// What is known of a job that ran before the run.
+pub(super) struct Adopted {
+    /// Tells the end of its own process; `None` if that had ended before.
+    pub(super) handle: Option<OwnedFd>,
+    /// CPU time of its processes when it was adopted.
+    pub(super) before: Nanos,
+    /// The greatest CPU time so far: a process that is being waited for is missed for a moment.
+    pub(super) greatest: Cell<Nanos>,
+}
+
+impl Adopted {
+    /// CPU time since the adoption.
+    fn cpu_time(&self, tree: &Tree) -> Nanos {
+        let now = tree.cpu_time().max(self.greatest.get());
+        self.greatest.set(now);
+        now - self.before
+    }
 }
 
 /// A job whose last process has ended.
@@ -41,8 +67,10 @@ impl Live {
             tree,
             slot,
             main_end: None,
+            is_noted: false,
             stopped_itself: None,
             told_to_end: false,
+            adopted: None,
             own_max_rss,
         }
     }
@@ -51,12 +79,16 @@ impl Live {
     pub(super) fn end(self, task: TaskId, counts_io: bool) -> Option<Ended> {
         let cpu_time = self.cpu_time();
         let (exit, used) = self.main_end?;
-        let group = self.tree.group().and_then(JobGroup::cpu_times);
+        let group = self.tree.group().filter(|_| !self.is_noted);
+        let group = group.and_then(JobGroup::cpu_times);
+        let own_max_rss = if self.is_noted { 0 } else { self.own_max_rss };
         Some(Ended {
             task,
             exit,
             cpu_time,
-            resources: resources(&used, self.own_max_rss, group, counts_io),
+            resources: used.map_or(Resources::absent(Absence::NotTold), |used| {
+                resources(&used, own_max_rss, group, counts_io)
+            }),
         })
     }
 
@@ -69,16 +101,19 @@ impl Live {
                 is_whole: true,
             });
         }
+        if let Some(adopted) = &self.adopted {
+            return Some(CpuAccount {
+                time: adopted.cpu_time(&self.tree),
+                is_whole: true,
+            });
+        }
         let (_, used) = self.main_end.as_ref()?;
         Some(CpuAccount {
-            time: used.cpu_time(),
+            time: used.as_ref()?.cpu_time(),
             is_whole: false,
         })
     }
 }
-
-/// Error of the kernel's resident memory counters, which it sums over CPUs now and then.
-const RSS_ERROR: u64 = 1 << 20;
 
 /// Usage of a job: CPU time of its group, if it has one, and the accounts of its own process for the rest.
 fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {

@@ -32,7 +32,8 @@ const DESCRIPTORS: usize = 2 * Counter::COUNT + 1;
 
 enum Metered {
     Live {
-        counters: Option<Box<JobCounters>>,
+        /// Or why there are none.
+        counters: Result<Box<JobCounters>, Absence>,
         /// The counts of the scheduler in the kernel so far, if it counts.
         in_kernel: Option<Box<PerCounter<Total>>>,
     },
@@ -61,11 +62,21 @@ impl Meter {
     pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, in_kernel: bool) {
         let counters = rustix::process::Pid::from_raw(pid)
             .filter(|_| self.has_room(name))
-            .map(|pid| self.open(name, pid, in_kernel));
+            .map(|pid| self.open(name, pid, in_kernel))
+            .ok_or(Absence::TooManyFiles);
         let in_kernel = in_kernel.then(|| Box::new(PerCounter::from_fn(|_| Total::default())));
         let metered = Metered::Live {
             counters,
             in_kernel,
+        };
+        self.jobs.insert(task, metered);
+    }
+
+    /// Measures only the CPU time of a job: its processes ran before.
+    pub(crate) fn follow(&mut self, task: TaskId) {
+        let metered = Metered::Live {
+            counters: Err(Absence::NotOffered),
+            in_kernel: None,
         };
         self.jobs.insert(task, metered);
     }
@@ -119,8 +130,9 @@ impl Meter {
                 in_kernel,
             }) => (counters, in_kernel),
         };
-        let mut usage = unread(task, Absence::TooManyFiles);
-        if let Some(counters) = counters {
+        let why = counters.as_ref().err().copied();
+        let mut usage = unread(task, why.unwrap_or(Absence::TooManyFiles));
+        if let Ok(counters) = counters {
             usage.cpu_time = match account {
                 Some(account) if account.is_whole => Reading::Value(account.time),
                 _ => counters.read_cpu_time(),

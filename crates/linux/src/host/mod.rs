@@ -4,6 +4,7 @@
 //! one thread and waits in one place: for signals (including the ends of children) and the clock.
 
 mod actuator;
+mod adopted;
 mod capabilities;
 mod clock;
 mod config;
@@ -23,7 +24,7 @@ mod room;
 
 pub use capabilities::capabilities;
 pub use clock::Clock;
-pub use config::{Freezing, HostConfig, HostJob};
+pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use kernel::KernelScheduler;
 pub use notice::Notice;
@@ -40,7 +41,7 @@ use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event, Exit,
-    Kill, Machine, MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading,
+    Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Placement, Plan, Planner, Reading,
     Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
@@ -115,7 +116,7 @@ impl Host {
             Jobservers::default()
         };
         let meter = Meter::new(&root, config.counters, notices.clone());
-        let mut lifecycle = Lifecycle::new(
+        let lifecycle = Lifecycle::new(
             root.clone(),
             run,
             group,
@@ -123,9 +124,6 @@ impl Host {
             config.max_pause,
             notices.clone(),
         )?;
-        for (job, task) in config.jobs.into_iter().zip(0..) {
-            lifecycle.add(TaskId(task), job);
-        }
         let clock = RunClock::start();
         let kernel = config.kernel;
         let loaded = kernel.map(|kernel| {
@@ -134,7 +132,7 @@ impl Host {
             loaded.beat(&lifecycle, clock.now());
             loaded
         });
-        Ok(Host {
+        let mut host = Host {
             loaded,
             machine: Arc::new(machine),
             freezing,
@@ -156,7 +154,11 @@ impl Host {
             queued: Vec::new(),
             clock,
             root,
-        })
+        };
+        for (job, task) in config.jobs.into_iter().zip(0..) {
+            host.add(TaskId(task), job);
+        }
+        Ok(host)
     }
 
     /// How jobs are frozen here.
@@ -166,12 +168,40 @@ impl Host {
 
     /// Adds a job that has come while the run goes on.
     pub fn add(&mut self, task: TaskId, job: HostJob) {
+        let adoption = match job.begin {
+            Begin::Program(_) => None,
+            Begin::Adopt(adoption) => Some(adoption),
+        };
         self.lifecycle.add(task, job);
+        if let Some(adoption) = adoption {
+            self.adopt(task, adoption);
+        }
+    }
+
+    /// Takes over a job that runs already. It is frozen until its first placement.
+    fn adopt(&mut self, task: TaskId, adoption: Adoption) {
+        self.lifecycle.adopt(task, adoption);
+        if let Some(tree) = self.lifecycle.tree(task) {
+            // It is bound at its placement, whatever its CPUs are then.
+            self.actuator.take(task, tree, &CpuSet::new());
+        }
+        self.actuator.set_frozen(&self.lifecycle, task, true);
+        self.meter.follow(task);
+        self.room.started(self.clock.now(), task);
+        // It may have ended before.
+        let mut events = std::mem::take(&mut self.queued);
+        self.reap(&mut events);
+        self.queued = events;
     }
 
     /// Adds a job that can't be started. It fails with this reason when its turn comes.
     pub fn add_broken(&mut self, task: TaskId, why: String) {
         self.broken.insert(task, why);
+    }
+
+    /// Ends a job of this name, or sees to it that it never starts.
+    pub fn end(&mut self, task: TaskId, name: String) {
+        self.queued.push(Event::EndTask { task, name });
     }
 
     /// The input of jobs that come, for [`Host::wake_at_input`].
@@ -355,7 +385,7 @@ impl Host {
                 signal => events.push(Event::Interrupt { signal }),
             }
         }
-        if news.signals.contains(&libc::SIGCHLD) {
+        if news.signals.contains(&libc::SIGCHLD) || news.adopted_ended {
             self.reap(events);
         }
     }
@@ -577,6 +607,7 @@ impl Backend for Host {
     fn forget(&mut self, task: TaskId) {
         self.lifecycle.forget(task);
         self.meter.reset(task);
+        self.room.not_started(task);
         self.room.forget(task);
         self.disk.forget(task);
         if let Some(loaded) = &mut self.loaded {
@@ -591,6 +622,9 @@ impl Backend for Host {
     }
 
     fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        if task.origin == Origin::Adopted {
+            return MayStart::Yes;
+        }
         if self.extent.is_short_of_memory() {
             return MayStart::Later;
         }

@@ -41,6 +41,8 @@ const HEAD_BYTES: usize = 8192;
 const SLOT_BYTES: usize = 512;
 /// The slot of the guardian. The run and its guardian know it, so that a new guardian can enter itself.
 const GUARDIAN: u64 = 0;
+/// The kind of an entry for a job that another run started.
+const ADOPTED: &str = "adopted";
 /// Number of new members of a job after which dead ones are struck out.
 const PRUNE: usize = 256;
 
@@ -140,10 +142,22 @@ impl Ledger {
     /// # Errors
     /// Out of memory.
     pub(crate) fn job(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
+        self.enter("job", task, name, main)
+    }
+
+    /// Enters a job that another run started: it is this run's now.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(crate) fn adopted(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
+        self.enter(ADOPTED, task, name, main)
+    }
+
+    fn enter(&self, kind: &str, task: u32, name: &str, main: &Process) -> io::Result<()> {
         let mut inner = self.0.borrow_mut();
         let slot = inner.take_slot();
         let text = format!(
-            "job {task} {} {} {} {name}",
+            "{kind} {task} {} {} {} {name}",
             main.pid,
             main.start,
             name.len()

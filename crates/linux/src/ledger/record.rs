@@ -1,6 +1,6 @@
 //! Reads lists back, for the guardian and for later starts.
 
-use super::{FIRST_LINE, HEAD_BYTES, Head, PREFIX, SLOT_BYTES};
+use super::{ADOPTED, FIRST_LINE, HEAD_BYTES, Head, PREFIX, SLOT_BYTES};
 use crate::identity;
 use crate::process;
 use crate::root::Root;
@@ -39,6 +39,8 @@ pub(crate) struct JobRecord {
     pub(crate) pid: RawPid,
     pub(crate) start: u64,
     pub(crate) name: String,
+    /// Another run started it.
+    pub(crate) adopted: bool,
 }
 
 /// A process in a list that belongs to a job.
@@ -95,7 +97,7 @@ impl Record {
             return;
         };
         match kind {
-            b"job" => {
+            b"job" | b"adopted" => {
                 let name = words.next().unwrap_or_default();
                 let name = &name[..name.len().min(last as usize)];
                 self.places.entry(task).or_insert(self.jobs.len());
@@ -104,6 +106,7 @@ impl Record {
                     pid,
                     start,
                     name: String::from_utf8_lossy(name).into_owned(),
+                    adopted: kind == ADOPTED.as_bytes(),
                 });
             }
             b"member" => self.members.push(MemberRecord {

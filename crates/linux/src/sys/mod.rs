@@ -8,15 +8,15 @@ mod pages;
 mod sched;
 mod signals;
 
-pub(crate) use clone::{Side, Stack, clone_into, fork};
+pub(crate) use clone::{Side, Stack, clone_into, fork, start};
 pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
 pub use local_time::time_of_day;
 pub use pages::prefer_huge_pages;
 pub use sched::{affinity, pin_thread};
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
 pub(crate) use signals::{
-    SignalMask, before_exec, default_signals, ignore_signals, ignored_signals, pending_signals,
-    restore_mask, set_ignored, take_signals,
+    SignalMask, before_exec, default_signals, end_by, ignore_signals, ignored_signals,
+    kill_with_parent, pending_signals, restore_mask, set_ignored, take_signals,
 };
 
 use cosched_core::Nanos;
@@ -64,6 +64,21 @@ pub(crate) struct Used {
 }
 
 impl Used {
+    fn of(usage: &libc::rusage) -> Used {
+        Used {
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+            max_rss: bytes(usage.ru_maxrss, 1024),
+            read_bytes: bytes(usage.ru_inblock, 512),
+            written_bytes: bytes(usage.ru_oublock, 512),
+        }
+    }
+
+    /// Usage of all descendants that this process, or a child of it, has waited for.
+    pub(crate) fn of_children() -> Used {
+        Used::of(&usage(libc::RUSAGE_CHILDREN))
+    }
+
     /// CPU time.
     pub(crate) fn cpu_time(&self) -> Nanos {
         self.user + self.system
@@ -99,13 +114,7 @@ pub(crate) fn wait_any() -> Option<Waited> {
     } else {
         Status::Continued
     };
-    let used = Used {
-        user: nanos(usage.ru_utime),
-        system: nanos(usage.ru_stime),
-        max_rss: bytes(usage.ru_maxrss, 1024),
-        read_bytes: bytes(usage.ru_inblock, 512),
-        written_bytes: bytes(usage.ru_oublock, 512),
-    };
+    let used = Used::of(&usage);
     Some(Waited { pid, status, used })
 }
 
@@ -117,15 +126,26 @@ fn bytes(count: libc::c_long, unit: u64) -> u64 {
     u64::try_from(count).unwrap_or(0).saturating_mul(unit)
 }
 
+/// Whether this process has a child, even if that has ended and was not waited for.
+pub(crate) fn has_children() -> bool {
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: nothing is waited for, and the pointer is valid.
+    let result = unsafe { libc::waitid(libc::P_ALL, 0, &mut std::mem::zeroed(), flags) };
+    check(result).is_ok()
+}
+
+fn usage(of: libc::c_int) -> libc::rusage {
+    // SAFETY: the pointer is valid, and the kernel fills the usage in.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(of, &mut usage);
+        usage
+    }
+}
+
 /// Peak resident memory of this process so far, in bytes.
 pub(crate) fn own_max_rss() -> u64 {
-    // SAFETY: the pointer is valid, and the kernel fills the usage in.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    bytes(usage.ru_maxrss, 1024)
+    bytes(usage(libc::RUSAGE_SELF).ru_maxrss, 1024)
 }
 
 /// Sends a signal to a process, or with a negative number to a process group.
@@ -146,6 +166,17 @@ pub fn same_open_file(number: i32) -> io::Result<OwnedFd> {
     let fd = check(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
     // SAFETY: the descriptor is new, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes over a descriptor that was passed to this process. Programs that it starts do not get it.
+///
+/// # Errors
+/// The number is not an open descriptor, or an error of the kernel.
+pub(crate) fn take_descriptor(number: i32) -> io::Result<OwnedFd> {
+    let fd = same_open_file(number)?;
+    // SAFETY: takes a number; the caller says that nothing else here uses the descriptor.
+    check(unsafe { libc::close(number) })?;
+    Ok(fd)
 }
 
 /// Ends the process at once, without running exit handlers.

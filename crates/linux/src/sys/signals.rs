@@ -9,6 +9,20 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 #[derive(Clone, Copy)]
 pub(crate) struct SignalMask(libc::sigset_t);
 
+impl SignalMask {
+    /// All signals but these.
+    pub(crate) fn all_but(left_out: &[i32]) -> SignalMask {
+        let all: Vec<i32> = all_signals()
+            .filter(|signal| !left_out.contains(signal))
+            .collect();
+        SignalMask(sigset(&all))
+    }
+
+    pub(super) fn set(&self) -> &libc::sigset_t {
+        &self.0
+    }
+}
+
 fn sigset(signals: &[i32]) -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the set before it is used, and sigaddset gets a valid pointer to it.
     unsafe {
@@ -109,6 +123,21 @@ pub(crate) fn ignore_signals() {
     }
 }
 
+/// Ends this process by a signal, without a core dump. Returns if the signal ends no process.
+pub(crate) fn end_by(signal: i32) {
+    let none = rustix::process::Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    set_ignored(signal, false);
+    restore_mask(&SignalMask(sigset(&[])));
+    // SAFETY: takes a number; the signal has its default again.
+    unsafe {
+        libc::raise(signal);
+    }
+}
+
 /// Reads up to `MOST` pending signals from a descriptor from [`take_signals`]. Skips a SIGPIPE that this process caused
 /// itself by writing to a pipe, such as that of a job that was killed before it executed its program: the failed write
 /// reports that already. The result is empty only if no other signal is pending.
@@ -144,19 +173,37 @@ pub(crate) fn before_exec(
     let parent = std::process::id();
     let settle = move || {
         default_signals(&mask, ignored);
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-        // The parent may have ended before that.
-        // SAFETY: takes nothing.
-        if unsafe { libc::getppid() } as u32 != parent {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
-        Ok(())
+        die_with(parent, rustix::process::Signal::TERM)
     };
     // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the list of ignored signals
     // lives as long as the program, and an error of the system holds a number.
     unsafe {
         command.pre_exec(settle);
     }
+}
+
+/// Before the program of `command` starts, requests SIGKILL for it when the thread that starts it ends.
+pub(crate) fn kill_with_parent(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only system calls are made, and no memory is allocated.
+    unsafe {
+        command.pre_exec(move || die_with(parent, rustix::process::Signal::KILL));
+    }
+}
+
+/// Requests a signal for this process when its parent ends.
+///
+/// # Errors
+/// The parent has ended.
+fn die_with(parent: u32, signal: rustix::process::Signal) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(signal))?;
+    // The parent may have ended before that.
+    // SAFETY: takes nothing.
+    if unsafe { libc::getppid() } as u32 != parent {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

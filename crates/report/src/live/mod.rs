@@ -1,15 +1,17 @@
 //! The state of a running batch: [`build`] makes it, [`over`] brings it to the end of the run, [`tables`] renders it in
-//! words, [`metrics`] as metrics.
+//! words, [`metrics`] as metrics. [`queue`] renders the jobs of the queue.
 
 mod build;
 mod metrics;
 mod over;
+mod queue;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use build::Live;
 pub use metrics::metrics_text;
+pub use queue::{QueueRow, queue_text};
 pub use tables::{RunLine, job_table, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};

@@ -15,6 +15,7 @@ use std::path::Path;
 pub(crate) struct Arriving {
     lines: Lines,
     each: Each,
+    cancelled: Vec<String>,
 }
 
 /// What each line is.
@@ -44,13 +45,21 @@ impl Arriving {
         };
         lines.wait()?;
         let each = Each::Command;
-        Ok(Some(Arriving { lines, each }))
+        Ok(Some(Arriving {
+            lines,
+            each,
+            cancelled: Vec::new(),
+        }))
     }
 
     /// Commands for values that come.
     pub(crate) fn values(lines: Lines, jobs: Box<ValueJobs>) -> Arriving {
         let each = Each::Value(jobs);
-        Arriving { lines, each }
+        Arriving {
+            lines,
+            each,
+            cancelled: Vec::new(),
+        }
     }
 
     /// Whether no job will come.
@@ -85,10 +94,19 @@ impl Arriving {
         self.lines.was_cut()
     }
 
+    /// The ids of jobs to end that came before the last job.
+    pub(crate) fn cancelled(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.cancelled)
+    }
+
     /// The next job, if it is there.
     pub(crate) fn next(&mut self) -> Option<Arrived> {
         while let Some(Line { place, bytes }) = self.lines.next() {
             let line = bytes.as_deref().unwrap_or_default();
+            if let (Each::Command, Some(id)) = (&self.each, json_line::cancelled(line)) {
+                self.cancelled.push(id);
+                continue;
+            }
             let job = match (&bytes, &mut self.each) {
                 (Err(why), _) => Err(anyhow::Error::msg(why.clone())),
                 (Ok(line), Each::Command) => list::job(line, &place),

@@ -5,6 +5,7 @@ use super::read::OWN_INPUT;
 use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_core::weight_of_nice;
+use cosched_linux::Adoption;
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -49,6 +50,8 @@ pub(crate) struct JobInput {
     pub(crate) mem: Option<u64>,
     /// The time that it is said to need, in seconds.
     pub(crate) expected_s: Option<f64>,
+    /// The process of it that runs already, with its descendants; `None` if it is to be started.
+    pub(crate) adopt: Option<Adoption>,
     /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths.
     pub(crate) bus_use_milli: Option<u16>,
     /// Where it was given, such as file and line; for messages.
@@ -78,6 +81,7 @@ impl JobInput {
             work_instructions: None,
             mem: None,
             expected_s: None,
+            adopt: None,
             bus_use_milli: None,
             place,
             is_only: false,

@@ -3,9 +3,10 @@
 use super::command::Command;
 use super::job::JobInput;
 use super::mix::{GREATEST_WEIGHT, check_variables};
-use super::names::is_name;
+use super::names::{base, is_name};
 use crate::exit::usage;
 use anyhow::Result;
+use cosched_linux::Adoption;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -27,6 +28,7 @@ struct Entry {
     mem: Option<u64>,
     weight: Option<f64>,
     expected_s: Option<f64>,
+    adopt: Option<Adoption>,
 }
 
 const EXAMPLE: &str = r#"as in {"command": "gzip a.txt", "cpus": 1}"#;
@@ -69,8 +71,37 @@ pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
         mem: entry.mem,
         weight: entry.weight,
         expected_s: entry.expected_s,
+        adopt: entry.adopt,
         ..JobInput::command(command(entry.command, entry.argv, place)?, place.to_owned())
     })
+}
+
+/// The name and the command of a job's line, as users see them.
+///
+/// # Errors
+/// What is wrong with the line.
+pub fn described(line: &str) -> Result<(String, String), String> {
+    let place = "the job";
+    let job = job(line.as_bytes(), place).map_err(|why| {
+        let why = why.to_string();
+        let rest = why
+            .strip_prefix(place)
+            .and_then(|why| why.strip_prefix(": "));
+        rest.map_or_else(|| why.clone(), str::to_owned)
+    })?;
+    let command = job.command.as_ref().map(Command::line);
+    Ok((base(&job), command.unwrap_or_default()))
+}
+
+/// The id of the job that a line ends, as in `{"cancel": "7"}`.
+pub(crate) fn cancelled(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Cancel {
+        cancel: String,
+    }
+    let line: Cancel = serde_json::from_slice(line).ok()?;
+    Some(line.cancel)
 }
 
 /// The `id` of an object that is no job.
@@ -124,6 +155,22 @@ mod tests {
         assert_eq!((job.cpus, job.mem), (Some(2), Some(1024)));
         assert_eq!((job.weight, job.expected_s), (Some(2.5), Some(3.0)));
         assert_eq!((job.env["A"].as_str(), job.cwd), ("1", Some("/tmp".into())));
+    }
+
+    #[test]
+    fn a_line_is_described_or_refused_without_a_place() {
+        let told = |line: &str| described(line);
+        let pair = |name: &str, command: &str| Ok((name.to_owned(), command.to_owned()));
+        assert_eq!(
+            told(r#"{"argv":["/bin/echo","a b"]}"#),
+            pair("echo", "/bin/echo 'a b'")
+        );
+        assert_eq!(
+            told(r#"{"command":"a | b","name":"x"}"#),
+            pair("x", "a | b")
+        );
+        let why = told(r#"{"command":"x","cpus":0}"#).unwrap_err();
+        assert!(why.starts_with("cpus is 0"), "{why}");
     }
 
     #[test]

@@ -263,7 +263,8 @@ fn no_value(problem: &str, strings: &Strings) -> anyhow::Error {
     ))
 }
 
-fn is_shell_line(word: &[u8]) -> bool {
+/// Whether the only word of a command is a line for the shell.
+pub fn is_shell_line(word: &[u8]) -> bool {
     word.iter()
         .any(|byte| byte.is_ascii_whitespace() || b"|&;<>()$`\\\"'*?[]#~=%!".contains(byte))
 }

@@ -11,6 +11,7 @@ mod jobs;
 mod killed;
 mod nested;
 mod orphans;
+mod reaped;
 mod resources;
 mod resumed;
 #[path = "../../../../xtask/src/seen.rs"]

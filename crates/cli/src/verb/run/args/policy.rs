@@ -2,7 +2,7 @@
 
 use super::super::parse::{Offered, name_value, seed, solo, words};
 use super::HOST;
-use crate::input::spec;
+use crate::input::{absolute, spec};
 use clap::Args;
 use cosched_core::Actuation;
 use cosched_run::{
@@ -163,6 +163,10 @@ pub struct ResearchArgs {
     )]
     pub actuation: Actuation,
 
+    /// Start each job through a reaper, which notes its start and its end here, for `cosched serve`
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub reaper: Option<PathBuf>,
+
     /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub events: Option<PathBuf>,
@@ -181,6 +185,7 @@ impl PolicyArgs {
             freeze: research.freeze,
             actuator: research.actuator,
             actuation: research.actuation,
+            reaper: research.reaper.as_deref().map(absolute),
         };
         let policy = PolicyOptions {
             name: Some(self.policy).filter(|name| name != spec::AUTO),

@@ -1,0 +1,126 @@
+//! The way to the service.
+
+use crate::exit::{Exit, Failure, usage};
+use crate::stderr::say;
+use anyhow::Result;
+use cosched_linux::root::Root;
+use cosched_linux::service::runtime_file;
+use cosched_queue::{Answer, Client, ClientError, Request};
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a verb waits for a service that has ended: something may start it again.
+const RESTART: Duration = Duration::from_secs(60);
+
+/// Time between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The socket of the service.
+///
+/// # Errors
+/// There is no place for it.
+pub fn socket() -> Result<PathBuf> {
+    let file = runtime_file(&Root::default(), "queue.sock");
+    file.map_err(|why| usage(format!("no place for the socket of the queue: {why}")))
+}
+
+/// The folder of the queue: below the user's state folder. A relative name of that folder does not count, as its
+/// specification says.
+///
+/// # Errors
+/// There is no place for it.
+pub fn folder() -> Result<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let home = std::env::home_dir().map(|home| home.join(".local/state"));
+    let mut places = state.into_iter().chain(home);
+    let place = places.find(|place| place.is_absolute());
+    let place = place.ok_or_else(|| usage("no place for the queue; set XDG_STATE_HOME"))?;
+    Ok(place.join("cosched/queue"))
+}
+
+/// Asks the service once.
+///
+/// # Errors
+/// There is no answer, or it refused.
+pub fn ask(request: &Request) -> Result<Answer> {
+    let mut client = Client::connect(&socket()?).map_err(failure)?;
+    client.ask(request).map_err(failure)
+}
+
+/// What went wrong, with the exit code.
+pub fn failure(error: ClientError) -> anyhow::Error {
+    let exit = match error {
+        ClientError::Refused(_) => Exit::Usage,
+        _ => Exit::Failure,
+    };
+    let message = error.to_string();
+    Failure { exit, message }.into()
+}
+
+/// An answer of another kind than the request has.
+pub fn strange(answer: &Answer) -> anyhow::Error {
+    anyhow::anyhow!("the service has another version: {answer:?}")
+}
+
+/// A connection that is made again if the service is started again.
+pub struct Patient {
+    socket: PathBuf,
+    client: Client,
+}
+
+impl Patient {
+    /// Connects.
+    ///
+    /// # Errors
+    /// No service listens.
+    pub fn connect() -> Result<Patient> {
+        let socket = socket()?;
+        let client = Client::connect(&socket).map_err(failure)?;
+        Ok(Patient { socket, client })
+    }
+
+    /// Asks until there is an answer.
+    ///
+    /// # Errors
+    /// No service comes, or it refuses.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer> {
+        loop {
+            match self.client.ask(request) {
+                Err(ClientError::Gone) => self.reconnect()?,
+                answer => return answer.map_err(failure),
+            }
+        }
+    }
+
+    /// Reads a further answer; `None` if the service has ended, and another one has come.
+    ///
+    /// # Errors
+    /// No service comes.
+    pub fn further(&mut self) -> Result<Option<Answer>> {
+        match self.client.further() {
+            Err(ClientError::Gone) => self.reconnect().map(|()| None),
+            answer => answer.map(Some).map_err(failure),
+        }
+    }
+
+    fn reconnect(&mut self) -> Result<()> {
+        let end = Instant::now() + RESTART;
+        let mut has_said = false;
+        loop {
+            match Client::connect(&self.socket) {
+                Ok(client) => {
+                    self.client = client;
+                    return Ok(());
+                }
+                Err(ClientError::NotServed(_)) if Instant::now() < end => {}
+                Err(ClientError::NotServed(_)) => return Err(failure(ClientError::Gone)),
+                Err(error) => return Err(failure(error)),
+            }
+            if !std::mem::replace(&mut has_said, true) {
+                say("cosched: the service has ended, and its jobs go on; waiting for its restart");
+            }
+            sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `cosched serve`: the service that keeps the queue.
+
+use super::connect::{folder, socket};
+use crate::exit::{Exit, Failure};
+use crate::stderr::say;
+use anyhow::Result;
+use clap::Args;
+use cosched_queue::{Config, Described, Error, Folder};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Serve the queue of this machine: jobs that users submit, as one run
+///
+/// It can be stopped or killed at any moment: jobs that run go on, and the next start takes them over. It ends by itself
+/// after `cosched drain`. `cosched man queue` explains more.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Run jobs again that a restart of the machine ended
+    #[arg(long)]
+    rerun: bool,
+
+    /// Options of the run, as in `cosched serve -- --policy fair`
+    #[arg(last = true, value_name = "RUN OPTIONS", allow_hyphen_values = true)]
+    options: Vec<OsString>,
+}
+
+pub fn run(args: ServeArgs) -> Result<ExitCode> {
+    let folder = Folder::open(folder()?)?;
+    let served = cosched_queue::serve(Config {
+        worker: worker(&folder, args.options)?,
+        folder,
+        socket: socket()?,
+        describe,
+        version: env!("CARGO_PKG_VERSION"),
+        reruns: args.rerun,
+        ready,
+    });
+    match served {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+fn ready(socket: &Path) {
+    say(format_args!(
+        "cosched: serving the queue at {}; jobs go on if this process is stopped",
+        socket.display()
+    ));
+}
+
+/// The command of the worker: a run whose jobs come through its standard input, each with a reaper.
+fn worker(folder: &Folder, options: Vec<OsString>) -> Result<Vec<OsString>> {
+    let (jobs, run) = (folder.jobs().into(), folder.run().into());
+    let words = ["run", "-f", "-", "--progress-to", "1", "--output", "none"];
+    let mut worker = vec![std::env::current_exe()?.into()];
+    worker.extend(words.map(OsString::from));
+    worker.extend(["--quiet".into(), "--reaper".into(), jobs]);
+    worker.extend(["--logs".into(), run]);
+    worker.extend(options);
+    Ok(worker)
+}
+
+fn describe(line: &str) -> Result<Described, String> {
+    let (name, command) = crate::input::described(line)?;
+    Ok(Described { name, command })
+}
+
+fn failure(error: &Error) -> anyhow::Error {
+    let exit = match error {
+        Error::Worker(3) => Exit::Incapable,
+        Error::Worker(4) => Exit::Permission,
+        Error::Worker(_) => Exit::Usage,
+        _ => Exit::Failure,
+    };
+    let message = error.to_string();
+    Failure { exit, message }.into()
+}

@@ -1,0 +1,111 @@
+//! `cosched submit`: queues a job.
+
+use super::connect::{ask, strange};
+use super::wait::wait_for;
+use crate::exit::usage;
+use crate::input::{is_shell_line, told};
+use crate::print::print;
+use crate::size::parse_size;
+use crate::stderr::say;
+use anyhow::Result;
+use clap::Args;
+use cosched_queue::{Answer, JobLine, Request};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Queue a job, and print its number
+///
+/// It runs in this folder, with this environment. `cosched serve` is the service that runs it.
+#[derive(Args)]
+pub struct SubmitArgs {
+    /// Name of the job [default: its program]
+    #[arg(long)]
+    name: Option<String>,
+
+    /// CPUs that it needs at once
+    #[arg(long, value_name = "N")]
+    cpus: Option<u32>,
+
+    /// Memory that it needs, as in 2G; it starts when so much is free
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    mem: Option<u64>,
+
+    /// Weight under policies that know weights
+    #[arg(long)]
+    weight: Option<f64>,
+
+    /// Wait for its end, and exit as it does
+    #[arg(long)]
+    wait: bool,
+
+    /// The command; a single word with blanks is a line for the shell
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Variables that cosched sets for each job.
+const OWN_VARIABLES: [&str; 3] = ["COSCHED_RUN", "COSCHED_JOB", "PARALLEL_JOBSLOT"];
+
+pub fn run(args: SubmitArgs) -> Result<ExitCode> {
+    let waits = args.wait;
+    let ids = match ask(&Request::Submit(vec![line(args)?]))? {
+        Answer::Ids { ids } => ids,
+        answer => return Err(strange(&answer)),
+    };
+    for id in &ids {
+        print(format!("{id}\n"))?;
+    }
+    if waits {
+        return wait_for(ids);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job as docs/schema/job-line.json describes it.
+fn line(args: SubmitArgs) -> Result<JobLine> {
+    let mut line = JobLine::new();
+    match &args.command[..] {
+        [script] if is_shell_line(script.as_bytes()) => {
+            line.insert("command".to_owned(), script.clone().into());
+        }
+        words => drop(line.insert("argv".to_owned(), words.into())),
+    }
+    let folder = std::env::current_dir()?;
+    let Some(cwd) = folder.to_str() else {
+        let folder = told(&folder);
+        return Err(usage(format!(
+            "the name of this folder is no UTF-8: {folder}; submit from another one"
+        )));
+    };
+    line.insert("cwd".to_owned(), cwd.into());
+    line.insert("env".to_owned(), serde_json::to_value(environment())?);
+    let optional: [(&str, Option<Value>); 4] = [
+        ("name", args.name.map(Value::from)),
+        ("cpus", args.cpus.map(Value::from)),
+        ("mem", args.mem.map(Value::from)),
+        ("weight", args.weight.map(Value::from)),
+    ];
+    for (key, value) in optional {
+        line.extend(value.map(|value| (key.to_owned(), value)));
+    }
+    Ok(line)
+}
+
+/// The environment of this process. JSON can only hold UTF-8.
+fn environment() -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        match (name.to_str(), value.to_str()) {
+            (Some(name), _) if OWN_VARIABLES.contains(&name) => {}
+            (Some(name), Some(value)) => {
+                environment.insert(name.to_owned(), value.to_owned());
+            }
+            _ => say(format_args!(
+                "cosched: the job does not get the variable {}: it is no UTF-8",
+                told(&name)
+            )),
+        }
+    }
+    environment
+}

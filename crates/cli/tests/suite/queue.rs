@@ -1,0 +1,538 @@
+//! The queue of a machine: `serve` and the verbs that ask it.
+
+use crate::common::schema::Schemas;
+use crate::common::{self, ended, err, out, until};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::{TempDir, tempdir};
+
+/// A service with folders of its own. Its jobs go on while the file `going` is there.
+struct Served {
+    folder: TempDir,
+    service: Option<Child>,
+}
+
+impl Served {
+    fn new() -> Served {
+        let folder = tempdir().expect("a folder");
+        let run = folder.path().join("run");
+        std::fs::create_dir(&run).expect("a folder");
+        std::fs::set_permissions(&run, PermissionsExt::from_mode(0o700)).expect("its mode");
+        std::fs::write(folder.path().join("going"), "").expect("a file");
+        let service = None;
+        Served { folder, service }
+    }
+
+    fn start(options: &[&str]) -> Served {
+        let mut served = Served::new();
+        served.serve(options);
+        served
+    }
+
+    /// Starts the service, and waits until it answers.
+    fn serve(&mut self, options: &[&str]) {
+        let log = std::fs::File::create(self.path("serve.log")).expect("a file");
+        let mut command = self.command(&[&["serve"], options].concat());
+        let service = command.stderr(log).spawn().expect("it starts");
+        self.service = Some(service);
+        until("the service answers", || {
+            self.call(&["wait", "--", "0"]).status.code() == Some(2)
+        });
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = common::command(self.folder.path(), words);
+        command
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_RUNTIME_DIR", self.path("run"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn call(&self, words: &[&str]) -> Output {
+        let mut command = self.command(words);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.output().expect("the binary runs")
+    }
+
+    /// Submits a line for the shell, and returns its number.
+    fn submit(&self, line: &str) -> String {
+        let output = self.call(&["submit", line]);
+        assert!(output.status.success(), "{}", err(&output));
+        out(&output).trim_end().to_owned()
+    }
+
+    /// Submits a job that writes when it starts and ends, and goes on while this file is there.
+    fn submit_loop(&self, name: &str, going: &str) -> String {
+        self.submit(&format!(
+            "echo start {name} >> lines; while [ -e {going} ]; do sleep 0.02; done; echo end {name} >> lines"
+        ))
+    }
+
+    fn wait(&self, job: &str) -> Option<i32> {
+        self.call(&["wait", job]).status.code()
+    }
+
+    fn queue(&self) -> Value {
+        let told = self.call(&["status", "--all", "--format", "json"]);
+        let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        told["queue"].clone()
+    }
+
+    fn state(&self, job: &str) -> String {
+        let queue = self.queue();
+        let jobs = queue["jobs"].as_array().expect("jobs");
+        let id: u64 = job.parse().expect("a number");
+        let job = jobs.iter().find(|known| known["id"] == id);
+        let state = job.expect("the job")["state"].as_str();
+        state.expect("a state").to_owned()
+    }
+
+    fn worker(&self) -> String {
+        self.queue()["service"]["worker_pid"].to_string()
+    }
+
+    /// Kills the service, and waits until its worker is dead as well.
+    fn kill(&mut self) {
+        let worker = self.worker();
+        let mut service = self.service.take().expect("a service");
+        service.kill().expect("killed");
+        service.wait().expect("it ends");
+        until("the worker is dead", || !is_alive(&worker));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn queue_file(&self, name: &str) -> PathBuf {
+        self.path("state/cosched/queue").join(name)
+    }
+
+    fn remove(&self, name: &str) {
+        std::fs::remove_file(self.path(name)).expect("a file");
+    }
+
+    fn make(&self, name: &str) {
+        std::fs::write(self.path(name), "").expect("a file");
+    }
+
+    /// What the jobs wrote, sorted.
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("lines")).unwrap_or_default();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    }
+
+    fn connect(&self) -> UnixStream {
+        UnixStream::connect(self.path("run/cosched/queue.sock")).expect("it listens")
+    }
+
+    /// Whether a client is connected: a socket with this path has state 3.
+    fn has_client(&self) -> bool {
+        let path = self.path("run/cosched/queue.sock");
+        let sockets = std::fs::read_to_string("/proc/net/unix").expect("a list");
+        let mut ours = sockets
+            .lines()
+            .filter(|line| line.ends_with(path.to_str().expect("UTF-8")));
+        ours.any(|line| line.split_whitespace().nth(5) == Some("03"))
+    }
+
+    fn ask(&self, request: &[u8]) -> Value {
+        let mut client = self.connect();
+        client.write_all(request).expect("it reads");
+        answer(&mut BufReader::new(client))
+    }
+}
+
+impl Drop for Served {
+    /// Ends the service, and with their folder all jobs.
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+        for entry in std::fs::read_dir(self.folder.path()).into_iter().flatten() {
+            let _ = std::fs::remove_file(entry.expect("an entry").path());
+        }
+        let folder = self.folder.path().to_owned();
+        if !std::thread::panicking() {
+            until("no process is left", || !has_processes(&folder));
+        }
+    }
+}
+
+fn answer(client: &mut impl std::io::BufRead) -> Value {
+    let mut line = String::new();
+    client.read_line(&mut line).expect("an answer");
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+/// Whether a process has not ended.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    !state.is_empty() && !state.starts_with(['Z', 'X'])
+}
+
+/// Whether a process works in this folder.
+fn has_processes(folder: &Path) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let mut places = processes.filter_map(|entry| entry.path().join("cwd").read_link().ok());
+    places.any(|place| place.starts_with(folder))
+}
+
+fn signal(pid: &str, what: &str) {
+    let done = Command::new("kill").args([what, pid]).status();
+    assert!(done.expect("kill runs").success(), "kill {what} {pid}");
+}
+
+#[test]
+fn jobs_are_queued_shown_and_waited_for() {
+    let served = Served::start(&[]);
+    assert_eq!(served.submit("pwd; echo $GREETING"), "1");
+    assert_eq!(served.wait("1"), Some(0));
+    let mut with_variable = served.command(&["submit", "--wait", "sh", "-c", "echo $A; exit 3"]);
+    let output = with_variable
+        .env("A", "a b")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it runs");
+    assert_eq!((output.status.code(), &*out(&output)), (Some(3), "2\n"));
+    assert!(
+        err(&output).contains("job 2 (echo): exit 3"),
+        "{}",
+        err(&output)
+    );
+    assert_eq!(out(&served.call(&["logs", "2"])), "a b\n");
+    assert_eq!(served.submit("echo oops >&2; kill -9 $$"), "3");
+    assert_eq!(served.wait("3"), Some(137));
+    assert_eq!(err(&served.call(&["logs", "3"])), "oops\n");
+    assert_eq!(served.call(&["wait"]).status.code(), Some(0));
+    assert_eq!(served.call(&["wait", "1", "2"]).status.code(), Some(1));
+    let missing = served.call(&["submit", "--wait", "--name", "mine", "no-such-program"]);
+    assert_eq!(missing.status.code(), Some(127), "{}", err(&missing));
+    let why = err(&served.call(&["logs", "4"]));
+    assert!(why.contains("no-such-program"), "{why}");
+    let text = out(&served.call(&["status", "--all"]));
+    for part in ["JOB", "exit 0", "exit 3", "signal 9", "mine", "exit 127"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(out(&served.call(&["status"])).contains("no job is queued"));
+    let schemas = Schemas::read();
+    let told = served.call(&["status", "--all", "--format", "json"]);
+    schemas.check("runs-now.json", &common::json(&told));
+    for words in [
+        &["wait", "9"][..],
+        &["logs", "9"],
+        &["cancel", "9"],
+        &["rerun", "1"],
+        &["submit", "--cpus", "0", "true"],
+    ] {
+        let refused = served.call(words);
+        assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
+    }
+}
+
+#[test]
+fn without_a_service_each_verb_says_how_to_start_one() {
+    let served = Served::new();
+    for words in [
+        &["submit", "true"][..],
+        &["wait"],
+        &["logs", "1"],
+        &["cancel", "1"],
+        &["rerun", "1"],
+        &["drain"],
+    ] {
+        let output = served.call(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let why = err(&output);
+        assert!(why.contains("start one with `cosched serve`"), "{why}");
+    }
+    let quiet = out(&served.call(&["status"]));
+    assert!(!quiet.contains("\nqueue"), "{quiet}");
+}
+
+#[test]
+fn logs_follow_a_job_until_it_is_over() {
+    let served = Served::start(&[]);
+    let job = served.submit("echo a; while [ -e going ]; do sleep 0.02; done; echo b");
+    let mut follow = served.command(&["logs", "-f", &job]);
+    let mut follow = follow.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(follow.stdout.take().expect("a pipe")).lines();
+    assert_eq!(lines.next().expect("a line").expect("text"), "a");
+    served.remove("going");
+    assert_eq!(lines.next().expect("a line").expect("text"), "b");
+    assert!(lines.next().is_none());
+    assert!(ended(&mut follow).success());
+}
+
+#[test]
+fn cancelled_jobs_end_or_never_start() {
+    let served = Served::start(&["--", "--jobs", "1"]);
+    let first = served.submit_loop("a", "going");
+    let second = served.submit_loop("b", "going");
+    until("it runs", || served.lines() == ["start a"]);
+    assert!(served.call(&["cancel", &second, &first]).status.success());
+    assert_eq!(
+        (served.wait(&first), served.wait(&second)),
+        (Some(1), Some(1))
+    );
+    assert_eq!(served.state(&first), "cancelled");
+    assert_eq!(served.state(&second), "cancelled");
+    assert_eq!(served.lines(), ["start a"]);
+    let over = err(&served.call(&["cancel", &first]));
+    assert!(over.contains("job 1 was over"), "{over}");
+}
+
+#[test]
+fn a_drained_service_ends_after_its_jobs() {
+    let mut served = Served::start(&[]);
+    served.submit_loop("a", "going");
+    assert!(served.call(&["drain"]).status.success());
+    let refused = served.call(&["submit", "true"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("drains"), "{}", err(&refused));
+    served.remove("going");
+    let mut service = served.service.take().expect("a service");
+    assert!(ended(&mut service).success());
+    assert_eq!(served.lines(), ["end a", "start a"]);
+    served.serve(&[]);
+    assert_eq!(served.state("1"), "ended");
+}
+
+/// One job runs on, one ends while there is no service, and one waits for its turn.
+#[test]
+fn a_killed_service_loses_nothing() {
+    let mut served = Served::start(&["--", "--jobs", "2"]);
+    served.make("briefly");
+    let long = served.submit_loop("long", "going");
+    let short = served.submit_loop("short", "briefly");
+    let queued = served.submit_loop("queued", "going");
+    until("two run", || served.lines().len() == 2);
+    until("all clients have left", || !served.has_client());
+    let waiting = served.command(&["wait", &long]).spawn();
+    let mut waiting = waiting.expect("it runs");
+    until("it is connected", || served.has_client());
+    served.kill();
+    served.remove("briefly");
+    let end = served.queue_file("jobs").join(format!("{short}-1.end"));
+    until("it ends", || end.exists());
+    served.serve(&["--", "--jobs", "2"]);
+    assert_eq!(served.wait(&short), Some(0));
+    until("the last one starts", || {
+        served.lines().contains(&"start queued".to_owned())
+    });
+    assert_eq!(served.state(&long), "running");
+    served.remove("going");
+    assert_eq!(
+        (served.wait(&long), served.wait(&queued)),
+        (Some(0), Some(0))
+    );
+    assert!(ended(&mut waiting).success(), "the client came back");
+    let all = [
+        "end long",
+        "end queued",
+        "end short",
+        "start long",
+        "start queued",
+        "start short",
+    ];
+    assert_eq!(served.lines(), all);
+}
+
+#[test]
+fn a_killed_or_stopped_worker_is_replaced_or_continued() {
+    let served = Served::start(&["--", "--jobs", "1"]);
+    let first = served.submit_loop("a", "going");
+    let second = served.submit_loop("b", "going");
+    until("it runs", || served.lines() == ["start a"]);
+    let worker = served.worker();
+    signal(&worker, "-KILL");
+    until("there is another", || {
+        let now = served.worker();
+        now != worker && now != "null"
+    });
+    signal(&served.worker(), "-STOP");
+    served.remove("going");
+    assert_eq!(
+        (served.wait(&first), served.wait(&second)),
+        (Some(0), Some(0))
+    );
+    assert_eq!(served.lines(), ["end a", "end b", "start a", "start b"]);
+}
+
+#[test]
+fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
+    let mut served = Served::start(&[]);
+    let job = served.submit_loop("a", "going");
+    until("it runs", || served.lines() == ["start a"]);
+    served.kill();
+    let start = served.queue_file("jobs").join(format!("{job}-1.start"));
+    let text = std::fs::read_to_string(&start).expect("a file");
+    let mut reaper: Value = serde_json::from_str(&text).expect("JSON");
+    signal(&reaper["pid"].to_string(), "-KILL");
+    reaper["boot"] = json!("another");
+    std::fs::write(&start, reaper.to_string()).expect("written");
+    served.serve(&[]);
+    assert_eq!(served.state(&job), "lost");
+    assert_eq!(served.wait(&job), Some(1));
+    assert!(served.call(&["rerun", &job]).status.success());
+    until("it runs again", || served.lines() == ["start a", "start a"]);
+    served.remove("going");
+    assert_eq!(served.wait(&job), Some(0));
+    let logs = served.queue()["jobs"][0]["out"].to_string();
+    assert!(logs.ends_with("/logs/1-2.out\""), "{logs}");
+}
+
+#[test]
+fn bad_requests_are_told_and_block_nobody() {
+    let served = Served::start(&[]);
+    for (request, part) in [
+        (&b"\xff\xfe\n"[..], "not a request"),
+        (b"\n", "not a request"),
+        (&[&[b'x'; 10 << 20][..], b"\n"].concat(), "1 MiB"),
+        (
+            b"{\"submit\": [{\"id\": \"1\", \"command\": \"x\"}]}\n",
+            "job 1: the queue sets `id`",
+        ),
+    ] {
+        let told = served.ask(request);
+        let why = told["error"].as_str().expect("an error");
+        assert!(why.contains(part), "{why}");
+    }
+    // Its answers fill the socket.
+    let mut silent = served.connect();
+    silent.set_nonblocking(true).expect("a socket");
+    while silent.write_all(b"{\"status\": {\"all\": true}}\n").is_ok() {}
+    let job = served.submit("echo a");
+    assert_eq!(served.wait(&job), Some(0));
+}
+
+#[test]
+fn a_thousand_clients_are_served_and_one_more_is_told_so() {
+    let served = Served::start(&[]);
+    let mut clients = Vec::new();
+    let mut refused = None;
+    // The test itself may open some thousand files, or fewer.
+    while refused.is_none() && clients.len() < 1_100 {
+        let Ok(mut client) = UnixStream::connect(served.path("run/cosched/queue.sock")) else {
+            return eprintln!("skipped, because this process may not open so many files");
+        };
+        let _ = client.write_all(b"{\"status\": {}}\n");
+        let told = answer(&mut BufReader::new(&client));
+        refused = told["error"].as_str().map(str::to_owned);
+        clients.push(client);
+    }
+    let why = refused.expect("a refusal");
+    assert!(why.contains("1,000 clients"), "{why}");
+    drop(clients);
+    until("they have left", || {
+        served.call(&["submit", "true"]).status.success()
+    });
+}
+
+#[test]
+fn there_is_one_service_and_a_stopped_one_is_named() {
+    let mut served = Served::start(&[]);
+    let pid = served.service.as_ref().expect("a service").id().to_string();
+    let second = served.call(&["serve"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        err(&second).contains(&format!("process {pid} serves")),
+        "{}",
+        err(&second)
+    );
+    let mut elsewhere = served.command(&["serve"]);
+    let elsewhere = elsewhere
+        .env("XDG_STATE_HOME", served.path("other"))
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it runs");
+    assert_eq!(elsewhere.status.code(), Some(1), "{}", err(&elsewhere));
+    signal(&pid, "-STOP");
+    until("it is stopped", || {
+        let told = served.call(&["submit", "true"]);
+        err(&told).contains(&format!("`kill -CONT {pid}`"))
+    });
+    signal(&pid, "-CONT");
+    until("it answers", || {
+        served.call(&["submit", "true"]).status.success()
+    });
+    let bad = served.call(&["serve", "--", "--no-such-option"]);
+    assert_eq!(bad.status.code(), Some(1), "the queue is in use");
+    served.kill();
+    let told = common::json(&served.call(&["status", "--format", "json"]));
+    Schemas::read().check("runs-now.json", &told);
+    let why = told["queue_absent"].as_str().expect("a reason");
+    assert!(why.contains("start one with `cosched serve`"), "{why}");
+    let bad = served.call(&["serve", "--", "--no-such-option"]);
+    assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+}
+
+/// The way of systemd: the socket is descriptor 3.
+#[test]
+fn a_passed_socket_is_used_and_left_in_place() {
+    let served = Served::new();
+    let folder = served.path("run/cosched");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let socket = folder.join("queue.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    // What comes before the service waits.
+    let mut early = served.connect();
+    early
+        .write_all(b"{\"submit\": [{\"command\": \"true\"}]}\n")
+        .expect("sent");
+    let cosched = env!("CARGO_BIN_EXE_cosched");
+    let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve 3<&0 </dev/null";
+    let settings = served.command(&["serve"]);
+    let settings = settings.get_envs();
+    let mut service = Command::new("sh")
+        .args(["-c", script, cosched])
+        .envs(settings.filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(served.folder.path())
+        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    assert_eq!(answer(&mut BufReader::new(early)), json!({"ids": [1]}));
+    assert_eq!(served.wait("1"), Some(0));
+    assert!(served.call(&["drain"]).status.success());
+    assert!(ended(&mut service).success());
+    assert!(socket.exists());
+}
+
+#[test]
+fn another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped, because only root may become another user");
+    }
+    let served = Served::start(&[]);
+    for place in ["", "run", "run/cosched"] {
+        let open = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(served.path(place), open).expect("its mode");
+    }
+    let socket = served.path("run/cosched/queue.sock");
+    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).expect("its mode");
+    let asked = std::thread::spawn(move || {
+        let nobody = rustix::process::Uid::from_raw(65_534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("another user");
+        let mut client = UnixStream::connect(socket).expect("it listens");
+        let _ = client.write_all(b"{\"status\": {}}\n");
+        let mut told = String::new();
+        let _ = client.read_to_string(&mut told);
+        told
+    });
+    let told = asked.join().expect("an answer");
+    assert!(told.contains("belongs to another user"), "{told}");
+}

@@ -1,0 +1,182 @@
+//! The reaper: the parent of one job's processes, which outlives the run that started it. It notes who it is before the
+//! job starts, so that no job starts twice, and how the job ended. It ends as the job did.
+
+use crate::interrupts;
+use crate::meminfo;
+use crate::process::{self, Process};
+use crate::reaped::{Ending, Reaper};
+use crate::root::Root;
+use crate::sys::{self, RawPid, SignalMask, Status, Used};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, getpid, getppid, set_child_subreaper};
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Exit code if the end of the job is unknown, or the reaper itself failed.
+const UNKNOWN: i32 = 125;
+/// Longest delay before the end is written again, after the first attempts have failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often, and with what delay, a reaper looks for what an earlier one of the same job is just writing.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// The main function of a reaper. Starts a program with these arguments, the first of which is its name, unless the job
+/// with this key was started before. Waits for all its processes, notes their end beside the key, and ends as the first
+/// of them did.
+pub fn reap(key: &Path, program: &OsStr, args: &[OsString]) -> ! {
+    let root = Root::default();
+    let ignored = interrupts::inherited();
+    sys::ignore_signals();
+    let _ = rustix::thread::set_name(c"job-reaper");
+    match begin(&root, key) {
+        Ok(begun) => end_as(begun.run(program, args, ignored)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => end_as(end_of_other(&root, key)),
+        Err(error) => {
+            let key = key.display();
+            give_up(&io::Error::new(error.kind(), format!("{key}: {error}")))
+        }
+    }
+}
+
+/// A reaper that is the only one of its job.
+struct Begun<'a> {
+    key: &'a Path,
+    at: f64,
+    /// The run.
+    parent: Option<Pid>,
+    /// The end of a child, and being continued.
+    signals: OwnedFd,
+    /// The mask for the job.
+    mask: SignalMask,
+    /// Memory of the reaper itself.
+    own_rss: u64,
+}
+
+fn begin<'a>(root: &Root, key: &'a Path) -> io::Result<Begun<'a>> {
+    let parent = getppid();
+    let (signals, mask) = sys::take_signals(&[libc::SIGCHLD, libc::SIGCONT])?;
+    set_child_subreaper(Some(getpid()))?;
+    let own = Reaper::own(root).ok_or(ErrorKind::NotFound)?;
+    own.claim(key)?;
+    Ok(Begun {
+        key,
+        at: own.at,
+        parent,
+        signals,
+        mask,
+        own_rss: process::resident(root, own.pid).unwrap_or(0),
+    })
+}
+
+impl Begun<'_> {
+    /// Runs the program and notes its end.
+    fn run(self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> Status {
+        let (status, run_lives) = match self.start(program, args, ignored) {
+            Ok(main) => self.wait(main),
+            Err(error) => (cannot_start(program, &error), true),
+        };
+        let used = Used::of_children();
+        let is_told = used.max_rss > self.own_rss + meminfo::RSS_ERROR;
+        let max_rss = if is_told { used.max_rss } else { 0 };
+        let ending = Ending::new(status, Used { max_rss, ..used }, self.at);
+        let mut pause = Duration::from_secs(1);
+        while let Err(error) = ending.write(self.key, !run_lives) {
+            if error.kind() == ErrorKind::NotFound {
+                // The folder was removed.
+                break;
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(PATIENCE);
+        }
+        status
+    }
+
+    /// Starts the program as a run does: a script without an interpreter line is for the shell.
+    fn start(&self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> io::Result<RawPid> {
+        let mut words: Vec<CString> = Vec::new();
+        for arg in args {
+            words.push(CString::new(arg.as_bytes())?);
+        }
+        let program = CString::new(program.as_bytes())?;
+        let reset = SignalMask::all_but(ignored);
+        let started = sys::start(&program, &words, &self.mask, &reset);
+        match started {
+            Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+                words.splice(0..1.min(words.len()), [c"sh".into(), program]);
+                sys::start(&c"/bin/sh".into(), &words, &self.mask, &reset)
+            }
+            started => started,
+        }
+    }
+
+    /// Waits for all descendants. Returns how this one ended, and whether the run lives.
+    fn wait(&self, main: RawPid) -> (Status, bool) {
+        let mut ended = Status::Stopped;
+        let mut run_lives = true;
+        loop {
+            sys::pending_signals::<2>(self.signals.as_fd());
+            while let Some(waited) = sys::wait_any() {
+                if waited.pid == main {
+                    ended = waited.status;
+                }
+            }
+            if run_lives && getppid() != self.parent {
+                run_lives = false;
+                // Its death has continued this process, and it may have stopped the job.
+                let _ = sys::kill(0, libc::SIGCONT);
+            }
+            if !sys::has_children() {
+                return (ended, run_lives);
+            }
+            let _ = poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], None);
+        }
+    }
+}
+
+/// Says why the program can't be started, and how the job ends.
+fn cannot_start(program: &OsStr, error: &io::Error) -> Status {
+    say(format_args!("{}: {error}", program.display()));
+    let is_missing = error.kind() == ErrorKind::NotFound;
+    Status::Exited(if is_missing { 127 } else { 126 })
+}
+
+/// Waits for the end of a job that another reaper has started.
+fn end_of_other(root: &Root, key: &Path) -> Status {
+    let other = (0..LOOKS).find_map(|_| {
+        Reaper::of(key).or_else(|| {
+            std::thread::sleep(BETWEEN_LOOKS);
+            None
+        })
+    });
+    let process = other
+        .filter(|other| other.lives(root))
+        .and_then(|other| Process::find(root, other.pid, other.start_time));
+    if let Some(handle) = process.and_then(|process| process.handle(root)) {
+        let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], None);
+    }
+    let status = Ending::of(key).and_then(|ending| ending.status());
+    status.unwrap_or(Status::Exited(UNKNOWN))
+}
+
+/// Ends this process in the same way.
+fn end_as(status: Status) -> ! {
+    match status {
+        Status::Exited(code) => sys::exit_now(code),
+        Status::Signaled(signal) => sys::end_by(signal),
+        Status::Stopped | Status::Continued => {}
+    }
+    sys::exit_now(UNKNOWN)
+}
+
+fn give_up(error: &io::Error) -> ! {
+    say(format_args!("{error}"));
+    sys::exit_now(UNKNOWN)
+}
+
+fn say(what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "cosched: {what}");
+}

@@ -1,0 +1,116 @@
+//! The folder of the queue.
+
+use crate::error::Error;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The folder of the queue. Only its user can access it.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The folder at this path, which is made if it is missing.
+    ///
+    /// # Errors
+    /// It can't be made, or other users could change it.
+    pub fn open(path: PathBuf) -> Result<Folder, Error> {
+        if path.to_str().is_none() {
+            let why = "its name is no UTF-8".to_owned();
+            return Err(Error::Unsafe { path, why });
+        }
+        let folder = Folder { path };
+        for path in [folder.path.clone(), folder.jobs(), folder.logs()] {
+            let mut builder = DirBuilder::new();
+            let made = builder.recursive(true).mode(0o700).create(&path);
+            made.map_err(|error| Error::at(&path, error))?;
+            check(&path)?;
+        }
+        Ok(folder)
+    }
+
+    /// The folder for the files of reapers.
+    pub fn jobs(&self) -> PathBuf {
+        self.path.join("jobs")
+    }
+
+    /// The folder for the output of jobs.
+    pub fn logs(&self) -> PathBuf {
+        self.path.join("logs")
+    }
+
+    /// The log folder of the worker, which is a run.
+    pub fn run(&self) -> PathBuf {
+        self.path.join("run")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join("queue.db")
+    }
+
+    /// Locks the queue for this process, until the file is closed.
+    ///
+    /// # Errors
+    /// Another service has it.
+    pub(crate) fn lock(&self) -> Result<File, Error> {
+        let path = self.path.join("lock");
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).create(true).truncate(false);
+        let opened = how.mode(0o600).open(&path);
+        let mut file = opened.map_err(|error| Error::at(&path, error))?;
+        let mut text = String::new();
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let _ = file.read_to_string(&mut text);
+            return Err(Error::Served(format!("process {}", text.trim())));
+        }
+        // The number is for messages only: a full disk does not matter.
+        let _ = file.set_len(0).and_then(|()| file.rewind());
+        let _ = writeln!(file, "{}", std::process::id());
+        Ok(file)
+    }
+}
+
+fn check(path: &Path) -> Result<(), Error> {
+    let found = path.symlink_metadata();
+    let found = found.map_err(|error| Error::at(path, error))?;
+    let own = rustix::process::geteuid().as_raw();
+    let why = if !found.is_dir() {
+        "it is no folder".to_owned()
+    } else if found.uid() != own {
+        format!("it belongs to user {}", found.uid())
+    } else if found.mode() & 0o022 != 0 {
+        format!("others may write to it (mode {:o})", found.mode() & 0o7777)
+    } else {
+        return Ok(());
+    };
+    let path = path.to_owned();
+    Err(Error::Unsafe { path, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn only_one_service_has_a_folder_and_nobody_else_may_write_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path().join("a/queue")).unwrap();
+        let lock = folder.lock().unwrap();
+        let why = folder.lock().unwrap_err().to_string();
+        assert!(
+            why.starts_with(&format!("process {} serves", std::process::id())),
+            "{why}"
+        );
+        drop(lock);
+        folder.lock().unwrap();
+        let open = std::fs::Permissions::from_mode(0o770);
+        std::fs::set_permissions(folder.jobs(), open).unwrap();
+        let why = Folder::open(dir.path().join("a/queue")).unwrap_err();
+        assert!(why.to_string().contains("mode 770"), "{why}");
+    }
+}

@@ -1,0 +1,183 @@
+//! A job of the queue.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It has not started.
+    Queued,
+    /// It has started.
+    Running,
+    /// It ended; its exit or signal is known.
+    Ended,
+    /// A user cancelled it.
+    Cancelled,
+    /// It ended, and its exit is not known: its reaper was killed.
+    Unknown,
+    /// The machine restarted while it ran.
+    Lost,
+}
+
+impl State {
+    /// Whether nothing more happens to a job.
+    pub fn is_over(self) -> bool {
+        !matches!(self, State::Queued | State::Running)
+    }
+
+    /// Its name.
+    pub fn text(self) -> &'static str {
+        match self {
+            State::Queued => "queued",
+            State::Running => "running",
+            State::Ended => "ended",
+            State::Cancelled => "cancelled",
+            State::Unknown => "unknown",
+            State::Lost => "lost",
+        }
+    }
+}
+
+/// A job of the queue. What is not known is left out. Moments are in seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its number.
+    pub id: u64,
+    /// How often it was queued: 1, and 1 more each time that it is run again.
+    pub attempt: u32,
+    /// Its name.
+    pub name: String,
+    /// Its command, as a shell would take it.
+    pub command: String,
+    /// Where it stands.
+    pub state: State,
+    /// Whether a user wants it to end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel: bool,
+    /// The boot of the machine in which it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// When it was submitted.
+    pub submitted_at: f64,
+    /// When it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<f64>,
+    /// When it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<f64>,
+    /// How it ended.
+    #[serde(flatten)]
+    pub end: End,
+    /// The file of its output. The service fills it in.
+    #[serde(default)]
+    pub out: PathBuf,
+    /// The file of its error output.
+    #[serde(default)]
+    pub err: PathBuf,
+}
+
+/// How a job ended, and what it used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why it could not be started, or was ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_text: Option<String>,
+    /// Its CPU time in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<f64>,
+    /// The greatest memory of one of its processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
+}
+
+impl Job {
+    /// The name of its files: its number and its attempt.
+    pub(crate) fn key(&self) -> String {
+        format!("{}-{}", self.id, self.attempt)
+    }
+
+    /// When it came into its state.
+    pub fn since(&self) -> f64 {
+        let started = match self.state {
+            State::Queued => None,
+            _ => self.started_at,
+        };
+        self.ended_at.or(started).unwrap_or(self.submitted_at)
+    }
+
+    /// Its exit code, as a shell has it: 128 + n for signal n. `None` if it was cancelled or lost, or is unknown.
+    pub fn code(&self) -> Option<u8> {
+        if self.state != State::Ended {
+            return None;
+        }
+        let signal = self.end.signal.map(|signal| 128 + signal);
+        self.end.exit.or(signal)?.try_into().ok()
+    }
+}
+
+impl fmt::Display for Job {
+    /// What became of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.end.exit, self.end.signal) {
+            _ if self.state != State::Ended => f.write_str(self.state.text()),
+            (Some(exit), _) => write!(f, "exit {exit}"),
+            (_, Some(signal)) => write!(f, "signal {signal}"),
+            _ => f.write_str("ended"),
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A job that was just queued.
+    pub(crate) fn job(id: u64) -> Job {
+        Job {
+            id,
+            attempt: 1,
+            name: "sleep".to_owned(),
+            command: "sleep 1".to_owned(),
+            state: State::Queued,
+            cancel: false,
+            boot: None,
+            submitted_at: 1e9,
+            started_at: None,
+            ended_at: None,
+            end: End::default(),
+            out: format!("/logs/{id}-1.out").into(),
+            err: format!("/logs/{id}-1.err").into(),
+        }
+    }
+
+    #[test]
+    fn ends_are_told_as_a_shell_does() {
+        let mut job = job(7);
+        assert_eq!((job.code(), job.since()), (None, 1e9));
+        job.state = State::Ended;
+        job.end.signal = Some(9);
+        assert_eq!((job.code(), &*job.to_string()), (Some(137), "signal 9"));
+        job.end.exit = Some(3);
+        job.ended_at = Some(2e9);
+        assert_eq!((job.code(), &*job.to_string()), (Some(3), "exit 3"));
+        assert_eq!((job.since(), &*job.key()), (2e9, "7-1"));
+        job.state = State::Lost;
+        assert_eq!((job.code(), &*job.to_string()), (None, "lost"));
+    }
+}

@@ -1,0 +1,29 @@
+//! The queue of a machine: a service that keeps jobs, and its clients.
+//!
+//! The service owns the socket and the database. It never schedules: its worker, an ordinary `cosched run` on a stream of
+//! jobs, does. Each job has a reaper, which outlives both and writes into files when the job started and how it ended. So
+//! the service and its worker can be killed at any moment: the next start reads these files and goes on.
+//!
+//! - [`Job`] and its [`State`]; [`Folder`]: where the service keeps its files; [`Error`]
+//! - `claim`: the files of reapers; `store`: the database
+//! - `queue`: what the service knows, and all that changes it; `worker`: the child that runs the jobs
+//! - [`Request`] and [`Answer`]: the protocol; [`Client`]; [`serve`]
+
+mod claim;
+mod client;
+mod error;
+mod folder;
+mod job;
+mod protocol;
+mod queue;
+mod server;
+mod store;
+mod worker;
+
+pub use client::{Client, ClientError};
+pub use error::Error;
+pub use folder::Folder;
+pub use job::{Job, State};
+pub use protocol::{Answer, JobLine, Request, Select, Service};
+pub use queue::{Describe, Described};
+pub use server::{Config, serve};

@@ -1,0 +1,196 @@
+//! The protocol: requests and answers, a line of JSON each.
+
+use crate::job::Job;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::io::{self, BufRead, Read as _, Write};
+
+/// A job as docs/schema/job-line.json describes it.
+pub type JobLine = Map<String, Value>;
+
+/// The longest request, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// A request of a client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Request {
+    /// To queue jobs, all or none. The answer is [`Answer::Ids`].
+    Submit(Vec<JobLine>),
+    /// To see jobs. The answer is [`Answer::Status`].
+    Status(Select),
+    /// To wait for these jobs, or for all that are not over. The answers are [`Answer::Ended`] and [`Answer::Done`].
+    Wait(Vec<u64>),
+    /// To end jobs. The answer is [`Answer::Cancelled`].
+    Cancel(Vec<u64>),
+    /// To accept no more jobs, and end once all are over. The answer is [`Answer::Draining`].
+    Drain(bool),
+    /// To queue jobs again that are unknown or lost. The answer is [`Answer::Ids`].
+    Rerun(Vec<u64>),
+}
+
+/// Which jobs to see; by default those that are not over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Select {
+    /// All jobs.
+    #[serde(default)]
+    pub all: bool,
+    /// Only these.
+    #[serde(default)]
+    pub ids: Vec<u64>,
+}
+
+/// An answer of the service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// The numbers of the jobs that were queued.
+    Ids {
+        /// In the order of the request.
+        ids: Vec<u64>,
+    },
+    /// The service and its jobs.
+    Status {
+        /// The service.
+        service: Service,
+        /// The jobs, in the order of their numbers.
+        jobs: Vec<Job>,
+    },
+    /// A job that is over.
+    Ended {
+        /// The job.
+        ended: Job,
+    },
+    /// All jobs that the client waited for are over.
+    Done {
+        /// True.
+        done: bool,
+    },
+    /// The jobs that end now. The others were over.
+    Cancelled {
+        /// Their numbers.
+        cancelled: Vec<u64>,
+    },
+    /// The service accepts no more jobs.
+    Draining {
+        /// True.
+        draining: bool,
+    },
+    /// The request was refused.
+    Error {
+        /// What is wrong, and what to do.
+        error: String,
+    },
+}
+
+/// The service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    /// Its process.
+    pub pid: u32,
+    /// Its version of cosched.
+    pub version: String,
+    /// Whether it accepts no more jobs.
+    pub draining: bool,
+    /// The process of its worker, a run; `None` while there is none.
+    pub worker_pid: Option<u32>,
+}
+
+/// Reads a request; `None` at the end. The inner error is for the client.
+///
+/// # Errors
+/// The client can't be read.
+pub(crate) fn read_request(
+    client: &mut impl BufRead,
+) -> io::Result<Option<Result<Request, String>>> {
+    let mut line = Vec::new();
+    client.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
+        client.skip_until(b'\n')?;
+        let why =
+            "the request is longer than 1 MiB; submit fewer jobs at once, or a smaller environment";
+        return Ok(Some(Err(why.to_owned())));
+    }
+    Ok(Some(parse(&line)))
+}
+
+fn parse(line: &[u8]) -> Result<Request, String> {
+    serde_json::from_slice(line).map_err(|error| {
+        format!(r#"not a request ({error}); expected JSON as in {{"status": {{}}}}, {{"submit": [{{"command": "make"}}]}}"#)
+    })
+}
+
+/// Writes an answer.
+///
+/// # Errors
+/// The client does not read.
+pub(crate) fn write_line(mut to: impl Write, line: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    to.write_all(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(input: &[u8]) -> Vec<Result<Request, String>> {
+        let mut client = input;
+        let next = || read_request(&mut client).unwrap();
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn requests_are_read_one_a_line() {
+        let requests = read(
+            br#"{"status": {}}
+{"wait": [7, 8]}
+{"submit": [{"command": "make"}]}
+{"drain": true}"#,
+        );
+        let kinds: Vec<Request> = requests.into_iter().map(Result::unwrap).collect();
+        assert_eq!(kinds[0], Request::Status(Select::default()));
+        assert_eq!(kinds[1], Request::Wait(vec![7, 8]));
+        assert!(matches!(&kinds[2], Request::Submit(jobs) if jobs[0]["command"] == "make"));
+        assert_eq!(kinds[3], Request::Drain(true));
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_and_the_next_one_is_read() {
+        let mut input = vec![b'x'; 10 << 20];
+        input
+            .extend(b"\n\xff\xfe\n{\"stat\": 1}\n{\"status\": {\"al\": 1}}\n\n{\"cancel\": [1]}\n");
+        let requests = read(&input);
+        let whys = ["1 MiB", "not a request", "`stat`", "`al`", "not a request"];
+        assert_eq!(requests.len(), whys.len() + 1);
+        for (request, part) in requests.iter().zip(whys) {
+            let why = request.as_ref().unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+        assert_eq!(requests[5], Ok(Request::Cancel(vec![1])));
+    }
+
+    #[test]
+    fn answers_are_told_apart() {
+        let job = crate::job::tests::job(7);
+        let answers = [
+            Answer::Ids { ids: vec![7] },
+            Answer::Ended { ended: job },
+            Answer::Done { done: true },
+            Answer::Cancelled { cancelled: vec![] },
+            Answer::Draining { draining: true },
+            Answer::Error {
+                error: "x".to_owned(),
+            },
+        ];
+        for answer in answers {
+            let mut text = Vec::new();
+            write_line(&mut text, &answer).unwrap();
+            assert_eq!(serde_json::from_slice::<Answer>(&text).unwrap(), answer);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The database: a row for each job.
+//!
+//! It has a write-ahead log, and what is committed survives a loss of power. Only the service opens it, so it needs no
+//! shared memory, which file systems over a network do not have.
+
+use crate::error::{Error, database_text};
+use crate::job::Job;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, params};
+use std::path::{Path, PathBuf};
+
+/// `cosq`: SQLite keeps this number to tell whose file it is.
+const APPLICATION: i64 = 0x636f_7371;
+
+/// The version of the tables.
+const FORMAT: i64 = 1;
+
+/// `line` is what the client submitted; `job` is a [`Job`] as JSON.
+const TABLES: &str = "
+    CREATE TABLE job (
+        id INTEGER PRIMARY KEY,
+        is_over INTEGER NOT NULL,
+        line TEXT NOT NULL,
+        job TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX live ON job (id) WHERE NOT is_over;
+";
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Store {
+    database: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the database, or makes it.
+    ///
+    /// # Errors
+    /// It can't be used.
+    pub(crate) fn open(path: &Path) -> Result<Store, Error> {
+        let opened = Store::opened(path).map_err(|error| Error::Database {
+            path: path.to_owned(),
+            why: database_text(&error),
+        })?;
+        opened.ok_or_else(|| Error::Database {
+            path: path.to_owned(),
+            why: "another program or version wrote it; move it away".to_owned(),
+        })
+    }
+
+    fn opened(path: &Path) -> rusqlite::Result<Option<Store>> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let database = Connection::open_with_flags(canonical(path), flags)?;
+        database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        database.pragma_update(None, "journal_mode", "WAL")?;
+        database.pragma_update(None, "synchronous", "FULL")?;
+        let number = |pragma| database.pragma_query_value(None, pragma, |row| row.get(0));
+        let (application, format): (i64, i64) =
+            (number("application_id")?, number("user_version")?);
+        let path = path.to_owned();
+        if (application, format) == (APPLICATION, FORMAT) {
+            return Ok(Some(Store { database, path }));
+        }
+        let pages: i64 = number("page_count")?;
+        if application != 0 || format != 0 || pages > 1 {
+            return Ok(None);
+        }
+        let change = database.unchecked_transaction()?;
+        change.execute_batch(TABLES)?;
+        change.pragma_update(None, "application_id", APPLICATION)?;
+        change.pragma_update(None, "user_version", FORMAT)?;
+        change.commit()?;
+        Ok(Some(Store { database, path }))
+    }
+
+    fn text(&self, error: &rusqlite::Error) -> String {
+        format!("{}: {}", self.path.display(), database_text(error))
+    }
+
+    /// Adds jobs with their lines, all or none, and gives them their numbers.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn add(&self, jobs: &mut [(Job, String)]) -> Result<(), String> {
+        self.add_all(jobs).map_err(|error| self.text(&error))
+    }
+
+    fn add_all(&self, jobs: &mut [(Job, String)]) -> rusqlite::Result<()> {
+        let change = self.database.unchecked_transaction()?;
+        let sql = "SELECT coalesce(max(id), 0) FROM job";
+        let last: u64 = change.query_row(sql, [], |row| row.get(0))?;
+        let mut insert = change.prepare_cached("INSERT INTO job VALUES (?1, 0, ?2, ?3)")?;
+        for (id, (job, line)) in (last + 1..).zip(jobs) {
+            job.id = id;
+            insert.execute(params![id, &*line, json(job)])?;
+        }
+        drop(insert);
+        change.commit()
+    }
+
+    /// Writes what became of a job.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn update(&self, job: &Job) -> Result<(), String> {
+        let sql = "UPDATE job SET is_over = ?2, job = ?3 WHERE id = ?1";
+        let change = self.database.prepare_cached(sql);
+        let row = params![job.id, job.state.is_over(), json(job)];
+        let changed = change.and_then(|mut change| change.execute(row));
+        changed.map(drop).map_err(|error| self.text(&error))
+    }
+
+    /// The line of a job.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn line(&self, id: u64) -> Result<String, String> {
+        let sql = "SELECT line FROM job WHERE id = ?1";
+        let line = self.database.query_row(sql, [id], |row| row.get(0));
+        line.map_err(|error| self.text(&error))
+    }
+
+    /// A job; `None` if there is no such number.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn job(&self, id: u64) -> Result<Option<Job>, String> {
+        let sql = "SELECT job FROM job WHERE id = ?1";
+        let found = self.database.query_row(sql, [id], parsed).optional();
+        found.map_err(|error| self.text(&error))
+    }
+
+    /// The jobs that are not over, in the order of their numbers.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn live(&self) -> Result<Vec<Job>, String> {
+        self.jobs("SELECT job FROM job WHERE NOT is_over ORDER BY id", [])
+    }
+
+    /// All jobs, in the order of their numbers.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn all(&self) -> Result<Vec<Job>, String> {
+        self.jobs("SELECT job FROM job ORDER BY id", [])
+    }
+
+    fn jobs(&self, sql: &str, params: impl Params) -> Result<Vec<Job>, String> {
+        let query = self.database.prepare(sql);
+        let jobs = query.and_then(|mut query| query.query_map(params, parsed)?.collect());
+        jobs.map_err(|error| self.text(&error))
+    }
+}
+
+/// A path without links in its folder: SQLite follows none.
+fn canonical(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+fn json(job: &Job) -> String {
+    // Plain data: it can't fail to serialise, as long as the paths of the folder are UTF-8.
+    serde_json::to_string(job).unwrap_or_default()
+}
+
+fn parsed(row: &Row<'_>) -> rusqlite::Result<Job> {
+    let text: String = row.get(0)?;
+    serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::job::State;
+    use crate::job::tests::job;
+
+    impl Store {
+        /// Pretends that the disk is full, or has room again.
+        pub(crate) fn fill_disk(&self, is_full: bool) {
+            let pages: i64 = self
+                .database
+                .pragma_query_value(None, "page_count", |row| row.get(0))
+                .unwrap();
+            let most = if is_full { pages } else { 1 << 30 };
+            let set = format!("PRAGMA max_page_count = {most}");
+            self.database.query_row(&set, [], |_| Ok(())).unwrap();
+        }
+    }
+
+    #[test]
+    fn jobs_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("queue.db");
+        let store = Store::open(&path).unwrap();
+        let mut jobs = [(job(0), "a".to_owned()), (job(0), "b".to_owned())];
+        store.add(&mut jobs).unwrap();
+        let [(first, _), (second, _)] = jobs;
+        assert_eq!((first.id, second.id), (1, 2));
+        let over = Job {
+            state: State::Ended,
+            ..first
+        };
+        store.update(&over).unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.live().unwrap(), [second]);
+        assert_eq!(store.all().unwrap().len(), 2);
+        assert_eq!(store.job(1).unwrap(), Some(over));
+        assert_eq!(store.job(3).unwrap(), None);
+        assert_eq!(store.line(2).unwrap(), "b");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_adds_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("queue.db")).unwrap();
+        store.fill_disk(true);
+        let long = "x".repeat(1 << 16);
+        let why = store.add(&mut [(job(0), long.clone())]).unwrap_err();
+        assert!(why.contains("the disk is full"), "{why}");
+        assert!(store.all().unwrap().is_empty());
+        store.fill_disk(false);
+        store.add(&mut [(job(0), long)]).unwrap();
+    }
+
+    #[test]
+    fn foreign_files_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("queue.db");
+        std::fs::write(&path, "x".repeat(5_000)).unwrap();
+        let why = Store::open(&path).unwrap_err().to_string();
+        assert!(why.contains("move it away"), "{why}");
+        std::fs::remove_file(&path).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("CREATE TABLE t (a)").unwrap();
+        drop(other);
+        let why = Store::open(&path).unwrap_err().to_string();
+        assert!(why.contains("another program"), "{why}");
+    }
+}

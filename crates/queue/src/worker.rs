@@ -1,0 +1,75 @@
+//! The worker: a child of the service that runs the jobs.
+
+use crate::queue::{Order, Queue};
+use cosched_linux::service::{SOCKET_VARIABLES, kill_with_parent};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread;
+
+/// Starts a worker, and waits until it has ended. It dies with the thread that calls this. Returns its exit code; `None`
+/// if a signal ended it.
+///
+/// # Errors
+/// It can't be started.
+pub(crate) fn run(
+    queue: &Arc<Queue>,
+    words: &[OsString],
+    orders: Receiver<Order>,
+) -> io::Result<Option<i32>> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    for variable in SOCKET_VARIABLES {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    kill_with_parent(&mut command);
+    let mut child = command.spawn()?;
+    let pid = child.id();
+    queue.set_worker(Some(pid));
+    if let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) {
+        let (feeding, following) = (Arc::clone(queue), Arc::clone(queue));
+        thread::spawn(move || feed(&feeding, &orders, input));
+        thread::spawn(move || follow(&following, pid, output));
+    }
+    let end = wait(pid as i32);
+    queue.set_worker(None);
+    end
+}
+
+/// Writes the orders, until none will come or the worker is gone.
+fn feed(queue: &Queue, orders: &Receiver<Order>, mut input: ChildStdin) {
+    for order in orders {
+        if let Some(line) = queue.order_line(&order)
+            && writeln!(input, "{line}").is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Notes what the worker says.
+fn follow(queue: &Queue, pid: u32, output: ChildStdout) {
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        queue.note(pid, &line);
+    }
+}
+
+/// Waits for the worker. It is continued if something stops it.
+fn wait(pid: i32) -> io::Result<Option<i32>> {
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    loop {
+        let what = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
+        match waitid(WaitId::Pid(pid), what) {
+            Ok(Some(status)) if status.stopped() => {
+                let _ = kill_process(pid, Signal::CONT);
+            }
+            Ok(Some(status)) => return Ok(status.exit_status()),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
