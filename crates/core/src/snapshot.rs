@@ -111,6 +111,10 @@ pub struct Estimates {
     /// The learnt model of the task.
     #[serde(default = "not_yet")]
     pub learnt: Reading<Learnt>,
+    /// Threads that want a CPU at the same time, for tasks of [`Width::Measured`](crate::Width): the largest number that
+    /// lasted.
+    #[serde(default = "not_requested", skip_serializing_if = "is_absent")]
+    pub wanting: Reading<u32>,
     /// Intervals executed so far, however short.
     pub executed: u32,
     /// Total time in which the task was placed.
@@ -168,6 +172,10 @@ fn not_requested<T>() -> Reading<T> {
     Reading::Absent(Absence::NotRequested)
 }
 
+fn is_absent<T>(reading: &Reading<T>) -> bool {
+    reading.absence().is_some()
+}
+
 fn no_trace<T>() -> Reading<T> {
     Reading::Absent(Absence::NoSoloTrace)
 }
@@ -193,6 +201,7 @@ impl Default for Estimates {
             trace_ipc: no_trace(),
             trace_progress: no_trace(),
             learnt: Reading::Absent(Absence::NotYetMeasured),
+            wanting: not_requested(),
             executed: 0,
             ran: Nanos::ZERO,
         }

@@ -27,7 +27,7 @@
 //! Tasks that may not be frozen keep their CPUs for good. So m counts only the other CPUs, and a task that may use none
 //! of those can wait for ever.
 //!
-//! `linux`, `fifo`, `bias`, `big-fair` and `lucky` never stop a task. Where several tasks may use a CPU, the kernel
+//! `linux`, `fifo`, `spread`, `bias`, `big-fair` and `lucky` never stop a task. Where several tasks may use a CPU, the kernel
 //! bounds the wait. `efs` has a bound of its own besides this one.
 //!
 //! A task that has not begun is never overdue, because it holds nothing. So if `max_pause` is shorter than ⌈n / m⌉ q,
@@ -53,6 +53,7 @@ mod perf_fair;
 mod quantum;
 mod round;
 mod round_robin;
+mod spread;
 mod tail;
 mod target;
 mod virtual_time;
@@ -124,6 +125,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     bias::ENTRY,
     big_fair::ENTRY,
     lucky::ENTRY,
+    spread::ENTRY,
 ];
 
 /// The policy of that name; `None` if there is none.

@@ -139,7 +139,12 @@ impl<B: Backend> Loop<'_, B> {
         due.sort_by_key(|id| (self.records[*id].width.looks(), *id));
         for id in due.into_iter().take(MOST_LOOKS) {
             let wanting = self.backend.wanting(id);
-            self.records[id].width.add(wanting);
+            let width = &mut self.records[id].width;
+            width.add(wanting);
+            let found = width.found();
+            if let Some(ix) = self.snap.position(id) {
+                self.snap.tasks[ix].estimates.wanting = found;
+            }
         }
     }
 }

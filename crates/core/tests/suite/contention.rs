@@ -2,6 +2,7 @@
 //! task.
 
 use crate::memory::{Memory, Work, run_policy, run_specs};
+use crate::random::KERNEL_SHARES;
 use cosched_core::*;
 
 const QUANTUM: Nanos = Nanos::from_ms(200);
@@ -179,9 +180,7 @@ fn longest_wait(
 }
 
 fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
-    let stops = |entry: &&PolicyEntry| {
-        entry.time_shares && !["linux", "bias", "big-fair", "lucky"].contains(&entry.name)
-    };
+    let stops = |entry: &&PolicyEntry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name);
     POLICIES.iter().filter(stops)
 }
 

@@ -242,7 +242,7 @@ proptest! {
         other.tasks.iter_mut().for_each(|task| task.id = new(task.id));
         other.tasks.sort_by_key(|task| task.id);
         // `efs` assigns homes, and `bias`, `big-fair` and `lucky` break ties, in the order of numbers.
-        for name in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"] {
+        for name in ["linux", "spread", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"] {
             let entry = find_policy(name).unwrap();
             let chosen = |snap: &Snapshot, number: &dyn Fn(TaskId) -> TaskId| {
                 let decision = policy(entry, &[]).decide(snap, &mut Rng::new(1));

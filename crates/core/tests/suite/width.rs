@@ -1,7 +1,7 @@
 //! Tasks of measured width use the spare CPUs, and no others.
 
 use crate::memory::{Act, Memory, Work, run_policy, run_specs};
-use crate::random::{after, moment, policy};
+use crate::random::{KERNEL_SHARES, after, moment, policy};
 use cosched_core::*;
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
@@ -65,9 +65,10 @@ fn overlap(one: &CpuSet, other: &CpuSet) -> bool {
 #[test]
 fn a_single_task_has_the_whole_machine_under_every_policy() {
     for entry in POLICIES {
-        let mut world = world(4, vec![Work::ms(4_000).threads(4)]);
+        // Longer than the quantum of any policy.
+        let mut world = world(4, vec![Work::ms(16_000).threads(4)]);
         let result = run_measured(&mut world, entry.name);
-        assert_eq!(finish_ms(&result), [1_000], "{}", entry.name);
+        assert_eq!(finish_ms(&result), [4_000], "{}", entry.name);
         assert_eq!(result.tasks[0].width, Reading::Value(4), "{}", entry.name);
     }
 }
@@ -76,7 +77,7 @@ fn a_single_task_has_the_whole_machine_under_every_policy() {
 fn a_stated_width_is_all_that_a_task_gets() {
     for entry in POLICIES
         .iter()
-        .filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name))
+        .filter(|entry| !KERNEL_SHARES.contains(&entry.name))
     {
         let mut world = world(4, vec![Work::ms(1_000).threads(4)]);
         let result = run_policy(&mut world, entry.name, &[], &RunConfig::default());
@@ -131,7 +132,7 @@ fn spare_cpus_are_lent_and_taken_back() {
 fn with_as_many_tasks_as_cpus_each_has_its_own() {
     for entry in POLICIES
         .iter()
-        .filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name))
+        .filter(|entry| !KERNEL_SHARES.contains(&entry.name))
     {
         let mut world = world(2, vec![Work::ms(1_000).threads(8), Work::ms(1_000)]);
         // Nothing is measured beside others, so no mask changes because of that.

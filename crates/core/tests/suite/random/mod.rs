@@ -421,7 +421,7 @@ pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy>
 }
 
 /// Policies that stop no task: the kernel time-shares the allowed CPUs.
-pub const KERNEL_SHARES: [&str; 4] = ["linux", "bias", "big-fair", "lucky"];
+pub const KERNEL_SHARES: [&str; 5] = ["linux", "spread", "bias", "big-fair", "lucky"];
 
 /// Policies that take CPUs from one task to give them to another.
 pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
