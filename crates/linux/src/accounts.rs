@@ -3,6 +3,7 @@
 
 use crate::process;
 use crate::root::Root;
+use crate::stat::{Stat, tick_time};
 use crate::sys::RawPid;
 use cosched_core::{CpuId, CpuSet, Nanos};
 
@@ -51,7 +52,6 @@ pub fn busy(root: &Root, cpus: &CpuSet) -> Option<Nanos> {
 }
 
 fn with_own(root: &Root, cpus: &CpuSet, own: u64) -> Option<CpuAccounts> {
-    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let stat = root.text("/proc/stat", "CPU time").ok()??;
     let (mut all, mut found) = ([0; FIELDS], 0);
     for line in stat.lines() {
@@ -69,12 +69,11 @@ fn with_own(root: &Root, cpus: &CpuSet, own: u64) -> Option<CpuAccounts> {
     if found != cpus.len() || total == 0 {
         return None;
     }
-    let time = |ticks: u64| Nanos(ticks.saturating_mul(tick));
     Some(CpuAccounts {
-        total: time(total),
-        busy: time(busy),
-        stolen: time(stolen),
-        own: time(own),
+        total: tick_time(total),
+        busy: tick_time(busy),
+        stolen: tick_time(stolen),
+        own: tick_time(own),
     })
 }
 
@@ -90,18 +89,8 @@ const FIELDS: usize = 8;
 
 /// CPU time of a process and its ended children, in ticks.
 fn ticks_with_children(root: &Root, process: &str) -> Option<u64> {
-    let stat = std::fs::read(root.path(&format!("/proc/{process}/stat"))).ok()?;
-    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-    let fields = std::str::from_utf8(&stat[name_end + 1..])
-        .ok()?
-        .split_ascii_whitespace();
-    // Fields 14 to 17 of the whole line; the state is field 3.
-    let times: Vec<u64> = fields
-        .skip(11)
-        .take(4)
-        .map_while(|field| field.parse().ok())
-        .collect();
-    (times.len() == 4).then(|| times.iter().sum())
+    let stat = Stat::read(root, &format!("/proc/{process}/stat"))?;
+    Some(stat.ticks + stat.child_ticks)
 }
 
 fn elapsed(now: Nanos, before: Nanos) -> Option<Nanos> {
