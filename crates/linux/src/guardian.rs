@@ -13,7 +13,6 @@
 //! either. If somebody kills or stops it, the run sees that of its child, kills it if it is still there, and starts
 //! another. If both are killed at once, each job's own process is continued by its parent-death signal; the next start
 //! and `cosched thaw` free what remains.
-#![allow(unsafe_code)]
 
 use crate::cgroup;
 use crate::claim::Claim;
@@ -21,13 +20,14 @@ use crate::ledger::{Head, Ledger, Record};
 use crate::look::Look;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::sys::{self, RawPid, Side};
+use crate::sentinel;
+use crate::sys::{self, RawPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, geteuid};
+use rustix::process::{Signal, geteuid};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd};
 use std::time::{Duration, Instant};
 
 /// The run's end of the pipe to its guardian.
@@ -96,17 +96,8 @@ impl Guardian {
     /// # Errors
     /// No process or no pipe could be made.
     pub(crate) fn start(charge: &Charge) -> io::Result<Guardian> {
-        // Neither side waits for the other.
-        let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
-        let (read, write) = rustix::pipe::pipe_with(flags)?;
-        // SAFETY: the run has one thread (the backend checks that when it is made).
-        match unsafe { sys::fork() }? {
-            Side::Child => {
-                guard(charge, read);
-                sys::exit_now(0)
-            }
-            Side::Parent(pid) => Ok(Guardian { pid, line: write }),
-        }
+        let (pid, line) = sentinel::start(|read| guard(charge, read))?;
+        Ok(Guardian { pid, line })
     }
 
     /// Sends it a beat; a guardian that does not listen misses it.
@@ -117,10 +108,7 @@ impl Guardian {
     /// Ends the guardian, whatever state it is in: the run has ended in good order, or another guardian takes over. One
     /// that was only let go could come back later and free the jobs of a live run.
     pub(crate) fn dismiss(self) {
-        let _ = sys::kill(self.pid, libc::SIGKILL);
-        if let Some(pid) = Pid::from_raw(self.pid) {
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-        }
+        sentinel::dismiss(self.pid);
     }
 }
 
@@ -131,13 +119,9 @@ fn guard(charge: &Charge, line: OwnedFd) {
     if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
         charge.ledger.guardian(&own);
     }
-    let _ = rustix::thread::set_name(NAME);
-    let _ = rustix::process::setsid();
-    // It must not keep a file system in use.
-    let _ = std::env::set_current_dir("/");
     let mut kept = charge.ledger.descriptors();
     kept.push(line.as_raw_fd());
-    keep_only(kept);
+    sentinel::detach(NAME, kept);
     let mut beats = Beats::default();
     listen(charge, &line, &mut beats);
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
@@ -286,34 +270,6 @@ fn stay(charge: &Charge) {
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);
-    }
-}
-
-/// Closes all descriptors but these and the standard ones, which become `/dev/null`. A guardian that held the run's
-/// output open would keep its readers waiting.
-fn keep_only(mut kept: Vec<RawFd>) {
-    kept.sort_unstable();
-    // SAFETY: nothing in this process uses the descriptors that are closed: those in `kept` are not among them.
-    unsafe {
-        let mut from = 3;
-        for keep in kept
-            .iter()
-            .map(|&fd| fd.cast_unsigned())
-            .filter(|&fd| fd > 2)
-        {
-            if keep > from {
-                libc::close_range(from, keep - 1, 0);
-            }
-            from = keep + 1;
-        }
-        libc::close_range(from, u32::MAX, 0);
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        for target in (0..3).filter(|target| !kept.contains(target)) {
-            libc::dup2(null, target);
-        }
-        if null > 2 && !kept.contains(&null) {
-            libc::close(null);
-        }
     }
 }
 

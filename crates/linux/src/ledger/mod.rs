@@ -11,24 +11,23 @@
 //! slot is written at once, so a killed run never leaves half an entry.
 
 mod record;
+mod slots;
 
 pub(crate) use record::{Found, Record, forget, found};
+pub(crate) use slots::{SLOT_BYTES, Slots};
 
 use crate::identity;
 use crate::process::Process;
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::runtime::{Folder, NoFolder};
+use crate::runtime::NoFolder;
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
-use rustix::fs::{MemfdFlags, memfd_create};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -37,8 +36,6 @@ const PREFIX: &str = "run-";
 const FIRST_LINE: &str = "cosched run 1";
 /// Size of the head: a path and a few numbers.
 const HEAD_BYTES: usize = 8192;
-/// Size of an entry: numbers and the name of a job, which is also a file name and so has at most 255 bytes.
-const SLOT_BYTES: usize = 512;
 /// The slot of the guardian. The run and its guardian know it, so that a new guardian can enter itself.
 const GUARDIAN: u64 = 0;
 /// The kind of an entry for a job that another run started.
@@ -79,30 +76,8 @@ pub(crate) struct Ledger(Rc<RefCell<Inner>>);
 #[derive(Debug)]
 struct Inner {
     root: Root,
-    memory: File,
-    kept: Option<Kept>,
-    /// Why there is no file, until this was read.
-    lost: Option<NoFolder>,
-    /// Free slots, and the first slot that was never used.
-    free: Vec<u64>,
-    fresh: u64,
+    slots: Slots,
     jobs: BTreeMap<u32, Entry>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    folder: Folder,
-    name: String,
-    file: File,
-}
-
-impl Kept {
-    fn create(root: &Root, run: &RunId) -> Result<Kept, NoFolder> {
-        let folder = Folder::own(root)?;
-        let name = format!("{PREFIX}{run}");
-        let file = folder.create(&name)?;
-        Ok(Kept { folder, name, file })
-    }
 }
 
 #[derive(Debug)]
@@ -117,23 +92,13 @@ impl Ledger {
     /// # Errors
     /// Out of memory. A missing file is no error.
     pub(crate) fn begin(root: &Root, head: &Head) -> io::Result<Ledger> {
-        let memory = File::from(memfd_create("cosched", MemfdFlags::CLOEXEC)?);
-        let (kept, lost) = match Kept::create(root, &head.run) {
-            Ok(kept) => (Some(kept), None),
-            Err(why) => (None, Some(why)),
-        };
-        let head = head.bytes(root);
-        let mut inner = Inner {
+        let name = format!("{PREFIX}{}", head.run);
+        let slots = Slots::begin(root, name, &head.bytes(root), GUARDIAN + 1)?;
+        let inner = Inner {
             root: root.clone(),
-            memory,
-            kept,
-            lost,
-            free: Vec::new(),
-            fresh: GUARDIAN + 1,
+            slots,
             jobs: BTreeMap::new(),
         };
-        inner.memory.write_all_at(&head, 0)?;
-        inner.write_kept(&head, 0);
         Ok(Ledger(Rc::new(RefCell::new(inner))))
     }
 
@@ -155,7 +120,7 @@ impl Ledger {
 
     fn enter(&self, kind: &str, task: u32, name: &str, main: &Process) -> io::Result<()> {
         let mut inner = self.0.borrow_mut();
-        let slot = inner.take_slot();
+        let slot = inner.slots.take();
         let text = format!(
             "{kind} {task} {} {} {} {name}",
             main.pid,
@@ -169,13 +134,13 @@ impl Ledger {
                 members: HashMap::new(),
             },
         );
-        inner.write(slot, text.as_bytes())
+        inner.slots.write(slot, text.as_bytes())
     }
 
     /// Enters the run's guardian, in place of an earlier one.
     pub(crate) fn guardian(&self, guardian: &Process) {
         let text = format!("guardian 0 {} {} 0", guardian.pid, guardian.start);
-        let _ = self.0.borrow_mut().write(GUARDIAN, text.as_bytes());
+        let _ = self.0.borrow_mut().slots.write(GUARDIAN, text.as_bytes());
     }
 
     /// Enters a process that may not be found through its job's main process; called before it is stopped.
@@ -190,13 +155,13 @@ impl Ledger {
             return;
         }
         inner.prune(task);
-        let slot = inner.take_slot();
+        let slot = inner.slots.take();
         let text = format!(
             "member {task} {} {} {}",
             process.pid, process.start, process.session
         );
         // Without memory the process can still be found by its family.
-        let _ = inner.write(slot, text.as_bytes());
+        let _ = inner.slots.write(slot, text.as_bytes());
         if let Some(entry) = inner.jobs.get_mut(&task) {
             entry.members.insert(key, slot);
         }
@@ -209,73 +174,32 @@ impl Ledger {
             return;
         };
         for slot in entry.members.into_values().chain([entry.slot]) {
-            inner.strike(slot);
+            inner.slots.strike(slot);
         }
     }
 
     /// The current list.
     pub(crate) fn read(&self) -> Option<Record> {
-        Record::read(&self.0.borrow().memory)
+        Record::read(self.0.borrow().slots.memory())
     }
 
     /// Why there is no file; returned once.
     pub(crate) fn take_lost(&self) -> Option<NoFolder> {
-        self.0.borrow_mut().lost.take()
+        self.0.borrow_mut().slots.take_lost()
     }
 
     /// The descriptors that a guardian must keep.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        let inner = self.0.borrow();
-        let kept = inner.kept.as_ref().map(|kept| kept.folder.as_raw_fd());
-        kept.into_iter().chain([inner.memory.as_raw_fd()]).collect()
+        self.0.borrow().slots.descriptors()
     }
 
     /// Removes the file.
     pub(crate) fn remove_file(&self) {
-        if let Some(kept) = self.0.borrow_mut().kept.take() {
-            kept.folder.remove(&kept.name);
-        }
+        self.0.borrow_mut().slots.remove_file();
     }
 }
 
 impl Inner {
-    fn take_slot(&mut self) -> u64 {
-        self.free.pop().unwrap_or_else(|| {
-            self.fresh += 1;
-            self.fresh - 1
-        })
-    }
-
-    fn write(&mut self, slot: u64, text: &[u8]) -> io::Result<()> {
-        let mut bytes = [b' '; SLOT_BYTES];
-        let length = text.len().min(SLOT_BYTES);
-        bytes[..length].copy_from_slice(&text[..length]);
-        let at = HEAD_BYTES as u64 + slot * SLOT_BYTES as u64;
-        self.write_kept(&bytes, at);
-        self.memory.write_all_at(&bytes, at)
-    }
-
-    fn write_kept(&mut self, bytes: &[u8], at: u64) {
-        // A list with a hole could leave a process stopped for ever, unnoticed. No list is better: the guardian has its
-        // own, and later starts look for marked processes.
-        let Some(Err(error)) = self
-            .kept
-            .as_ref()
-            .map(|kept| kept.file.write_all_at(bytes, at))
-        else {
-            return;
-        };
-        if let Some(kept) = self.kept.take() {
-            kept.folder.remove(&kept.name);
-            self.lost = Some(kept.folder.problem(&kept.name, error));
-        }
-    }
-
-    fn strike(&mut self, slot: u64) {
-        let _ = self.write(slot, b"");
-        self.free.push(slot);
-    }
-
     /// Strikes out dead members now and then.
     fn prune(&mut self, task: u32) {
         let Some(entry) = self.jobs.get_mut(&task) else {
@@ -294,15 +218,7 @@ impl Inner {
             is_there
         });
         for slot in gone {
-            self.strike(slot);
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(kept) = &self.kept {
-            kept.folder.remove(&kept.name);
+            self.slots.strike(slot);
         }
     }
 }
@@ -312,6 +228,7 @@ mod tests {
     use super::record::MemberRecord;
     use super::*;
     use crate::run_id::tests::{link_namespace, write_stat};
+    use std::fs::File;
     use std::os::unix::ffi::OsStringExt;
 
     fn process(pid: RawPid) -> Process {
@@ -411,7 +328,7 @@ mod tests {
         let ledger = Ledger::begin(&root, &head).unwrap();
         assert!(ledger.take_lost().is_none());
         // Writing fails as on a full disk.
-        ledger.0.borrow_mut().kept.as_mut().unwrap().file =
+        ledger.0.borrow_mut().slots.kept.as_mut().unwrap().file =
             File::options().write(true).open("/dev/full").unwrap();
         ledger.job(0, "a", &process(11)).unwrap();
         assert!(

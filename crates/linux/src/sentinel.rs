@@ -1,0 +1,74 @@
+//! A small process that outlives the one that started it: at the other end of a pipe, in a session of its own, deaf to
+//! signals.
+#![allow(unsafe_code)]
+
+use crate::sys::{self, RawPid, Side};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, WaitOptions, waitpid};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::RawFd;
+
+/// Starts such a process, which runs `main` with the reading end of a pipe and ends. Returns its number and the writing
+/// end. Neither side waits for the other.
+///
+/// # Errors
+/// No process or no pipe could be made.
+pub(crate) fn start(main: impl FnOnce(OwnedFd)) -> io::Result<(RawPid, OwnedFd)> {
+    let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
+    let (read, write) = rustix::pipe::pipe_with(flags)?;
+    // SAFETY: the process has one thread (the backends check that when they are made).
+    match unsafe { sys::fork() }? {
+        Side::Child => {
+            main(read);
+            sys::exit_now(0)
+        }
+        Side::Parent(pid) => Ok((pid, write)),
+    }
+}
+
+/// Ends such a process, whatever state it is in.
+pub(crate) fn dismiss(pid: RawPid) {
+    let _ = sys::kill(pid, libc::SIGKILL);
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = waitpid(Some(pid), WaitOptions::empty());
+    }
+}
+
+/// Detaches this process from the one that started it: it has another name in `ps`, a session of its own, and only
+/// these descriptors.
+pub(crate) fn detach(name: &CStr, kept: Vec<RawFd>) {
+    let _ = rustix::thread::set_name(name);
+    let _ = rustix::process::setsid();
+    // It must not keep a file system in use.
+    let _ = std::env::set_current_dir("/");
+    keep_only(kept);
+}
+
+/// Closes all descriptors but these and the standard ones, which become `/dev/null`. A guardian that held the run's
+/// output open would keep its readers waiting.
+fn keep_only(mut kept: Vec<RawFd>) {
+    kept.sort_unstable();
+    // SAFETY: nothing in this process uses the descriptors that are closed: those in `kept` are not among them.
+    unsafe {
+        let mut from = 3;
+        for keep in kept
+            .iter()
+            .map(|&fd| fd.cast_unsigned())
+            .filter(|&fd| fd > 2)
+        {
+            if keep > from {
+                libc::close_range(from, keep - 1, 0);
+            }
+            from = keep + 1;
+        }
+        libc::close_range(from, u32::MAX, 0);
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for target in (0..3).filter(|target| !kept.contains(target)) {
+            libc::dup2(null, target);
+        }
+        if null > 2 && !kept.contains(&null) {
+            libc::close(null);
+        }
+    }
+}
