@@ -6,6 +6,8 @@ use crate::root::Root;
 use crate::stat::{Stat, tick_time};
 use crate::sys::RawPid;
 use cosched_core::{CpuId, CpuSet, Nanos};
+use std::collections::BTreeMap;
+use std::ops::Add;
 
 /// CPU time since the machine was started, at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,36 +54,63 @@ pub fn busy(root: &Root, cpus: &CpuSet) -> Option<Nanos> {
 }
 
 fn with_own(root: &Root, cpus: &CpuSet, own: u64) -> Option<CpuAccounts> {
-    let stat = root.text("/proc/stat", "CPU time").ok()??;
-    let (mut all, mut found) = ([0; FIELDS], 0);
-    for line in stat.lines() {
-        if let Some(ticks) = ticks_of(line, cpus) {
-            found += 1;
-            for (sum, ticks) in all.iter_mut().zip(ticks.split_ascii_whitespace()) {
-                *sum += ticks.parse::<u64>().ok()?;
-            }
-        }
-    }
-    let [user, nice, system, idle, iowait, irq, softirq, stolen] = all;
-    let busy = user + nice + system + irq + softirq;
-    let total = busy + idle + iowait + stolen;
+    let mut each = each(root)?;
+    each.retain(|cpu, _| cpus.contains(*cpu));
+    let sum = |part: fn(&CpuSpent) -> Nanos| each.values().map(part).fold(Nanos::ZERO, Add::add);
+    let total = sum(|spent| spent.total);
     // A sandbox may show the file and count nothing.
-    if found != cpus.len() || total == 0 {
+    if each.len() != cpus.len() || total == Nanos::ZERO {
         return None;
     }
     Some(CpuAccounts {
-        total: tick_time(total),
-        busy: tick_time(busy),
-        stolen: tick_time(stolen),
+        total,
+        busy: sum(|spent| spent.busy),
+        stolen: sum(|spent| spent.stolen),
         own: tick_time(own),
     })
 }
 
-/// The numbers in the line of one of these CPUs; `None` for any other line.
-fn ticks_of<'a>(line: &'a str, cpus: &CpuSet) -> Option<&'a str> {
+/// CPU time of one CPU since the machine was started.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CpuSpent {
+    pub total: Nanos,
+    /// Time in which it executed something.
+    pub busy: Nanos,
+    /// Time in which the hypervisor ran others.
+    pub stolen: Nanos,
+}
+
+/// The time of each online CPU; `None` if the kernel does not report it.
+pub(crate) fn each(root: &Root) -> Option<BTreeMap<CpuId, CpuSpent>> {
+    let stat = root.text("/proc/stat", "CPU time").ok()??;
+    let mut all = BTreeMap::new();
+    for line in stat.lines() {
+        if let Some((cpu, ticks)) = cpu_line(line) {
+            all.insert(cpu, spent(ticks)?);
+        }
+    }
+    Some(all)
+}
+
+/// Parses the numbers of a CPU's line.
+fn spent(ticks: &str) -> Option<CpuSpent> {
+    let mut all = [0; FIELDS];
+    for (field, ticks) in all.iter_mut().zip(ticks.split_ascii_whitespace()) {
+        *field = ticks.parse().ok()?;
+    }
+    let [user, nice, system, idle, iowait, irq, softirq, stolen] = all;
+    let busy = user + nice + system + irq + softirq;
+    Some(CpuSpent {
+        total: tick_time(busy + idle + iowait + stolen),
+        busy: tick_time(busy),
+        stolen: tick_time(stolen),
+    })
+}
+
+/// The CPU of a line, and its numbers; `None` for any other line.
+fn cpu_line(line: &str) -> Option<(CpuId, &str)> {
     let (number, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
-    let cpu = CpuId(number.parse().ok()?);
-    cpus.contains(cpu).then_some(ticks)
+    Some((CpuId(number.parse().ok()?), ticks))
 }
 
 /// Number of fields of a line of `/proc/stat` without double counting: guest time is part of user time.

@@ -252,6 +252,16 @@ pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     words.take(2).filter_map(|user| user.parse().ok()).collect()
 }
 
+/// The CPUs that a process or one of its threads may use, from its `status`; `None` if it is gone.
+pub(crate) fn allowed_cpus(root: &Root, status: &str) -> Option<cosched_core::CpuSet> {
+    let status = std::fs::read(root.path(status)).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    line?.parse().ok()
+}
+
 /// Pins all threads of these processes, including threads that start meanwhile.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     // A thread that is gone needs no CPU. A thread that may not be pinned stays where it is; `doctor` reports that.

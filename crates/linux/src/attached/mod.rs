@@ -1,17 +1,22 @@
 //! Programs that run already: which of them are observed, and what they do. Nothing here changes a process.
 //!
 //! A [`Selection`] names processes as the user does. A [`Finder`] turns it into [`Subject`]s, again and again, because
-//! processes come and go. Each subject is a row of the table.
+//! processes come and go. Each subject is a row of the table. A [`Sampler`] observes what they do between two looks.
 
 mod census;
+mod counted;
 mod error;
 mod finder;
 mod groups;
 mod jobs;
 mod pattern;
+mod sampler;
 mod selection;
+mod source;
 mod trees;
+mod watched;
 
 pub use error::SelectError;
 pub use finder::{Finder, Found};
+pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};
