@@ -1,5 +1,6 @@
 //! Frees what a dead run left behind: frozen groups and stopped processes. Used by every start, and by `cosched thaw`.
 
+use crate::attached::{self, Restored};
 use crate::cgroup::{self, Stale};
 use crate::claim::Claim;
 use crate::ledger::{self, Found, Record};
@@ -31,12 +32,14 @@ pub struct Mended {
     pub unknown: Vec<PathBuf>,
     /// Those of them in which something is frozen. Their run may have died, or may go on and continue it soon.
     pub unknown_frozen: Vec<PathBuf>,
+    /// What killed attached sessions had changed in programs of others.
+    pub attached: Restored,
 }
 
 impl Mended {
     /// Whether nothing was freed.
     pub fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.continued.is_empty()
+        self.groups.is_empty() && self.continued.is_empty() && self.attached.is_empty()
     }
 }
 
@@ -53,7 +56,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    fn covers(&self, run: &RunId, owner: u32) -> bool {
+    pub(crate) fn covers(&self, run: &RunId, owner: u32) -> bool {
         match self {
             Reach::Near | Reach::Everywhere => true,
             Reach::Runs(runs, user) => [0, owner].contains(user) && runs.contains(&run.to_string()),
@@ -88,6 +91,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.continued.sort_unstable();
     mended.continued.dedup();
     remove_files(&look, &dead);
+    mended.attached = attached::mend(root, reach);
     mended
 }
 

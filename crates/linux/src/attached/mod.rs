@@ -9,6 +9,7 @@ mod error;
 mod finder;
 mod groups;
 mod jobs;
+mod manage;
 mod pattern;
 mod sampler;
 mod selection;
@@ -18,5 +19,7 @@ mod watched;
 
 pub use error::SelectError;
 pub use finder::{Finder, Found};
+pub(crate) use manage::mend;
+pub use manage::{Left, Restored};
 pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};

@@ -229,8 +229,7 @@ impl JobGroup {
         control(&self.dir, FREEZE, value)
     }
 
-    /// The group of a job in a small tree.
-    #[cfg(test)]
+    /// The group in a directory that exists.
     pub(crate) fn at(dir: &Path) -> JobGroup {
         JobGroup {
             dir: dir.to_owned(),

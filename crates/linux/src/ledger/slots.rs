@@ -44,7 +44,12 @@ impl Slots {
     ///
     /// # Errors
     /// Out of memory. A missing file is no error.
-    pub(crate) fn begin(root: &Root, name: String, head: &[u8], reserved: u64) -> io::Result<Slots> {
+    pub(crate) fn begin(
+        root: &Root,
+        name: String,
+        head: &[u8],
+        reserved: u64,
+    ) -> io::Result<Slots> {
         let memory = File::from(memfd_create("cosched", MemfdFlags::CLOEXEC)?);
         let (kept, lost) = match Kept::create(root, name) {
             Ok(kept) => (Some(kept), None),

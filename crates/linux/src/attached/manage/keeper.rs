@@ -1,0 +1,93 @@
+//! The keeper: a small process that undoes a session's changes when the session dies, however it dies.
+//!
+//! It waits at the other end of a pipe, and for the session's process. A session that ends in good order undoes its
+//! changes itself, and ends the keeper. If somebody kills or stops the keeper, the session starts another. If both are
+//! killed at once, a later start and `cosched thaw` undo the changes by the list in the runtime folder.
+
+use super::changes::Changes;
+use super::restore::restore;
+use crate::process::{self, Process};
+use crate::root::Root;
+use crate::run_id::RunId;
+use crate::sentinel;
+use crate::sys::{self, RawPid};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, geteuid, waitpid};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::time::Duration;
+
+/// The keeper's name in `ps`. It does not contain that of the program, so that `pkill cosched` does not end it.
+const NAME: &std::ffi::CStr = c"mask-keeper";
+/// Delay between two checks whether the session's process is gone. The pipe closes a little earlier.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The session's end of the pipe to its keeper.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    pid: RawPid,
+    _line: OwnedFd,
+}
+
+impl Keeper {
+    /// Starts a keeper of these changes.
+    ///
+    /// # Errors
+    /// No process or no pipe could be made.
+    pub(super) fn start(root: &Root, run: &RunId, changes: &mut Changes) -> io::Result<Keeper> {
+        let (pid, line) = sentinel::start(|line| keep(root, run, changes, line))?;
+        Ok(Keeper { pid, _line: line })
+    }
+
+    /// Whether it still waits. One that was stopped would not undo anything.
+    pub(super) fn is_there(&self) -> bool {
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return false;
+        };
+        matches!(waitpid(Some(pid), options), Ok(None))
+    }
+
+    /// Ends the keeper, whatever state it is in.
+    pub(super) fn dismiss(self) {
+        sentinel::dismiss(self.pid);
+    }
+}
+
+/// The keeper's main function.
+fn keep(root: &Root, run: &RunId, changes: &mut Changes, line: OwnedFd) {
+    sys::ignore_signals();
+    if let Some(own) = Process::read(root, std::process::id() as RawPid) {
+        changes.keeper(&own);
+    }
+    let mut kept = changes.descriptors();
+    kept.push(line.as_raw_fd());
+    sentinel::detach(NAME, kept);
+    wait_for_end(root, run, &line);
+    while process::lives(root, run.pid, run.start) {
+        std::thread::sleep(PAUSE);
+    }
+    if let Some(list) = changes.read() {
+        restore(root, &list, geteuid().as_raw());
+    }
+    changes.remove_file();
+}
+
+/// Waits until the pipe closes, or the session's process ends.
+fn wait_for_end(root: &Root, run: &RunId, line: &OwnedFd) {
+    let session = Process::find(root, run.pid, run.start).and_then(|found| found.handle(root));
+    loop {
+        let mut watched = vec![PollFd::new(line, PollFlags::IN)];
+        watched.extend(
+            session
+                .as_ref()
+                .map(|session| PollFd::new(session, PollFlags::IN)),
+        );
+        match poll(&mut watched, None) {
+            Err(Errno::INTR) => continue,
+            Ok(_) | Err(_) => return,
+        }
+    }
+}

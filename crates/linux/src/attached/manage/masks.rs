@@ -1,0 +1,470 @@
+//! The CPUs of each thread of the managed programs: what was found, and what was set.
+//!
+//! A thread is bound only if it may use all CPUs of its group. Somebody has narrowed any other one on purpose, and it is
+//! left alone. A thread that starts later inherits the CPUs of its creator, which came from here.
+
+use super::changes::{Changes, List, Pin};
+use super::restore::limit_of;
+use crate::attached::{Member, Subject, SubjectKey};
+use crate::process::{self, Process};
+use crate::root::Root;
+use crate::sys::{self, RawPid};
+use cosched_core::CpuSet;
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// Maximum number of threads bound or left alone; each costs half a kilobyte.
+const MOST_THREADS: usize = 32_768;
+/// Number of known threads at which dead ones are struck out for the first time.
+const PRUNE: usize = 256;
+/// Passes over a process whose threads start threads.
+const PASSES: u32 = 8;
+
+/// Why a thread is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    /// Somebody had narrowed its CPUs before.
+    Narrowed,
+    /// Somebody has changed its CPUs since.
+    Changed,
+    /// This user may not bind it.
+    NotPermitted,
+    /// The kernel refuses to bind it to these CPUs.
+    Refused,
+    /// There are too many threads.
+    TooMany,
+}
+
+/// The threads of managed programs.
+#[derive(Debug)]
+pub(crate) struct Masks {
+    root: Root,
+    changes: Changes,
+    pins: BTreeMap<Member, (u64, Pin)>,
+    /// The threads that are left alone, each with its slot in the list if it has one.
+    left: BTreeMap<Member, Option<u64>>,
+    groups: BTreeMap<PathBuf, u64>,
+    /// Number of known threads at which dead ones are struck out.
+    prune_at: usize,
+}
+
+/// The CPUs that a subject gets.
+pub(crate) struct Binding<'a> {
+    pub cpus: &'a CpuSet,
+    /// CPUs that it had until now, or has: new threads may have inherited them.
+    pub inherited: &'a [CpuSet],
+}
+
+/// How many threads were newly left alone, by reason.
+pub(crate) type Skipped = BTreeMap<Left, usize>;
+
+impl Masks {
+    pub(super) fn new(root: &Root, changes: Changes) -> Masks {
+        Masks {
+            root: root.clone(),
+            changes,
+            pins: BTreeMap::new(),
+            left: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            prune_at: PRUNE,
+        }
+    }
+
+    /// Binds all threads of a subject. Returns how many are left alone that were not before.
+    pub(crate) fn bind(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
+        let mut skipped = Skipped::new();
+        if let SubjectKey::Group(dir) = &subject.key {
+            let slot = self.groups.get(dir).copied();
+            if let Ok(slot) = self.changes.group(slot, dir, binding.cpus) {
+                self.groups.insert(dir.clone(), slot);
+            }
+        }
+        for &process in &subject.members {
+            self.bind_process(process, binding, &mut skipped, |_| true);
+        }
+        self.prune();
+        skipped
+    }
+
+    /// Binds the threads of a subject that are new.
+    pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
+        let mut skipped = Skipped::new();
+        let known: BTreeSet<RawPid> = self.known().map(|thread| thread.pid).collect();
+        for &process in &subject.members {
+            self.bind_process(process, binding, &mut skipped, |tid| !known.contains(&tid));
+        }
+        self.prune();
+        skipped
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Member> {
+        self.pins.keys().chain(self.left.keys())
+    }
+
+    fn bind_process(
+        &mut self,
+        process: Member,
+        binding: &Binding<'_>,
+        skipped: &mut Skipped,
+        is_wanted: impl Fn(RawPid) -> bool,
+    ) {
+        let mut done = BTreeSet::new();
+        let mut limit = None;
+        for _ in 0..PASSES {
+            let mut new = process::threads(&self.root, process.pid);
+            new.retain(|&tid| is_wanted(tid) && done.insert(tid));
+            if new.is_empty() || Process::find(&self.root, process.pid, process.start).is_none() {
+                return;
+            }
+            let limit = limit.get_or_insert_with(|| limit_of(&self.root, process.pid));
+            for tid in new {
+                if let Err(why) = self.bind_thread(process, tid, binding, limit) {
+                    *skipped.entry(why).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Binds a thread; does nothing if it is gone, or was left alone before.
+    fn bind_thread(
+        &mut self,
+        process: Member,
+        tid: RawPid,
+        binding: &Binding<'_>,
+        limit: &CpuSet,
+    ) -> Result<(), Left> {
+        let Some((thread, present)) = thread_now(&self.root, process.pid, tid) else {
+            return Ok(());
+        };
+        if self.left.contains_key(&thread) {
+            return Ok(());
+        }
+        let cpus = binding.cpus.intersection(limit);
+        match self.planned(process, thread, present, binding, limit, &cpus) {
+            Ok(Some((slot, pin))) => self.carry_out(slot, pin),
+            Ok(None) => Ok(()),
+            Err(why) => Err(self.leave(thread, why)),
+        }
+    }
+
+    /// The change of a thread, and the slot that it has; `None` if there is nothing to change.
+    fn planned(
+        &self,
+        process: Member,
+        thread: Member,
+        present: CpuSet,
+        binding: &Binding<'_>,
+        limit: &CpuSet,
+        cpus: &CpuSet,
+    ) -> Result<Option<(Option<u64>, Pin)>, Left> {
+        if cpus.is_empty() {
+            return Err(Left::Refused);
+        }
+        if let Some((slot, pin)) = self.pins.get(&thread) {
+            if present != pin.set && present != pin.set.intersection(limit) {
+                return Err(Left::Changed);
+            }
+            if pin.set == *cpus {
+                return Ok(None);
+            }
+            let (set, before) = (cpus.clone(), present);
+            let moved = Pin {
+                set,
+                before,
+                ..pin.clone()
+            };
+            return Ok(Some((Some(*slot), moved)));
+        }
+        let mut inherited = binding.inherited.iter();
+        let is_inherited = inherited.any(|ours| present == ours.intersection(limit));
+        if present != *limit && !is_inherited {
+            return Err(Left::Narrowed);
+        }
+        if present == *limit && cpus == limit {
+            return Ok(None);
+        }
+        if self.pins.len() + self.left.len() >= MOST_THREADS {
+            return Err(Left::TooMany);
+        }
+        let pin = Pin {
+            thread,
+            process,
+            old: limit.clone(),
+            set: cpus.clone(),
+            before: present,
+        };
+        Ok(Some((None, pin)))
+    }
+
+    /// Enters the change, and makes it.
+    fn carry_out(&mut self, slot: Option<u64>, pin: Pin) -> Result<(), Left> {
+        let thread = pin.thread;
+        let Ok(slot) = self.changes.pin(slot, &pin) else {
+            return Err(self.leave(thread, Left::TooMany));
+        };
+        let (set, is_there) = (pin.set.clone(), pin.before == pin.set);
+        self.pins.insert(thread, (slot, pin));
+        if is_there {
+            return Ok(());
+        }
+        match sys::set_affinity(thread.pid, &set) {
+            Ok(()) => Ok(()),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::SRCH) => {
+                    self.strike(&thread);
+                    Ok(())
+                }
+                Some(Errno::PERM) => Err(self.leave(thread, Left::NotPermitted)),
+                _ => Err(self.leave(thread, Left::Refused)),
+            },
+        }
+    }
+
+    /// Leaves a thread alone from now on.
+    fn leave(&mut self, thread: Member, why: Left) -> Left {
+        self.strike(&thread);
+        if why != Left::TooMany {
+            let slot = self.changes.keep(thread).ok();
+            self.left.insert(thread, slot);
+        }
+        why
+    }
+
+    fn strike(&mut self, thread: &Member) {
+        if let Some((slot, _)) = self.pins.remove(thread) {
+            self.changes.strike(slot);
+        }
+    }
+
+    /// Strikes out threads that have ended, now and then.
+    fn prune(&mut self) {
+        if self.pins.len() + self.left.len() < self.prune_at {
+            return;
+        }
+        let gone: Vec<Member> = self
+            .known()
+            .filter(|thread| !exists(&self.root, thread))
+            .copied()
+            .collect();
+        for thread in gone {
+            self.strike(&thread);
+            if let Some(slot) = self.left.remove(&thread).flatten() {
+                self.changes.strike(slot);
+            }
+        }
+        self.prune_at = (2 * (self.pins.len() + self.left.len())).max(PRUNE);
+    }
+
+    /// The list of all changes.
+    pub(super) fn list(&self) -> Option<List> {
+        self.changes.read()
+    }
+
+    pub(super) fn changes(&mut self) -> &mut Changes {
+        &mut self.changes
+    }
+
+    /// Forgets all threads: their CPUs were given back.
+    pub(super) fn forget_all(&mut self) {
+        let slots = self.pins.values().map(|(slot, _)| *slot);
+        let slots: Vec<u64> = slots.chain(self.groups.values().copied()).collect();
+        slots.into_iter().for_each(|slot| self.changes.strike(slot));
+        self.pins.clear();
+        self.groups.clear();
+    }
+}
+
+/// A thread with its start, and the CPUs that it may use now; `None` if it is gone.
+pub(super) fn thread_now(root: &Root, pid: RawPid, tid: RawPid) -> Option<(Member, CpuSet)> {
+    let folder = format!("/proc/{pid}/task/{tid}");
+    let start = Process::read_from(root, &format!("{folder}/stat"), tid)?.start;
+    let present = process::allowed_cpus(root, &format!("{folder}/status"))?;
+    Some((Member { pid: tid, start }, present))
+}
+
+/// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.
+fn exists(root: &Root, thread: &Member) -> bool {
+    Process::find(root, thread.pid, thread.start).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::restore::restore;
+    use super::*;
+    use crate::run_id::RunId;
+    use rustix::process::geteuid;
+    use std::io::Write as _;
+    use std::process::{Child, Command, Stdio};
+
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let family = process::descendants(&Root::default(), self.0.id() as RawPid);
+            let all = family.iter().map(|process| process.pid);
+            all.for_each(|pid| drop(sys::kill(pid, libc::SIGKILL)));
+            let _ = self.0.wait();
+        }
+    }
+
+    impl Killed {
+        fn sleeper() -> Killed {
+            Killed(Command::new("sleep").arg("600").spawn().unwrap())
+        }
+
+        fn member(&self) -> Member {
+            member(self.0.id() as RawPid)
+        }
+
+        fn cpus(&self) -> String {
+            cpus_of(self.0.id() as RawPid)
+        }
+
+        fn set(&self, cpus: &str) {
+            sys::set_affinity(self.0.id() as RawPid, &cpus.parse().unwrap()).unwrap();
+        }
+    }
+
+    fn member(pid: RawPid) -> Member {
+        let start = Process::read(&Root::default(), pid).unwrap().start;
+        Member { pid, start }
+    }
+
+    fn cpus_of(pid: RawPid) -> String {
+        let status = format!("/proc/{pid}/status");
+        let cpus = process::allowed_cpus(&Root::default(), &status);
+        cpus.unwrap().to_string()
+    }
+
+    fn subject(members: &[Member]) -> Subject {
+        let first = members[0];
+        Subject {
+            key: SubjectKey::Tree {
+                pid: first.pid,
+                start: first.start,
+            },
+            name: "s".to_owned(),
+            command: None,
+            group: None,
+            members: members.to_vec(),
+        }
+    }
+
+    /// A shell that forks a sleeping child when it reads a line.
+    fn forker() -> Killed {
+        let child = Command::new("sh")
+            .args(["-c", "read line; sleep 600 & wait"])
+            .stdin(Stdio::piped())
+            .spawn();
+        Killed(child.unwrap())
+    }
+
+    fn fork(shell: &mut Killed) -> RawPid {
+        shell.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        let pid = shell.0.id() as RawPid;
+        loop {
+            let children = process::children_of_thread(&Root::default(), pid, pid);
+            if let Some(&child) = children.first() {
+                return child;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn threads_get_back_what_they_had_unless_somebody_changed_it() {
+        let root = Root::default();
+        let limit = limit_of(&root, std::process::id() as RawPid);
+        let all = limit.to_string();
+        let (own, Some(run)) = (cpus_of(std::process::id() as RawPid), RunId::own(&root)) else {
+            return eprintln!("skipped, because /proc is of another namespace");
+        };
+        let cpus: Vec<_> = limit.iter().collect();
+        if cpus.len() < 2 || own != all {
+            return eprintln!("skipped, because it takes two CPUs, and this test has {own}");
+        }
+        let (one, other) = (CpuSet::from(cpus[0]), CpuSet::from(cpus[1]));
+        let [one_text, other_text] = [&one, &other].map(CpuSet::to_string);
+        let [plain, moved, narrowed, same] = std::array::from_fn(|_| Killed::sleeper());
+        let mut shell = forker();
+        narrowed.set(&other_text);
+        same.set(&one_text);
+        let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
+        let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
+        let binding = |cpus| Binding {
+            cpus,
+            inherited: &[],
+        };
+        let skipped = masks.bind(&subject(&each), &binding(&one));
+        assert_eq!(skipped, [(Left::Narrowed, 2)].into());
+        let state = |of: [&Killed; 4]| of.map(Killed::cpus);
+        let four = [&plain, &moved, &narrowed, &same];
+        let [first, second] = [&one_text, &other_text].map(String::as_str);
+        assert_eq!(state(four), [first, first, second, first]);
+        // Again: nothing is told twice. A late child inherits, whether it is seen or not.
+        assert_eq!(masks.bind(&subject(&each), &binding(&one)), Skipped::new());
+        let child = fork(&mut shell);
+        let late = masks.bind_new(
+            &subject(&[member(child)]),
+            &Binding {
+                cpus: &one,
+                inherited: std::slice::from_ref(&one),
+            },
+        );
+        assert_eq!((late, cpus_of(child)), (Skipped::new(), one_text.clone()));
+        // Somebody changes one. The next move leaves it alone, and moves the others.
+        moved.set(&all);
+        let skipped = masks.bind(&subject(&each), &binding(&other));
+        assert_eq!(skipped, [(Left::Changed, 1)].into());
+        assert_eq!(state(four), [second, all.as_str(), second, first]);
+        // An entry of an earlier thread with the same number.
+        let mut list = masks.list().unwrap();
+        let pin = list.pins[0].clone();
+        list.pins.push(Pin {
+            thread: Member {
+                pid: same.0.id() as RawPid,
+                start: 1,
+            },
+            old: one.clone(),
+            set: one.clone(),
+            before: other.clone(),
+            ..pin
+        });
+        let done = restore(&root, &list, geteuid().as_raw());
+        assert_eq!(state(four), [all.as_str(), all.as_str(), second, first]);
+        assert_eq!([cpus_of(child), shell.cpus()], [all.clone(), all.clone()]);
+        assert!(
+            done.refused.is_empty() && done.changed.is_empty(),
+            "{done:?}"
+        );
+        assert_eq!(done.threads.len(), 3, "{done:?}");
+    }
+
+    #[test]
+    fn a_child_that_nobody_saw_gets_the_cpus_of_its_family_back() {
+        let root = Root::default();
+        let limit = limit_of(&root, std::process::id() as RawPid);
+        let Some(run) = RunId::own(&root).filter(|_| limit.len() > 1) else {
+            return eprintln!("skipped, because it takes two CPUs");
+        };
+        let mut shell = forker();
+        // The list of another session of this process would have the same name.
+        let run = run.led_by(&Process::read(&root, shell.0.id() as RawPid).unwrap());
+        if shell.cpus() != limit.to_string() {
+            return eprintln!("skipped, because this test may not use all CPUs");
+        }
+        let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
+        let one = CpuSet::from(limit.first().unwrap());
+        let binding = Binding {
+            cpus: &one,
+            inherited: &[],
+        };
+        masks.bind(&subject(&[shell.member()]), &binding);
+        let child = fork(&mut shell);
+        assert_eq!(cpus_of(child), one.to_string());
+        let done = restore(&root, &masks.list().unwrap(), geteuid().as_raw());
+        assert_eq!(cpus_of(child), limit.to_string());
+        assert_eq!(done.threads.len(), 2, "{done:?}");
+    }
+}

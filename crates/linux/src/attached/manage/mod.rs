@@ -1,0 +1,146 @@
+//! Binds the threads of programs that run already, freezes their groups, and undoes all of it at the end.
+
+mod changes;
+mod keeper;
+mod masks;
+mod restore;
+
+pub use masks::Left;
+pub use restore::Restored;
+
+pub(crate) use masks::{Binding, Skipped};
+pub(crate) use restore::mend;
+
+use super::selection::Subject;
+use crate::cgroup::{self, JobGroup};
+use crate::root::Root;
+use crate::run_id::RunId;
+use crate::runtime::NoFolder;
+use changes::Changes;
+use keeper::Keeper;
+use masks::Masks;
+use rustix::process::geteuid;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// All that a session changes in programs of others. When it is dropped, all of it is undone.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    root: Root,
+    run: RunId,
+    masks: Masks,
+    keeper: Option<Keeper>,
+    /// The groups that are frozen, with their slots in the list.
+    frozen: BTreeMap<PathBuf, u64>,
+}
+
+impl Hold {
+    /// Starts a session's list and its keeper.
+    ///
+    /// # Errors
+    /// Out of memory, or no process could be made. Nothing is changed without a keeper.
+    pub(crate) fn begin(root: &Root, run: RunId) -> io::Result<Hold> {
+        let mut changes = Changes::begin(root, &run)?;
+        let keeper = Keeper::start(root, &run, &mut changes)?;
+        Ok(Hold {
+            root: root.clone(),
+            run,
+            masks: Masks::new(root, changes),
+            keeper: Some(keeper),
+            frozen: BTreeMap::new(),
+        })
+    }
+
+    /// Starts another keeper if the keeper was killed or stopped; returns whether it was.
+    ///
+    /// # Errors
+    /// No process could be made.
+    pub(crate) fn renew_keeper(&mut self) -> io::Result<bool> {
+        if self.keeper.as_ref().is_some_and(Keeper::is_there) {
+            return Ok(false);
+        }
+        if let Some(keeper) = self.keeper.take() {
+            keeper.dismiss();
+        }
+        let keeper = Keeper::start(&self.root, &self.run, self.masks.changes())?;
+        self.keeper = Some(keeper);
+        Ok(true)
+    }
+
+    /// The CPUs of the subjects' threads.
+    pub(crate) fn bind(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
+        self.masks.bind(subject, binding)
+    }
+
+    /// As [`Hold::bind`], for threads that are new.
+    pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
+        self.masks.bind_new(subject, binding)
+    }
+
+    /// Why there is no list in the runtime folder; returned once.
+    pub(crate) fn take_lost(&mut self) -> Option<NoFolder> {
+        self.masks.changes().take_lost()
+    }
+
+    /// Freezes a group; returns whether it is this session's to thaw. One that somebody else froze is left alone.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn freeze(&mut self, dir: &Path) -> io::Result<bool> {
+        if self.frozen.contains_key(dir) {
+            return Ok(true);
+        }
+        if cgroup::is_frozen(dir) {
+            return Ok(false);
+        }
+        let slot = self.masks.changes().frozen(dir)?;
+        let frozen = JobGroup::at(dir).freeze(true);
+        if frozen.is_err() {
+            self.masks.changes().strike(slot);
+        } else {
+            self.frozen.insert(dir.to_owned(), slot);
+        }
+        frozen.map(|()| true)
+    }
+
+    /// Thaws a group that this session froze.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn thaw(&mut self, dir: &Path) -> io::Result<()> {
+        let Some(&slot) = self.frozen.get(dir) else {
+            return Ok(());
+        };
+        let thawed = JobGroup::at(dir).freeze(false);
+        if thawed.is_ok() || !dir.exists() {
+            self.frozen.remove(dir);
+            self.masks.changes().strike(slot);
+            return Ok(());
+        }
+        thawed
+    }
+
+    /// Undoes all changes.
+    pub(crate) fn undo(&mut self) -> Restored {
+        let Some(list) = self.masks.list() else {
+            return Restored::default();
+        };
+        let done = restore::restore(&self.root, &list, geteuid().as_raw());
+        self.masks.forget_all();
+        let slots: Vec<u64> = std::mem::take(&mut self.frozen).into_values().collect();
+        slots
+            .into_iter()
+            .for_each(|slot| self.masks.changes().strike(slot));
+        done
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.undo();
+        if let Some(keeper) = self.keeper.take() {
+            keeper.dismiss();
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Gives threads the CPUs back that they had, and thaws groups, after a list of changes. The session does it when it
+//! ends, its keeper if it was killed, and `cosched thaw` or a later start if both were.
+
+use super::changes::{List, PREFIX, Pin};
+use super::masks::thread_now;
+use crate::attached::Member;
+use crate::cgroup::{self, JobGroup};
+use crate::identity;
+use crate::mend::Reach;
+use crate::process::{self, Process};
+use crate::root::Root;
+use crate::run_id::{Fate, RunId};
+use crate::runtime::Folder;
+use crate::sys::{self, RawPid};
+use cosched_core::{CpuId, CpuSet};
+use rustix::process::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum number of passes: threads may start threads all the time.
+const MOST_PASSES: u32 = 64;
+/// Passes without a change after which all is restored. A thread may be starting at the first.
+const QUIET_PASSES: u32 = 2;
+const BETWEEN_PASSES: Duration = Duration::from_millis(5);
+/// Maximum number of bytes read from a list.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What was restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Threads that have their CPUs again.
+    pub threads: BTreeSet<RawPid>,
+    /// Threads whose CPUs somebody else has changed since. They were left alone.
+    pub changed: BTreeSet<RawPid>,
+    /// Threads that could not be given their CPUs.
+    pub refused: BTreeSet<RawPid>,
+    /// Groups that were thawed.
+    pub thawed: Vec<PathBuf>,
+    /// Groups that could not be thawed.
+    pub frozen: Vec<PathBuf>,
+}
+
+impl Restored {
+    /// Whether nothing was done, and nothing is left.
+    pub fn is_empty(&self) -> bool {
+        *self == Restored::default()
+    }
+}
+
+/// The CPUs that a process may use by its group: the nearest one with a cpuset, else all that are online.
+pub(super) fn limit_of(root: &Root, pid: RawPid) -> CpuSet {
+    let group = cgroup::directory_of(root, pid);
+    let above = group.iter().flat_map(|dir| dir.ancestors());
+    for dir in above {
+        let text = std::fs::read_to_string(dir.join("cpuset.cpus.effective"));
+        let cpus = text.ok().and_then(|text| text.parse::<CpuSet>().ok());
+        if let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) {
+            return cpus;
+        }
+    }
+    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs");
+    online.ok().flatten().unwrap_or_default()
+}
+
+/// Undoes the changes of a list, as far as they are of processes and groups of this user; 0 stands for all users.
+pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
+    let mut restoring = Restoring {
+        root,
+        list,
+        owner,
+        by_process: BTreeMap::new(),
+        pins: BTreeMap::new(),
+        done: Restored::default(),
+    };
+    restoring.thaw();
+    restoring.index();
+    let mut quiet = 0;
+    for _ in 0..MOST_PASSES {
+        quiet = if restoring.pass() { 0 } else { quiet + 1 };
+        if quiet == QUIET_PASSES {
+            break;
+        }
+        std::thread::sleep(BETWEEN_PASSES);
+    }
+    restoring.done
+}
+
+struct Restoring<'a> {
+    root: &'a Root,
+    list: &'a List,
+    owner: u32,
+    /// The CPUs that were set in each process. A thread that is in no entry has inherited them.
+    by_process: BTreeMap<Member, Vec<&'a Pin>>,
+    pins: BTreeMap<Member, &'a Pin>,
+    done: Restored,
+}
+
+impl<'a> Restoring<'a> {
+    fn thaw(&mut self) {
+        for dir in &self.list.frozen {
+            let is_owners = std::fs::metadata(dir).is_ok_and(|dir| self.may(dir.uid()));
+            if !is_owners || !is_group(self.root, dir) || !cgroup::is_frozen(dir) {
+                continue;
+            }
+            let thawed = JobGroup::at(dir).freeze(false).is_ok();
+            let told = if thawed {
+                &mut self.done.thawed
+            } else {
+                &mut self.done.frozen
+            };
+            told.push(dir.clone());
+        }
+    }
+
+    fn may(&self, user: u32) -> bool {
+        self.owner == 0 || self.owner == user
+    }
+
+    fn index(&mut self) {
+        for pin in &self.list.pins {
+            self.pins.insert(pin.thread, pin);
+            self.by_process.entry(pin.process).or_default().push(pin);
+        }
+    }
+
+    /// Visits all processes of the list, and those that they have forked since. Returns whether a thread was changed.
+    fn pass(&mut self) -> bool {
+        let mut changed = false;
+        let mut visited = BTreeSet::new();
+        let by_process = self.by_process.clone();
+        for (process, pins) in &by_process {
+            if Process::find(self.root, process.pid, process.start).is_none() {
+                continue;
+            }
+            for below in process::descendants(self.root, process.pid) {
+                if visited.insert(below.pid) {
+                    changed |= self.process(below.pid, pins);
+                }
+            }
+        }
+        let all: Vec<&Pin> = self.list.pins.iter().collect();
+        for (set, dir) in &self.list.groups {
+            let of_group: Vec<&Pin> = all.iter().filter(|pin| pin.set == *set).copied().collect();
+            for pid in cgroup::processes(dir) {
+                if visited.insert(pid) {
+                    changed |= self.process(pid, &of_group);
+                }
+            }
+        }
+        changed
+    }
+
+    fn process(&mut self, pid: RawPid, pins: &[&Pin]) -> bool {
+        let users = process::users(self.root, pid);
+        if self.owner != 0 && !users.contains(&self.owner) {
+            return false;
+        }
+        let limit = limit_of(self.root, pid);
+        let mut changed = false;
+        for tid in process::threads(self.root, pid) {
+            if let Some((thread, present)) = thread_now(self.root, pid, tid) {
+                changed |= self.thread(thread, &present, pins, &limit);
+            }
+        }
+        changed
+    }
+
+    fn thread(&mut self, thread: Member, present: &CpuSet, pins: &[&Pin], limit: &CpuSet) -> bool {
+        if self.list.kept.contains(&thread) {
+            return false;
+        }
+        let own = self.pins.get(&thread).copied();
+        let ours = match own {
+            Some(pin) => Some(pin).filter(|pin| pin.is_ours(present, limit)),
+            None => pins.iter().copied().find(|pin| pin.is_ours(present, limit)),
+        };
+        let Some(pin) = ours else {
+            let is_other = own.is_some_and(|pin| *present != pin.old && present != limit);
+            if is_other && !self.done.refused.contains(&thread.pid) {
+                self.done.changed.insert(thread.pid);
+            }
+            return false;
+        };
+        if !give_back(self.root, thread.pid, &pin.old) {
+            self.done.refused.insert(thread.pid);
+            return false;
+        }
+        self.done.threads.insert(thread.pid)
+    }
+}
+
+/// Gives a thread its CPUs back. It had all CPUs of its group, so it asks for every CPU: the kernel grants those of the
+/// group, and those that the group gets later.
+fn give_back(root: &Root, tid: RawPid, old: &CpuSet) -> bool {
+    let possible = root.cpus("/sys/devices/system/cpu/possible", "possible CPUs");
+    let every = possible.ok().flatten().unwrap_or_else(|| old.clone());
+    let highest = old.iter().chain(every.iter()).map(|cpu| cpu.0).max();
+    let every: CpuSet = (0..=highest.unwrap_or(0)).map(CpuId).collect();
+    sys::set_affinity(tid, &every).is_ok() || sys::set_affinity(tid, old).is_ok()
+}
+
+/// Whether a path is below the hierarchy of groups.
+fn is_group(root: &Root, dir: &Path) -> bool {
+    cgroup::top_directory(root).is_some_and(|top| dir.starts_with(&top) && dir != top)
+}
+
+/// Undoes what dead sessions have left.
+pub(crate) fn mend(root: &Root, reach: &Reach) -> Restored {
+    let mut done = Restored::default();
+    let boot = identity::boot(root);
+    for folder in Folder::all(root) {
+        for name in folder.names(PREFIX) {
+            let Some(run) = RunId::in_name(&name, PREFIX) else {
+                continue;
+            };
+            if !reach.covers(&run, folder.owner) || run.fate(root) != Fate::Dead {
+                continue;
+            }
+            let Some(list) = read(&folder, &name) else {
+                continue;
+            };
+            if boot.as_ref() == Some(&list.boot) {
+                done.add(restore(root, &list, folder.owner));
+                end_keeper(root, &list, folder.owner);
+            }
+            folder.remove(&name);
+        }
+    }
+    done
+}
+
+fn read(folder: &Folder, name: &OsStr) -> Option<List> {
+    let mut bytes = Vec::new();
+    let file = folder.open_file(name)?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    // A session that was killed before it wrote anything has changed nothing.
+    Some(List::parse(&bytes).unwrap_or_default())
+}
+
+/// Ends the keeper of a dead session, which may be stopped: its work is done.
+fn end_keeper(root: &Root, list: &List, owner: u32) {
+    let keeper = list
+        .keeper
+        .and_then(|keeper| Process::find(root, keeper.pid, keeper.start));
+    let Some(keeper) = keeper else { return };
+    let is_owners = process::users(root, keeper.pid).contains(&owner);
+    if is_owners {
+        keeper.signal(root, Signal::KILL);
+    }
+}
+
+impl Restored {
+    fn add(&mut self, other: Restored) {
+        self.threads.extend(other.threads);
+        self.changed.extend(other.changed);
+        self.refused.extend(other.refused);
+        self.thawed.extend(other.thawed);
+        self.frozen.extend(other.frozen);
+    }
+}
