@@ -10,13 +10,17 @@ mod finder;
 mod groups;
 mod jobs;
 mod pattern;
+mod published;
 mod sampler;
 mod selection;
 mod source;
+#[cfg(test)]
+mod tests;
 mod trees;
 mod watched;
 
 pub use error::SelectError;
 pub use finder::{Finder, Found};
+pub use published::{LiveSession, Published, sessions};
 pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};
