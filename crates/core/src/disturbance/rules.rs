@@ -131,12 +131,23 @@ fn users_of(observed: &Observed, position: usize, cpu: CpuId) -> Vec<(Disturber,
         users.push((Disturber::Subject(other.name.clone()), used));
     }
     if let Some(all) = observed.cpu(cpu) {
-        users.push((Disturber::Others, all.busy.since(observed_use)));
+        let unknown = observed_use + without_place(observed);
+        users.push((Disturber::Others, all.busy.since(unknown)));
     }
     users.retain(|(_, used)| matters(observed, *used));
     users.sort_by_key(|(_, used)| Reverse(*used));
     users.truncate(MOST_ON_CPU);
     users
+}
+
+/// CPU time of observed processes that have ended. They may have run on any CPU.
+fn without_place(observed: &Observed) -> Nanos {
+    let mut time = Nanos::ZERO;
+    for subject in &observed.subjects {
+        let placed = subject.on.iter().fold(Nanos::ZERO, |sum, on| sum + on.used);
+        time += subject.cpu_time.since(placed);
+    }
+    time
 }
 
 /// Those who ran on a sibling CPU while this subject ran. Of each pair only the first finds the second.
@@ -347,6 +358,9 @@ mod tests {
         check(alone(), cpus(&[(2_000, 0)]), &[(OTHERS, "A", "same-cpu")]);
         check(alone(), cpus(&[(1_100, 0)]), &[]);
         check(alone(), Reading::Absent(Absence::NotTold), &[]);
+        let mut with_children = alone();
+        with_children[0].cpu_time = Nanos::from_ms(1_900);
+        check(with_children, cpus(&[(2_000, 0)]), &[]);
     }
 
     #[test]

@@ -11,9 +11,12 @@ mod groups;
 mod jobs;
 mod manage;
 mod pattern;
+mod published;
 mod sampler;
 mod selection;
 mod source;
+#[cfg(test)]
+mod tests;
 mod trees;
 mod watched;
 
@@ -21,5 +24,6 @@ pub use error::SelectError;
 pub use finder::{Finder, Found};
 pub(crate) use manage::mend;
 pub use manage::{Left, Restored};
+pub use published::{LiveSession, Published, sessions};
 pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};

@@ -9,6 +9,8 @@ use crate::accounts::{self, CpuSpent};
 use crate::events::MachineEvents;
 use crate::pressure;
 use crate::root::Root;
+use crate::stat::{Stat, tick_time};
+use crate::sys::{self, RawPid};
 use cosched_core::{
     Absence, CpuId, CpuSet, CpuShare, CpuUsed, Nanos, Observed, Pressure, Reading, SubjectSample,
 };
@@ -75,7 +77,7 @@ impl Sampler {
         selections: &[Selection],
         events: MachineEvents,
     ) -> Result<Sampler, SelectError> {
-        let _ = crate::sys::raise_file_limit();
+        let _ = sys::raise_file_limit();
         Ok(Sampler {
             root: root.clone(),
             finder: Finder::new(root, selections)?,
@@ -196,15 +198,21 @@ impl Sampler {
     /// CPU time of processes that have ended, as far as the CPU time of waited-for children of the others contains it.
     /// It belongs to earlier intervals.
     fn time_of_gone(&self, past: Option<&Past>, now: &BTreeMap<Member, Activity>) -> Nanos {
-        let mut known: BTreeMap<i32, Nanos> = BTreeMap::new();
+        let mut gone: BTreeMap<RawPid, &Stat> = BTreeMap::new();
         for member in past.iter().flat_map(|past| &past.members) {
-            if now.contains_key(member) {
-                continue;
+            let last = self.watched.get(member).and_then(Watched::last);
+            if let Some(last) = last.filter(|_| !now.contains_key(member)) {
+                gone.insert(member.pid, last);
             }
-            if let Some(last) = self.watched.get(member).and_then(Watched::last) {
-                let time = crate::stat::tick_time(last.ticks + last.child_ticks);
-                *known.entry(last.parent).or_default() += time;
+        }
+        let mut known: BTreeMap<RawPid, Nanos> = BTreeMap::new();
+        for last in gone.values() {
+            // A parent that has ended too left its times to its own parent.
+            let mut heir = last.parent;
+            while let Some(above) = gone.get(&heir).filter(|above| above.parent != heir) {
+                heir = above.parent;
             }
+            *known.entry(heir).or_default() += tick_time(last.ticks + last.child_ticks);
         }
         sum(now.iter().map(|(member, activity)| {
             let of_gone = known.get(&member.pid).copied().unwrap_or_default();
