@@ -162,6 +162,10 @@ listed_enum! {
         SomeTasksLackIt,
         /// The backend has no such mechanism.
         NotOffered,
+        /// The user has not allowed that running programs are paused.
+        NoPause,
+        /// The program is not alone in a cgroup that was selected.
+        NoOwnGroup,
     }
 }
 
@@ -193,6 +197,10 @@ impl Absence {
             }
             Absence::SomeTasksLackIt => "some jobs lack it",
             Absence::NotOffered => "this backend does not offer it",
+            Absence::NoPause => "nothing that runs already is paused unless --pause is given",
+            Absence::NoOwnGroup => {
+                "a program is paused by its own cgroup alone, so select it by --unit or --cgroup"
+            }
         }
     }
 }

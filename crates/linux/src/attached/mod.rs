@@ -1,8 +1,9 @@
-//! Programs that run already: which of them are observed, and what they do. Nothing here changes a process.
+//! Programs that run already: which of them are observed, and what they do. Only [`Attached`] changes processes.
 //!
 //! A [`Selection`] names processes as the user does. A [`Finder`] turns it into [`Subject`]s, again and again, because
 //! processes come and go. Each subject is a row of the table. A [`Sampler`] observes what they do between two looks.
 
+mod backend;
 mod census;
 mod counted;
 mod error;
@@ -10,6 +11,7 @@ mod finder;
 mod groups;
 mod jobs;
 mod manage;
+mod notes;
 mod pattern;
 mod published;
 mod sampler;
@@ -18,12 +20,15 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod usage;
 mod watched;
 
+pub use backend::{Attached, ManageConfig, ManageError, Newcomers, Watch};
 pub use error::SelectError;
 pub use finder::{Finder, Found};
 pub(crate) use manage::mend;
 pub use manage::{Left, Restored};
+pub use notes::Note;
 pub use published::{LiveSession, Published, sessions};
 pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};

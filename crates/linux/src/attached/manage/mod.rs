@@ -9,7 +9,7 @@ pub use masks::Left;
 pub use restore::Restored;
 
 pub(crate) use masks::{Binding, Skipped};
-pub(crate) use restore::mend;
+pub(crate) use restore::{limit_of, mend};
 
 use super::selection::Subject;
 use crate::cgroup::{self, JobGroup};

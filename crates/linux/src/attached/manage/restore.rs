@@ -52,7 +52,7 @@ impl Restored {
 }
 
 /// The CPUs that a process may use by its group: the nearest one with a cpuset, else all that are online.
-pub(super) fn limit_of(root: &Root, pid: RawPid) -> CpuSet {
+pub(crate) fn limit_of(root: &Root, pid: RawPid) -> CpuSet {
     let group = cgroup::directory_of(root, pid);
     let above = group.iter().flat_map(|dir| dir.ancestors());
     for dir in above {

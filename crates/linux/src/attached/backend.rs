@@ -1,0 +1,617 @@
+//! Programs that run already, as tasks of a policy. Each subject that uses a CPU is a task. A placement binds its
+//! threads; a stop freezes its own cgroup, if the user allows that. Nothing is ever killed: a task that the loop ends is
+//! let go.
+
+use super::manage::{Binding, Hold, Left, limit_of};
+use super::notes::Note;
+use super::sampler::{Sampled, Sampler};
+use super::selection::{Subject, SubjectKey};
+use super::usage::Totals;
+use crate::counters::CounterSupport;
+use crate::interrupts::{Interrupt, Interrupts};
+use crate::root::Root;
+use crate::run_id::RunId;
+use crate::sys;
+use crate::topology::{self, TopologyError};
+use cosched_core::{
+    Absence, Backend, Capabilities, Capability, Change, Control, Counter, CpuSet, Device, Event,
+    Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
+    SubjectSample, TaskId, TaskSpec, Traffic, Usage, Width,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// CPU time of an active subject in an interval, in thousandths.
+const ACTIVE_MILLI: u64 = 10;
+/// Inactive intervals after which a subject counts as asleep.
+const CALM: u32 = 3;
+/// Age of a look that is recent enough for a reading.
+const FRESH: Duration = Duration::from_millis(100);
+
+/// Why programs cannot be managed.
+#[derive(Debug, thiserror::Error)]
+pub enum ManageError {
+    /// The process has other threads, so it cannot start a keeper.
+    #[error("this process has several threads, so it cannot start the keeper of the CPU masks")]
+    Threads,
+    /// The process cannot identify itself.
+    #[error("/proc is not of this process's PID namespace; mount it anew, or leave out --manage")]
+    NoIdentity,
+    /// The keeper cannot be started.
+    #[error("the keeper of the CPU masks cannot be started: {0}; nothing is managed without it")]
+    Keeper(io::Error),
+    /// Waiting failed.
+    #[error("waiting failed: {0}")]
+    Wait(io::Error),
+    /// The machine cannot be read.
+    #[error(transparent)]
+    Machine(#[from] TopologyError),
+}
+
+/// How programs are managed.
+pub struct ManageConfig {
+    /// Length of an interval between two looks.
+    pub interval: Nanos,
+    /// Whether groups may be frozen.
+    pub pause: bool,
+    /// Whether the session goes on when no subject is left: others may start later.
+    pub stays: bool,
+}
+
+/// Sees each look, with what could not be done since the last one.
+pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[Note]) + 'a>;
+
+/// Manages subjects until it is dropped, which undoes all changes.
+pub struct Attached<'a> {
+    root: Root,
+    config: ManageConfig,
+    machine: Arc<Machine>,
+    capabilities: Capabilities,
+    began: Instant,
+    sampler: Sampler,
+    looked: Instant,
+    hold: Hold,
+    interrupts: Interrupts,
+    tasks: BTreeMap<TaskId, Task>,
+    by_key: BTreeMap<SubjectKey, TaskId>,
+    taken: u32,
+    news: Vec<TaskSpec>,
+    /// Tasks among them that have ended.
+    ended_early: Vec<TaskId>,
+    some_live: bool,
+    queued: Vec<Event>,
+    notes: Vec<Note>,
+    watch: Watch<'a>,
+}
+
+/// A managed subject.
+struct Task {
+    subject: Subject,
+    totals: Totals,
+    wants: u32,
+    calm: u32,
+    /// Its CPUs, and before them those that it had until the last move; empty before its first placement.
+    cpus: Vec<CpuSet>,
+    /// Whether it can be frozen.
+    freezes: bool,
+    is_frozen: bool,
+}
+
+impl Task {
+    /// The directory of its group, if the subject is a whole group.
+    fn group(&self) -> Option<&Path> {
+        match &self.subject.key {
+            SubjectKey::Group(dir) => Some(dir),
+            SubjectKey::Tree { .. } | SubjectKey::Job { .. } => None,
+        }
+    }
+}
+
+impl<'a> Attached<'a> {
+    /// Prepares to manage what the sampler observes. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// [`ManageError`].
+    pub fn new(
+        root: &Root,
+        mut sampler: Sampler,
+        counters: &CounterSupport,
+        interrupts: Interrupts,
+        config: ManageConfig,
+        mut watch: Watch<'a>,
+    ) -> Result<Attached<'a>, ManageError> {
+        if !sys::is_single_threaded() {
+            return Err(ManageError::Threads);
+        }
+        let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
+        let machine = Arc::new(machine_now(root)?);
+        let mut hold = Hold::begin(root, run).map_err(ManageError::Keeper)?;
+        let lost = hold.take_lost();
+        let notes: Vec<Note> = lost
+            .map(|why| Note::NoList(why.to_string()))
+            .into_iter()
+            .collect();
+        let first = sampler.look(since_boot());
+        watch(&first, &notes);
+        Ok(Attached {
+            root: root.clone(),
+            capabilities: capabilities(&machine, counters, config.pause, &first.subjects),
+            config,
+            machine,
+            began: Instant::now(),
+            sampler,
+            looked: Instant::now(),
+            hold,
+            interrupts,
+            tasks: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            taken: 0,
+            news: Vec::new(),
+            ended_early: Vec::new(),
+            some_live: !first.subjects.is_empty(),
+            queued: Vec::new(),
+            notes: Vec::new(),
+            watch,
+        })
+    }
+
+    /// Gives all programs their CPUs back, and thaws their groups. Returns what could not be done.
+    pub fn undo(&mut self) -> Vec<Note> {
+        let done = self.hold.undo();
+        Note::of_undo(&done)
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_nanos(self.config.interval.0)
+    }
+
+    /// Looks at the subjects, and brings the tasks up to date.
+    fn look(&mut self) -> Result<(), ManageError> {
+        self.keep_keeper()?;
+        self.look_at_machine()?;
+        let sampled = self.sampler.look(since_boot());
+        self.looked = Instant::now();
+        let length = sampled.observed.length;
+        let each = sampled.subjects.iter().zip(&sampled.observed.subjects);
+        for (subject, sample) in each {
+            self.see(subject, sample, length);
+        }
+        self.see_ends(&sampled.subjects);
+        self.some_live = !sampled.subjects.is_empty();
+        (self.watch)(&sampled, &std::mem::take(&mut self.notes));
+        Ok(())
+    }
+
+    fn keep_keeper(&mut self) -> Result<(), ManageError> {
+        if self.hold.renew_keeper().map_err(ManageError::Keeper)? {
+            self.notes.push(Note::KeeperReplaced);
+        }
+        Ok(())
+    }
+
+    fn look_at_machine(&mut self) -> Result<(), ManageError> {
+        if online(&self.root) != self.machine.all_cpus() {
+            self.machine = Arc::new(machine_now(&self.root)?);
+            self.queued.push(Event::MachineChanged);
+        }
+        Ok(())
+    }
+
+    /// Takes over what a subject did in an interval.
+    fn see(&mut self, subject: &Subject, sample: &SubjectSample, length: Nanos) {
+        let is_active = sample.cpu_time.0 * 1_000 >= length.0 * ACTIVE_MILLI && length.0 > 0;
+        let Some(&id) = self.by_key.get(&subject.key) else {
+            if is_active {
+                self.enter(subject, sample, length);
+            }
+            return;
+        };
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
+        task.subject.clone_from(subject);
+        task.totals.add(sample);
+        task.wants = sample.wants;
+        let was_calm = task.calm >= CALM;
+        if !task.is_frozen {
+            task.calm = if is_active {
+                0
+            } else {
+                task.calm.saturating_add(1)
+            };
+        }
+        match (was_calm, task.calm >= CALM) {
+            (false, true) => self.queued.push(Event::Slept(id)),
+            (true, false) => self.queued.push(Event::Woke(id)),
+            _ => {}
+        }
+        if is_active {
+            self.bind_new(id);
+        }
+    }
+
+    /// Makes a task of a subject that has used a CPU.
+    fn enter(&mut self, subject: &Subject, sample: &SubjectSample, length: Nanos) {
+        let id = TaskId(self.taken);
+        self.taken += 1;
+        let freezes = self.config.pause && is_freezable(subject);
+        let cpus = (sample.cpu_time.0 + length.0 / 2) / length.0.max(1);
+        let cpus = (cpus as u32).clamp(1, self.machine.cpus.len() as u32);
+        let first = subject.members.first();
+        let limit = first.map(|first| limit_of(&self.root, first.pid));
+        let arrives = self.now();
+        self.news.push(TaskSpec {
+            cpus,
+            width: Width::Measured,
+            arrives,
+            allowed: limit.filter(|limit| *limit != self.machine.all_cpus()),
+            origin: Origin::Adopted,
+            control: Control {
+                count: true,
+                place: true,
+                freeze: freezes,
+                kill: false,
+            },
+            ..TaskSpec::new(id.0, &format!("{} #{}", subject.name, id.0))
+        });
+        let mut task = Task {
+            subject: subject.clone(),
+            totals: Totals::default(),
+            wants: sample.wants,
+            calm: 0,
+            cpus: Vec::new(),
+            freezes,
+            is_frozen: false,
+        };
+        task.totals.add(sample);
+        self.by_key.insert(subject.key.clone(), id);
+        self.tasks.insert(id, task);
+        self.queued.push(Event::Arrivals);
+    }
+
+    /// Reports the tasks whose subjects have ended.
+    fn see_ends(&mut self, subjects: &[Subject]) {
+        let live: BTreeSet<&SubjectKey> = subjects.iter().map(|subject| &subject.key).collect();
+        let gone: Vec<SubjectKey> = self
+            .by_key
+            .keys()
+            .filter(|key| !live.contains(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            if let Some(id) = self.by_key.remove(&key) {
+                self.end(id);
+            }
+        }
+    }
+
+    fn end(&mut self, id: TaskId) {
+        if self.news.iter().any(|spec| spec.id == id) {
+            // The loop does not know it yet, and numbers may not be left out.
+            self.ended_early.push(id);
+            return;
+        }
+        self.queued.push(Event::Ended {
+            task: id,
+            exit: Exit::Unknown,
+        });
+    }
+
+    fn place(&mut self, id: TaskId, cpus: &CpuSet) {
+        self.thaw(id);
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
+        let inherited = std::mem::take(&mut task.cpus);
+        let binding = Binding {
+            cpus,
+            inherited: &inherited,
+        };
+        let skipped = self.hold.bind(&task.subject, &binding);
+        if inherited.last() != Some(cpus) {
+            let (name, cpus) = (task.subject.name.clone(), cpus.clone());
+            self.notes.push(Note::Bound { name, cpus });
+        }
+        task.cpus = inherited
+            .last()
+            .cloned()
+            .into_iter()
+            .chain([cpus.clone()])
+            .collect();
+        self.note_skipped(id, skipped);
+    }
+
+    /// Binds the threads of a task that have started since.
+    fn bind_new(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get(&id) else {
+            return;
+        };
+        let Some(cpus) = task.cpus.last() else {
+            return;
+        };
+        let binding = Binding {
+            cpus,
+            inherited: &task.cpus,
+        };
+        let skipped = self.hold.bind_new(&task.subject, &binding);
+        self.note_skipped(id, skipped);
+    }
+
+    fn note_skipped(&mut self, id: TaskId, skipped: BTreeMap<Left, usize>) {
+        let Some(task) = self.tasks.get(&id) else {
+            return;
+        };
+        for (why, threads) in skipped {
+            let name = task.subject.name.clone();
+            self.notes.push(Note::LeftAlone { name, threads, why });
+        }
+    }
+
+    fn freeze(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
+        let Some(dir) = task.group().filter(|_| task.freezes).map(Path::to_owned) else {
+            return;
+        };
+        let name = task.subject.name.clone();
+        match self.hold.freeze(&dir) {
+            Ok(true) => task.is_frozen = true,
+            Ok(false) => self.notes.push(Note::FrozenByOther { name }),
+            Err(error) => self.notes.push(Note::NotFrozen {
+                name,
+                error: error.to_string(),
+            }),
+        }
+    }
+
+    fn thaw(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
+        let Some(dir) = task.group().filter(|_| task.is_frozen).map(Path::to_owned) else {
+            return;
+        };
+        match self.hold.thaw(&dir) {
+            Ok(()) => task.is_frozen = false,
+            Err(error) => self.notes.push(Note::NotThawed {
+                name: task.subject.name.clone(),
+                error: error.to_string(),
+            }),
+        }
+    }
+
+    /// Waits for a signal until then.
+    fn wait_for_signal(&self, until: Instant) -> Result<(), ManageError> {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut watched = [PollFd::new(&self.interrupts, PollFlags::IN)];
+        match poll(&mut watched, left.try_into().ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(ManageError::Wait(error.into())),
+        }
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(interrupt) = self.interrupts.next_signal() {
+            if let Interrupt::End(signal) = interrupt {
+                self.queued.push(Event::Interrupt { signal });
+            }
+        }
+    }
+}
+
+impl Backend for Attached<'_> {
+    type Error = ManageError;
+
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.clone()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn now(&mut self) -> Nanos {
+        Nanos(self.began.elapsed().as_nanos() as u64)
+    }
+
+    fn stopwatch(&self) -> Option<Nanos> {
+        Some(Nanos(self.began.elapsed().as_nanos() as u64))
+    }
+
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), ManageError> {
+        let next = self.looked + self.interval();
+        let until = until.map_or(next, |until| {
+            next.min(self.began + Duration::from_nanos(until.0))
+        });
+        if self.queued.is_empty() {
+            self.wait_for_signal(until)?;
+        }
+        self.take_signals();
+        if Instant::now() >= next {
+            self.look()?;
+        }
+        events.append(&mut self.queued);
+        Ok(())
+    }
+
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        // The end of a quantum falls on a look, or a little before it.
+        if self.looked.elapsed() + FRESH >= self.interval() {
+            let _ = self.look();
+        }
+        for &id in tasks {
+            let known = self.tasks.get(&id);
+            out.push(
+                known.map_or_else(|| Totals::default().usage(id), |task| task.totals.usage(id)),
+            );
+        }
+    }
+
+    fn device_time(&mut self, _usages: &mut [Usage]) {}
+
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        let wants = self.tasks.get(&task).map(|task| task.wants);
+        Reading::from_option(wants, Absence::NotStarted)
+    }
+
+    fn resources(&mut self, _task: TaskId) -> Resources {
+        Resources::absent(Absence::NotTold)
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), ManageError> {
+        for change in changes {
+            if let Change::Stop { task } = change {
+                self.freeze(*task);
+            }
+        }
+        for change in changes {
+            if let Change::Place {
+                task, placement, ..
+            } = change
+            {
+                self.place(*task, placement.cpus());
+            }
+        }
+        Ok(())
+    }
+
+    fn began(&self, _task: TaskId) -> Option<Nanos> {
+        None
+    }
+
+    fn planner(&mut self) -> Option<&mut dyn Planner<ManageError>> {
+        None
+    }
+
+    fn kill(&mut self, task: TaskId, _how: Kill) {
+        let Some(known) = self.tasks.get(&task) else {
+            return;
+        };
+        if self.by_key.remove(&known.subject.key).is_some() {
+            self.end(task);
+        }
+    }
+
+    fn ending(&mut self) {}
+
+    fn restart(&mut self, _task: TaskId) -> bool {
+        false
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        self.tasks.remove(&task);
+    }
+
+    fn may_start(&mut self, _task: &TaskSpec) -> MayStart {
+        MayStart::Yes
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let absent = Traffic::absent(Absence::NotOffered);
+        out.extend(std::iter::repeat_n(
+            absent,
+            self.machine.memory_domains.len(),
+        ));
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        Reading::Absent(Absence::NotOffered)
+    }
+}
+
+/// Where the tasks come from: subjects that start to use a CPU.
+#[derive(Default)]
+pub struct Newcomers {
+    is_ready: bool,
+    has_ended: bool,
+}
+
+impl Intake<Attached<'_>> for Newcomers {
+    fn take(&mut self, backend: &mut Attached<'_>, room: usize, out: &mut Vec<TaskSpec>) {
+        let count = room.min(backend.news.len());
+        out.extend(backend.news.drain(..count));
+        let early = std::mem::take(&mut backend.ended_early);
+        early.into_iter().for_each(|id| backend.end(id));
+        self.is_ready = !backend.news.is_empty();
+        self.has_ended = !backend.config.stays && !backend.some_live;
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+}
+
+/// Whether a subject is a group that this user may freeze.
+fn is_freezable(subject: &Subject) -> bool {
+    freeze_problem(subject).is_none()
+}
+
+fn freeze_problem(subject: &Subject) -> Option<Absence> {
+    let SubjectKey::Group(dir) = &subject.key else {
+        return Some(Absence::NoOwnGroup);
+    };
+    let file: PathBuf = dir.join("cgroup.freeze");
+    match std::fs::OpenOptions::new().write(true).open(file) {
+        Ok(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Absence::NotOffered),
+        Err(_) => Some(Absence::NoPermission),
+    }
+}
+
+fn capabilities(
+    machine: &Machine,
+    counters: &CounterSupport,
+    pause: bool,
+    subjects: &[Subject],
+) -> Capabilities {
+    let mut missing = BTreeMap::from([
+        (Capability::SoloBandwidth, Absence::NoSoloEstimate),
+        (Capability::SoloTrace, Absence::NoSoloTrace),
+        (Capability::Plans, Absence::NotOffered),
+        (Capability::Device(Device::Net), Absence::NotOffered),
+        (Capability::Device(Device::Disk), Absence::NotOffered),
+        (Capability::Energy, Absence::NotOffered),
+        (Capability::Traffic, Absence::NotOffered),
+    ]);
+    for counter in Counter::ALL {
+        let why = counters.of(counter).absence();
+        missing.extend(why.map(|why| (Capability::of(counter), why)));
+    }
+    if machine.core_types.len() < 2 {
+        missing.insert(Capability::CoreTypes, Absence::OneCoreType);
+    }
+    let problem = subjects.iter().find_map(freeze_problem);
+    let why = if pause {
+        problem
+    } else {
+        Some(Absence::NoPause)
+    };
+    missing.extend(why.map(|why| (Capability::Freeze, why)));
+    Capabilities { missing }
+}
+
+fn online(root: &Root) -> CpuSet {
+    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs");
+    online.ok().flatten().unwrap_or_default()
+}
+
+/// The machine with all online CPUs, whatever this process may use.
+fn machine_now(root: &Root) -> Result<Machine, TopologyError> {
+    Ok(topology::read(root, &online(root), None)?.machine)
+}
+
+/// The time since the machine was started.
+fn since_boot() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
