@@ -52,10 +52,17 @@ impl Lines {
     pub fn draw(&self, buffer: &mut Buffer, message: &str, lines: &[String]) {
         let area = buffer.area;
         let width = usize::from(area.width);
-        let paused = if self.is_paused { "PAUSED (space goes on) " } else { "" };
+        let paused = if self.is_paused {
+            "PAUSED (space goes on) "
+        } else {
+            ""
+        };
         let first = format!("{paused}{message}");
         buffer.set_stringn(area.x, area.y, first, width, bold());
-        let shown = lines.iter().skip(self.offset).take(Lines::page(area.height));
+        let shown = lines
+            .iter()
+            .skip(self.offset)
+            .take(Lines::page(area.height));
         for (y, line) in (area.y + 1..).zip(shown) {
             buffer.set_stringn(area.x, y, line, width, Style::new());
         }

@@ -104,9 +104,16 @@ fn two_that_want_one_cpu_are_named_with_the_evidence() {
         let answer = once(&["--pid", &pids.join(",")]);
         for name in &names {
             let row = row(&answer, name).expect("a row");
-            assert_eq!((&row["state"], &row["processes"]), (&"live".into(), &1.into()));
+            assert_eq!(
+                (&row["state"], &row["processes"]),
+                (&"live".into(), &1.into())
+            );
             assert_eq!(row["allowed"], cpu.0.to_string(), "{row}");
-            let wrong = row["on"].as_array().expect("CPUs").iter().find(|on| on["cpu"] != cpu.0);
+            let wrong = row["on"]
+                .as_array()
+                .expect("CPUs")
+                .iter()
+                .find(|on| on["cpu"] != cpu.0);
             assert_eq!(wrong, None, "{row}");
         }
         let slows = |by: &str, slowed: &str| {
@@ -142,7 +149,11 @@ fn processes_are_selected_by_pattern_user_and_cgroup() {
         assert!(command.ends_with(&word), "{row}");
     }
     let answer = once(&["--match", &word]);
-    assert_eq!(answer["subjects"].as_array().map(Vec::len), Some(1), "not cosched itself");
+    assert_eq!(
+        answer["subjects"].as_array().map(Vec::len),
+        Some(1),
+        "not cosched itself"
+    );
     let Some(group) = row(&answer, &spinner.name()).and_then(|row| row["group"].as_str()) else {
         return skipped("there is no cgroup v2 hierarchy");
     };
@@ -157,17 +168,28 @@ fn a_row_that_has_ended_says_so_and_the_last_one_ends_the_session() {
     let [first, last] = ["a", "b"].map(|word| Spinner::start(first_cpu(), word));
     let names = [&first, &last].map(Spinner::name);
     let pids = format!("{},{}", first.pid(), last.pid());
-    let words = ["attach", "--pid", &pids, "--interval", "50ms", "--format", "json"];
+    let words = [
+        "attach",
+        "--pid",
+        &pids,
+        "--interval",
+        "50ms",
+        "--format",
+        "json",
+    ];
     let mut session = command(Path::new("/"), &words)
         .stdout(Stdio::piped())
         .spawn()
         .expect("a session");
     let lines = BufReader::new(session.stdout.take().expect("its output")).lines();
-    let mut answers = lines.map(|line| -> Value {
-        serde_json::from_str(&line.expect("a line")).expect("JSON")
-    });
+    let mut answers =
+        lines.map(|line| -> Value { serde_json::from_str(&line.expect("a line")).expect("JSON") });
     let both = answers.next().expect("an interval");
-    assert!(names.iter().all(|name| row(&both, name).expect("a row")["state"] == "live"));
+    assert!(
+        names
+            .iter()
+            .all(|name| row(&both, name).expect("a row")["state"] == "live")
+    );
     drop(first);
     let state = |answer: &Value, name: &str| row(answer, name).map(|row| row["state"].clone());
     let ended = answers.find(|answer| state(answer, &names[0]) == Some("ended".into()));
@@ -185,16 +207,32 @@ fn what_cannot_be_attached_is_refused() {
     let own = std::process::id().to_string();
     for (words, message) in [
         (&["--pid", "1"][..], "process 1 is the init process"),
-        (&["--pid", "2147483647"], "process 2147483647 does not exist"),
-        (&["--user", "no-such-user"], "user no-such-user does not exist"),
-        (&["--match", "no such command line"], "no process fits --match no such"),
+        (
+            &["--pid", "2147483647"],
+            "process 2147483647 does not exist",
+        ),
+        (
+            &["--user", "no-such-user"],
+            "user no-such-user does not exist",
+        ),
+        (
+            &["--match", "no such command line"],
+            "no process fits --match no such",
+        ),
         (&["--rules", "no-such-file"], "no-such-file: No such file"),
-        (&["--pid", &own, "--interval", "0"], "expected a duration above zero"),
+        (
+            &["--pid", &own, "--interval", "0"],
+            "expected a duration above zero",
+        ),
         (&[], "required"),
     ] {
         let output = attach(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(err(&output).contains(message), "{words:?}: {}", err(&output));
+        assert!(
+            err(&output).contains(message),
+            "{words:?}: {}",
+            err(&output)
+        );
     }
 }
 
@@ -204,7 +242,14 @@ fn rules_wait_for_programs_that_start_later_and_log_their_ends() {
     let word = format!("attached-by-rule-{}", std::process::id());
     let rules = folder.path().join("rules.toml");
     std::fs::write(&rules, format!("[[rule]]\nmatch = \"{word}\"\n")).expect("rules");
-    let words = ["attach", "--rules", "rules.toml", "--log", "--interval", "50ms"];
+    let words = [
+        "attach",
+        "--rules",
+        "rules.toml",
+        "--log",
+        "--interval",
+        "50ms",
+    ];
     let mut session = command(folder.path(), &words)
         .stdout(Stdio::piped())
         .spawn()

@@ -27,6 +27,7 @@ pub struct Sampler {
     watched: BTreeMap<Member, Watched>,
     counted: Counted,
     before: Option<Before>,
+    looks: u64,
 }
 
 /// The last look.
@@ -84,6 +85,7 @@ impl Sampler {
             watched: BTreeMap::new(),
             counted: Counted::new(root, events),
             before: None,
+            looks: 0,
         })
     }
 
@@ -98,9 +100,11 @@ impl Sampler {
                 .as_ref()
                 .map_or(Nanos::ZERO, |before| at.since(before.at)),
             began: before.as_ref().map_or(at, |before| before.at),
+            number: self.looks,
             threads: MOST_THREADS,
             left_out: 0,
         };
+        self.looks += 1;
         let mut pressures = BTreeMap::new();
         let mut now = BTreeMap::new();
         let (mut live, mut samples) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! A process that is observed: what it did between two looks. A look at a process that slept costs two short reads; its
+//! A process that is observed: what it did between two looks. A look at a process that slept costs one short read; its
 //! threads are read only after it used a CPU.
 
 use super::selection::Member;
@@ -13,6 +13,9 @@ use std::fs::File;
 
 /// Maximum number of threads of a process whose allowed CPUs are read in a look.
 const MOST_MASKS: usize = 16;
+
+/// The line of a process that sleeps is read in one of this many looks: others may swap its memory out.
+const REFRESH: u64 = 16;
 
 /// A process between two looks.
 pub(super) struct Watched {
@@ -44,6 +47,8 @@ pub(super) struct Look<'a> {
     pub length: Nanos,
     /// When the interval began, since the machine was started.
     pub began: Nanos,
+    /// The number of the look.
+    pub number: u64,
     /// How many threads may still be read.
     pub threads: usize,
     /// How many threads were not read.
@@ -67,7 +72,57 @@ pub(super) struct Activity {
     pub counts_waits: bool,
 }
 
+impl Times {
+    /// What the kernel's exact counts were; `None` if there were none.
+    fn exact(&self) -> Option<(u64, u64)> {
+        self.waited.map(|waited| (self.used.0, waited.0))
+    }
+}
+
 impl Activity {
+    /// That of a process that slept.
+    fn none(stat: Stat) -> Activity {
+        Activity {
+            stat,
+            used: Nanos::ZERO,
+            of_children: Nanos::ZERO,
+            wants: 0,
+            on: Vec::new(),
+            counts_waits: true,
+        }
+    }
+
+    /// Adds what a thread did. A baseline only shows what it wants.
+    fn add(
+        &mut self,
+        look: &Look<'_>,
+        stat: &Stat,
+        before: Option<Times>,
+        now: Times,
+        is_baseline: bool,
+    ) {
+        self.wants += u32::from(stat.state == 'R');
+        self.counts_waits |= now.waited.is_some();
+        let (Some(cpu), false) = (stat.last_cpu, is_baseline) else {
+            return;
+        };
+        let before = before.unwrap_or_default();
+        let used = now.used.since(before.used).min(look.length);
+        let mut waited = Nanos::ZERO;
+        if let Some(now) = now.waited {
+            waited = now
+                .since(before.waited.unwrap_or(Nanos::ZERO))
+                .min(look.length);
+            // The kernel counts a wait when it ends. This one has lasted for the whole interval.
+            if stat.state == 'R' && used == Nanos::ZERO && waited == Nanos::ZERO {
+                waited = look.length;
+            }
+        }
+        if used + waited > Nanos::ZERO {
+            self.on.push(CpuShare { cpu, used, waited });
+        }
+    }
+
     /// Whether the process has ended and was not waited for.
     pub(super) fn is_dead(&self) -> bool {
         matches!(self.stat.state, 'Z' | 'X')
@@ -100,6 +155,13 @@ impl Watched {
 
     /// Looks at it; `None` if it is gone.
     pub(super) fn look(&mut self, look: &mut Look<'_>) -> Option<Activity> {
+        let exact = self.schedstat.read(sched_times);
+        if let Some(last) = self
+            .last
+            .filter(|last| self.still_sleeps(look, last, exact))
+        {
+            return Some(Activity::none(last));
+        }
         let stat = self.stat.read(Stat::read_file)?;
         if stat.start != self.member.start {
             return None;
@@ -113,19 +175,20 @@ impl Watched {
         };
         let of_children = tick_time(stat.child_ticks.saturating_sub(before.1));
         let mut activity = Activity {
-            stat,
             used: tick_time(stat.ticks.saturating_sub(before.0)) + of_children,
             of_children,
-            wants: 0,
-            on: Vec::new(),
             counts_waits: false,
+            ..Activity::none(stat)
         };
-        let threads = self.look_at_threads(look, &stat, is_new || stat.ticks != before.0);
-        for thread in threads {
-            self.add(look, &mut activity, thread, is_new && !was_born);
-        }
-        if stat.threads <= 1 {
-            self.threads.retain(|tid, _| *tid == self.member.pid);
+        let has_run = is_new || stat.ticks != before.0;
+        let threads = self.look_at_threads(look, &stat, times_of(exact, &stat), has_run);
+        if !threads.is_empty() {
+            let before = std::mem::take(&mut self.threads);
+            for (tid, stat, now) in threads {
+                let before = before.get(&tid).copied();
+                activity.add(look, &stat, before, now, is_new && !was_born);
+                self.threads.insert(tid, now);
+            }
         }
         self.wanted = activity.wants > 0;
         self.read_masks(look.root, is_new, &activity);
@@ -133,15 +196,27 @@ impl Watched {
         Some(activity)
     }
 
+    /// Whether a process of one thread slept at the last look, and has neither run nor waited since. One that woke and waits
+    /// for its first CPU is seen at a later look.
+    fn still_sleeps(&self, look: &Look<'_>, last: &Stat, exact: Option<(u64, u64)>) -> bool {
+        let known = self.threads.get(&self.member.pid);
+        let is_alone = last.threads <= 1 && self.threads.len() == 1;
+        let has_turn = look.number % REFRESH == self.member.start % REFRESH;
+        is_alone
+            && !self.wanted
+            && !has_turn
+            && exact.is_some()
+            && exact == known.and_then(Times::exact)
+    }
+
     /// The threads that may have run or waited, each with its line and its times.
     fn look_at_threads(
         &self,
         look: &mut Look<'_>,
         stat: &Stat,
+        times: Times,
         has_run: bool,
     ) -> Vec<(RawPid, Stat, Times)> {
-        let first = self.schedstat.read(sched_times);
-        let times = times_of(first, stat);
         if stat.threads <= 1 {
             return vec![(self.member.pid, *stat, times)];
         }
@@ -168,37 +243,6 @@ impl Watched {
         let stat = Stat::read(root, &format!("{folder}/stat"))?;
         let times = times_of(file.as_ref().and_then(sched_times), &stat);
         Some((tid, stat, times))
-    }
-
-    /// Adds what a thread did to what its process did.
-    fn add(
-        &mut self,
-        look: &Look<'_>,
-        activity: &mut Activity,
-        (tid, stat, now): (RawPid, Stat, Times),
-        is_baseline: bool,
-    ) {
-        let before = self.threads.insert(tid, now);
-        activity.wants += u32::from(stat.state == 'R');
-        activity.counts_waits |= now.waited.is_some();
-        let (Some(cpu), false) = (stat.last_cpu, is_baseline) else {
-            return;
-        };
-        let before = before.unwrap_or_default();
-        let used = now.used.since(before.used).min(look.length);
-        let mut waited = Nanos::ZERO;
-        if let Some(now) = now.waited {
-            waited = now
-                .since(before.waited.unwrap_or(Nanos::ZERO))
-                .min(look.length);
-            // The kernel counts a wait when it ends. This one has lasted for the whole interval.
-            if stat.state == 'R' && used == Nanos::ZERO && waited == Nanos::ZERO {
-                waited = look.length;
-            }
-        }
-        if used + waited > Nanos::ZERO {
-            activity.on.push(CpuShare { cpu, used, waited });
-        }
     }
 
     /// Reads the allowed CPUs of the threads that ran, or at first of the process.

@@ -7,15 +7,18 @@ mod session;
 use crate::exit::{OrUsage as _, usage};
 use crate::print::print;
 use crate::verb::run::{Format, duration};
+use crate::verb::top::{LiveView, Source, is_dumb, take_screen};
 use anyhow::Result;
 use changes::Changes;
 use clap::Args;
 use cosched_core::Nanos;
-use cosched_linux::attached::Selection;
+use cosched_linux::ScreenSignals;
+use cosched_linux::attached::{Published, Selection};
 use cosched_linux::root::Root;
 use cosched_report::{AttachedNow, attached_text, visible_json};
 use cosched_run::terminal_width;
 use session::Session;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -83,7 +86,16 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
     if first.subjects.is_empty() && args.rules.is_none() {
         return Err(nothing(&selections));
     }
-    observe(&args, &mut session)
+    let mut observed = Observed::new(&root, args, session);
+    if observed.fills_screen() {
+        let signals = ScreenSignals::hold()?;
+        let mut screen = take_screen()?;
+        let (interval, until) = (observed.interval(), observed.until());
+        let view = LiveView::new(observed, interval).until(until);
+        let exit = view.run(&mut screen, &signals)?;
+        return Ok(exit.into());
+    }
+    observed.print_all()
 }
 
 impl AttachArgs {
@@ -104,36 +116,88 @@ impl AttachArgs {
         }
         Ok(all)
     }
+}
 
-    /// Whether it ends after this interval.
-    fn ends(&self, started: Instant, now: &AttachedNow) -> bool {
-        let lasts = self.lasts.map(|lasts| Duration::from_nanos(lasts.0));
-        let is_over = lasts.is_some_and(|lasts| started.elapsed() >= lasts);
-        let has_ended = self.rules.is_none() && !now.has_live();
-        self.once || is_over || has_ended
+/// A session with its options, from its first look on.
+struct Observed {
+    args: AttachArgs,
+    session: Session,
+    /// Where others see it; `None` for a single interval, or where there is no folder for it.
+    published: Option<Published>,
+    started: Instant,
+    is_over: bool,
+}
+
+impl Observed {
+    fn new(root: &Root, args: AttachArgs, session: Session) -> Observed {
+        // Without a folder the session works, and only other terminals don't see it.
+        let published = (!args.once).then(|| Published::make(root).ok()).flatten();
+        Observed {
+            args,
+            session,
+            published,
+            started: Instant::now(),
+            is_over: false,
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_nanos(self.args.interval.0)
+    }
+
+    fn fills_screen(&self) -> bool {
+        let args = &self.args;
+        let is_text = args.format == Format::Text && !args.once && !args.log;
+        is_text && std::io::stdout().is_terminal() && !is_dumb()
+    }
+
+    /// Prints an interval after the other.
+    fn print_all(&mut self) -> Result<ExitCode> {
+        let interval = self.interval();
+        let mut changes = Changes::default();
+        let mut next = self.started;
+        loop {
+            next += interval;
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            // After a suspension, the intervals that were missed are not made up for.
+            next = next.max(Instant::now() - interval);
+            let now = self.look();
+            if self.args.log {
+                print(changes.lines(&now))?;
+            } else {
+                show(&self.args, &now)?;
+            }
+            if self.is_over {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+
+    /// Takes the next interval.
+    fn look(&mut self) -> AttachedNow {
+        let now = self.session.look();
+        if let Some(published) = &self.published
+            && let Ok(text) = serde_json::to_vec(&now)
+        {
+            // What others see is then older.
+            let _ = published.write(&text);
+        }
+        let has_ended = self.args.rules.is_none() && !now.has_live();
+        let is_late = self.until().is_some_and(|until| Instant::now() >= until);
+        self.is_over = self.args.once || has_ended || is_late;
+        now
+    }
+
+    /// When it ends at the latest.
+    fn until(&self) -> Option<Instant> {
+        let lasts = self.args.lasts?;
+        self.started.checked_add(Duration::from_nanos(lasts.0))
     }
 }
 
-/// Observes an interval after the other.
-fn observe(args: &AttachArgs, session: &mut Session) -> Result<ExitCode> {
-    let interval = Duration::from_nanos(args.interval.0);
-    let started = Instant::now();
-    let mut changes = Changes::default();
-    let mut next = started;
-    loop {
-        next += interval;
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
-        // After a suspension, the intervals that were missed are not made up for.
-        next = next.max(Instant::now() - interval);
-        let now = session.look();
-        if args.log {
-            print(changes.lines(&now))?;
-        } else {
-            show(args, &now)?;
-        }
-        if args.ends(started, &now) {
-            return Ok(ExitCode::SUCCESS);
-        }
+impl Source for Observed {
+    fn next(&mut self) -> Option<AttachedNow> {
+        (!self.is_over).then(|| self.look())
     }
 }
 

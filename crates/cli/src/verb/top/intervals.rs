@@ -1,7 +1,8 @@
-//! Attached programs on the whole screen.
+//! Intervals of attached programs on the whole screen.
 
+use super::app::{Came, suspend, take_signals, wait};
+use super::terminal::Screen;
 use crate::exit::Exit;
-use crate::verb::top::{Came, Screen, suspend, take_signals, wait};
 use cosched_linux::ScreenSignals;
 use cosched_report::{AttachedNow, attached_text};
 use cosched_top::keys::Keys;
@@ -19,6 +20,8 @@ pub trait Source {
 pub struct LiveView<S> {
     source: S,
     interval: Duration,
+    /// When it leaves by itself.
+    until: Option<Instant>,
     /// The latest interval; `None` before the first.
     now: Option<AttachedNow>,
     has_ended: bool,
@@ -32,11 +35,18 @@ impl<S: Source> LiveView<S> {
         LiveView {
             source,
             interval,
+            until: None,
             now: None,
             has_ended: false,
             view: Lines::default(),
             keys: Keys::default(),
         }
+    }
+
+    /// Leaves by itself at an instant.
+    pub fn until(mut self, until: Option<Instant>) -> LiveView<S> {
+        self.until = until;
+        self
     }
 
     /// Shows intervals until the user leaves, or a signal says so.
@@ -47,16 +57,15 @@ impl<S: Source> LiveView<S> {
         let mut next = Instant::now() + self.interval;
         loop {
             self.show(screen)?;
-            let left = next.saturating_duration_since(Instant::now());
-            let timeout = (!self.has_ended).then_some(left);
-            let came = wait(screen, signals, &self.keys, timeout)?;
+            let came = wait(screen, signals, &self.keys, self.timeout(next))?;
             screen.send()?;
             if came.signals
                 && let Some(exit) = take_signals(screen, signals)?
             {
                 return Ok(exit);
             }
-            if self.press(&came, screen, signals)? {
+            let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+            if is_over || self.press(&came, screen, signals)? {
                 return Ok(Exit::Success);
             }
             if !self.has_ended && Instant::now() >= next {
@@ -64,6 +73,13 @@ impl<S: Source> LiveView<S> {
                 self.take_next();
             }
         }
+    }
+
+    /// The time until the next interval, or the end.
+    fn timeout(&self, next: Instant) -> Option<Duration> {
+        let next = (!self.has_ended).then_some(next);
+        let first = [next, self.until].into_iter().flatten().min()?;
+        Some(first.saturating_duration_since(Instant::now()))
     }
 
     fn take_next(&mut self) {
