@@ -59,12 +59,20 @@ pub struct ManageConfig {
     pub interval: Nanos,
     /// Whether groups may be frozen.
     pub pause: bool,
+    /// Which selections are managed, by their index. The others are observed.
+    pub manages: Vec<bool>,
     /// Whether the session goes on when no subject is left: others may start later.
     pub stays: bool,
 }
 
-/// Sees each look, with what could not be done since the last one.
-pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[Note]) + 'a>;
+impl ManageConfig {
+    fn is_managed(&self, subject: &Subject) -> bool {
+        self.manages.get(subject.selection) == Some(&true)
+    }
+}
+
+/// Sees each look, with what was done and what could not be done since the last one. Returns whether to go on.
+pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[Note]) -> bool + 'a>;
 
 /// Manages subjects until it is dropped, which undoes all changes.
 pub struct Attached<'a> {
@@ -138,9 +146,11 @@ impl<'a> Attached<'a> {
             .collect();
         let first = sampler.look(since_boot());
         watch(&first, &notes);
+        let mut managed = first.subjects.clone();
+        managed.retain(|subject| config.is_managed(subject));
         Ok(Attached {
             root: root.clone(),
-            capabilities: capabilities(&machine, counters, config.pause, &first.subjects),
+            capabilities: capabilities(&machine, counters, config.pause, &managed),
             config,
             machine,
             began: Instant::now(),
@@ -179,11 +189,16 @@ impl<'a> Attached<'a> {
         let length = sampled.observed.length;
         let each = sampled.subjects.iter().zip(&sampled.observed.subjects);
         for (subject, sample) in each {
-            self.see(subject, sample, length);
+            if self.config.is_managed(subject) {
+                self.see(subject, sample, length);
+            }
         }
         self.see_ends(&sampled.subjects);
         self.some_live = !sampled.subjects.is_empty();
-        (self.watch)(&sampled, &std::mem::take(&mut self.notes));
+        if !(self.watch)(&sampled, &std::mem::take(&mut self.notes)) {
+            let signal = libc::SIGPIPE;
+            self.queued.push(Event::Interrupt { signal });
+        }
         Ok(())
     }
 

@@ -99,6 +99,7 @@ impl Groups {
             command: None,
             group: Some(dir.to_owned()),
             members,
+            selection: 0,
         }
     }
 

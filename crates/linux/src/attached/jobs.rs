@@ -70,6 +70,7 @@ impl Jobs {
                 command: Some(command),
                 group: cgroup::directory_of(root, first),
                 members: Vec::new(),
+                selection: 0,
             }
         });
         subject.clone()

@@ -150,6 +150,7 @@ impl TreeRoot {
             command: Some(self.command.clone()),
             group: self.group.clone(),
             members: Vec::new(),
+            selection: 0,
         }
     }
 }

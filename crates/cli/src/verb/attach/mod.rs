@@ -1,6 +1,7 @@
 //! `cosched attach`: what programs that run already do, and who probably disturbs whom.
 
 mod changes;
+mod manage;
 mod rules;
 mod session;
 
@@ -17,6 +18,7 @@ use cosched_linux::attached::{Published, Selection};
 use cosched_linux::root::Root;
 use cosched_report::{AttachedNow, attached_text, visible_json};
 use cosched_run::terminal_width;
+use rules::{Act, Rule};
 use session::Session;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -29,7 +31,8 @@ const WIDE: usize = 120;
 /// Observe programs that run already
 ///
 /// It shows which CPUs they use and wait for, their memory, counters and pressure (PSI), and who probably disturbs whom, with
-/// the measurements behind it. Nothing is changed. On a terminal it fills the screen; `cosched man attach` explains more.
+/// the measurements behind it. Nothing is changed unless --manage is given. On a terminal it fills the screen. `cosched man
+/// attach` explains more.
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub struct AttachArgs {
@@ -57,6 +60,9 @@ pub struct AttachArgs {
     #[arg(long, value_name = "FILE", group = "what")]
     rules: Option<PathBuf>,
 
+    #[command(flatten)]
+    how: manage::ManageArgs,
+
     /// Show one interval and leave
     #[arg(long)]
     once: bool,
@@ -80,13 +86,19 @@ pub struct AttachArgs {
 
 pub fn run(args: AttachArgs) -> Result<ExitCode> {
     let root = Root::default();
-    let selections = args.selections()?;
+    let rules = args.rules()?;
+    let manages: Vec<bool> = rules.iter().map(|rule| rule.act == Act::Manage).collect();
+    let selections: Vec<Selection> = rules.into_iter().map(|rule| rule.selection).collect();
     let mut session = Session::new(&root, &selections)?;
     let first = session.look();
     if first.subjects.is_empty() && args.rules.is_none() {
         return Err(nothing(&selections));
     }
-    let mut observed = Observed::new(&root, args, session);
+    let output = Output::new(&root, args.once);
+    if manages.contains(&true) {
+        return manage::run(args, session, output, manages);
+    }
+    let mut observed = Observed::new(args, session, output);
     if observed.fills_screen() {
         let signals = ScreenSignals::hold()?;
         let mut screen = take_screen()?;
@@ -99,22 +111,61 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
 }
 
 impl AttachArgs {
-    /// The programs that the options and the rules name, in this order.
-    fn selections(&self) -> Result<Vec<Selection>> {
-        let mut all = Vec::new();
+    /// The programs that the options and the rules name, in this order, and what is done with them.
+    fn rules(&self) -> Result<Vec<Rule>> {
+        let mut named = Vec::new();
         if !self.pid.is_empty() {
-            all.push(Selection::Pids(self.pid.clone()));
+            named.push(Selection::Pids(self.pid.clone()));
         }
-        all.extend(self.cgroup.iter().cloned().map(Selection::Cgroup));
-        all.extend(self.unit.iter().cloned().map(Selection::Unit));
-        all.extend(self.user.iter().cloned().map(Selection::User));
-        all.extend(self.matching.iter().cloned().map(Selection::Match));
+        named.extend(self.cgroup.iter().cloned().map(Selection::Cgroup));
+        named.extend(self.unit.iter().cloned().map(Selection::Unit));
+        named.extend(self.user.iter().cloned().map(Selection::User));
+        named.extend(self.matching.iter().cloned().map(Selection::Match));
+        let act = self.how.act();
+        let mut all: Vec<Rule> = named
+            .into_iter()
+            .map(|selection| Rule { selection, act })
+            .collect();
         if let Some(path) = &self.rules {
             let text = std::fs::read_to_string(path).or_usage_in(path.display())?;
-            let rules = rules::parse(&text).or_usage_in(path.display())?;
-            all.extend(rules.into_iter().map(|rule| rule.selection));
+            all.extend(rules::parse(&text).or_usage_in(path.display())?);
         }
         Ok(all)
+    }
+}
+
+/// Where intervals are shown.
+struct Output {
+    /// Where others see them; `None` for a single interval, or where there is no folder for it.
+    published: Option<Published>,
+    changes: Changes,
+}
+
+impl Output {
+    fn new(root: &Root, once: bool) -> Output {
+        // Without a folder the session works, and only other terminals don't see it.
+        Output {
+            published: (!once).then(|| Published::make(root).ok()).flatten(),
+            changes: Changes::default(),
+        }
+    }
+
+    fn publish(&self, now: &AttachedNow) {
+        if let Some(published) = &self.published
+            && let Ok(text) = serde_json::to_vec(now)
+        {
+            // What others see is then older.
+            let _ = published.write(&text);
+        }
+    }
+
+    fn print(&mut self, args: &AttachArgs, now: &AttachedNow) -> Result<()> {
+        if args.log {
+            print(self.changes.lines(now))?;
+        } else {
+            show(args, now)?;
+        }
+        Ok(())
     }
 }
 
@@ -122,20 +173,17 @@ impl AttachArgs {
 struct Observed {
     args: AttachArgs,
     session: Session,
-    /// Where others see it; `None` for a single interval, or where there is no folder for it.
-    published: Option<Published>,
+    output: Output,
     started: Instant,
     is_over: bool,
 }
 
 impl Observed {
-    fn new(root: &Root, args: AttachArgs, session: Session) -> Observed {
-        // Without a folder the session works, and only other terminals don't see it.
-        let published = (!args.once).then(|| Published::make(root).ok()).flatten();
+    fn new(args: AttachArgs, session: Session, output: Output) -> Observed {
         Observed {
             args,
             session,
-            published,
+            output,
             started: Instant::now(),
             is_over: false,
         }
@@ -154,7 +202,6 @@ impl Observed {
     /// Prints an interval after the other.
     fn print_all(&mut self) -> Result<ExitCode> {
         let interval = self.interval();
-        let mut changes = Changes::default();
         let mut next = self.started;
         loop {
             next += interval;
@@ -162,11 +209,7 @@ impl Observed {
             // After a suspension, the intervals that were missed are not made up for.
             next = next.max(Instant::now() - interval);
             let now = self.look();
-            if self.args.log {
-                print(changes.lines(&now))?;
-            } else {
-                show(&self.args, &now)?;
-            }
+            self.output.print(&self.args, &now)?;
             if self.is_over {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -176,12 +219,7 @@ impl Observed {
     /// Takes the next interval.
     fn look(&mut self) -> AttachedNow {
         let now = self.session.look();
-        if let Some(published) = &self.published
-            && let Ok(text) = serde_json::to_vec(&now)
-        {
-            // What others see is then older.
-            let _ = published.write(&text);
-        }
+        self.output.publish(&now);
         let has_ended = self.args.rules.is_none() && !now.has_live();
         let is_late = self.until().is_some_and(|until| Instant::now() >= until);
         self.is_over = self.args.once || has_ended || is_late;

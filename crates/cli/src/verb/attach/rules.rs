@@ -19,6 +19,8 @@ pub enum Act {
     /// They are observed.
     #[default]
     Observe,
+    /// They are bound to CPUs.
+    Manage,
 }
 
 /// The file.

@@ -4,7 +4,7 @@ use crate::exit::OrUsage as _;
 use anyhow::{Context as _, Result};
 use cosched_core::{CpuSet, Machine, Nanos, disturbances};
 use cosched_linux::attached::{Sampled, Sampler, Selection};
-use cosched_linux::counters::probe;
+use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
@@ -17,7 +17,14 @@ const MOST_ENDED: usize = 16;
 
 /// A session.
 pub struct Session {
-    sampler: Sampler,
+    pub sampler: Sampler,
+    /// The counters of this machine.
+    pub counters: CounterSupport,
+    pub rows: Rows,
+}
+
+/// The rows of its table.
+pub struct Rows {
     machine: Machine,
     selected: Vec<String>,
     ended: VecDeque<String>,
@@ -30,23 +37,32 @@ impl Session {
     /// A named process, group or user does not exist, or the machine can't be read.
     pub fn new(root: &Root, selections: &[Selection]) -> Result<Session> {
         let counters = probe(root, &MachineEvents::detect(root, &[])?)?;
-        let sampler = Sampler::new(root, selections, counters.usable).or_usage()?;
+        let sampler = Sampler::new(root, selections, counters.usable.clone()).or_usage()?;
         Ok(Session {
             sampler,
-            machine: whole_machine(root)?,
-            selected: selections.iter().map(Selection::to_string).collect(),
-            ended: VecDeque::new(),
+            counters,
+            rows: Rows {
+                machine: whole_machine(root)?,
+                selected: selections.iter().map(Selection::to_string).collect(),
+                ended: VecDeque::new(),
+            },
         })
     }
 
     /// Looks at the programs. The first look only begins an interval.
     pub fn look(&mut self) -> AttachedNow {
-        let sampled = self.sampler.look(since_boot());
+        self.rows.of(&self.sampler.look(since_boot()))
+    }
+}
+
+impl Rows {
+    /// The rows after a look.
+    pub fn of(&mut self, sampled: &Sampled) -> AttachedNow {
         self.ended.extend(sampled.ended.iter().cloned());
         while self.ended.len() > MOST_ENDED {
             self.ended.pop_front();
         }
-        self.now(&sampled)
+        self.now(sampled)
     }
 
     fn now(&self, sampled: &Sampled) -> AttachedNow {

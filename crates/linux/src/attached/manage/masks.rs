@@ -348,6 +348,7 @@ mod tests {
             command: None,
             group: None,
             members: members.to_vec(),
+            selection: 0,
         }
     }
 

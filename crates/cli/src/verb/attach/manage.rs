@@ -1,0 +1,175 @@
+//! `--manage`: a policy binds the attached programs to CPUs, and all of it is undone at the end.
+
+use super::rules::Act;
+use super::session::Session;
+use super::{AttachArgs, Output};
+use crate::exit::usage;
+use crate::stderr::say;
+use crate::verb::run::{Offered, name_value};
+use anyhow::Result;
+use clap::Args;
+use cosched_core::{
+    Backend as _, Capabilities, Importance, Nanos, NullRecorder, Params, PolicyEntry, RunConfig,
+    find_policy, run_all,
+};
+use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Note, Restored, Sampled};
+use cosched_linux::mend::{Reach, mend};
+use cosched_linux::root::Root;
+use cosched_linux::{Interrupts, settle_signals};
+use cosched_report::visible;
+use cosched_run::input::spec;
+use cosched_run::{once_each, unmet};
+use std::process::ExitCode;
+
+/// The policy that only allocates.
+const SPREAD: &str = "spread";
+/// Maximum number of managed programs.
+const MOST_TASKS: usize = 4_096;
+
+/// How programs are managed.
+#[derive(Args)]
+pub struct ManageArgs {
+    /// Bind the programs to CPUs; all is undone at the end
+    #[arg(long, conflicts_with = "once")]
+    pub manage: bool,
+
+    /// The policy that decides
+    #[arg(long, value_name = "NAME", default_value = SPREAD)]
+    #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
+    policy: String,
+
+    /// Set a parameter of the policy, as in gain_percent=20; repeatable
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
+    params: Vec<(String, String)>,
+
+    /// Let the policy pause programs, by the freezer of their own cgroups
+    #[arg(long)]
+    pause: bool,
+}
+
+/// Manages the programs of these selections until they have ended, or a signal comes.
+pub fn run(
+    args: AttachArgs,
+    session: Session,
+    mut output: Output,
+    manages: Vec<bool>,
+) -> Result<ExitCode> {
+    let (root, how) = (Root::default(), &args.how);
+    let (entry, params) = how.policy()?;
+    settle_signals();
+    let interrupts = Interrupts::hold()?;
+    tell_restored(&mend(&root, &Reach::Near).attached);
+    let Session {
+        sampler,
+        counters,
+        mut rows,
+    } = session;
+    let config = ManageConfig {
+        interval: args.interval,
+        pause: how.pause,
+        manages,
+        stays: args.rules.is_some(),
+    };
+    let watch = |sampled: &Sampled, notes: &[Note]| {
+        tell(notes);
+        let now = rows.of(sampled);
+        output.publish(&now);
+        // The first look only begins an interval.
+        sampled.observed.length == Nanos::ZERO || output.print(&args, &now).is_ok()
+    };
+    let mut backend = Attached::new(
+        &root,
+        sampler,
+        &counters,
+        interrupts,
+        config,
+        Box::new(watch),
+    )?;
+    check(entry, &params, &backend.capabilities())?;
+    let run = RunConfig {
+        quantum: Nanos::from_s(params.number("quantum_s")),
+        jobs: MOST_TASKS,
+        deadline: args.lasts,
+        results_max: 0,
+        ..RunConfig::default()
+    };
+    let mut policy = (entry.build)(&params);
+    let result = run_all(
+        &mut backend,
+        &mut *policy,
+        &mut NullRecorder,
+        &mut Newcomers::default(),
+        &run,
+    );
+    tell(&backend.undo());
+    let faults = result?.policy_faults;
+    if faults > 0 {
+        say(format_args!(
+            "{faults} decisions of policy {} could not be carried out; please report this",
+            entry.name
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ManageArgs {
+    /// What is done with the programs that the options name.
+    pub fn act(&self) -> Act {
+        if self.manage {
+            Act::Manage
+        } else {
+            Act::Observe
+        }
+    }
+
+    fn policy(&self) -> Result<(&'static PolicyEntry, Params)> {
+        let entry = find_policy(&self.policy).ok_or_else(|| {
+            let name = &self.policy;
+            usage(format!(
+                "--policy: {name} is for batches; name a policy, as in --policy {SPREAD}"
+            ))
+        })?;
+        if !entry.time_shares {
+            return Err(usage(format!(
+                "--policy: under {} jobs wait until others end, and these run already; use --policy {SPREAD}",
+                entry.name
+            )));
+        }
+        once_each(&self.params)?;
+        let params = Params::resolve(entry.name, entry.params, &self.params)
+            .map_err(|error| usage(format!("--param: {error}")))?;
+        Ok((entry, params))
+    }
+}
+
+/// Refuses a policy that needs what is missing, and tells what is lost without what it wants.
+fn check(entry: &PolicyEntry, params: &Params, capabilities: &Capabilities) -> Result<()> {
+    for shortfall in entry.shortfalls(params, capabilities) {
+        match shortfall.importance {
+            Importance::Required => return Err(unmet(entry, &shortfall, "this session")),
+            Importance::Wanted(without) => say(format_args!(
+                "no {}: {}; {without}",
+                shortfall.capability.text(),
+                shortfall.why
+            )),
+        }
+    }
+    Ok(())
+}
+
+fn tell(notes: &[Note]) {
+    notes
+        .iter()
+        .for_each(|note| say(visible(&note.to_string())));
+}
+
+/// What a killed session had left.
+fn tell_restored(restored: &Restored) {
+    if !restored.is_empty() {
+        say(format_args!(
+            "a session was killed: {} threads have their CPUs again, {} cgroups are thawed",
+            restored.threads.len(),
+            restored.thawed.len()
+        ));
+    }
+}
