@@ -1,6 +1,6 @@
 //! The rules that turn measurements into findings.
 
-use super::observed::{Observed, SubjectSample};
+use super::observed::{CpuShare, Observed, SubjectSample};
 use super::{Disturbance, Disturber, Evidence, MIB};
 use crate::counter::Counter;
 use crate::topology::{CpuId, CpuSet, Machine};
@@ -158,12 +158,12 @@ fn on_its_cores(
     found: &mut Vec<Disturbance>,
 ) {
     let slowed = &observed.subjects[position];
+    let here: Vec<&CpuShare> = much_used(observed, slowed).collect();
+    if here.is_empty() {
+        return;
+    }
     for other in &observed.subjects[position + 1..] {
-        let overlaps = machine
-            .cores
-            .iter()
-            .map(|core| (overlap(observed, core, slowed, other), core));
-        let longest = overlaps.max_by_key(|(both, _)| *both);
+        let longest = overlap(observed, machine, &here, other);
         if let Some((both, core)) = longest.filter(|(both, _)| matters(observed, *both)) {
             let by = Disturber::Subject(other.name.clone());
             let cpus = core.clone();
@@ -173,25 +173,43 @@ fn on_its_cores(
     }
 }
 
-/// The time in which two subjects certainly ran at once on different CPUs of a core: what exceeds the interval when their
-/// longest times there are added.
-fn overlap(
+/// The CPUs that a subject used for a share of the interval that matters.
+fn much_used<'a>(
+    observed: &'a Observed,
+    subject: &'a SubjectSample,
+) -> impl Iterator<Item = &'a CpuShare> {
+    let on = subject.on.iter();
+    on.filter(|on| matters(observed, on.used))
+}
+
+/// The longest time in which two subjects certainly ran at once on different CPUs of a core: what exceeds the interval when
+/// their times there are added.
+fn overlap<'a>(
     observed: &Observed,
-    core: &CpuSet,
-    one: &SubjectSample,
+    machine: &'a Machine,
+    here: &[&CpuShare],
     other: &SubjectSample,
-) -> Nanos {
-    let mut longest = Nanos::ZERO;
-    for cpu in core.iter() {
-        for sibling in core.iter().filter(|sibling| *sibling != cpu) {
-            let (here, there) = (one.used_on(cpu), other.used_on(sibling));
-            longest = longest.max((here + there).since(observed.length));
+) -> Option<(Nanos, &'a CpuSet)> {
+    let mut longest: Option<(Nanos, &CpuSet)> = None;
+    for there in much_used(observed, other) {
+        for here in here.iter().filter(|here| here.cpu != there.cpu) {
+            let core = core_of(machine, here.cpu).filter(|core| core.contains(there.cpu));
+            let both = (here.used + there.used).since(observed.length);
+            if let Some(core) = core
+                && longest.is_none_or(|(most, _)| both > most)
+            {
+                longest = Some((both, core));
+            }
         }
     }
     longest
 }
 
-/// Those who read much from a memory domain that this subject reads from.
+fn core_of(machine: &Machine, cpu: CpuId) -> Option<&CpuSet> {
+    Some(&machine.cores[machine.cpu(cpu)?.core])
+}
+
+/// The one who reads most from a memory domain that this subject reads from.
 fn in_its_memory(
     observed: &Observed,
     machine: &Machine,
@@ -200,21 +218,37 @@ fn in_its_memory(
 ) {
     let slowed = &observed.subjects[position];
     let needs = reads(observed, slowed);
+    if needs < NEEDS {
+        return;
+    }
+    let mut heaviest: Option<(Rate, &SubjectSample, &CpuSet)> = None;
     for other in others(observed, position) {
         let moved = reads(observed, other);
-        if needs < NEEDS || moved < HEAVY || moved <= needs {
-            continue;
-        }
-        let shared = machine
-            .memory_domains
-            .iter()
-            .find(|domain| runs_in(slowed, domain) && runs_in(other, domain));
-        if let Some(cpus) = shared.cloned() {
-            let by = Disturber::Subject(other.name.clone());
-            let evidence = Evidence::SameMemory { cpus, moved, needs };
-            found.push(finding(observed, by, slowed, evidence));
+        let is_heavier = heaviest.is_none_or(|(most, _, _)| moved > most);
+        if moved >= HEAVY
+            && moved > needs
+            && is_heavier
+            && let Some(domain) = shared_domain(machine, slowed, other)
+        {
+            heaviest = Some((moved, other, domain));
         }
     }
+    if let Some((moved, other, domain)) = heaviest {
+        let by = Disturber::Subject(other.name.clone());
+        let cpus = domain.clone();
+        let evidence = Evidence::SameMemory { cpus, moved, needs };
+        found.push(finding(observed, by, slowed, evidence));
+    }
+}
+
+/// A memory domain on whose CPUs both ran.
+fn shared_domain<'a>(
+    machine: &'a Machine,
+    one: &SubjectSample,
+    other: &SubjectSample,
+) -> Option<&'a CpuSet> {
+    let mut domains = machine.memory_domains.iter();
+    domains.find(|domain| runs_in(one, domain) && runs_in(other, domain))
 }
 
 /// The rate of a subject's reads from memory; zero where it is not counted, which is no evidence.
@@ -270,7 +304,7 @@ fn steal(observed: &Observed, slowed: &SubjectSample) -> Option<Disturbance> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::observed::{CpuShare, CpuUsed, Pressure};
+    use super::super::observed::{CpuUsed, Pressure};
     use super::*;
     use crate::sample::Counts;
     use crate::units::Absence;

@@ -340,6 +340,23 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_with_very_many_new_processes_is_read_in_parts() {
+        let (dir, root) = machine(&FAMILY);
+        let first = 10_000;
+        for pid in first..first + 4_200 {
+            write(dir.path(), (pid, 1, pid, 0, "fork"));
+        }
+        let mut finder = Finder::new(&root, &[Selection::Pids(vec![10])]).unwrap();
+        // The first look is that of the constructor.
+        assert_eq!(finder.census.unread, 4_200 + 7 - 4_096);
+        assert_eq!(
+            finder.find().left_out,
+            0,
+            "they are read at the second look"
+        );
+    }
+
+    #[test]
     fn a_process_belongs_to_one_subject_and_there_are_bounds() {
         let (_dir, root) = machine(&FAMILY);
         let all = [

@@ -66,7 +66,9 @@ impl Mount {
             if parts.next().is_some_and(&is_line) {
                 let path = Path::new(OsStr::from_bytes(parts.next()?));
                 let below = path.strip_prefix(&self.group).unwrap_or(path);
-                return Some(self.top.join(below.strip_prefix("/").unwrap_or(below)));
+                let dir = self.top.join(below.strip_prefix("/").unwrap_or(below));
+                // Without the slash at the end that the top gets.
+                return Some(dir.components().collect());
             }
         }
         None
