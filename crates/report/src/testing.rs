@@ -131,6 +131,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Mended {
             groups: 1,
             continued: 2,
+            unbound: 0,
         },
         RunWarning::StoppedItself { job: job() },
         RunWarning::Continued { job: job() },

@@ -112,8 +112,12 @@ pub enum RunWarning {
         retired: u64,
         alone: u64,
     },
-    #[error("an earlier run was killed; thawed or removed {}, continued {}", count(*groups as u64, "group"), processes_text(*continued))]
-    Mended { groups: usize, continued: usize },
+    #[error("an earlier run was killed; thawed or removed {}, continued {}{}", count(*groups as u64, "group"), processes_text(*continued), unbound_text(*unbound))]
+    Mended {
+        groups: usize,
+        continued: usize,
+        unbound: usize,
+    },
     #[error("by request {} from now on", jobs_text(*jobs))]
     JobLimit { jobs: u32 },
     #[error("{}", paused_text(*is_paused))]
@@ -354,6 +358,15 @@ fn moved_text(removed: bool) -> &'static str {
         "was removed or cut off, and its lines are lost"
     } else {
         "was moved; --resume needs it under this name"
+    }
+}
+
+/// Threads that an attached session had bound.
+fn unbound_text(threads: usize) -> String {
+    match threads {
+        0 => String::new(),
+        1 => ", gave 1 thread its CPUs back".to_owned(),
+        more => format!(", gave {more} threads their CPUs back"),
     }
 }
 

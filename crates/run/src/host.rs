@@ -664,6 +664,7 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::Mended(mended) => RunWarning::Mended {
             groups: mended.groups.len(),
             continued: mended.continued.len(),
+            unbound: mended.attached.threads.len(),
         },
         Notice::Share {
             cpus,

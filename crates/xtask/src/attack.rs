@@ -1,5 +1,6 @@
 //! Attacks: a small batch is started, something is killed at a random moment, and what is left is counted.
 
+use crate::attached;
 use crate::batch::{Batch, Dice, POLICIES, WORK, batch};
 use crate::left::{Left, Traces};
 use crate::queue;
@@ -25,6 +26,10 @@ pub struct AttackArgs {
     /// Attack the service that keeps a queue, instead of runs
     #[arg(long)]
     queue: bool,
+
+    /// Attack a session that manages running programs, instead of runs
+    #[arg(long, conflicts_with = "queue")]
+    attach: bool,
 
     /// The program; by default it is built
     #[arg(long, value_name = "FILE")]
@@ -67,6 +72,9 @@ pub fn run(args: &AttackArgs) -> Result<ExitCode> {
         let seed = args.seed.wrapping_add(number);
         let attacked = if args.queue {
             let (what, left) = queue::attack(&program, seed)?;
+            Attacked { what, left }
+        } else if args.attach {
+            let (what, left) = attached::attack(&program, seed)?;
             Attacked { what, left }
         } else {
             attack(&program, seed)?

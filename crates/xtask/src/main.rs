@@ -3,6 +3,7 @@
 // Nothing can be reached from outside of a program.
 #![allow(unreachable_pub)]
 
+mod attached;
 mod attack;
 mod batch;
 mod left;

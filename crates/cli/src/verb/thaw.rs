@@ -122,6 +122,7 @@ impl Thawed {
             "denied": paths(&mended.denied),
             "unknown": paths(&mended.unknown),
             "unknown_frozen": paths(&mended.unknown_frozen),
+            "unbound": mended.attached.threads,
             "ended": jobs(&self.ended),
             "orphans": jobs(&self.left),
         })
@@ -170,6 +171,26 @@ fn groups_text(mended: &Mended) -> Vec<String> {
     }
     for pid in &mended.continued {
         lines.push(format!("continued process {pid}"));
+    }
+    for tid in &mended.attached.threads {
+        lines.push(format!("gave thread {tid} its CPUs back"));
+    }
+    for tid in &mended.attached.changed {
+        lines.push(format!(
+            "left thread {tid} as somebody else has bound it since"
+        ));
+    }
+    for tid in &mended.attached.refused {
+        lines.push(format!("thread {tid} may not be bound by this user"));
+    }
+    for group in &mended.attached.thawed {
+        lines.push(format!("thawed {}", shown(group)));
+    }
+    for group in &mended.attached.frozen {
+        let group = shown(group);
+        lines.push(format!(
+            "frozen, and may not be thawed by this user: {group}"
+        ));
     }
     for group in &mended.denied {
         let group = shown(group);

@@ -16,6 +16,7 @@ mod jobserver;
 mod limits;
 mod log_folders;
 mod machine_files;
+mod managed;
 mod metrics;
 mod parallel_options;
 mod queue;

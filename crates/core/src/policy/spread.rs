@@ -1,7 +1,8 @@
 //! `spread`: the tasks are spread over the caches by their demand on memory. No task is stopped.
 //!
 //! A region is a group of CPUs that share a last-level cache. On a machine with one such cache, a region is a core of
-//! several threads. Where each core has one thread, there is one region, and all tasks share all CPUs.
+//! several threads. Where each core has one thread, there is one region, and all tasks share all CPUs. The parameter
+//! `regions` chooses otherwise.
 //!
 //! A task is bound to one region, or to several if it wants more CPUs than one has. Within its regions the kernel
 //! schedules. Demand is lines read from memory, and a fixed number of lines for each CPU that the task wants. So tasks
@@ -27,7 +28,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: false,
     can_hand_over: false,
-    params: &[LONG_QUANTUM_S, GAIN_PERCENT, CPU_DEMAND],
+    params: &[LONG_QUANTUM_S, GAIN_PERCENT, CPU_DEMAND, REGIONS],
     needs: |_| {
         vec![
             required(Capability::Affinity),
@@ -39,6 +40,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
     build: |params| {
         Box::new(Spread {
+            kind: RegionKind::of(params.word("regions")),
             quantum: Nanos::from_s(params.number("quantum_s")),
             gain_milli: (params.number("gain_percent") * 10.0) as u128,
             cpu_demand: (params.number("cpu_trans_per_us") * 1e3) as u64,
@@ -69,7 +71,32 @@ const CPU_DEMAND: ParamSpec = number(
     "demand of a wanted CPU, in lines read per microsecond; 3.5 is the limit of a light job in Perf&Fair",
 );
 
+const REGIONS: ParamSpec = choice(
+    "regions",
+    &["auto", "cache", "core"],
+    "what a job is bound to: `auto` is a last-level cache or, with one cache, a core of several threads",
+);
+
+/// What a region is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RegionKind {
+    Auto,
+    Cache,
+    Core,
+}
+
+impl RegionKind {
+    fn of(word: &str) -> RegionKind {
+        match word {
+            "cache" => RegionKind::Cache,
+            "core" => RegionKind::Core,
+            _ => RegionKind::Auto,
+        }
+    }
+}
+
 struct Spread {
+    kind: RegionKind,
     quantum: Nanos,
     gain_milli: u128,
     /// Lines per ms.
@@ -81,7 +108,12 @@ impl Policy for Spread {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let full = is_full(snap);
         let end = self.state.after(snap.now, full, self.quantum);
-        let mut layout = Layout::present(snap, self.cpu_demand, full);
+        let mut layout = Layout::present(
+            snap,
+            regions(&snap.machine, self.kind),
+            self.cpu_demand,
+            full,
+        );
         layout.bind_others();
         if full {
             let anew = layout.anew();
@@ -110,14 +142,15 @@ fn is_gain(new: &[u64], old: &[u64], milli: u128) -> bool {
 }
 
 /// The regions of a machine, in the order of their first CPU.
-fn regions(machine: &Machine) -> Vec<CpuSet> {
+fn regions(machine: &Machine, kind: RegionKind) -> Vec<CpuSet> {
     let all = [machine.all_cpus()];
-    let groups: &[CpuSet] = if machine.llcs.iter().filter(|llc| !llc.is_empty()).count() > 1 {
-        &machine.llcs
-    } else if machine.has_smt() {
-        &machine.cores
-    } else {
-        &all
+    let has_caches = machine.llcs.iter().filter(|llc| !llc.is_empty()).count() > 1;
+    let groups: &[CpuSet] = match kind {
+        RegionKind::Cache => &machine.llcs,
+        RegionKind::Core => &machine.cores,
+        RegionKind::Auto if has_caches => &machine.llcs,
+        RegionKind::Auto if machine.has_smt() => &machine.cores,
+        RegionKind::Auto => &all,
     };
     let usable = groups.iter().filter(|group| !group.is_empty());
     usable.cloned().collect()
@@ -161,8 +194,12 @@ fn demand_of(task: &TaskView, cpu_demand: u64) -> u64 {
 impl<'a> Layout<'a> {
     /// The layout of the running tasks. In a `full` round each has the whole of its regions, also CPUs that have come
     /// back.
-    fn present(snap: &'a Snapshot, cpu_demand: u64, full: bool) -> Layout<'a> {
-        let regions = regions(&snap.machine);
+    fn present(
+        snap: &'a Snapshot,
+        regions: Vec<CpuSet>,
+        cpu_demand: u64,
+        full: bool,
+    ) -> Layout<'a> {
         let mut layout = Layout {
             snap,
             loads: vec![Load::default(); regions.len()],
@@ -469,11 +506,14 @@ mod tests {
 
     #[test]
     fn regions_are_caches_else_cores_else_all() {
-        let text = |machine: &Machine| -> Vec<String> {
-            regions(machine).iter().map(CpuSet::to_string).collect()
+        let text = |machine: &Machine, word: &str| -> Vec<String> {
+            let regions = regions(machine, RegionKind::of(word));
+            regions.iter().map(CpuSet::to_string).collect()
         };
-        assert_eq!(text(&machine()), ["0-1", "2-3"]);
-        assert_eq!(text(&Machine::uniform("m", 2, 2)), ["0,2", "1,3"]);
-        assert_eq!(text(&Machine::uniform("m", 4, 1)), ["0-3"]);
+        assert_eq!(text(&machine(), "auto"), ["0-1", "2-3"]);
+        assert_eq!(text(&Machine::uniform("m", 2, 2), "auto"), ["0,2", "1,3"]);
+        assert_eq!(text(&Machine::uniform("m", 4, 1), "auto"), ["0-3"]);
+        assert_eq!(text(&Machine::uniform("m", 2, 2), "cache"), ["0-3"]);
+        assert_eq!(text(&Machine::uniform("m", 2, 1), "core"), ["0", "1"]);
     }
 }

@@ -103,6 +103,8 @@ struct Task {
     totals: Totals,
     wants: u32,
     calm: u32,
+    /// The CPUs of its group.
+    limit: CpuSet,
     /// Its CPUs, and before them those that it had until the last move; empty before its first placement.
     cpus: Vec<CpuSet>,
     /// Whether it can be frozen.
@@ -258,13 +260,14 @@ impl<'a> Attached<'a> {
         let cpus = (sample.cpu_time.0 + length.0 / 2) / length.0.max(1);
         let cpus = (cpus as u32).clamp(1, self.machine.cpus.len() as u32);
         let first = subject.members.first();
-        let limit = first.map(|first| limit_of(&self.root, first.pid));
+        let all = self.machine.all_cpus();
+        let limit = first.map_or(all, |first| limit_of(&self.root, first.pid));
         let arrives = self.now();
         self.news.push(TaskSpec {
             cpus,
             width: Width::Measured,
             arrives,
-            allowed: limit.filter(|limit| *limit != self.machine.all_cpus()),
+            allowed: Some(limit.clone()).filter(|limit| *limit != self.machine.all_cpus()),
             origin: Origin::Adopted,
             control: Control {
                 count: true,
@@ -279,6 +282,7 @@ impl<'a> Attached<'a> {
             totals: Totals::default(),
             wants: sample.wants,
             calm: 0,
+            limit,
             cpus: Vec::new(),
             freezes,
             is_frozen: false,
@@ -328,7 +332,8 @@ impl<'a> Attached<'a> {
             inherited: &inherited,
         };
         let skipped = self.hold.bind(&task.subject, &binding);
-        if inherited.last() != Some(cpus) {
+        let before = inherited.last().unwrap_or(&task.limit);
+        if before != cpus {
             let (name, cpus) = (task.subject.name.clone(), cpus.clone());
             self.notes.push(Note::Bound { name, cpus });
         }

@@ -9,8 +9,8 @@ use crate::verb::run::{Offered, name_value};
 use anyhow::Result;
 use clap::Args;
 use cosched_core::{
-    Backend as _, Capabilities, Importance, Nanos, NullRecorder, Params, PolicyEntry, RunConfig,
-    find_policy, run_all,
+    Backend as _, Capabilities, Importance, Machine, Nanos, NullRecorder, Params, PolicyEntry,
+    RunConfig, find_policy, run_all,
 };
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Note, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
@@ -86,6 +86,12 @@ pub fn run(
         Box::new(watch),
     )?;
     check(entry, &params, &backend.capabilities())?;
+    if entry.name == SPREAD && !has_choice(&backend.machine(), &params) {
+        say(
+            "this machine has one last-level cache, and cores of one thread, so all programs may use all CPUs; \
+             --param regions=core binds each to cores",
+        );
+    }
     let run = RunConfig {
         quantum: Nanos::from_s(params.number("quantum_s")),
         jobs: MOST_TASKS,
@@ -140,6 +146,11 @@ impl ManageArgs {
             .map_err(|error| usage(format!("--param: {error}")))?;
         Ok((entry, params))
     }
+}
+
+/// Whether placement makes a difference on this machine.
+fn has_choice(machine: &Machine, params: &Params) -> bool {
+    params.word("regions") == "core" || machine.llcs.len() > 1 || machine.has_smt()
 }
 
 /// Refuses a policy that needs what is missing, and tells what is lost without what it wants.
