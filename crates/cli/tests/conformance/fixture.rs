@@ -80,6 +80,9 @@ pub(crate) trait Fixture {
     /// Why a run does not repeat to the last bit; `None` if it does.
     const NOT_REPEATABLE: Option<&'static str>;
 
+    /// Why tasks run before they are placed for the first time; `None` if they do not.
+    const RUNS_BEFORE: Option<&'static str> = None;
+
     /// A backend with these jobs, none of them started.
     fn backend(&self, jobs: &[Job]) -> Result<Self::Backend, Skip>;
 

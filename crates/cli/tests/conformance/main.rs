@@ -1,5 +1,6 @@
 //! The contract of [`cosched_core::Backend`], as scenarios that are written once and played on every backend: on this
-//! machine with real processes, frozen by signals and by the cgroup freezer, with a scheduler in the kernel, and in the simulation.
+//! machine with real processes, frozen by signals and by the cgroup freezer, with a scheduler in the kernel, with programs that
+//! run already, and in the simulation.
 //!
 //! `checked.rs` stands between each scenario and its backend, and checks what the contract says about every call. The
 //! scenarios are in `scenarios/`. The differences between the backends are in `host.rs` and `simulated.rs`. A scenario
@@ -8,6 +9,7 @@
 //! A backend of real processes must be the only thread of its process, so each scenario is played in a process of its
 //! own: see `runner.rs`.
 
+mod adopted;
 mod checked;
 mod fixture;
 mod host;
@@ -32,5 +34,8 @@ fn main() -> ExitCode {
         host::ThisMachine::new(Freezing::Cgroup)
     }));
     cases.extend(scenarios::on_fixture("sched-ext", in_kernel::InKernel::new));
+    cases.extend(scenarios::on_fixture("adopted", || {
+        Ok(adopted::Adopted::new())
+    }));
     runner::main(&cases)
 }

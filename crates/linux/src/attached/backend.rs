@@ -221,7 +221,7 @@ impl<'a> Attached<'a> {
 
     /// Takes over what a subject did in an interval.
     fn see(&mut self, subject: &Subject, sample: &SubjectSample, length: Nanos) {
-        let is_active = sample.cpu_time.0 * 1_000 >= length.0 * ACTIVE_MILLI && length.0 > 0;
+        let is_active = is_active(sample, length);
         let Some(&id) = self.by_key.get(&subject.key) else {
             if is_active {
                 self.enter(subject, sample, length);
@@ -445,16 +445,20 @@ impl Backend for Attached<'_> {
     }
 
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), ManageError> {
-        let next = self.looked + self.interval();
-        let until = until.map_or(next, |until| {
-            next.min(self.began + Duration::from_nanos(until.0))
-        });
-        if self.queued.is_empty() {
-            self.wait_for_signal(until)?;
-        }
-        self.take_signals();
-        if Instant::now() >= next {
-            self.look()?;
+        let until = until.map(|until| self.began + Duration::from_nanos(until.0));
+        loop {
+            let next = self.looked + self.interval();
+            if self.queued.is_empty() {
+                self.wait_for_signal(until.map_or(next, |until| next.min(until)))?;
+            }
+            self.take_signals();
+            if Instant::now() >= next {
+                self.look()?;
+            }
+            let is_late = until.is_some_and(|until| Instant::now() >= until);
+            if is_late || !self.queued.is_empty() {
+                break;
+            }
         }
         events.append(&mut self.queued);
         Ok(())
@@ -476,7 +480,8 @@ impl Backend for Attached<'_> {
     fn device_time(&mut self, _usages: &mut [Usage]) {}
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
-        let wants = self.tasks.get(&task).map(|task| task.wants);
+        let placed = self.tasks.get(&task).filter(|task| !task.cpus.is_empty());
+        let wants = placed.filter(|task| !task.is_frozen).map(|task| task.wants);
         Reading::from_option(wants, Absence::NotStarted)
     }
 
@@ -569,6 +574,13 @@ impl Intake<Attached<'_>> for Newcomers {
     fn has_ended(&self) -> bool {
         self.has_ended
     }
+}
+
+/// Whether a subject used or wanted a CPU in an interval.
+fn is_active(sample: &SubjectSample, length: Nanos) -> bool {
+    let exact: u64 = sample.on.iter().map(|on| on.used.0).sum();
+    let used = exact.max(sample.cpu_time.0);
+    length > Nanos::ZERO && (sample.wants > 0 || used * 1_000 >= length.0 * ACTIVE_MILLI)
 }
 
 /// Whether a subject is a group that this user may freeze.

@@ -1,7 +1,7 @@
 //! Tasks run where they are placed, while they are placed.
 
 use crate::checked::{Checked, allowed, exclusive, stop};
-use crate::fixture::{Does, Fixture, Job, Outcome, job};
+use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Nanos, Reading};
 
 /// How long a task is watched, in ms: long enough that a running task is seen to have run, even if it shares its CPU
@@ -27,6 +27,9 @@ pub(super) fn assert_share<F: Fixture>(used: Nanos, elapsed: Nanos, cpus: u64) {
 }
 
 pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) -> Outcome {
+    if let Some(why) = F::RUNS_BEFORE {
+        return Err(Skip(why.to_owned()));
+    }
     let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [cpu, _] = backend.two_cpus()?;
