@@ -233,7 +233,7 @@ impl Session {
             .flatten()
             .map(|file| file.file_name());
         names
-            .find(|name| name.to_string_lossy().starts_with("attached-"))
+            .find(|name| name.to_string_lossy().starts_with("masks-"))
             .map(|name| format!("{} is left", name.display()))
     }
 }

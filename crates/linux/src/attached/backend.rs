@@ -333,7 +333,7 @@ impl<'a> Attached<'a> {
         };
         let skipped = self.hold.bind(&task.subject, &binding);
         let before = inherited.last().unwrap_or(&task.limit);
-        if before != cpus {
+        if before != cpus && self.hold.binds(&task.subject) {
             let (name, cpus) = (task.subject.name.clone(), cpus.clone());
             self.notes.push(Note::Bound { name, cpus });
         }

@@ -21,8 +21,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Prefix of the file names.
-pub(super) const PREFIX: &str = "attached-";
-const FIRST_LINE: &str = "cosched attached 1";
+pub(super) const PREFIX: &str = "masks-";
+const FIRST_LINE: &str = "cosched masks 1";
 /// The slot of the keeper.
 const KEEPER: u64 = 0;
 

@@ -98,6 +98,12 @@ impl Masks {
         skipped
     }
 
+    /// Whether a thread of a subject is bound.
+    pub(crate) fn binds(&self, subject: &Subject) -> bool {
+        let mut pins = self.pins.values();
+        pins.any(|(_, pin)| subject.members.contains(&pin.process))
+    }
+
     fn known(&self) -> impl Iterator<Item = &Member> {
         self.pins.keys().chain(self.left.keys())
     }

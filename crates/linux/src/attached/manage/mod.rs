@@ -73,6 +73,11 @@ impl Hold {
         self.masks.bind(subject, binding)
     }
 
+    /// Whether a thread of a subject is bound.
+    pub(crate) fn binds(&self, subject: &Subject) -> bool {
+        self.masks.binds(subject)
+    }
+
     /// As [`Hold::bind`], for threads that are new.
     pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
         self.masks.bind_new(subject, binding)
