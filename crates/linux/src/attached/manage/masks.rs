@@ -81,7 +81,7 @@ impl Masks {
             }
         }
         for &process in &subject.members {
-            self.bind_process(process, binding, &mut skipped, |_| true);
+            self.bind_process(process, binding, &mut skipped, false);
         }
         self.prune();
         skipped
@@ -90,12 +90,17 @@ impl Masks {
     /// Binds the threads of a subject that are new.
     pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
         let mut skipped = Skipped::new();
-        let known: BTreeSet<RawPid> = self.known().map(|thread| thread.pid).collect();
         for &process in &subject.members {
-            self.bind_process(process, binding, &mut skipped, |tid| !known.contains(&tid));
+            self.bind_process(process, binding, &mut skipped, true);
         }
         self.prune();
         skipped
+    }
+
+    fn knows(&self, tid: RawPid) -> bool {
+        let all = |start| Member { pid: tid, start };
+        let all = all(0)..=all(u64::MAX);
+        self.pins.range(all.clone()).next().is_some() || self.left.range(all).next().is_some()
     }
 
     /// Whether a thread of a subject is bound.
@@ -113,13 +118,13 @@ impl Masks {
         process: Member,
         binding: &Binding<'_>,
         skipped: &mut Skipped,
-        is_wanted: impl Fn(RawPid) -> bool,
+        only_new: bool,
     ) {
         let mut done = BTreeSet::new();
         let mut limit = None;
         for _ in 0..PASSES {
             let mut new = process::threads(&self.root, process.pid);
-            new.retain(|&tid| is_wanted(tid) && done.insert(tid));
+            new.retain(|&tid| done.insert(tid) && !(only_new && self.knows(tid)));
             if new.is_empty() || Process::find(&self.root, process.pid, process.start).is_none() {
                 return;
             }
