@@ -32,6 +32,8 @@ impl Groups {
         let below = root.path(path);
         let below = below.strip_prefix(&top).unwrap_or(Path::new(path));
         let dir = top.join(below.strip_prefix("/").unwrap_or(below));
+        // Without the slash at the end that the top gets.
+        let dir: PathBuf = dir.components().collect();
         if !dir.join("cgroup.procs").exists() {
             return Err(SelectError::NoGroup {
                 path: path.to_owned(),

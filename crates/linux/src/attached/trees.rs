@@ -6,6 +6,7 @@ use super::selection::{Member, Subject, SubjectKey, process_name};
 use crate::cgroup;
 use crate::root::Root;
 use crate::sys::RawPid;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -111,8 +112,8 @@ impl Trees {
         while let Some(parent) = open.pop() {
             let (_, tree) = self.placed[&parent];
             for child in children.get(&parent).into_iter().flatten() {
-                if !self.placed.contains_key(&child.pid) {
-                    self.placed.insert(child.pid, (child.start, tree));
+                if let Entry::Vacant(place) = self.placed.entry(child.pid) {
+                    place.insert((child.start, tree));
                     open.push(child.pid);
                 }
             }
