@@ -201,7 +201,7 @@ fn what_others_have_bound_is_left_alone() {
     bind(changed, other);
     let text = session.end(Signal::TERM);
     let now = [narrowed, changed, plain].map(cpus);
-    assert_eq!(now, [second, other.clone(), all], "{text}");
+    assert_eq!(now, [second.clone(), other.clone(), all], "{text}");
     assert!(
         text.contains("1 thread left alone: somebody has bound it to fewer CPUs"),
         "{text}"
