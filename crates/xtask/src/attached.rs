@@ -175,12 +175,12 @@ impl Session {
     /// Kills a program, and starts it again.
     fn replace(&mut self, dice: &mut Dice) -> Result<()> {
         let ix = dice.below(PROGRAMS.len() as u64) as usize;
-        let mut child = self.programs.remove(ix);
+        let child = &mut self.programs[ix];
         child.kill()?;
         child.wait()?;
         self.begin(PROGRAMS[ix])?;
-        let again = self.programs.pop();
-        self.programs.splice(ix..ix, again);
+        // The new one takes the place of the old one.
+        self.programs.swap_remove(ix);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
-//! Programs that run already as a fixture: shells that count, which the backend did not start. Its tasks can only be placed
-//! and let go, so scenarios in which a program starts, ends by itself or stops are not played.
+//! Programs that run already as a fixture: shells that count, which the backend did not start. Each has a cgroup of its own
+//! where this user may make one, so that it can be stopped. Its tasks can only be placed, stopped and let go, so scenarios
+//! in which a program starts or ends by itself are not played.
 
 use crate::fixture::{Does, Fixture, Job, Skip};
 use crate::processes;
@@ -10,11 +11,18 @@ use cosched_linux::counters::probe;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// The limit of a wait. Nothing on this machine takes nearly this long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Programs of this machine.
 pub(crate) struct Adopted {
     children: RefCell<Vec<Child>>,
+    /// The hierarchy of groups; `None` if this user may make no group there.
+    top: Option<PathBuf>,
 }
 
 thread_local! {
@@ -24,9 +32,32 @@ thread_local! {
 
 impl Adopted {
     pub(crate) fn new() -> Adopted {
+        let top = top().filter(|top| {
+            let probe = top.join(format!("conformance-{}", std::process::id()));
+            let may_make = std::fs::create_dir(&probe).is_ok();
+            let may_freeze = probe.join("cgroup.freeze").exists();
+            let _ = std::fs::remove_dir(&probe);
+            may_make && may_freeze
+        });
         Adopted {
             children: RefCell::new(Vec::new()),
+            top,
         }
+    }
+
+    /// The group of a program.
+    fn group(&self, pid: u32) -> Option<PathBuf> {
+        Some(self.top.as_ref()?.join(format!("conformance {pid}")))
+    }
+
+    /// What selects a program: its own group, or else its number.
+    fn selection(&self, pid: i32) -> Selection {
+        let Some(group) = self.group(pid as u32) else {
+            return Selection::Pids(vec![pid]);
+        };
+        std::fs::create_dir(&group).expect("a group");
+        std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("a process");
+        Selection::Cgroup(group.to_str().expect("UTF-8").to_owned())
     }
 
     fn start(&self, job: &Job) -> Result<i32, Skip> {
@@ -51,7 +82,20 @@ impl Drop for Adopted {
             let _ = child.kill();
             let _ = child.wait();
         }
+        for child in self.children.borrow().iter() {
+            if let Some(group) = self.group(child.id()) {
+                let _ = std::fs::remove_dir(group);
+            }
+        }
     }
+}
+
+/// Where the v2 hierarchy is mounted.
+fn top() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mut lines = mounts.lines();
+    let mount = lines.find(|line| line.contains(" - cgroup2 "))?;
+    Some(PathBuf::from(mount.split(' ').nth(4)?))
 }
 
 impl Fixture for Adopted {
@@ -78,13 +122,12 @@ impl Fixture for Adopted {
         let root = Root::default();
         let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
         let counters = probe(&root, &events).expect("what this machine can count");
-        let selections: Vec<Selection> =
-            pids.iter().map(|&pid| Selection::Pids(vec![pid])).collect();
+        let selections: Vec<Selection> = pids.iter().map(|&pid| self.selection(pid)).collect();
         let sampler = Sampler::new(&root, &selections, counters.usable.clone());
         let sampler = sampler.expect("live processes");
         let config = ManageConfig {
             interval: Nanos::from_ms(10),
-            pause: false,
+            pause: self.top.is_some(),
             manages: vec![true; pids.len()],
             stays: true,
         };
@@ -100,7 +143,18 @@ impl Fixture for Adopted {
         PIDS.with_borrow(|pids| processes::allowed(pids[task]))
     }
 
-    fn nothing_stands_still(&self) {}
+    fn nothing_stands_still(&self) {
+        for child in self.children.borrow().iter() {
+            let pid = child.id() as i32;
+            let ticks = || processes::seen(pid).map_or(0, |seen| seen.cpu_ticks);
+            let before = ticks();
+            let end = Instant::now() + PATIENCE;
+            while ticks() <= before {
+                assert!(Instant::now() < end, "process {pid} stands still");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
 }
 
 /// Waits until all programs have used a CPU, and so are tasks.
