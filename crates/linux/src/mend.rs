@@ -91,7 +91,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.continued.sort_unstable();
     mended.continued.dedup();
     remove_files(&look, &dead);
-    mended.attached = attached::mend(root, reach);
+    mended.attached = attached::mend(root, |run, owner| reach.covers(run, owner));
     mended
 }
 

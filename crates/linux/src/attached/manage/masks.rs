@@ -4,7 +4,7 @@
 //! left alone. A thread that starts later inherits the CPUs of its creator, which came from here.
 
 use super::changes::{Changes, List, Pin};
-use super::restore::limit_of;
+use super::threads::{limit_of, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
 use crate::process::{self, Process};
 use crate::root::Root;
@@ -284,14 +284,6 @@ impl Masks {
         self.pins.clear();
         self.groups.clear();
     }
-}
-
-/// A thread with its start, and the CPUs that it may use now; `None` if it is gone.
-pub(super) fn thread_now(root: &Root, pid: RawPid, tid: RawPid) -> Option<(Member, CpuSet)> {
-    let folder = format!("/proc/{pid}/task/{tid}");
-    let start = Process::read_from(root, &format!("{folder}/stat"), tid)?.start;
-    let present = process::allowed_cpus(root, &format!("{folder}/status"))?;
-    Some((Member { pid: tid, start }, present))
 }
 
 /// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.

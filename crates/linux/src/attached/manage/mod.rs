@@ -4,12 +4,14 @@ mod changes;
 mod keeper;
 mod masks;
 mod restore;
+mod threads;
 
 pub use masks::Left;
 pub use restore::Restored;
 
 pub(crate) use masks::{Binding, Skipped};
-pub(crate) use restore::{limit_of, mend};
+pub(crate) use restore::mend;
+pub(crate) use threads::limit_of;
 
 use super::selection::Subject;
 use crate::cgroup::{self, JobGroup};

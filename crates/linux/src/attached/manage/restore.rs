@@ -2,11 +2,10 @@
 //! ends, its keeper if it was killed, and `cosched thaw` or a later start if both were.
 
 use super::changes::{List, PREFIX, Pin};
-use super::masks::thread_now;
+use super::threads::{limit_of, thread_now};
 use crate::attached::Member;
 use crate::cgroup::{self, JobGroup};
 use crate::identity;
-use crate::mend::Reach;
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};
@@ -49,21 +48,6 @@ impl Restored {
     pub fn is_empty(&self) -> bool {
         *self == Restored::default()
     }
-}
-
-/// The CPUs that a process may use by its group: the nearest one with a cpuset, else all that are online.
-pub(crate) fn limit_of(root: &Root, pid: RawPid) -> CpuSet {
-    let group = cgroup::directory_of(root, pid);
-    let above = group.iter().flat_map(|dir| dir.ancestors());
-    for dir in above {
-        let text = std::fs::read_to_string(dir.join("cpuset.cpus.effective"));
-        let cpus = text.ok().and_then(|text| text.parse::<CpuSet>().ok());
-        if let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) {
-            return cpus;
-        }
-    }
-    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs");
-    online.ok().flatten().unwrap_or_default()
 }
 
 /// Undoes the changes of a list, as far as they are of processes and groups of this user; 0 stands for all users.
@@ -208,8 +192,8 @@ fn is_group(root: &Root, dir: &Path) -> bool {
     cgroup::top_directory(root).is_some_and(|top| dir.starts_with(&top) && dir != top)
 }
 
-/// Undoes what dead sessions have left.
-pub(crate) fn mend(root: &Root, reach: &Reach) -> Restored {
+/// Undoes what dead sessions have left, of those that are covered.
+pub(crate) fn mend(root: &Root, covers: impl Fn(&RunId, u32) -> bool) -> Restored {
     let mut done = Restored::default();
     let boot = identity::boot(root);
     for folder in Folder::all(root) {
@@ -217,7 +201,7 @@ pub(crate) fn mend(root: &Root, reach: &Reach) -> Restored {
             let Some(run) = RunId::in_name(&name, PREFIX) else {
                 continue;
             };
-            if !reach.covers(&run, folder.owner) || run.fate(root) != Fate::Dead {
+            if !covers(&run, folder.owner) || run.fate(root) != Fate::Dead {
                 continue;
             }
             let Some(list) = read(&folder, &name) else {
