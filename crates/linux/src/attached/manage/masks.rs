@@ -195,7 +195,7 @@ impl Masks {
         if present == *limit && cpus == limit {
             return Ok(None);
         }
-        if self.pins.len() + self.left.len() >= MOST_THREADS {
+        if self.len() >= MOST_THREADS {
             return Err(Left::TooMany);
         }
         let pin = Pin {
@@ -248,11 +248,23 @@ impl Masks {
         }
     }
 
-    /// Strikes out threads that have ended, now and then.
+    /// Number of entries.
+    fn len(&self) -> usize {
+        self.pins.len() + self.left.len() + self.groups.len()
+    }
+
+    /// Strikes out threads and groups that have gone, now and then.
     fn prune(&mut self) {
-        if self.pins.len() + self.left.len() < self.prune_at {
+        if self.len() < self.prune_at {
             return;
         }
+        self.groups.retain(|dir, slot| {
+            let exists = dir.exists();
+            if !exists {
+                self.changes.strike(*slot);
+            }
+            exists
+        });
         let gone: Vec<Member> = self
             .known()
             .filter(|thread| !exists(&self.root, thread))
@@ -264,7 +276,7 @@ impl Masks {
                 self.changes.strike(slot);
             }
         }
-        self.prune_at = (2 * (self.pins.len() + self.left.len())).max(PRUNE);
+        self.prune_at = (2 * self.len()).max(PRUNE);
     }
 
     /// The list of all changes.
