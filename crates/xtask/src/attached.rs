@@ -88,21 +88,21 @@ impl Session {
             cpus: allowed(&format!("/proc/{}/status", std::process::id())).unwrap_or_default(),
         };
         for words in PROGRAMS {
-            session.begin(words)?;
+            let program = Session::spawn(session.folder.path(), words)?;
+            session.programs.push(program);
         }
         Ok(session)
     }
 
-    fn begin(&mut self, words: &str) -> Result<()> {
-        let child = Command::new("sh")
+    fn spawn(folder: &Path, words: &str) -> Result<Child> {
+        let mut shell = Command::new("sh");
+        shell
             .args(["-c", words])
-            .current_dir(self.folder.path())
+            .current_dir(folder)
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()?;
-        self.programs.push(child);
-        Ok(())
+            .stdout(Stdio::null());
+        Ok(shell.spawn()?)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -178,9 +178,7 @@ impl Session {
         let child = &mut self.programs[ix];
         child.kill()?;
         child.wait()?;
-        self.begin(PROGRAMS[ix])?;
-        // The new one takes the place of the old one.
-        self.programs.swap_remove(ix);
+        *child = Session::spawn(self.folder.path(), PROGRAMS[ix])?;
         Ok(())
     }
 

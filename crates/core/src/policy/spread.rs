@@ -22,7 +22,7 @@ use std::cmp::Reverse;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "spread",
-    gist: "jobs spread over the caches by their reads from memory; none is stopped",
+    gist: "jobs spread over the caches by their reads; none is stopped",
     source: "ours, after the balance of L1 demand over cores by Feliu et al.",
     for_research: false,
     time_shares: true,

@@ -106,6 +106,14 @@ fn control(group: &Path, file: &str, value: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, value)
 }
 
+/// Freezes or thaws a group that no run made.
+///
+/// # Errors
+/// An error of the kernel.
+pub(crate) fn set_frozen(group: &Path, frozen: bool) -> io::Result<()> {
+    control(group, FREEZE, if frozen { b"1" } else { b"0" })
+}
+
 /// Why the cgroup freezer cannot be used here; `None` if it can.
 pub fn freezer_problem(root: &Root) -> Option<GroupError> {
     // Only creating a group proves that groups can be created. The group is removed at once.
@@ -229,7 +237,8 @@ impl JobGroup {
         control(&self.dir, FREEZE, value)
     }
 
-    /// The group in a directory that exists.
+    /// The group of a job in a small tree.
+    #[cfg(test)]
     pub(crate) fn at(dir: &Path) -> JobGroup {
         JobGroup {
             dir: dir.to_owned(),

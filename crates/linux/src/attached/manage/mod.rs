@@ -14,7 +14,7 @@ pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
 use super::selection::Subject;
-use crate::cgroup::{self, JobGroup};
+use crate::cgroup;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
@@ -102,7 +102,7 @@ impl Hold {
             return Ok(false);
         }
         let slot = self.masks.changes().frozen(dir)?;
-        let frozen = JobGroup::at(dir).freeze(true);
+        let frozen = cgroup::set_frozen(dir, true);
         if frozen.is_err() {
             self.masks.changes().strike(slot);
         } else {
@@ -119,7 +119,7 @@ impl Hold {
         let Some(&slot) = self.frozen.get(dir) else {
             return Ok(());
         };
-        let thawed = JobGroup::at(dir).freeze(false);
+        let thawed = cgroup::set_frozen(dir, false);
         if thawed.is_ok() || !dir.exists() {
             self.frozen.remove(dir);
             self.masks.changes().strike(slot);

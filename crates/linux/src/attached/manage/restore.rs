@@ -4,7 +4,7 @@
 use super::changes::{List, PREFIX, Pin};
 use super::threads::{limit_of, thread_now};
 use crate::attached::Member;
-use crate::cgroup::{self, JobGroup};
+use crate::cgroup;
 use crate::identity;
 use crate::process::{self, Process};
 use crate::root::Root;
@@ -90,7 +90,7 @@ impl<'a> Restoring<'a> {
             if !is_owners || !is_group(self.root, dir) || !cgroup::is_frozen(dir) {
                 continue;
             }
-            let thawed = JobGroup::at(dir).freeze(false).is_ok();
+            let thawed = cgroup::set_frozen(dir, false).is_ok();
             let told = if thawed {
                 &mut self.done.thawed
             } else {
