@@ -9,7 +9,7 @@ use super::target::{Fit, Target};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bandwidth",
-    gist: "evens out the use of memory bandwidth over time and of L1 bandwidth over cores",
+    gist: "evens out memory bandwidth over time and L1 bandwidth over cores",
     source: "Feliu et al., bandwidth-aware SMT scheduling; `Perf` in Perf&Fair",
     for_research: false,
     time_shares: true,
