@@ -10,9 +10,9 @@ pub(crate) use orders::Order;
 use crate::claim::{Claim, Claims};
 use crate::error::Error;
 use crate::folder::Folder;
-use crate::job::{End, Job, State, now};
+use crate::job::{End, Job, State};
 use crate::store::Store;
-use cosched_linux::Ending;
+use cosched_linux::{Ending, unix_time};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::Sender;
@@ -149,7 +149,8 @@ impl Queue {
         };
         let job = &mut live.job;
         job.state = if job.cancel { State::Cancelled } else { state };
-        job.ended_at.get_or_insert_with(now);
+        job.ended_at
+            .get_or_insert_with(|| unix_time().as_secs_f64());
         self.record(inner, live);
         if inner.draining && inner.live.is_empty() {
             inner.orders = None;

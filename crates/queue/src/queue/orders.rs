@@ -2,9 +2,9 @@
 
 use super::{Inner, Queue, find, queue_again};
 use crate::claim::Claim;
-use crate::job::{End, State, now};
+use crate::job::{End, State};
 use crate::protocol::JobLine;
-use cosched_linux::Reaper;
+use cosched_linux::{Reaper, unix_time};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io;
@@ -147,7 +147,7 @@ impl Queue {
             "start" => {
                 if let Some(live) = inner.live.get_mut(&id) {
                     live.job.state = State::Running;
-                    live.job.started_at = Some(now());
+                    live.job.started_at = Some(unix_time().as_secs_f64());
                     live.job.boot.clone_from(&self.claims.boot);
                     // The reaper's file need not survive a loss of power. If this fails, only that is not noticed.
                     let _ = inner.store.update(&live.job);

@@ -1,8 +1,9 @@
 //! The requests of clients.
 
 use super::{Inner, Order, Queue, queue_again};
-use crate::job::{End, Job, State, now};
+use crate::job::{End, Job, State};
 use crate::protocol::{Answer, JobLine, Request, Select, Service};
+use cosched_linux::unix_time;
 use serde_json::Value;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -74,7 +75,7 @@ impl Queue {
             state: State::Queued,
             cancel: false,
             boot: None,
-            submitted_at: now(),
+            submitted_at: unix_time().as_secs_f64(),
             started_at: None,
             ended_at: None,
             end: End::default(),
