@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,12 +134,6 @@ impl fmt::Display for Job {
             _ => f.write_str("ended"),
         }
     }
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> f64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ mod plan;
 mod platform;
 mod policy;
 mod prepare;
+mod program;
 mod progress_to;
 mod reporter;
 mod resume;

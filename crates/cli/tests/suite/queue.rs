@@ -2,6 +2,7 @@
 
 use crate::common::schema::Schemas;
 use crate::common::{self, ended, err, out, until};
+use cosched_linux::service::kill_with_parent;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -38,6 +39,7 @@ impl Served {
     fn serve(&mut self, options: &[&str]) {
         let log = std::fs::File::create(self.path("serve.log")).expect("a file");
         let mut command = self.command(&[&["serve"], options].concat());
+        kill_with_parent(&mut command);
         let service = command.stderr(log).spawn().expect("it starts");
         self.service = Some(service);
         until("the service answers", || {
@@ -68,10 +70,11 @@ impl Served {
         out(&output).trim_end().to_owned()
     }
 
-    /// Submits a job that writes when it starts and ends, and goes on while this file is there.
+    /// Submits a job that writes when it starts and ends, and goes on while this file and the test are there.
     fn submit_loop(&self, name: &str, going: &str) -> String {
+        let work = while_there(going);
         self.submit(&format!(
-            "echo start {name} >> lines; while [ -e {going} ]; do sleep 0.02; done; echo end {name} >> lines"
+            "echo start {name} >> lines; {work}; echo end {name} >> lines"
         ))
     }
 
@@ -167,6 +170,12 @@ impl Drop for Served {
             until("no process is left", || !has_processes(&folder));
         }
     }
+}
+
+/// A line for the shell that goes on while this file is there. A killed test removes no file.
+fn while_there(file: &str) -> String {
+    let test = std::process::id();
+    format!("while [ -e {file} ] && kill -0 {test}; do sleep 0.02; done")
 }
 
 fn answer(client: &mut impl std::io::BufRead) -> Value {
@@ -265,7 +274,7 @@ fn without_a_service_each_verb_says_how_to_start_one() {
 #[test]
 fn logs_follow_a_job_until_it_is_over() {
     let served = Served::start(&[]);
-    let job = served.submit("echo a; while [ -e going ]; do sleep 0.02; done; echo b");
+    let job = served.submit(&format!("echo a; {}; echo b", while_there("going")));
     let mut follow = served.command(&["logs", "-f", &job]);
     let mut follow = follow.stdout(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(follow.stdout.take().expect("a pipe")).lines();

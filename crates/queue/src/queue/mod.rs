@@ -1,0 +1,226 @@
+//! What the service knows of its jobs. The worker gets its part from `orders`, clients get theirs from `requests`.
+
+mod orders;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use orders::Order;
+
+use crate::claim::{Claim, Claims};
+use crate::error::Error;
+use crate::folder::Folder;
+use crate::job::{End, Job, State};
+use crate::store::Store;
+use cosched_linux::{Ending, unix_time};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Checks the line of a job, and returns its name and its command. The error says what is wrong, and what to do.
+pub type Describe = fn(&str) -> Result<Described, String>;
+
+/// What users see of a job.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// The name.
+    pub name: String,
+    /// The command, as a shell would take it.
+    pub command: String,
+}
+
+/// The queue of the service, shared by all its threads.
+pub(crate) struct Queue {
+    folder: Folder,
+    claims: Claims,
+    describe: Describe,
+    version: &'static str,
+    /// Whether jobs that the machine's restart lost run again.
+    reruns: bool,
+    inner: Mutex<Inner>,
+    /// A job is over.
+    changed: Condvar,
+}
+
+struct Inner {
+    store: Store,
+    /// The jobs that are not over.
+    live: BTreeMap<u64, Live>,
+    /// Jobs that are over, whose end could not be written yet.
+    unrecorded: BTreeMap<u64, Live>,
+    /// The way to the worker; `None` without one, and once no job will come.
+    orders: Option<Sender<Order>>,
+    worker: Option<u32>,
+    draining: bool,
+}
+
+/// A job that is not over.
+struct Live {
+    job: Job,
+    /// Whether an earlier worker may have started a reaper for it that has not begun yet.
+    has_late_reaper: bool,
+}
+
+impl Queue {
+    /// Opens the queue in a folder.
+    ///
+    /// # Errors
+    /// The database can't be used.
+    pub(crate) fn open(
+        folder: Folder,
+        describe: Describe,
+        version: &'static str,
+        reruns: bool,
+    ) -> Result<Queue, Error> {
+        let path = folder.database();
+        let store = Store::open(&path)?;
+        let jobs = store.live().map_err(|why| Error::Database { path, why })?;
+        let mut live = BTreeMap::new();
+        for job in jobs {
+            let has_late_reaper = true;
+            let id = job.id;
+            live.insert(
+                id,
+                Live {
+                    job,
+                    has_late_reaper,
+                },
+            );
+        }
+        let claims = Claims::new(folder.jobs());
+        claims.forget_old(|key| find(&live, key).is_some());
+        Ok(Queue {
+            folder,
+            claims,
+            describe,
+            version,
+            reruns,
+            inner: Mutex::new(Inner {
+                store,
+                live,
+                unrecorded: BTreeMap::new(),
+                orders: None,
+                worker: None,
+                draining: false,
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the files of its reaper say of a job. They may be lost with the power: then the database knows that it started.
+    fn claim(&self, job: &Job) -> io::Result<Claim> {
+        let claim = self.claims.look(&job.key())?;
+        let is_of_other_boot = job.boot.is_some() && job.boot != self.claims.boot;
+        Ok(match claim {
+            Claim::Free | Claim::Killed if is_of_other_boot => Claim::OtherBoot,
+            claim => claim,
+        })
+    }
+
+    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ending) {
+        if let Some(Live { job, .. }) = inner.live.get_mut(&id) {
+            let exit_text = job.end.exit_text.take();
+            job.end = End {
+                exit: ended.exit,
+                signal: ended.signal,
+                exit_text,
+                cpu_s: Some(ended.user_s + ended.system_s),
+                max_rss_bytes: ended.max_rss_bytes,
+            };
+            job.started_at = Some(ended.started_at);
+            job.ended_at = Some(ended.ended_at);
+        }
+        self.finish(inner, id, State::Ended);
+    }
+
+    /// Writes that a job is over, and wakes those who wait for it. A job that a user wanted to end counts as cancelled.
+    fn finish(&self, inner: &mut Inner, id: u64, state: State) {
+        let Some(mut live) = inner.live.remove(&id) else {
+            return;
+        };
+        let job = &mut live.job;
+        job.state = if job.cancel { State::Cancelled } else { state };
+        job.ended_at
+            .get_or_insert_with(|| unix_time().as_secs_f64());
+        self.record(inner, live);
+        if inner.draining && inner.live.is_empty() {
+            inner.orders = None;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Writes a job that is over. Until that succeeds, the files of its reaper stay.
+    fn record(&self, inner: &mut Inner, live: Live) {
+        match inner.store.update(&live.job) {
+            Ok(()) => self.claims.forget(&live.job.key(), live.has_late_reaper),
+            Err(_) => drop(inner.unrecorded.insert(live.job.id, live)),
+        }
+    }
+
+    /// Tries again what could not be written, and looks for ends that the worker did not report.
+    pub(crate) fn tidy(&self) {
+        let inner = &mut *self.lock();
+        for (_, live) in std::mem::take(&mut inner.unrecorded) {
+            self.record(inner, live);
+        }
+        for key in self.claims.ended() {
+            if let Some(id) = find(&inner.live, &key)
+                && let Ok(Claim::Ended(ended)) = self.claims.look(&key)
+            {
+                self.finish_with(inner, id, &ended);
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Adds a queued job, and sends it to the worker.
+    fn add(&mut self, job: Job) {
+        let id = job.id;
+        let has_late_reaper = false;
+        self.live.insert(
+            id,
+            Live {
+                job,
+                has_late_reaper,
+            },
+        );
+        self.order(Order::Run(id));
+    }
+
+    /// Sends an order to the worker. Without one, the next start of a worker makes the same order.
+    fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(order);
+        }
+    }
+
+    /// A job that the database may not have as it is now.
+    fn newest(&self, id: u64) -> Option<&Job> {
+        let live = self.live.get(&id).or_else(|| self.unrecorded.get(&id));
+        live.map(|live| &live.job)
+    }
+}
+
+fn queue_again(job: &mut Job) {
+    job.attempt += 1;
+    job.state = State::Queued;
+    (job.boot, job.started_at, job.ended_at) = (None, None, None);
+    job.end = End::default();
+}
+
+/// The live job with this key.
+fn find(live: &BTreeMap<u64, Live>, key: &str) -> Option<u64> {
+    let (id, _) = key.split_once('-')?;
+    let id = id.parse().ok()?;
+    (live.get(&id)?.job.key() == key).then_some(id)
+}
