@@ -18,17 +18,9 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Checks the line of a job, and returns its name and its command. The error says what is wrong, and what to do.
-pub type Describe = fn(&str) -> Result<Described, String>;
-
-/// What users see of a job.
-#[derive(Clone, Debug)]
-pub struct Described {
-    /// The name.
-    pub name: String,
-    /// The command, as a shell would take it.
-    pub command: String,
-}
+/// Checks the line of a job, and returns its name, and its command as a shell would take it. The error says what is wrong,
+/// and what to do.
+pub type Describe = fn(&str) -> Result<(String, String), String>;
 
 /// The queue of the service, shared by all its threads.
 pub(crate) struct Queue {
@@ -36,8 +28,6 @@ pub(crate) struct Queue {
     claims: Claims,
     describe: Describe,
     version: &'static str,
-    /// Whether jobs that the machine's restart lost run again.
-    reruns: bool,
     inner: Mutex<Inner>,
     /// A job is over.
     changed: Condvar,
@@ -71,7 +61,6 @@ impl Queue {
         folder: Folder,
         describe: Describe,
         version: &'static str,
-        reruns: bool,
     ) -> Result<Queue, Error> {
         let path = folder.database();
         let store = Store::open(&path)?;
@@ -95,7 +84,6 @@ impl Queue {
             claims,
             describe,
             version,
-            reruns,
             inner: Mutex::new(Inner {
                 store,
                 live,
@@ -209,13 +197,6 @@ impl Inner {
         let live = self.live.get(&id).or_else(|| self.unrecorded.get(&id));
         live.map(|live| &live.job)
     }
-}
-
-fn queue_again(job: &mut Job) {
-    job.attempt += 1;
-    job.state = State::Queued;
-    (job.boot, job.started_at, job.ended_at) = (None, None, None);
-    job.end = End::default();
 }
 
 /// The live job with this key.

@@ -1,6 +1,6 @@
 //! The orders to the worker, and what it reports.
 
-use super::{Inner, Queue, find, queue_again};
+use super::{Inner, Queue, find};
 use crate::claim::Claim;
 use crate::job::{End, State};
 use crate::protocol::JobLine;
@@ -64,13 +64,6 @@ impl Queue {
                 }
                 Claim::Ended(ended) => self.finish_with(inner, id, &ended),
                 Claim::Killed => self.finish(inner, id, State::Unknown),
-                Claim::OtherBoot if self.reruns && !live.job.cancel => {
-                    queue_again(&mut live.job);
-                    if let Err(why) = inner.store.update(&live.job) {
-                        return Err(io::Error::other(why));
-                    }
-                    queued.push(Order::Run(id));
-                }
                 Claim::OtherBoot => self.finish(inner, id, State::Lost),
             }
         }

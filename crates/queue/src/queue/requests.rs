@@ -1,9 +1,8 @@
 //! The requests of clients.
 
-use super::{Inner, Order, Queue, queue_again};
-use crate::job::{End, Job, State};
+use super::{Inner, Order, Queue};
+use crate::job::{Job, State};
 use crate::protocol::{Answer, JobLine, Request, Select, Service};
-use cosched_linux::unix_time;
 use serde_json::Value;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -66,23 +65,8 @@ impl Queue {
             return Err(format!("the queue sets `{key}`; leave it out"));
         }
         let line = Value::Object(line).to_string();
-        let described = (self.describe)(&line)?;
-        let job = Job {
-            id: 0,
-            attempt: 1,
-            name: described.name,
-            command: described.command,
-            state: State::Queued,
-            cancel: false,
-            boot: None,
-            submitted_at: unix_time().as_secs_f64(),
-            started_at: None,
-            ended_at: None,
-            end: End::default(),
-            out: Default::default(),
-            err: Default::default(),
-        };
-        Ok((job, line))
+        let (name, command) = (self.describe)(&line)?;
+        Ok((Job::queued(name, command), line))
     }
 
     fn status(&self, select: &Select) -> Result<Answer, String> {
@@ -160,7 +144,7 @@ impl Queue {
                     "job {id}: {job}; only lost and unknown jobs run again. Submit it anew"
                 ));
             }
-            queue_again(&mut job);
+            job.queue_again();
             jobs.push(job);
         }
         for job in jobs {
