@@ -69,6 +69,9 @@ pub struct Job {
     /// When it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<f64>,
+    /// Whether an earlier worker may have started a reaper for it that has not begun yet.
+    #[serde(skip)]
+    pub(crate) has_late_reaper: bool,
     /// How it ended.
     #[serde(flatten)]
     pub end: End,
@@ -114,6 +117,7 @@ impl Job {
             submitted_at: unix_time().as_secs_f64(),
             started_at: None,
             ended_at: None,
+            has_late_reaper: false,
             end: End::default(),
             out: PathBuf::new(),
             err: PathBuf::new(),
@@ -125,6 +129,7 @@ impl Job {
         self.attempt += 1;
         self.state = State::Queued;
         (self.boot, self.started_at, self.ended_at) = (None, None, None);
+        self.has_late_reaper = false;
         self.end = End::default();
     }
 

@@ -80,7 +80,7 @@ impl Queue {
             newest.map(|job| self.with_files(job)).collect()
         } else {
             let jobs = inner.live.values();
-            jobs.map(|live| self.with_files(live.job.clone())).collect()
+            jobs.map(|job| self.with_files(job.clone())).collect()
         };
         let service = Service {
             pid: std::process::id(),
@@ -118,14 +118,14 @@ impl Queue {
         }
         let mut cancelled = Vec::new();
         for &id in ids {
-            let Some(live) = inner.live.get_mut(&id) else {
+            let Some(job) = inner.live.get_mut(&id) else {
                 continue;
             };
-            live.job.cancel = true;
-            let (key, job) = (live.job.key(), live.job.clone());
+            job.cancel = true;
+            let order = Order::Cancel(job.key());
             // On a full disk it ends as well; only if the service is killed too, it is forgotten.
-            let _ = inner.store.update(&job);
-            inner.order(Order::Cancel(key));
+            let _ = inner.store.update(job);
+            inner.order(order);
             cancelled.push(id);
         }
         Ok(cancelled)

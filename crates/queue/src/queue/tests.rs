@@ -177,7 +177,7 @@ fn a_loss_of_power_starts_no_job_twice() {
     note(&queue, "start", "1-1");
     note(&queue, "start", "2-1");
     for id in [1, 2] {
-        let mut job = queue.lock().live[&id].job.clone();
+        let mut job = queue.lock().live[&id].clone();
         job.boot = Some("another".to_owned());
         queue.lock().store.update(&job).unwrap();
     }
