@@ -71,14 +71,7 @@ fn line(args: SubmitArgs) -> Result<JobLine> {
         }
         words => drop(line.insert("argv".to_owned(), words.into())),
     }
-    let folder = std::env::current_dir()?;
-    let Some(cwd) = folder.to_str() else {
-        let folder = told(&folder);
-        return Err(usage(format!(
-            "the name of this folder is no UTF-8: {folder}; submit from another one"
-        )));
-    };
-    line.insert("cwd".to_owned(), cwd.into());
+    line.insert("cwd".to_owned(), folder()?.into());
     line.insert("env".to_owned(), serde_json::to_value(environment())?);
     let optional: [(&str, Option<Value>); 4] = [
         ("name", args.name.map(Value::from)),
@@ -92,8 +85,22 @@ fn line(args: SubmitArgs) -> Result<JobLine> {
     Ok(line)
 }
 
+/// This folder.
+///
+/// # Errors
+/// JSON can't hold its name.
+pub fn folder() -> Result<String> {
+    let folder = std::env::current_dir()?;
+    folder.into_os_string().into_string().map_err(|folder| {
+        let folder = told(&folder);
+        usage(format!(
+            "the name of this folder is no UTF-8: {folder}; submit from another one"
+        ))
+    })
+}
+
 /// The environment of this process. JSON can only hold UTF-8.
-fn environment() -> BTreeMap<String, String> {
+pub fn environment() -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
     for (name, value) in std::env::vars_os() {
         match (name.to_str(), value.to_str()) {
