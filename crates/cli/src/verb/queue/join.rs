@@ -2,7 +2,7 @@
 
 use super::connect::{Patient, ask, failure, socket, strange};
 use super::logs;
-use super::submit::{environment, folder};
+use super::submit::complete;
 use super::wait::{follow, worse};
 use crate::exit::Exit;
 use crate::stderr::say;
@@ -12,7 +12,6 @@ use cosched_queue::{Answer, Client, Job, JobLine, Request};
 use cosched_report::visible;
 use cosched_run::{RunOptions, job_lines};
 use rustix::event::{PollFd, PollFlags, poll};
-use serde_json::Value;
 use std::process::{ExitCode, exit};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
@@ -27,7 +26,7 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 pub fn run(options: &RunOptions) -> Result<ExitCode> {
     let quiet = options.output.quiet;
     let mut lines = job_lines(options)?;
-    lines.iter_mut().try_for_each(complete)?;
+    complete(&mut lines)?;
     settle_signals();
     let interrupts = Interrupts::hold()?;
     let mut ids = Vec::new();
@@ -44,21 +43,6 @@ pub fn run(options: &RunOptions) -> Result<ExitCode> {
         signal => Exit::Signal(signal),
     }
     .into())
-}
-
-/// Adds what a run's jobs inherit: the folder, and the variables.
-fn complete(line: &mut JobLine) -> Result<()> {
-    if !line.contains_key("cwd") {
-        line.insert("cwd".to_owned(), folder()?.into());
-    }
-    let mut variables = environment();
-    if let Some(Value::Object(own)) = line.remove("env") {
-        for (name, value) in own {
-            variables.insert(name, value.as_str().unwrap_or_default().to_owned());
-        }
-    }
-    line.insert("env".to_owned(), serde_json::to_value(variables)?);
-    Ok(())
 }
 
 /// Queues each job; `ids` has the numbers of those that are queued.
