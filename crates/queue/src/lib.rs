@@ -25,5 +25,5 @@ pub use error::Error;
 pub use folder::Folder;
 pub use job::{Job, State};
 pub use protocol::{Answer, JobLine, Request, Select, Service};
-pub use queue::{Describe, Described};
+pub use queue::Describe;
 pub use server::{Config, serve};

@@ -252,10 +252,70 @@ fn jobs_are_queued_shown_and_waited_for() {
 }
 
 #[test]
+fn a_run_joins_the_queue_and_ends_as_any_run() {
+    let served = Served::start(&[]);
+    let mut several =
+        served.command(&["run", "--join", "echo {} $A >&2; exit {}", ":::", "0", "1"]);
+    let several = several.env("A", "a b").stderr(Stdio::piped()).output();
+    let several = several.expect("it runs");
+    assert_eq!(several.status.code(), Some(1));
+    let shown = err(&several);
+    for part in [
+        "0 a b\n",
+        "1 a b\n",
+        "/2] job 2, ",
+        ": exit 1\n",
+        "1 succeeded, 1 failed\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let one = served.call(&["run", "--join", "-q", "--", "sh", "-c", "pwd; exit 3"]);
+    assert_eq!((one.status.code(), &*err(&one)), (Some(3), ""));
+    assert_eq!(out(&one), format!("{}\n", served.folder.path().display()));
+    assert!(served.call(&["run", "--join", "true"]).status.success());
+    for (words, part) in [
+        (
+            &["--policy", "fair", "true"][..],
+            "--policy has no meaning with --join",
+        ),
+        (&["mix.toml"], "the queue knows no nice"),
+    ] {
+        let mix = "[[job]]\ncommand = 'true'\nnice = 1\n";
+        std::fs::write(served.path("mix.toml"), mix).expect("a file");
+        let refused = served.call(&[&["run", "--join"], words].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(err(&refused).contains(part), "{}", err(&refused));
+    }
+    assert_eq!(served.queue()["jobs"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn an_interrupted_run_takes_its_jobs_out_of_the_queue() {
+    let served = Served::start(&[]);
+    let others = served.submit_loop("others", "going");
+    let line = "touch began; sleep 1000 {}";
+    let mut joined = served.command(&["run", "--join", line, ":::", "1", "2", "3"]);
+    let mut joined = joined.spawn().expect("it runs");
+    until("all are queued", || {
+        let jobs = served.queue()["jobs"].as_array().map_or(0, Vec::len);
+        jobs == 4 && Path::new(&served.path("began")).exists()
+    });
+    signal(&joined.id().to_string(), "-INT");
+    assert_eq!(ended(&mut joined).code(), Some(130));
+    for job in ["2", "3", "4"] {
+        assert_eq!(served.state(job), "cancelled");
+    }
+    assert_eq!(served.state(&others), "running");
+    served.remove("going");
+    assert_eq!(served.wait(&others), Some(0));
+}
+
+#[test]
 fn without_a_service_each_verb_says_how_to_start_one() {
     let served = Served::new();
     for words in [
         &["submit", "true"][..],
+        &["run", "--join", "true"],
         &["wait"],
         &["logs", "1"],
         &["cancel", "1"],

@@ -18,17 +18,9 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Checks the line of a job, and returns its name and its command. The error says what is wrong, and what to do.
-pub type Describe = fn(&str) -> Result<Described, String>;
-
-/// What users see of a job.
-#[derive(Clone, Debug)]
-pub struct Described {
-    /// The name.
-    pub name: String,
-    /// The command, as a shell would take it.
-    pub command: String,
-}
+/// Checks the line of a job, and returns its name, and its command as a shell would take it. The error says what is wrong,
+/// and what to do.
+pub type Describe = fn(&str) -> Result<(String, String), String>;
 
 /// The queue of the service, shared by all its threads.
 pub(crate) struct Queue {
@@ -36,8 +28,6 @@ pub(crate) struct Queue {
     claims: Claims,
     describe: Describe,
     version: &'static str,
-    /// Whether jobs that the machine's restart lost run again.
-    reruns: bool,
     inner: Mutex<Inner>,
     /// A job is over.
     changed: Condvar,
@@ -46,20 +36,13 @@ pub(crate) struct Queue {
 struct Inner {
     store: Store,
     /// The jobs that are not over.
-    live: BTreeMap<u64, Live>,
+    live: BTreeMap<u64, Job>,
     /// Jobs that are over, whose end could not be written yet.
-    unrecorded: BTreeMap<u64, Live>,
+    unrecorded: BTreeMap<u64, Job>,
     /// The way to the worker; `None` without one, and once no job will come.
     orders: Option<Sender<Order>>,
     worker: Option<u32>,
     draining: bool,
-}
-
-/// A job that is not over.
-struct Live {
-    job: Job,
-    /// Whether an earlier worker may have started a reaper for it that has not begun yet.
-    has_late_reaper: bool,
 }
 
 impl Queue {
@@ -71,22 +54,14 @@ impl Queue {
         folder: Folder,
         describe: Describe,
         version: &'static str,
-        reruns: bool,
     ) -> Result<Queue, Error> {
         let path = folder.database();
         let store = Store::open(&path)?;
         let jobs = store.live().map_err(|why| Error::Database { path, why })?;
         let mut live = BTreeMap::new();
-        for job in jobs {
-            let has_late_reaper = true;
-            let id = job.id;
-            live.insert(
-                id,
-                Live {
-                    job,
-                    has_late_reaper,
-                },
-            );
+        for mut job in jobs {
+            job.has_late_reaper = true;
+            live.insert(job.id, job);
         }
         let claims = Claims::new(folder.jobs());
         claims.forget_old(|key| find(&live, key).is_some());
@@ -95,7 +70,6 @@ impl Queue {
             claims,
             describe,
             version,
-            reruns,
             inner: Mutex::new(Inner {
                 store,
                 live,
@@ -127,7 +101,7 @@ impl Queue {
     }
 
     fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ending) {
-        if let Some(Live { job, .. }) = inner.live.get_mut(&id) {
+        if let Some(job) = inner.live.get_mut(&id) {
             let exit_text = job.end.exit_text.take();
             job.end = End {
                 exit: ended.exit,
@@ -144,14 +118,13 @@ impl Queue {
 
     /// Writes that a job is over, and wakes those who wait for it. A job that a user wanted to end counts as cancelled.
     fn finish(&self, inner: &mut Inner, id: u64, state: State) {
-        let Some(mut live) = inner.live.remove(&id) else {
+        let Some(mut job) = inner.live.remove(&id) else {
             return;
         };
-        let job = &mut live.job;
         job.state = if job.cancel { State::Cancelled } else { state };
         job.ended_at
             .get_or_insert_with(|| unix_time().as_secs_f64());
-        self.record(inner, live);
+        self.record(inner, job);
         if inner.draining && inner.live.is_empty() {
             inner.orders = None;
         }
@@ -159,18 +132,18 @@ impl Queue {
     }
 
     /// Writes a job that is over. Until that succeeds, the files of its reaper stay.
-    fn record(&self, inner: &mut Inner, live: Live) {
-        match inner.store.update(&live.job) {
-            Ok(()) => self.claims.forget(&live.job.key(), live.has_late_reaper),
-            Err(_) => drop(inner.unrecorded.insert(live.job.id, live)),
+    fn record(&self, inner: &mut Inner, job: Job) {
+        match inner.store.update(&job) {
+            Ok(()) => self.claims.forget(&job.key(), job.has_late_reaper),
+            Err(_) => drop(inner.unrecorded.insert(job.id, job)),
         }
     }
 
     /// Tries again what could not be written, and looks for ends that the worker did not report.
     pub(crate) fn tidy(&self) {
         let inner = &mut *self.lock();
-        for (_, live) in std::mem::take(&mut inner.unrecorded) {
-            self.record(inner, live);
+        for (_, job) in std::mem::take(&mut inner.unrecorded) {
+            self.record(inner, job);
         }
         for key in self.claims.ended() {
             if let Some(id) = find(&inner.live, &key)
@@ -186,14 +159,7 @@ impl Inner {
     /// Adds a queued job, and sends it to the worker.
     fn add(&mut self, job: Job) {
         let id = job.id;
-        let has_late_reaper = false;
-        self.live.insert(
-            id,
-            Live {
-                job,
-                has_late_reaper,
-            },
-        );
+        self.live.insert(id, job);
         self.order(Order::Run(id));
     }
 
@@ -206,21 +172,13 @@ impl Inner {
 
     /// A job that the database may not have as it is now.
     fn newest(&self, id: u64) -> Option<&Job> {
-        let live = self.live.get(&id).or_else(|| self.unrecorded.get(&id));
-        live.map(|live| &live.job)
+        self.live.get(&id).or_else(|| self.unrecorded.get(&id))
     }
 }
 
-fn queue_again(job: &mut Job) {
-    job.attempt += 1;
-    job.state = State::Queued;
-    (job.boot, job.started_at, job.ended_at) = (None, None, None);
-    job.end = End::default();
-}
-
 /// The live job with this key.
-fn find(live: &BTreeMap<u64, Live>, key: &str) -> Option<u64> {
+fn find(live: &BTreeMap<u64, Job>, key: &str) -> Option<u64> {
     let (id, _) = key.split_once('-')?;
     let id = id.parse().ok()?;
-    (live.get(&id)?.job.key() == key).then_some(id)
+    (live.get(&id)?.key() == key).then_some(id)
 }

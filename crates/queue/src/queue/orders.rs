@@ -1,6 +1,6 @@
 //! The orders to the worker, and what it reports.
 
-use super::{Inner, Queue, find, queue_again};
+use super::{Inner, Queue, find};
 use crate::claim::Claim;
 use crate::job::{End, State};
 use crate::protocol::JobLine;
@@ -43,34 +43,27 @@ impl Queue {
         let mut adopted = Vec::new();
         let mut queued = Vec::new();
         for id in inner.live.keys().copied().collect::<Vec<u64>>() {
-            let Some(live) = inner.live.get_mut(&id) else {
+            let Some(job) = inner.live.get_mut(&id) else {
                 continue;
             };
-            live.has_late_reaper = true;
-            let key = live.job.key();
-            match self.claim(&live.job)? {
-                Claim::Free if !live.job.cancel => {
-                    live.job.state = State::Queued;
+            job.has_late_reaper = true;
+            let key = job.key();
+            match self.claim(job)? {
+                Claim::Free if !job.cancel => {
+                    job.state = State::Queued;
                     queued.push(Order::Run(id));
                 }
                 Claim::Free => self.finish(inner, id, State::Cancelled),
                 Claim::Running(started) => {
-                    live.job.state = State::Running;
-                    live.job.started_at = Some(started.at);
-                    live.job.boot.clone_from(&self.claims.boot);
-                    let cancel = live.job.cancel;
+                    job.state = State::Running;
+                    job.started_at = Some(started.at);
+                    job.boot.clone_from(&self.claims.boot);
+                    let cancel = job.cancel;
                     adopted.push(Order::Adopt(id, started));
                     adopted.extend(cancel.then_some(Order::Cancel(key)));
                 }
                 Claim::Ended(ended) => self.finish_with(inner, id, &ended),
                 Claim::Killed => self.finish(inner, id, State::Unknown),
-                Claim::OtherBoot if self.reruns && !live.job.cancel => {
-                    queue_again(&mut live.job);
-                    if let Err(why) = inner.store.update(&live.job) {
-                        return Err(io::Error::other(why));
-                    }
-                    queued.push(Order::Run(id));
-                }
                 Claim::OtherBoot => self.finish(inner, id, State::Lost),
             }
         }
@@ -105,7 +98,7 @@ impl Queue {
                 (id, Some(reaper))
             }
         };
-        let job = &inner.live.get(id)?.job;
+        let job = inner.live.get(id)?;
         if job.cancel && adopt.is_none() {
             self.finish(inner, *id, State::Cancelled);
             return None;
@@ -120,8 +113,8 @@ impl Queue {
         match line {
             Ok(line) => Some(line),
             Err(why) => {
-                if let Some(live) = inner.live.get_mut(id) {
-                    live.job.end.exit_text = Some(why);
+                if let Some(job) = inner.live.get_mut(id) {
+                    job.end.exit_text = Some(why);
                 }
                 self.finish(inner, *id, State::Unknown);
                 None
@@ -145,12 +138,12 @@ impl Queue {
         };
         match &*progress.event {
             "start" => {
-                if let Some(live) = inner.live.get_mut(&id) {
-                    live.job.state = State::Running;
-                    live.job.started_at = Some(unix_time().as_secs_f64());
-                    live.job.boot.clone_from(&self.claims.boot);
+                if let Some(job) = inner.live.get_mut(&id) {
+                    job.state = State::Running;
+                    job.started_at = Some(unix_time().as_secs_f64());
+                    job.boot.clone_from(&self.claims.boot);
                     // The reaper's file need not survive a loss of power. If this fails, only that is not noticed.
-                    let _ = inner.store.update(&live.job);
+                    let _ = inner.store.update(job);
                 }
             }
             "end" => self.note_end(inner, id, progress),
@@ -159,20 +152,20 @@ impl Queue {
     }
 
     fn note_end(&self, inner: &mut Inner, id: u64, progress: Progress) {
-        let Some(live) = inner.live.get_mut(&id) else {
+        let Some(job) = inner.live.get_mut(&id) else {
             return;
         };
-        match self.claim(&live.job) {
+        match self.claim(job) {
             Ok(Claim::Ended(ended)) => {
                 if progress.timed_out {
-                    live.job.end.exit_text = progress.end.exit_text;
+                    job.end.exit_text = progress.end.exit_text;
                 }
                 self.finish_with(inner, id, &ended);
             }
             // The reaper writes how the job ended.
             Ok(Claim::Running(_)) | Err(_) => {}
             Ok(claim) if claim == Claim::Free || progress.timed_out => {
-                live.job.end = progress.end;
+                job.end = progress.end;
                 self.finish(inner, id, State::Ended);
             }
             Ok(_) => self.finish(inner, id, State::Unknown),

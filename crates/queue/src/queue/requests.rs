@@ -1,9 +1,8 @@
 //! The requests of clients.
 
-use super::{Inner, Order, Queue, queue_again};
-use crate::job::{End, Job, State};
+use super::{Inner, Order, Queue};
+use crate::job::{Job, State};
 use crate::protocol::{Answer, JobLine, Request, Select, Service};
-use cosched_linux::unix_time;
 use serde_json::Value;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -66,23 +65,8 @@ impl Queue {
             return Err(format!("the queue sets `{key}`; leave it out"));
         }
         let line = Value::Object(line).to_string();
-        let described = (self.describe)(&line)?;
-        let job = Job {
-            id: 0,
-            attempt: 1,
-            name: described.name,
-            command: described.command,
-            state: State::Queued,
-            cancel: false,
-            boot: None,
-            submitted_at: unix_time().as_secs_f64(),
-            started_at: None,
-            ended_at: None,
-            end: End::default(),
-            out: Default::default(),
-            err: Default::default(),
-        };
-        Ok((job, line))
+        let (name, command) = (self.describe)(&line)?;
+        Ok((Job::queued(name, command), line))
     }
 
     fn status(&self, select: &Select) -> Result<Answer, String> {
@@ -96,7 +80,7 @@ impl Queue {
             newest.map(|job| self.with_files(job)).collect()
         } else {
             let jobs = inner.live.values();
-            jobs.map(|live| self.with_files(live.job.clone())).collect()
+            jobs.map(|job| self.with_files(job.clone())).collect()
         };
         let service = Service {
             pid: std::process::id(),
@@ -134,14 +118,14 @@ impl Queue {
         }
         let mut cancelled = Vec::new();
         for &id in ids {
-            let Some(live) = inner.live.get_mut(&id) else {
+            let Some(job) = inner.live.get_mut(&id) else {
                 continue;
             };
-            live.job.cancel = true;
-            let (key, job) = (live.job.key(), live.job.clone());
+            job.cancel = true;
+            let order = Order::Cancel(job.key());
             // On a full disk it ends as well; only if the service is killed too, it is forgotten.
-            let _ = inner.store.update(&job);
-            inner.order(Order::Cancel(key));
+            let _ = inner.store.update(job);
+            inner.order(order);
             cancelled.push(id);
         }
         Ok(cancelled)
@@ -160,7 +144,7 @@ impl Queue {
                     "job {id}: {job}; only lost and unknown jobs run again. Submit it anew"
                 ));
             }
-            queue_again(&mut job);
+            job.queue_again();
             jobs.push(job);
         }
         for job in jobs {

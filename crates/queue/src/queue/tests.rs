@@ -8,18 +8,15 @@ use tempfile::TempDir;
 
 const WORKER: u32 = 1;
 
-fn describe(line: &str) -> Result<Described, String> {
+fn describe(line: &str) -> Result<(String, String), String> {
     let line: Value = serde_json::from_str(line).unwrap();
     let command = line["command"].as_str().ok_or("there is no command")?;
-    Ok(Described {
-        name: "x".to_owned(),
-        command: command.to_owned(),
-    })
+    Ok(("x".to_owned(), command.to_owned()))
 }
 
-fn open(dir: &TempDir, reruns: bool) -> Queue {
+fn open(dir: &TempDir) -> Queue {
     let folder = Folder::open(dir.path().join("queue")).unwrap();
-    Queue::open(folder, describe, "1", reruns).unwrap()
+    Queue::open(folder, describe, "1").unwrap()
 }
 
 /// What the next worker reads, as `run KEY`, `adopt KEY PID` and `cancel KEY`.
@@ -97,7 +94,7 @@ fn note(queue: &Queue, event: &str, key: &str) {
 #[test]
 fn a_job_goes_to_the_worker_and_its_end_is_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     let receiver = queue.recover().unwrap().unwrap();
     queue.set_worker(Some(WORKER));
     assert_eq!(submit(&queue, 2), [1, 2]);
@@ -112,13 +109,13 @@ fn a_job_goes_to_the_worker_and_its_end_is_kept() {
     assert_eq!(states(&queue), "exit 3, exit 1");
     assert!(claims(&queue).is_empty());
     drop(queue);
-    assert_eq!(states(&open(&dir, false)), "exit 3, exit 1");
+    assert_eq!(states(&open(&dir)), "exit 3, exit 1");
 }
 
 #[test]
 fn the_next_start_finds_out_what_became_of_all_jobs() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     submit(&queue, 6);
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
@@ -131,7 +128,7 @@ fn the_next_start_finds_out_what_became_of_all_jobs() {
     end(&queue, "2-1");
     queue.answer(Request::Cancel(vec![6]));
     drop(queue);
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     let adopt = [format!("adopt 1-1 {own}"), format!("adopt 6-1 {own}")];
     let [first, second] = &adopt;
     assert_eq!(orders(&queue), [first, second, "cancel 6-1", "run 5-1"]);
@@ -153,7 +150,7 @@ fn the_next_start_finds_out_what_became_of_all_jobs() {
 #[test]
 fn lost_and_unknown_jobs_run_again_when_asked() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     submit(&queue, 3);
     start(&queue, "1-1", 1, Some("another"));
     assert_eq!(orders(&queue), ["run 2-1", "run 3-1"]);
@@ -163,29 +160,30 @@ fn lost_and_unknown_jobs_run_again_when_asked() {
     queue.answer(Request::Rerun(vec![1]));
     start(&queue, "2-1", 1, Some("another"));
     drop(queue);
-    let queue = open(&dir, true);
-    assert_eq!(orders(&queue), ["run 1-2", "run 2-2", "run 3-1"]);
+    let queue = open(&dir);
+    assert_eq!(orders(&queue), ["run 1-2", "run 3-1"]);
+    assert_eq!(states(&queue), "queued, lost, queued");
     drop(queue);
-    assert_eq!(orders(&open(&dir, false)).len(), 3);
+    assert_eq!(orders(&open(&dir)).len(), 2);
 }
 
 /// The files of the reapers are gone, or empty.
 #[test]
 fn a_loss_of_power_starts_no_job_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     submit(&queue, 3);
     orders(&queue);
     note(&queue, "start", "1-1");
     note(&queue, "start", "2-1");
     for id in [1, 2] {
-        let mut job = queue.lock().live[&id].job.clone();
+        let mut job = queue.lock().live[&id].clone();
         job.boot = Some("another".to_owned());
         queue.lock().store.update(&job).unwrap();
     }
     write(&queue.folder.jobs(), "2-1.start", "");
     drop(queue);
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     assert_eq!(orders(&queue), ["run 3-1"]);
     assert_eq!(states(&queue), "lost, lost, queued");
 }
@@ -193,12 +191,12 @@ fn a_loss_of_power_starts_no_job_twice() {
 #[test]
 fn cancelled_jobs_never_start_and_stay_cancelled() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     submit(&queue, 3);
     let cancelled = Answer::Cancelled { cancelled: vec![1] };
     assert_eq!(queue.answer(Request::Cancel(vec![1])), cancelled);
     drop(queue);
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     let receiver = queue.recover().unwrap().unwrap();
     queue.set_worker(Some(WORKER));
     queue.answer(Request::Cancel(vec![2]));
@@ -216,7 +214,7 @@ fn cancelled_jobs_never_start_and_stay_cancelled() {
 #[test]
 fn a_full_disk_refuses_jobs_and_loses_no_end() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     submit(&queue, 2);
     orders(&queue);
     start(&queue, "1-1", std::process::id(), None);
@@ -240,13 +238,13 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     assert!(queue.lock().unrecorded.is_empty());
     assert_eq!(claims(&queue), ["1-1.start"]);
     drop(queue);
-    assert_eq!(states(&open(&dir, false)), "exit 3, exit 1");
+    assert_eq!(states(&open(&dir)), "exit 3, exit 1");
 }
 
 #[test]
 fn a_drained_queue_ends_with_its_last_job() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     let receiver = queue.recover().unwrap().unwrap();
     queue.set_worker(Some(WORKER));
     submit(&queue, 1);
@@ -262,7 +260,7 @@ fn a_drained_queue_ends_with_its_last_job() {
 #[test]
 fn what_can_not_be_queued_is_told() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     for (request, part) in [
         (
             r#"{"submit": [{"command": "a"}, {}]}"#,
@@ -291,7 +289,7 @@ fn what_can_not_be_queued_is_told() {
 #[test]
 fn lines_of_a_dead_worker_do_not_count() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = open(&dir, false);
+    let queue = open(&dir);
     submit(&queue, 1);
     orders(&queue);
     queue.set_worker(None);
