@@ -9,6 +9,7 @@ mod check;
 mod counter;
 mod decision;
 mod device;
+mod disturbance;
 mod estimate;
 mod expected;
 mod listed;
@@ -41,6 +42,10 @@ pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, DemandBasis, Wait, WaitReason};
 pub use device::{Device, DeviceTime, PerDevice};
+pub use disturbance::{
+    CpuShare, CpuUsed, Disturbance, Disturber, Evidence, Observed, Pressure, SubjectSample,
+    disturbances,
+};
 pub use estimate::{Earlier, EarlierPhase, IdealBandwidth, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
 pub use niceness::{kernel_weight, weight_of_nice};

@@ -3,8 +3,11 @@
 
 use crate::process;
 use crate::root::Root;
+use crate::stat::{Stat, tick_time};
 use crate::sys::RawPid;
 use cosched_core::{CpuId, CpuSet, Nanos};
+use std::collections::BTreeMap;
+use std::ops::Add;
 
 /// CPU time since the machine was started, at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,38 +54,63 @@ pub fn busy(root: &Root, cpus: &CpuSet) -> Option<Nanos> {
 }
 
 fn with_own(root: &Root, cpus: &CpuSet, own: u64) -> Option<CpuAccounts> {
-    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    let stat = root.text("/proc/stat", "CPU time").ok()??;
-    let (mut all, mut found) = ([0; FIELDS], 0);
-    for line in stat.lines() {
-        if let Some(ticks) = ticks_of(line, cpus) {
-            found += 1;
-            for (sum, ticks) in all.iter_mut().zip(ticks.split_ascii_whitespace()) {
-                *sum += ticks.parse::<u64>().ok()?;
-            }
-        }
-    }
-    let [user, nice, system, idle, iowait, irq, softirq, stolen] = all;
-    let busy = user + nice + system + irq + softirq;
-    let total = busy + idle + iowait + stolen;
+    let mut each = each(root)?;
+    each.retain(|cpu, _| cpus.contains(*cpu));
+    let sum = |part: fn(&CpuSpent) -> Nanos| each.values().map(part).fold(Nanos::ZERO, Add::add);
+    let total = sum(|spent| spent.total);
     // A sandbox may show the file and count nothing.
-    if found != cpus.len() || total == 0 {
+    if each.len() != cpus.len() || total == Nanos::ZERO {
         return None;
     }
-    let time = |ticks: u64| Nanos(ticks.saturating_mul(tick));
     Some(CpuAccounts {
-        total: time(total),
-        busy: time(busy),
-        stolen: time(stolen),
-        own: time(own),
+        total,
+        busy: sum(|spent| spent.busy),
+        stolen: sum(|spent| spent.stolen),
+        own: tick_time(own),
     })
 }
 
-/// The numbers in the line of one of these CPUs; `None` for any other line.
-fn ticks_of<'a>(line: &'a str, cpus: &CpuSet) -> Option<&'a str> {
+/// CPU time of one CPU since the machine was started.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CpuSpent {
+    pub total: Nanos,
+    /// Time in which it executed something.
+    pub busy: Nanos,
+    /// Time in which the hypervisor ran others.
+    pub stolen: Nanos,
+}
+
+/// The time of each online CPU; `None` if the kernel does not report it.
+pub(crate) fn each(root: &Root) -> Option<BTreeMap<CpuId, CpuSpent>> {
+    let stat = root.text("/proc/stat", "CPU time").ok()??;
+    let mut all = BTreeMap::new();
+    for line in stat.lines() {
+        if let Some((cpu, ticks)) = cpu_line(line) {
+            all.insert(cpu, spent(ticks)?);
+        }
+    }
+    Some(all)
+}
+
+/// Parses the numbers of a CPU's line.
+fn spent(ticks: &str) -> Option<CpuSpent> {
+    let mut all = [0; FIELDS];
+    for (field, ticks) in all.iter_mut().zip(ticks.split_ascii_whitespace()) {
+        *field = ticks.parse().ok()?;
+    }
+    let [user, nice, system, idle, iowait, irq, softirq, stolen] = all;
+    let busy = user + nice + system + irq + softirq;
+    Some(CpuSpent {
+        total: tick_time(busy + idle + iowait + stolen),
+        busy: tick_time(busy),
+        stolen: tick_time(stolen),
+    })
+}
+
+/// The CPU of a line, and its numbers; `None` for any other line.
+fn cpu_line(line: &str) -> Option<(CpuId, &str)> {
     let (number, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
-    let cpu = CpuId(number.parse().ok()?);
-    cpus.contains(cpu).then_some(ticks)
+    Some((CpuId(number.parse().ok()?), ticks))
 }
 
 /// Number of fields of a line of `/proc/stat` without double counting: guest time is part of user time.
@@ -90,18 +118,8 @@ const FIELDS: usize = 8;
 
 /// CPU time of a process and its ended children, in ticks.
 fn ticks_with_children(root: &Root, process: &str) -> Option<u64> {
-    let stat = std::fs::read(root.path(&format!("/proc/{process}/stat"))).ok()?;
-    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-    let fields = std::str::from_utf8(&stat[name_end + 1..])
-        .ok()?
-        .split_ascii_whitespace();
-    // Fields 14 to 17 of the whole line; the state is field 3.
-    let times: Vec<u64> = fields
-        .skip(11)
-        .take(4)
-        .map_while(|field| field.parse().ok())
-        .collect();
-    (times.len() == 4).then(|| times.iter().sum())
+    let stat = Stat::read(root, &format!("/proc/{process}/stat"))?;
+    Some(stat.ticks + stat.child_ticks)
 }
 
 fn elapsed(now: Nanos, before: Nanos) -> Option<Nanos> {

@@ -6,6 +6,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod accounts;
+pub mod attached;
 mod cgroup;
 mod child;
 mod claim;
@@ -42,6 +43,7 @@ mod runtime;
 mod screen;
 pub mod service;
 mod spawn;
+mod stat;
 mod stop;
 mod sys;
 pub mod topology;

@@ -1,13 +1,13 @@
 //! Processes as `/proc` shows them: state, family, start time, and the variables of their run.
 
 use crate::root::Root;
+use crate::stat::{Stat, tick_time};
 use crate::sys::{self, RawPid};
 use cosched_core::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 
 /// Environment variable in every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
@@ -30,8 +30,6 @@ pub(crate) struct Process {
     pub start: u64,
 }
 
-/// Size of the buffer for the parsed fields of `/proc/PID/stat`, and more.
-const STAT_BYTES: usize = 1024;
 /// Size of the buffer for a list of numbers that is read at once.
 const LIST_BYTES: usize = 4096;
 
@@ -56,35 +54,20 @@ impl Process {
 
     /// Reads a process, or one of its threads, from its `stat`.
     pub(crate) fn read_from(root: &Root, stat: &str, pid: RawPid) -> Option<Process> {
-        let stat = File::open(root.path(stat)).ok()?;
-        let mut bytes = [0u8; STAT_BYTES];
-        // The kernel returns the whole line at once.
-        let length = stat.read_at(&mut bytes, 0).ok()?;
-        Process::parse(pid, &bytes[..length])
+        Some(Process::of(pid, &Stat::read(root, stat)?))
     }
 
-    /// Parses a line of `stat`. The name in parentheses may contain blanks and parentheses; the last `)` ends it.
-    fn parse(pid: RawPid, stat: &[u8]) -> Option<Process> {
-        let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-        let mut fields = std::str::from_utf8(&stat[name_end + 1..])
-            .ok()?
-            .split_ascii_whitespace();
-        let state = fields.next()?.chars().next()?;
-        let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
-        let session = fields.next()?.parse().ok()?;
-        // Fields 20 and 22 of the whole line; the session is field 6.
-        let threads = fields.nth(13)?.parse().ok()?;
-        let start = fields.nth(1)?.parse().ok()?;
-        Some(Process {
+    /// The process with this number, by its line of `stat`.
+    pub(crate) fn of(pid: RawPid, stat: &Stat) -> Process {
+        Process {
             pid,
-            state,
-            parent,
-            group,
-            session,
-            threads,
-            start,
-        })
+            state: stat.state,
+            parent: stat.parent,
+            group: stat.group,
+            session: stat.session,
+            threads: stat.threads,
+            start: stat.start,
+        }
     }
 
     /// Whether it, or its first thread, runs or waits for a CPU.
@@ -228,13 +211,8 @@ pub(crate) fn disk_bytes(root: &Root, pid: RawPid) -> io::Result<u64> {
 
 /// CPU time of a process and its waited-for descendants, to the kernel's clock tick; zero if it is gone.
 pub(crate) fn cpu_time(root: &Root, pid: RawPid) -> Nanos {
-    let stat = std::fs::read_to_string(root.path(&format!("/proc/{pid}/stat")));
-    let stat = stat.unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    // Fields 14 to 17 of the whole line.
-    let times = fields.split_ascii_whitespace().skip(11).take(4);
-    let ticks: u64 = times.filter_map(|time| time.parse::<u64>().ok()).sum();
-    Nanos(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
+    let stat = Stat::read(root, &format!("/proc/{pid}/stat"));
+    stat.map_or(Nanos::ZERO, |stat| tick_time(stat.ticks + stat.child_ticks))
 }
 
 /// The value of a variable in the initial environment of a process.
@@ -246,6 +224,23 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
+/// The command line of a process, its words joined by blanks; its name in brackets where it has none.
+pub(crate) fn command_line(root: &Root, pid: RawPid) -> Option<String> {
+    let mut line = Vec::new();
+    let file = File::open(root.path(&format!("/proc/{pid}/cmdline"))).ok()?;
+    file.take(LIST_BYTES as u64).read_to_end(&mut line).ok()?;
+    let words: Vec<_> = line
+        .split(|&byte| byte == 0)
+        .map(String::from_utf8_lossy)
+        .collect();
+    let line = words.join(" ").trim_end().to_owned();
+    if !line.is_empty() {
+        return Some(line);
+    }
+    let name = std::fs::read(root.path(&format!("/proc/{pid}/comm"))).ok()?;
+    Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end()))
+}
+
 /// The users of a process: its real and its saved one.
 pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
@@ -255,6 +250,16 @@ pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     // The first and the third number; the second is the effective user.
     let words = line.unwrap_or_default().split_whitespace().step_by(2);
     words.take(2).filter_map(|user| user.parse().ok()).collect()
+}
+
+/// The CPUs that a process or one of its threads may use, from its `status`; `None` if it is gone.
+pub(crate) fn allowed_cpus(root: &Root, status: &str) -> Option<cosched_core::CpuSet> {
+    let status = std::fs::read(root.path(status)).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    line?.parse().ok()
 }
 
 /// Pins all threads of these processes, including threads that start meanwhile.
@@ -286,6 +291,10 @@ pub(crate) fn for_threads(root: &Root, pids: &[RawPid], act: impl Fn(RawPid)) {
 mod tests {
     use super::*;
 
+    fn parse(pid: RawPid, line: &[u8]) -> Option<Process> {
+        Some(Process::of(pid, &Stat::parse(line)?))
+    }
+
     #[test]
     fn bytes_from_and_to_disks_are_read_or_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -302,13 +311,13 @@ mod tests {
     fn names_with_parentheses_are_read() {
         let cut = b"5 (\xd0\xbf\xd1) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
         assert_eq!(
-            Process::parse(5, cut).map(|process| process.start),
+            parse(5, cut).map(|process| process.start),
             Some(4242),
             "cut inside a character"
         );
         let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
         for name in ["x", "a b", "a) R 1 (", ") Z 0 0"] {
-            let process = Process::parse(5, format!("5 ({name}) {tail}").as_bytes()).unwrap();
+            let process = parse(5, format!("5 ({name}) {tail}").as_bytes()).unwrap();
             let expected = Process {
                 pid: 5,
                 state: 'S',
@@ -320,8 +329,8 @@ mod tests {
             };
             assert_eq!(process, expected, "{name}");
         }
-        assert_eq!(Process::parse(5, b"5 (x"), None);
-        assert_eq!(Process::parse(5, b"5 (x) S 1"), None);
+        assert_eq!(parse(5, b"5 (x"), None);
+        assert_eq!(parse(5, b"5 (x) S 1"), None);
     }
 
     #[test]

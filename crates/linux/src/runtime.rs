@@ -8,14 +8,16 @@
 use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::fs::{chmodat, fstat, mkdirat, mkfifoat, openat, statat, unlinkat};
+use rustix::fs::{chmodat, fstat, mkdirat, mkfifoat, openat, renameat, statat, unlinkat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A folder that only one user can access.
 #[derive(Debug)]
@@ -85,6 +87,9 @@ const NAME: &str = "cosched";
 const TEMPORARY: &str = "cosched-";
 /// Maximum number of entries read in a folder: root reads all users' folders, which they can fill.
 const MOST_ENTRIES: usize = 100_000;
+
+/// Maximum length of a file that is read at once.
+const MOST_BYTES: u64 = 64 << 20;
 
 impl Folder {
     /// The caller's own folder, in the first usable place; it is created if needed.
@@ -220,6 +225,29 @@ impl Folder {
         let stat = fstat(&fd).ok()?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         (is_file && stat.st_uid == self.owner && stat.st_nlink == 1).then(|| File::from(fd))
+    }
+
+    /// Writes a file as a whole: a reader sees the old or the new content. `next` is its name meanwhile.
+    ///
+    /// # Errors
+    /// An error of the system. The old content stays.
+    pub(crate) fn replace(&self, next: &str, name: &str, content: &[u8]) -> Result<(), NoFolder> {
+        let mut file = self.create(next)?;
+        file.write_all(content)
+            .map_err(|error| self.problem(next, error))?;
+        renameat(&self.fd, next, &self.fd, name).map_err(|error| self.problem(name, error.into()))
+    }
+
+    /// Reads a file of the folder's owner, and its age in seconds.
+    ///
+    /// # Errors
+    /// An error of the system; `NotFound` if there is no such file.
+    pub(crate) fn read(&self, name: &str) -> std::io::Result<(Vec<u8>, f64)> {
+        let file = self.open_file(name.as_ref()).ok_or(ErrorKind::NotFound)?;
+        let age = SystemTime::now().duration_since(file.metadata()?.modified()?);
+        let mut content = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut content)?;
+        Ok((content, age.unwrap_or_default().as_secs_f64()))
     }
 
     pub(crate) fn as_raw_fd(&self) -> std::os::fd::RawFd {

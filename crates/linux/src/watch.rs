@@ -8,14 +8,13 @@
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};
 use crate::runtime::{Folder, NoFolder};
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::time::SystemTime;
 
 const STATUS: &str = "status-";
 /// The next state, while it is being written.
@@ -29,8 +28,6 @@ const PREFIXES: [&str; 2] = [STATUS, "run-"];
 const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
 /// Maximum number of bytes of requests read at once.
 const MAX_READ: usize = 64 << 10;
-/// Maximum length of a state.
-const MAX_STATUS: u64 = 64 << 20;
 
 /// A request to a run: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,11 +83,7 @@ impl WatchFiles {
     /// An error of the system. The last state stays.
     pub fn write_status(&self, status: &[u8]) -> Result<(), NoFolder> {
         let (next, name) = (self.name(NEXT), self.name(STATUS));
-        let mut file = self.folder.create(&next)?;
-        file.write_all(status)
-            .map_err(|error| self.folder.problem(&next, error))?;
-        renameat(&self.folder, &next, &self.folder, &name)
-            .map_err(|error| self.folder.problem(&name, error.into()))
+        self.folder.replace(&next, &name, status)
     }
 
     /// The requests to the run.
@@ -177,15 +170,8 @@ impl LiveRun {
     /// # Errors
     /// An error of the system; `NotFound` if the run has no state.
     pub fn status(&self) -> io::Result<(Vec<u8>, f64)> {
-        let name = format!("{STATUS}{}", self.run);
-        let folder = self.folder.as_ref();
-        let file = folder.and_then(|folder| folder.open_file(name.as_ref()));
-        let file = file.ok_or(io::ErrorKind::NotFound)?;
-        let written = file.metadata()?.modified()?;
-        let age = SystemTime::now().duration_since(written);
-        let mut status = Vec::new();
-        file.take(MAX_STATUS).read_to_end(&mut status)?;
-        Ok((status, age.unwrap_or_default().as_secs_f64()))
+        let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        folder.read(&format!("{STATUS}{}", self.run))
     }
 
     /// Sends a request to the run.

@@ -4,6 +4,7 @@
 //! opened here: the job log, because a cut-off last line must be removed before appending, and the error output of failed
 //! jobs for the summary. `docs/formats.md` describes the formats field by field.
 
+mod attached;
 pub mod chart;
 #[cfg(test)]
 mod docs_tests;
@@ -39,6 +40,10 @@ mod trace;
 mod warning;
 mod why;
 
+pub use attached::{
+    ATTACHED_SCHEMA, AttachedNow, CpuAttached, DisturbanceNow, LeftOutNow, OnCpuNow, SubjectNow,
+    SubjectState, attached_text,
+};
 pub use events::{
     EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,
 };

@@ -2,11 +2,12 @@
 //! and of the size of the terminal; it reads no clock, no terminal and no file.
 //!
 //! `keys` parses the keys; `view` is what the user has chosen, and what keys change; `rows` selects and sorts the jobs;
-//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts; `paint` is the difference
+//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts; `lines` is a screen of text; `paint` is the difference
 //! of two screens as a terminal takes it.
 
 mod header;
 pub mod keys;
+mod lines;
 mod paint;
 mod panel;
 mod rows;
@@ -17,6 +18,7 @@ mod style;
 mod tests;
 mod view;
 
+pub use lines::Lines;
 pub use paint::{CLEAR, ENTER, LEAVE, paint};
 pub use rows::{Sort, rows};
 pub use scene::Scene;

@@ -1,5 +1,6 @@
 //! The verbs of the command line, one per file.
 
+pub mod attach;
 pub mod calibrate;
 pub mod compare;
 pub mod decide;

@@ -45,6 +45,8 @@ enum Page {
     Policies,
     /// From GNU parallel to cosched
     Parallel,
+    /// Observing programs that run already
+    Attach,
     /// The queue of a machine
     Queue,
     /// What happens when something dies, and what is left behind
@@ -68,6 +70,7 @@ impl Page {
             Page::MixFile => include_str!("../../../../docs/mix-file.md"),
             Page::Policies => include_str!("../../../../docs/policies.md"),
             Page::Parallel => include_str!("../../../../docs/parallel.md"),
+            Page::Attach => include_str!("../../../../docs/attach.md"),
             Page::Queue => include_str!("../../../../docs/queue.md"),
             Page::Safety => include_str!("../../../../docs/safety.md"),
             Page::Kernel => include_str!("../../../../docs/kernel.md"),

@@ -6,9 +6,12 @@ use crate::live::{Known, known, look_at_jobs, meant};
 use crate::print::print;
 use anyhow::Result;
 use clap::Args;
+use cosched_linux::attached::{LiveSession, sessions};
 use cosched_linux::orphans::{Orphan, orphans};
 use cosched_linux::root::Root;
-use cosched_report::{RunLine, Status, count, jobs_text, runs_text, visible, visible_json};
+use cosched_report::{
+    AttachedNow, RunLine, Status, count, jobs_text, runs_text, visible, visible_json,
+};
 use cosched_run::terminal_width;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -71,6 +74,7 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
     };
     if args.run.is_none() {
         text += &left_text(&orphans(&root));
+        text += &sessions_text(&sessions(&root));
     }
     match queue(&args) {
         Some(Ok(queue)) => text += &format!("\n{}", queue.text(width)),
@@ -100,6 +104,21 @@ fn left_text(orphans: &[Orphan]) -> String {
     format!(
         "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n"
     )
+}
+
+/// The sessions that observe programs which run already.
+fn sessions_text(sessions: &[LiveSession]) -> String {
+    let mut text = String::new();
+    for session in sessions {
+        let read = session.read().ok();
+        let now = read.and_then(|(text, _)| serde_json::from_slice::<AttachedNow>(&text).ok());
+        let selected = now.map_or_else(String::new, |now| visible(&now.selected.join(" ")));
+        let pid = session.pid;
+        text += &format!(
+            "process {pid} observes {selected}; `cosched top {pid}` shows who disturbs whom\n"
+        );
+    }
+    text
 }
 
 /// The schema of all runs that go on.

@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
@@ -238,6 +238,33 @@ fn a_run_is_seen_until_its_end_and_after() {
     until("it waits for the user", || screen.state() == Some('S'));
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
+}
+
+#[test]
+fn a_session_of_another_terminal_is_seen_until_its_end() {
+    let folder = tempdir().unwrap();
+    let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let words = ["attach", "--pid", &pid, "--interval", "100ms", "--log"];
+    let mut attach = common::command(folder.path(), &words);
+    let mut session = attach.stdout(Stdio::null()).spawn().unwrap();
+    let name = session.id().to_string();
+    until("it is listed", || {
+        common::out(&cosched(&folder, &["status"])).contains(&format!("process {name} observes"))
+    });
+    let screen = Screen::start(&[&name]);
+    if let Some(screen) = &screen {
+        screen.shows(&format!("sleep {pid}"));
+        screen.shows("q leaves");
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert_eq!(ended(&mut session).code(), Some(0));
+    if let Some(mut screen) = screen {
+        screen.shows("HAS ENDED");
+        screen.press("q");
+        assert_eq!(screen.code(), Some(0));
+    }
 }
 
 #[test]

@@ -9,9 +9,11 @@ mod own;
 mod stale;
 mod subtree;
 
-pub(crate) use own::{own_and_above, own_and_above_v1, own_directory, top_directory};
+pub(crate) use own::{directory_of, own_and_above, own_and_above_v1, own_directory, top_directory};
 pub(crate) use stale::{Stale, holds_frozen, is_frozen, stale, thaw};
-pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove, subgroups};
+pub(crate) use subtree::{
+    groups_named, is_populated, kill, processes, processes_within, remove, subgroups,
+};
 
 use crate::root::Root;
 use crate::run_id::RunId;

@@ -2,6 +2,7 @@
 
 use super::GroupError;
 use crate::root::Root;
+use crate::sys::RawPid;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -46,16 +47,28 @@ impl Mount {
         None
     }
 
-    /// The directory of the group that `/proc/self/cgroup` names on the line with `controllers`.
+    /// The directory of the caller's group, as [`Mount::of_process`].
     fn own(&self, root: &Root, is_line: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
+        self.of_process(root, "self", is_line)
+    }
+
+    /// The directory of the group that `/proc/PID/cgroup` names on the line whose controllers `is_line` accepts.
+    fn of_process(
+        &self,
+        root: &Root,
+        pid: &str,
+        is_line: impl Fn(&[u8]) -> bool,
+    ) -> Option<PathBuf> {
         // Group names are bytes: another program's name may be cut inside a character.
-        let own = std::fs::read(root.path("/proc/self/cgroup")).ok()?;
+        let own = std::fs::read(root.path(&format!("/proc/{pid}/cgroup"))).ok()?;
         for line in lines(&own) {
             let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
             if parts.next().is_some_and(&is_line) {
                 let path = Path::new(OsStr::from_bytes(parts.next()?));
                 let below = path.strip_prefix(&self.group).unwrap_or(path);
-                return Some(self.top.join(below.strip_prefix("/").unwrap_or(below)));
+                let dir = self.top.join(below.strip_prefix("/").unwrap_or(below));
+                // Without the slash at the end that the top gets.
+                return Some(dir.components().collect());
             }
         }
         None
@@ -80,6 +93,11 @@ pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     mount
         .own(root, <[u8]>::is_empty)
         .ok_or(GroupError::NoHierarchy)
+}
+
+/// The directory of a process's v2 group; `None` without a v2 hierarchy, or if the process is gone.
+pub(crate) fn directory_of(root: &Root, pid: RawPid) -> Option<PathBuf> {
+    Mount::unified(root)?.of_process(root, &pid.to_string(), <[u8]>::is_empty)
 }
 
 /// The top directory of the v2 hierarchy.

@@ -38,6 +38,19 @@ fn groups_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
     all
 }
 
+/// The topmost groups below one whose names `fits` accepts.
+pub(crate) fn groups_named(dir: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for group in groups_within(dir, |_| true) {
+        let name = group.file_name().and_then(OsStr::to_str);
+        let is_below = found.iter().any(|above| group.starts_with(above));
+        if !is_below && group != dir && name.is_some_and(&fits) {
+            found.push(group);
+        }
+    }
+    found
+}
+
 /// The processes of a group and of all below it.
 pub(crate) fn processes(dir: &Path) -> Vec<RawPid> {
     processes_within(dir, |_| true)

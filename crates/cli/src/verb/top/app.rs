@@ -34,9 +34,40 @@ pub struct App {
 }
 
 /// What has come.
-struct Came {
-    signals: bool,
-    keys: bool,
+pub struct Came {
+    pub signals: bool,
+    pub keys: bool,
+}
+
+/// Waits until something comes, a key is complete, or `next` has passed.
+///
+/// # Errors
+/// An error of the kernel.
+pub fn wait(
+    screen: &Screen,
+    signals: &ScreenSignals,
+    keys: &Keys,
+    next: Option<Duration>,
+) -> io::Result<Came> {
+    let escape = keys.is_waiting().then_some(ESCAPE);
+    let timeout = [escape, next].into_iter().flatten().min();
+    let timeout = timeout.map(|left| Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: left.subsec_nanos().into(),
+    });
+    let mut wanted = PollFlags::IN;
+    wanted.set(PollFlags::OUT, screen.is_behind());
+    let mut fds = [
+        PollFd::new(signals, PollFlags::IN),
+        PollFd::new(screen, wanted),
+    ];
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
+    let [signals, keys] = fds.map(|fd| fd.revents().intersects(readable));
+    Ok(Came { signals, keys })
 }
 
 impl App {
@@ -99,27 +130,9 @@ impl App {
 
     /// Waits until something comes, or the state is to be read.
     fn wait(&self, screen: &Screen, signals: &ScreenSignals) -> io::Result<Came> {
-        let escape = self.keys.is_waiting().then_some(ESCAPE);
         let next = self.next.saturating_duration_since(Instant::now());
         let next = (!self.has_ended).then_some(next);
-        let timeout = [escape, next].into_iter().flatten().min();
-        let timeout = timeout.map(|left| Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        });
-        let mut wanted = PollFlags::IN;
-        wanted.set(PollFlags::OUT, screen.is_behind());
-        let mut fds = [
-            PollFd::new(signals, PollFlags::IN),
-            PollFd::new(screen, wanted),
-        ];
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
-        let [signals, keys] = fds.map(|fd| fd.revents().intersects(readable));
-        Ok(Came { signals, keys })
+        wait(screen, signals, &self.keys, next)
     }
 
     /// Reads the state. Returns whether there is something new to show.
@@ -213,7 +226,10 @@ fn end_of(status: &Status) -> (String, Option<Record>) {
 }
 
 /// Takes the signals that have come; returns how the user has left.
-fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
+///
+/// # Errors
+/// The terminal has gone.
+pub fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
     for signal in signals.take() {
         match signal {
             ScreenSignal::Leave(signal) => return Ok(Some(Exit::Signal(signal))),
@@ -225,7 +241,11 @@ fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Opti
     Ok(None)
 }
 
-fn suspend(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<()> {
+/// Stops this program until it is continued.
+///
+/// # Errors
+/// The terminal has gone.
+pub fn suspend(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<()> {
     screen.leave();
     signals.stop();
     screen.enter()

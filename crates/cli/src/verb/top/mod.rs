@@ -1,7 +1,11 @@
 //! `cosched top`: a live run on the whole screen.
 
 mod app;
+mod intervals;
+mod session;
 mod terminal;
+
+pub use intervals::{LiveView, Source};
 
 use crate::exit::usage;
 use crate::live::{Known, chosen};
@@ -20,30 +24,53 @@ use terminal::Screen;
 /// s sorts, / filters, space pauses the view, w explains why the chosen job waits, e ends it, ? shows all keys, q leaves.
 #[derive(Args)]
 pub struct TopArgs {
-    /// The run: its process number, its identity, or its log folder [default: the only live run]
+    /// The run: its process number, its identity, or its log folder; or the process of a session of `cosched attach`
+    /// [default: the only live run, or else the only session]
     #[arg(value_name = "RUN")]
     run: Option<String>,
 }
 
 pub fn run(args: TopArgs) -> Result<ExitCode> {
-    if !std::io::stdout().is_terminal() {
-        return Err(no_terminal("standard output is none"));
-    }
-    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        return Err(no_terminal(
-            "with TERM=dumb nothing can be placed on the screen",
-        ));
-    }
+    check_terminal()?;
     let root = Root::default();
+    if let Some(session) = session::chosen(&root, args.run.as_deref()) {
+        return session::watch(root, session);
+    }
     let Some(Known { run, status }) = chosen(&root, args.run.as_deref())? else {
         writeln!(std::io::stdout(), "no run is live")?;
         return Ok(ExitCode::SUCCESS);
     };
     let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
     let signals = ScreenSignals::hold()?;
-    let mut screen = Screen::take().map_err(|error| no_terminal(&error.to_string()))?;
+    let mut screen = take_screen()?;
     let exit = App::new(root, run, status).run(&mut screen, &signals)?;
     Ok(exit.into())
+}
+
+/// Refuses standard output where nothing can be placed.
+fn check_terminal() -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        return Err(no_terminal("standard output is none"));
+    }
+    if is_dumb() {
+        return Err(no_terminal(
+            "with TERM=dumb nothing can be placed on the screen",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the terminal can only print lines.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Takes the terminal of this process.
+///
+/// # Errors
+/// There is none.
+pub fn take_screen() -> Result<Screen> {
+    Screen::take().map_err(|error| no_terminal(&error.to_string()))
 }
 
 fn no_terminal(why: &str) -> anyhow::Error {

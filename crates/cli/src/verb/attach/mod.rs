@@ -1,0 +1,223 @@
+//! `cosched attach`: what programs that run already do, and who probably disturbs whom.
+
+mod changes;
+mod rules;
+mod session;
+
+use crate::exit::{OrUsage as _, usage};
+use crate::print::print;
+use crate::verb::run::{Format, duration};
+use crate::verb::top::{LiveView, Source, is_dumb, take_screen};
+use anyhow::Result;
+use changes::Changes;
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_linux::ScreenSignals;
+use cosched_linux::attached::{Published, Selection};
+use cosched_linux::root::Root;
+use cosched_report::{AttachedNow, attached_text, visible_json};
+use cosched_run::terminal_width;
+use session::Session;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Columns where the output is no terminal.
+const WIDE: usize = 120;
+
+/// Observe programs that run already
+///
+/// It shows which CPUs they use and wait for, their memory, counters and pressure (PSI), and who probably disturbs whom, with
+/// the measurements behind it. Nothing is changed. On a terminal it fills the screen; `cosched man attach` explains more.
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub struct AttachArgs {
+    /// Processes, each with its descendants
+    #[arg(long, value_name = "PID,...", value_delimiter = ',', group = "what")]
+    pid: Vec<i32>,
+
+    /// A cgroup with everything below it
+    #[arg(long, value_name = "PATH", group = "what")]
+    cgroup: Vec<String>,
+
+    /// Units of systemd, as in `nginx` or `postgresql*.service`
+    #[arg(long, value_name = "NAME", group = "what")]
+    unit: Vec<String>,
+
+    /// All processes of a user, one row for each process group
+    #[arg(long, value_name = "NAME", group = "what")]
+    user: Vec<String>,
+
+    /// Processes whose command line contains PATTERN, with their descendants; `*` is any text
+    #[arg(long = "match", value_name = "PATTERN", group = "what")]
+    matching: Vec<String>,
+
+    /// Rules in TOML that name programs, which may start later
+    #[arg(long, value_name = "FILE", group = "what")]
+    rules: Option<PathBuf>,
+
+    /// Show one interval and leave
+    #[arg(long)]
+    once: bool,
+
+    /// Length of an interval
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    interval: Nanos,
+
+    /// Leave after this time
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "once")]
+    lasts: Option<Nanos>,
+
+    /// Print only changes: what ends, and disturbances that begin and end
+    #[arg(long, conflicts_with_all = ["once", "format"])]
+    log: bool,
+
+    /// Output format; JSON is an object for each interval, a line each
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+pub fn run(args: AttachArgs) -> Result<ExitCode> {
+    let root = Root::default();
+    let selections = args.selections()?;
+    let mut session = Session::new(&root, &selections)?;
+    let first = session.look();
+    if first.subjects.is_empty() && args.rules.is_none() {
+        return Err(nothing(&selections));
+    }
+    let mut observed = Observed::new(&root, args, session);
+    if observed.fills_screen() {
+        let signals = ScreenSignals::hold()?;
+        let mut screen = take_screen()?;
+        let (interval, until) = (observed.interval(), observed.until());
+        let view = LiveView::new(observed, interval).until(until);
+        let exit = view.run(&mut screen, &signals)?;
+        return Ok(exit.into());
+    }
+    observed.print_all()
+}
+
+impl AttachArgs {
+    /// The programs that the options and the rules name, in this order.
+    fn selections(&self) -> Result<Vec<Selection>> {
+        let mut all = Vec::new();
+        if !self.pid.is_empty() {
+            all.push(Selection::Pids(self.pid.clone()));
+        }
+        all.extend(self.cgroup.iter().cloned().map(Selection::Cgroup));
+        all.extend(self.unit.iter().cloned().map(Selection::Unit));
+        all.extend(self.user.iter().cloned().map(Selection::User));
+        all.extend(self.matching.iter().cloned().map(Selection::Match));
+        if let Some(path) = &self.rules {
+            let text = std::fs::read_to_string(path).or_usage_in(path.display())?;
+            let rules = rules::parse(&text).or_usage_in(path.display())?;
+            all.extend(rules.into_iter().map(|rule| rule.selection));
+        }
+        Ok(all)
+    }
+}
+
+/// A session with its options, from its first look on.
+struct Observed {
+    args: AttachArgs,
+    session: Session,
+    /// Where others see it; `None` for a single interval, or where there is no folder for it.
+    published: Option<Published>,
+    started: Instant,
+    is_over: bool,
+}
+
+impl Observed {
+    fn new(root: &Root, args: AttachArgs, session: Session) -> Observed {
+        // Without a folder the session works, and only other terminals don't see it.
+        let published = (!args.once).then(|| Published::make(root).ok()).flatten();
+        Observed {
+            args,
+            session,
+            published,
+            started: Instant::now(),
+            is_over: false,
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_nanos(self.args.interval.0)
+    }
+
+    fn fills_screen(&self) -> bool {
+        let args = &self.args;
+        let is_text = args.format == Format::Text && !args.once && !args.log;
+        is_text && std::io::stdout().is_terminal() && !is_dumb()
+    }
+
+    /// Prints an interval after the other.
+    fn print_all(&mut self) -> Result<ExitCode> {
+        let interval = self.interval();
+        let mut changes = Changes::default();
+        let mut next = self.started;
+        loop {
+            next += interval;
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            // After a suspension, the intervals that were missed are not made up for.
+            next = next.max(Instant::now() - interval);
+            let now = self.look();
+            if self.args.log {
+                print(changes.lines(&now))?;
+            } else {
+                show(&self.args, &now)?;
+            }
+            if self.is_over {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+
+    /// Takes the next interval.
+    fn look(&mut self) -> AttachedNow {
+        let now = self.session.look();
+        if let Some(published) = &self.published
+            && let Ok(text) = serde_json::to_vec(&now)
+        {
+            // What others see is then older.
+            let _ = published.write(&text);
+        }
+        let has_ended = self.args.rules.is_none() && !now.has_live();
+        let is_late = self.until().is_some_and(|until| Instant::now() >= until);
+        self.is_over = self.args.once || has_ended || is_late;
+        now
+    }
+
+    /// When it ends at the latest.
+    fn until(&self) -> Option<Instant> {
+        let lasts = self.args.lasts?;
+        self.started.checked_add(Duration::from_nanos(lasts.0))
+    }
+}
+
+impl Source for Observed {
+    fn next(&mut self) -> Option<AttachedNow> {
+        (!self.is_over).then(|| self.look())
+    }
+}
+
+fn show(args: &AttachArgs, now: &AttachedNow) -> Result<ExitCode> {
+    if args.format == Format::Json {
+        return print(visible_json(&serde_json::to_string(now)?) + "\n");
+    }
+    let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
+    let mut text = attached_text(now, width);
+    if !args.once {
+        text.push('\n');
+    }
+    print(text)
+}
+
+/// Nothing fits what was asked for.
+fn nothing(selections: &[Selection]) -> anyhow::Error {
+    let words: Vec<String> = selections.iter().map(Selection::to_string).collect();
+    usage(format!(
+        "no process fits {}; `ps -e -o pid,user,args` lists processes, `systemctl list-units` units",
+        words.join(" ")
+    ))
+}

@@ -1,0 +1,139 @@
+//! Intervals of attached programs on the whole screen.
+
+use super::app::{Came, suspend, take_signals, wait};
+use super::terminal::Screen;
+use crate::exit::Exit;
+use cosched_linux::ScreenSignals;
+use cosched_report::{AttachedNow, attached_text};
+use cosched_top::keys::Keys;
+use cosched_top::{Effect, Lines};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Where intervals come from.
+pub trait Source {
+    /// The next interval; `None` if there are no more.
+    fn next(&mut self) -> Option<AttachedNow>;
+}
+
+/// The screen.
+pub struct LiveView<S> {
+    source: S,
+    interval: Duration,
+    /// When it leaves by itself.
+    until: Option<Instant>,
+    /// The latest interval; `None` before the first.
+    now: Option<AttachedNow>,
+    has_ended: bool,
+    view: Lines,
+    keys: Keys,
+}
+
+impl<S: Source> LiveView<S> {
+    /// A screen that asks for an interval this often.
+    pub fn new(source: S, interval: Duration) -> LiveView<S> {
+        LiveView {
+            source,
+            interval,
+            until: None,
+            now: None,
+            has_ended: false,
+            view: Lines::default(),
+            keys: Keys::default(),
+        }
+    }
+
+    /// Leaves by itself at an instant.
+    pub fn until(mut self, until: Option<Instant>) -> LiveView<S> {
+        self.until = until;
+        self
+    }
+
+    /// Shows intervals until the user leaves, or a signal says so.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
+        let mut next = Instant::now() + self.interval;
+        loop {
+            self.show(screen)?;
+            let came = wait(screen, signals, &self.keys, self.timeout(next))?;
+            screen.send()?;
+            if came.signals
+                && let Some(exit) = take_signals(screen, signals)?
+            {
+                return Ok(exit);
+            }
+            let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+            if is_over || self.press(&came, screen, signals)? {
+                return Ok(Exit::Success);
+            }
+            if !self.has_ended && Instant::now() >= next {
+                next = Instant::now() + self.interval;
+                self.take_next();
+            }
+        }
+    }
+
+    /// The time until the next interval, or the end.
+    fn timeout(&self, next: Instant) -> Option<Duration> {
+        let next = (!self.has_ended).then_some(next);
+        let first = [next, self.until].into_iter().flatten().min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    fn take_next(&mut self) {
+        match self.source.next() {
+            Some(now) if !self.view.is_paused => self.now = Some(now),
+            Some(_) => {}
+            None => self.has_ended = true,
+        }
+    }
+
+    /// Handles what was pressed; returns whether the user leaves.
+    fn press(
+        &mut self,
+        came: &Came,
+        screen: &mut Screen,
+        signals: &ScreenSignals,
+    ) -> io::Result<bool> {
+        let typed = if came.keys {
+            self.keys.feed(&screen.pressed()?)
+        } else {
+            self.keys.settle().into_iter().collect()
+        };
+        for key in typed {
+            let (count, page) = (self.lines(screen).len(), Lines::page(screen.size().1));
+            match self.view.press(key, count, page) {
+                Effect::Quit => return Ok(true),
+                Effect::Suspend => suspend(screen, signals)?,
+                Effect::Redraw => screen.forget(),
+                Effect::End(_) | Effect::None => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn lines(&self, screen: &Screen) -> Vec<String> {
+        let Some(now) = &self.now else {
+            return Vec::new();
+        };
+        let text = attached_text(now, screen.size().0.into());
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
+        if screen.is_behind() {
+            return Ok(());
+        }
+        let message = match &self.now {
+            _ if self.has_ended => "ALL THAT WAS ATTACHED HAS ENDED",
+            None => "the first interval is being measured",
+            Some(_) => "attached; nothing is changed",
+        };
+        let lines = self.lines(screen);
+        self.view.settle(lines.len(), Lines::page(screen.size().1));
+        let view = self.view;
+        screen.show(|buffer| view.draw(buffer, message, &lines))
+    }
+}

@@ -1,0 +1,26 @@
+//! Programs that run already: which of them are observed, and what they do. Nothing here changes a process.
+//!
+//! A [`Selection`] names processes as the user does. A [`Finder`] turns it into [`Subject`]s, again and again, because
+//! processes come and go. Each subject is a row of the table. A [`Sampler`] observes what they do between two looks.
+
+mod census;
+mod counted;
+mod error;
+mod finder;
+mod groups;
+mod jobs;
+mod pattern;
+mod published;
+mod sampler;
+mod selection;
+mod source;
+#[cfg(test)]
+mod tests;
+mod trees;
+mod watched;
+
+pub use error::SelectError;
+pub use finder::{Finder, Found};
+pub use published::{LiveSession, Published, sessions};
+pub use sampler::{Sampled, Sampler};
+pub use selection::{Member, Selection, Subject, SubjectKey};

@@ -1,0 +1,12 @@
+//! What programs that run already do, and who probably disturbs whom: [`now`] makes the answer, [`text`] renders it.
+
+mod now;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use now::{
+    ATTACHED_SCHEMA, AttachedNow, CpuAttached, DisturbanceNow, LeftOutNow, OnCpuNow, SubjectNow,
+    SubjectState,
+};
+pub use text::attached_text;

@@ -1,0 +1,227 @@
+//! An interval of attached programs in words.
+
+use super::now::{AttachedNow, SubjectNow, SubjectState};
+use crate::table::{Column, lines, or_none};
+use crate::text::{bytes, count, grouped, seconds, visible, wrap};
+use cosched_core::{CpuId, CpuSet};
+use std::collections::BTreeMap;
+
+/// Maximum number of subjects shown.
+const MAX_ROWS: usize = 40;
+/// Maximum number of disturbances shown.
+const MAX_DISTURBANCES: usize = 12;
+/// CPU time below this share of the interval is not shown as a place where a subject ran.
+const LEAST_SHARE: f64 = 0.01;
+/// Figures whose reasons of absence are shown below the table, with their titles.
+const EXPLAINED: [(&str, &str); 6] = [
+    ("waited_s", "WAITED"),
+    ("ipc", "IPC"),
+    ("read_bytes_per_s", "GB/s"),
+    ("cpu_pressure_percent", "PSI of CPUs"),
+    ("memory_pressure_percent", "PSI of memory"),
+    ("io_pressure_percent", "PSI of disks"),
+];
+
+/// Render the subjects, why figures are missing, and who probably disturbs whom.
+pub fn attached_text(now: &AttachedNow, width: usize) -> String {
+    let mut text = vec![headline(now)];
+    let shown = by_use(now);
+    let left = shown.len().saturating_sub(MAX_ROWS);
+    let shown = &shown[..shown.len() - left];
+    text.extend(lines(columns(shown, now.interval_s), width));
+    if left > 0 {
+        text.push(format!("and {left} more, which used less"));
+    }
+    text.extend(left_out(now));
+    for (why, titles) in reasons(shown) {
+        text.extend(wrap(&format!("{}: {why}", titles.join(", ")), width));
+    }
+    if shown.iter().any(|subject| subject.pressure_of_machine) {
+        text.push("PSI of a subject without a cgroup of its own: that of the machine".to_owned());
+    }
+    text.push(String::new());
+    text.extend(disturbance_lines(now, width));
+    let mut text = text.join("\n");
+    text.push('\n');
+    text
+}
+
+fn headline(now: &AttachedNow) -> String {
+    let live = now
+        .subjects
+        .iter()
+        .filter(|subject| subject.state == SubjectState::Live);
+    let processes: u32 = now.subjects.iter().map(|subject| subject.processes).sum();
+    let mut parts = vec![
+        visible(&now.selected.join(" ")),
+        count(live.count() as u64, "subject"),
+        process_count(processes as usize),
+        format!("in {}", seconds(now.interval_s)),
+    ];
+    match &now.cpus {
+        Some(cpus) => {
+            let busy: f64 = cpus.iter().map(|cpu| cpu.busy_s).sum();
+            let stolen: f64 = cpus.iter().map(|cpu| cpu.stolen_s).sum();
+            let all = now.interval_s * cpus.len() as f64;
+            parts.push(format!("CPUs busy {}", percent(busy, all)));
+            parts.push(format!("steal {}", percent(stolen, all)));
+        }
+        None => parts.extend(now.absent.why("cpus").map(|why| format!("CPUs: {why}"))),
+    }
+    parts.join(", ")
+}
+
+fn process_count(n: usize) -> String {
+    match n {
+        1 => "1 process".to_owned(),
+        n => format!("{} processes", grouped(n as u64)),
+    }
+}
+
+fn percent(part: f64, whole: f64) -> String {
+    let share = if whole > 0.0 { part / whole } else { 0.0 };
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// The subjects, those first that used or waited most, and last those that have ended.
+fn by_use(now: &AttachedNow) -> Vec<&SubjectNow> {
+    let mut all: Vec<&SubjectNow> = now.subjects.iter().collect();
+    all.sort_by(|one, other| {
+        let ended = |subject: &SubjectNow| subject.state == SubjectState::Ended;
+        let order = ended(one).cmp(&ended(other));
+        order.then(weight(other, now.interval_s).total_cmp(&weight(one, now.interval_s)))
+    });
+    all
+}
+
+/// The CPUs that a subject used and waited for.
+fn weight(subject: &SubjectNow, interval_s: f64) -> f64 {
+    let used = subject.figures.get("cpus_used").unwrap_or(&0.0);
+    let waited = subject.figures.get("waited_s").unwrap_or(&0.0);
+    used + waited / interval_s.max(f64::MIN_POSITIVE)
+}
+
+fn columns(shown: &[&SubjectNow], interval_s: f64) -> Vec<Column> {
+    let all = shown;
+    let mut columns = vec![
+        Column::text("NAME", 0, all, |subject| visible(&subject.name)),
+        Column::text("ON", 0, all, |subject| on_text(subject, interval_s)),
+        Column::text("MAY USE", 6, all, |subject| {
+            or_none(subject.allowed.clone())
+        }),
+        Column::number("CPU", 0, all, |subject| {
+            figure(subject, "cpus_used", |used| {
+                format!("{:.0} %", 100.0 * used)
+            })
+        }),
+        Column::number("WAITED", 0, all, |subject| {
+            figure(subject, "waited_s", seconds)
+        }),
+        Column::number("WANTS", 1, all, |subject| live(subject, subject.wants)),
+        Column::number("THREADS", 8, all, |subject| live(subject, subject.threads)),
+        Column::number("IPC", 5, all, |subject| {
+            figure(subject, "ipc", |ipc| format!("{ipc:.2}"))
+        }),
+        Column::number("GB/s", 4, all, |subject| or_none(bandwidth(subject))),
+        Column::number("MEMORY", 3, all, |subject| {
+            figure(subject, "resident_bytes", bytes)
+        }),
+        Column::number("PSI cpu/mem/io", 2, all, pressures),
+        Column::text("COMMAND", 7, all, |subject| command(subject)),
+    ];
+    columns.retain(|column| all.is_empty() || column.has_values());
+    columns
+}
+
+/// Longest command that is shown.
+const COMMAND: usize = 40;
+
+fn command(subject: &SubjectNow) -> String {
+    let command = subject.command.as_deref().map(visible);
+    or_none(command.map(|command| crate::text::clip(&command, COMMAND)))
+}
+
+/// The CPUs where it ran, or that it has ended.
+fn on_text(subject: &SubjectNow, interval_s: f64) -> String {
+    if subject.state == SubjectState::Ended {
+        return "ended".to_owned();
+    }
+    let least = LEAST_SHARE * interval_s;
+    let used = subject
+        .on
+        .iter()
+        .filter(|on| on.used_s + on.waited_s >= least);
+    let cpus: CpuSet = used.map(|on| CpuId(on.cpu)).collect();
+    or_none(Some(cpus.to_string()).filter(|cpus| !cpus.is_empty()))
+}
+
+fn live(subject: &SubjectNow, number: u32) -> String {
+    or_none((subject.state == SubjectState::Live).then(|| number.to_string()))
+}
+
+fn figure(subject: &SubjectNow, name: &str, show: impl Fn(f64) -> String) -> String {
+    or_none(subject.figures.get(name).map(|value| show(*value)))
+}
+
+fn bandwidth(subject: &SubjectNow) -> Option<String> {
+    let read = subject.figures.get("read_bytes_per_s")?;
+    let written = subject.figures.get("written_bytes_per_s").unwrap_or(&0.0);
+    Some(format!("{:.2}", (read + written) / 1e9))
+}
+
+fn pressures(subject: &&SubjectNow) -> String {
+    let names = [
+        "cpu_pressure_percent",
+        "memory_pressure_percent",
+        "io_pressure_percent",
+    ];
+    let each = names.map(|name| figure(subject, name, |percent| format!("{percent:.0}")));
+    if each.iter().all(|text| text == crate::table::NONE) {
+        return or_none(None);
+    }
+    each.join("/")
+}
+
+/// Why figures are missing: each reason with the titles that it explains.
+fn reasons(shown: &[&SubjectNow]) -> BTreeMap<String, Vec<&'static str>> {
+    let mut reasons: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for (name, title) in EXPLAINED {
+        for subject in shown {
+            if let Some(why) = subject.figures.why(name) {
+                let titles = reasons.entry(why.to_owned()).or_default();
+                if !titles.contains(&title) {
+                    titles.push(title);
+                }
+            }
+        }
+    }
+    reasons
+}
+
+fn left_out(now: &AttachedNow) -> Option<String> {
+    let left = now.left_out;
+    let mut parts = Vec::new();
+    if left.processes > 0 {
+        parts.push(process_count(left.processes));
+    }
+    if left.threads > 0 {
+        parts.push(count(left.threads as u64, "thread"));
+    }
+    let parts = parts.join(" and ");
+    (!parts.is_empty()).then(|| format!("not read, because there are too many: {parts}"))
+}
+
+fn disturbance_lines(now: &AttachedNow, width: usize) -> Vec<String> {
+    if now.disturbances.is_empty() {
+        return vec!["nothing measured here shows that one disturbs another".to_owned()];
+    }
+    let mut text = Vec::new();
+    for disturbance in now.disturbances.iter().take(MAX_DISTURBANCES) {
+        text.extend(wrap(&visible(&disturbance.text), width));
+    }
+    let left = now.disturbances.len().saturating_sub(MAX_DISTURBANCES);
+    if left > 0 {
+        text.push(format!("and {left} more; --format json has all"));
+    }
+    text
+}
