@@ -100,6 +100,10 @@ fn parse() -> Result<Verb, clap::Error> {
     let mut verb = Cli::from_arg_matches(&matches)?.verb;
     if let (Verb::Run(args), Some(matches)) = (&mut verb, matches.subcommand_matches("run")) {
         args.forget_habits(matches);
+        if let Some(option) = args.unheeded(matches) {
+            let why = format!("--{option} has no meaning with --join; leave it out\n");
+            return Err(cli.error(clap::error::ErrorKind::ArgumentConflict, why));
+        }
         args.is_bare = is_bare;
     }
     Ok(verb)

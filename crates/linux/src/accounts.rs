@@ -218,7 +218,10 @@ mod tests {
         let second = read(&root, &all).unwrap();
         assert!(second.own > first.own, "the child is counted");
         let mut busy = std::process::Command::new("sh");
-        let mut busy = busy.args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let mut busy = busy
+            .args(["-c", "ulimit -t 60; while :; do :; done"])
+            .spawn()
+            .unwrap();
         let before = read_with_family(&root, &all).unwrap();
         while read_with_family(&root, &all).unwrap().own == before.own {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -71,5 +71,5 @@ pub use run_id::{Fate, fate_of, is_run_id, own_run};
 pub use runtime::{NoFolder, folder_problem};
 pub use screen::{ScreenSignal, ScreenSignals};
 pub use spawn::{Environment, Program, find_program};
-pub use sys::{affinity, pin_thread, prefer_huge_pages, same_open_file, time_of_day};
+pub use sys::{affinity, pin_thread, prefer_huge_pages, same_open_file, time_of_day, unix_time};
 pub use watch::{LiveRun, Request, Requests, Settings, WatchFiles, live_runs};

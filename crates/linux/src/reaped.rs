@@ -8,7 +8,7 @@
 use crate::identity;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::sys::{RawPid, Status, Used};
+use crate::sys::{RawPid, Status, Used, unix_time};
 use cosched_core::Nanos;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// The reaper of a job: the file `KEY.start`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +63,7 @@ impl Reaper {
             pid: own.pid,
             start_time: own.start,
             boot: identity::boot(root)?,
-            at: unix_time(),
+            at: unix_time().as_secs_f64(),
         })
     }
 
@@ -110,7 +109,7 @@ impl Ending {
             read_bytes: used.read_bytes,
             written_bytes: used.written_bytes,
             started_at,
-            ended_at: unix_time(),
+            ended_at: unix_time().as_secs_f64(),
         }
     }
 
@@ -161,10 +160,4 @@ fn write(options: &mut OpenOptions, path: &Path, what: &impl Serialize) -> io::R
     let mut file = options.write(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec(what)?)?;
     Ok(file)
-}
-
-/// Seconds since 1970.
-pub(crate) fn unix_time() -> f64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default().as_secs_f64()
 }

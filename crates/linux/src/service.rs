@@ -1,6 +1,6 @@
 //! What a service needs of this machine: a socket from systemd, a child that dies with it, other processes by number.
 
-use crate::process::{self, Process};
+use crate::process::Process;
 use crate::root::Root;
 use crate::runtime::{Folder, NoFolder};
 use crate::sys;
@@ -41,11 +41,6 @@ pub fn kill_with_parent(command: &mut Command) {
 /// There is no such folder.
 pub fn runtime_file(root: &Root, name: &str) -> Result<PathBuf, NoFolder> {
     Ok(Folder::own(root)?.path_of(name))
-}
-
-/// Whether the process with this number and start time (in ticks since boot) exists and has not ended.
-pub fn is_live(root: &Root, pid: i32, start: u64) -> bool {
-    process::lives(root, pid, start)
 }
 
 /// Whether a signal has stopped this process.

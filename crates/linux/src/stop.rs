@@ -262,7 +262,9 @@ mod tests {
     /// A storm of forks outside the job's process group: whatever the timing, in the end nothing runs.
     #[test]
     fn processes_that_fork_while_they_are_stopped_do_not_escape() {
-        let shell = Shell::start("setsid sh -c 'while :; do /bin/true & /bin/true; done' & wait");
+        let shell = Shell::start(
+            "ulimit -t 60; setsid sh -c 'while :; do /bin/true & /bin/true; done' & wait",
+        );
         until("the storm", || shell.strays().len() > 1);
         let mut stop = SignalStop::default();
         for _ in 0..20 {

@@ -105,7 +105,8 @@ mod tests {
         let root = Root::default();
         let cpu = crate::sys::affinity(0).unwrap().first().unwrap();
         let mut command = std::process::Command::new("sh");
-        let mut shell = command.args(["-c", "read x; while :; do :; done & while :; do :; done"]);
+        let line = "ulimit -t 60; read x; while :; do :; done & while :; do :; done";
+        let mut shell = command.args(["-c", line]);
         shell = shell.stdin(std::process::Stdio::piped());
         let mut child = shell.spawn().unwrap();
         let pid = child.id() as RawPid;

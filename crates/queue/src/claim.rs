@@ -1,7 +1,7 @@
 //! The files by which reapers say that a job started and how it ended. They outlive the service and its worker.
 
 use cosched_linux::root::Root;
-use cosched_linux::{Ending, Reaper, identity, service};
+use cosched_linux::{Ending, Reaper, identity};
 use serde::de::DeserializeOwned;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Claims {
         if self.boot.as_ref().is_some_and(|boot| *boot != started.boot) {
             return Ok(Claim::OtherBoot);
         }
-        if service::is_live(&self.root, started.pid, started.start_time) {
+        if started.lives(&self.root) {
             return Ok(Claim::Running(started));
         }
         // It may have ended since.
@@ -134,6 +134,7 @@ enum Content<T> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use cosched_linux::service;
     use std::path::Path;
 
     /// The text of `KEY.start`, for this process unless another is meant.

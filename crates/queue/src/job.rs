@@ -1,9 +1,9 @@
 //! A job of the queue.
 
+use cosched_linux::unix_time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,9 @@ pub struct Job {
     /// When it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<f64>,
+    /// Whether an earlier worker may have started a reaper for it that has not begun yet.
+    #[serde(skip)]
+    pub(crate) has_late_reaper: bool,
     /// How it ended.
     #[serde(flatten)]
     pub end: End,
@@ -101,6 +104,35 @@ pub struct End {
 }
 
 impl Job {
+    /// A job that was just submitted. It has no number yet.
+    pub(crate) fn queued(name: String, command: String) -> Job {
+        Job {
+            id: 0,
+            attempt: 1,
+            name,
+            command,
+            state: State::Queued,
+            cancel: false,
+            boot: None,
+            submitted_at: unix_time().as_secs_f64(),
+            started_at: None,
+            ended_at: None,
+            has_late_reaper: false,
+            end: End::default(),
+            out: PathBuf::new(),
+            err: PathBuf::new(),
+        }
+    }
+
+    /// Queues a job that was over.
+    pub(crate) fn queue_again(&mut self) {
+        self.attempt += 1;
+        self.state = State::Queued;
+        (self.boot, self.started_at, self.ended_at) = (None, None, None);
+        self.has_late_reaper = false;
+        self.end = End::default();
+    }
+
     /// The name of its files: its number and its attempt.
     pub(crate) fn key(&self) -> String {
         format!("{}-{}", self.id, self.attempt)
@@ -137,12 +169,6 @@ impl fmt::Display for Job {
     }
 }
 
-/// Seconds since 1970.
-pub(crate) fn now() -> f64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default().as_secs_f64()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -151,18 +177,10 @@ pub(crate) mod tests {
     pub(crate) fn job(id: u64) -> Job {
         Job {
             id,
-            attempt: 1,
-            name: "sleep".to_owned(),
-            command: "sleep 1".to_owned(),
-            state: State::Queued,
-            cancel: false,
-            boot: None,
             submitted_at: 1e9,
-            started_at: None,
-            ended_at: None,
-            end: End::default(),
             out: format!("/logs/{id}-1.out").into(),
             err: format!("/logs/{id}-1.err").into(),
+            ..Job::queued("sleep".to_owned(), "sleep 1".to_owned())
         }
     }
 

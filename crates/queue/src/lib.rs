@@ -6,7 +6,7 @@
 //!
 //! - [`Job`] and its [`State`]; [`Folder`]: where the service keeps its files; [`Error`]
 //! - `claim`: the files of reapers; `store`: the database
-//! - `queue`: what the service knows, and all that changes it; `worker`: the child that runs the jobs
+//! - `queue`: what the service knows, its requests and its orders; `worker`: the child that runs the jobs
 //! - [`Request`] and [`Answer`]: the protocol; [`Client`]; [`serve`]
 
 mod claim;
@@ -25,5 +25,5 @@ pub use error::Error;
 pub use folder::Folder;
 pub use job::{Job, State};
 pub use protocol::{Answer, JobLine, Request, Select, Service};
-pub use queue::{Describe, Described};
+pub use queue::Describe;
 pub use server::{Config, serve};

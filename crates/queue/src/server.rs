@@ -45,8 +45,6 @@ pub struct Config {
     pub describe: Describe,
     /// The version of cosched.
     pub version: &'static str,
-    /// Whether jobs that the machine's restart lost run again.
-    pub reruns: bool,
     /// Called with the path of the socket, once it listens.
     pub ready: fn(&Path),
 }
@@ -58,12 +56,7 @@ pub struct Config {
 pub fn serve(config: Config) -> Result<(), Error> {
     let Config { folder, socket, .. } = &config;
     let _lock = folder.lock()?;
-    let queue = Queue::open(
-        folder.clone(),
-        config.describe,
-        config.version,
-        config.reruns,
-    )?;
+    let queue = Queue::open(folder.clone(), config.describe, config.version)?;
     let queue = Arc::new(queue);
     let passed = socket_of_systemd().map_err(|error| Error::at(socket, error))?;
     let is_own = passed.is_none();

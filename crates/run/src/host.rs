@@ -1,16 +1,16 @@
 //! This machine as the platform of a run: real processes.
 
 use super::cpus::{CpuChoice, usable_text};
-use super::folder::{output_files, reaped_files};
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
 use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
+use super::program::{Programs, reaped, reaped_id};
 use super::screen::Screen;
-use crate::exit::{incapable, no_program, usage};
+use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
-use crate::input::{COMMAND_LINE, Command, Job, JobInput, is_name, told, wrong};
+use crate::input::{Command, Job, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -20,19 +20,13 @@ use cosched_linux::meminfo;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
-    Begin, CpuQuota, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob,
-    Neighbour, Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, find_program,
-    own_run,
+    Begin, CpuQuota, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour, Notice,
+    Place, Program, Requests, RoomLimits, Share, check_open_files, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,9 +37,7 @@ pub(crate) struct HostPlatform {
     view: View,
     counters: CounterSupport,
     freezing: Freezing,
-    /// This process's own environment, which jobs share.
-    env: Arc<Environment>,
-    found: Found,
+    programs: Programs,
     keys: Keys,
     /// The folder for the reapers of the jobs, if they have some.
     reaper: Option<PathBuf>,
@@ -113,13 +105,11 @@ impl HostPlatform {
             refused,
             warnings,
         };
-        let env = Environment::new(std::env::vars_os()).context("reading the environment")?;
         Ok(HostPlatform {
             view,
             counters,
             freezing,
-            env: Arc::new(env),
-            found: Found::default(),
+            programs: Programs::new()?,
             keys,
             reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
@@ -309,7 +299,7 @@ impl Platform for HostPlatform {
             (Some(_), None) => return Err(wrong(job, "`adopt` needs --reaper")),
             (Some(adoption), Some(_)) => Begin::Adopt(adoption),
             (None, key) => {
-                let program = program(job, logs, &self.env, &self.found)?;
+                let program = self.programs.of(job, logs)?;
                 Begin::Program(match key {
                     Some(key) => reaped(program, key),
                     None => program,
@@ -345,7 +335,7 @@ impl Platform for HostPlatform {
         let cwd = cwd.as_deref();
         let path = env.get("PATH");
         self.keys
-            .of(job, cwd, |name| self.found.program(name, cwd, path))
+            .of(job, cwd, |name| self.programs.find(name, cwd, path))
     }
 
     fn shown(&self, job: &Job) -> String {
@@ -414,7 +404,7 @@ impl Platform for HostPlatform {
     }
 
     fn look_anew(&self) {
-        self.found.forget();
+        self.programs.forget();
         self.keys.forget();
     }
 
@@ -459,203 +449,6 @@ fn not_counted(given: &[EventOverride], counters: &CounterSupport) -> Vec<RunWar
         }
     }
     warnings
-}
-
-/// What was found for a job and is the same for others: where jobs are many, most call the same program.
-#[derive(Default)]
-struct Found {
-    programs: RefCell<HashMap<Search, Option<PathBuf>>>,
-    /// By the variables that are added to our own.
-    environments: RefCell<HashMap<BTreeMap<String, String>, Arc<Environment>>>,
-}
-
-/// All that a search for a program depends on.
-#[derive(PartialEq, Eq, Hash)]
-struct Search {
-    name: OsString,
-    cwd: Option<PathBuf>,
-    /// The value of `PATH`.
-    path: Option<OsString>,
-}
-
-impl Found {
-    fn forget(&self) {
-        self.programs.borrow_mut().clear();
-        self.environments.borrow_mut().clear();
-    }
-
-    /// The program of this name. `cosched` means this same binary.
-    fn program(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
-        if name == "cosched" {
-            return std::env::current_exe().ok();
-        }
-        let search = Search {
-            name: name.to_owned(),
-            cwd: cwd.map(Path::to_owned),
-            path: path.map(OsStr::to_owned),
-        };
-        let mut programs = self.programs.borrow_mut();
-        let found = programs.entry(search);
-        found
-            .or_insert_with(|| find_program(name, cwd, path))
-            .clone()
-    }
-
-    /// Our own environment with these variables.
-    fn environment(
-        &self,
-        added: &BTreeMap<String, String>,
-    ) -> Result<Arc<Environment>, std::io::Error> {
-        if let Some(known) = self.environments.borrow().get(added) {
-            return Ok(known.clone());
-        }
-        let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-        for (name, value) in added {
-            all.insert(name.into(), value.into());
-        }
-        let environment = Arc::new(Environment::new(all)?);
-        self.environments
-            .borrow_mut()
-            .insert(added.clone(), environment.clone());
-        Ok(environment)
-    }
-}
-
-/// The program to start for a job.
-fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Result<Program> {
-    let input = &job.input;
-    let Some(command) = &input.command else {
-        return Err(wrong(
-            job,
-            "has no command to run; add one, or simulate it (--on MACHINE)",
-        ));
-    };
-    let env = if input.env.is_empty() {
-        own.clone()
-    } else {
-        let env = found.environment(&input.env);
-        env.map_err(|error| wrong(job, format_args!("env {error}")))?
-    };
-    let cwd = working_folder(job)?;
-    let (path, args) = match command {
-        Command::Shell(line) => (line.program().to_owned(), line.words()),
-        Command::Argv(words) => {
-            let path = found.program(&words[0], cwd.as_deref(), env.get("PATH"));
-            let path = path.ok_or_else(|| missing_program(job, &words[0], cwd.as_deref()))?;
-            (path, words.clone())
-        }
-    };
-    let stdin = input.absolute_stdin();
-    if let Some(file) = &stdin
-        && !input.reads_own_input()
-    {
-        check_stdin(job, file)?;
-    }
-    let [stdout, stderr] = output_files(logs, &job.name);
-    Ok(Program {
-        path,
-        args,
-        env,
-        cwd,
-        nice: input.nice.map(i32::from),
-        stdin,
-        stdout,
-        stderr,
-        again: false,
-    })
-}
-
-/// The id of a job that has a reaper, which names its files.
-fn reaped_id(job: &Job) -> Result<&str> {
-    let id = job.input.id.as_deref().filter(|id| is_name(id));
-    id.ok_or_else(|| wrong(job, "--reaper needs an id that can be a file name"))
-}
-
-/// The reaper that starts this program. It is this same binary.
-fn reaped(program: Program, key: &Path) -> Program {
-    let mut args: Vec<OsString> = ["cosched", "reap"].map(Into::into).to_vec();
-    args.extend([key.into(), program.path.into()]);
-    args.extend(program.args);
-    let [stdout, stderr] = reaped_files(key);
-    Program {
-        // Also after the file of this program was replaced.
-        path: "/proc/self/exe".into(),
-        args,
-        stdout,
-        stderr,
-        again: true,
-        ..program
-    }
-}
-
-fn working_folder(job: &Job) -> Result<Option<PathBuf>> {
-    let cwd = job.input.absolute_cwd();
-    if let Some(cwd) = &cwd
-        && !cwd.is_dir()
-    {
-        let name = told(cwd);
-        return Err(wrong(job, format_args!("cwd {name} is not a folder")));
-    }
-    Ok(cwd)
-}
-
-/// The error for a program that cannot be started, with the exit code of the shell, `nice` and `time`.
-fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error {
-    let JobInput { place, is_only, .. } = &job.input;
-    let name = told(word);
-    let is_path = word.as_bytes().contains(&b'/');
-    if is_path && let Some(why) = unfit(word, cwd) {
-        let why = wrong(job, format_args!("{name} {why}"));
-        return no_program(126, *is_only, why.to_string());
-    }
-    let within = if is_path { "" } else { " in PATH" };
-    let example = if cwd.unwrap_or(Path::new("")).join(word).is_file() {
-        format!("./{name}; `-f {name}` runs the lines of that file")
-    } else if place == COMMAND_LINE {
-        "./tool; a line for the shell is one word, as in 'wc -l {}'".to_owned()
-    } else {
-        "command = [\"./tool\"]".to_owned()
-    };
-    let why = wrong(
-        job,
-        format_args!(
-            "there is no program `{name}`{within}; check the name, or give its path, as in {example}"
-        ),
-    );
-    no_program(127, *is_only, why.to_string())
-}
-
-/// Why a file that is there is no program.
-fn unfit(word: &OsStr, cwd: Option<&Path>) -> Option<String> {
-    let path = cwd.unwrap_or(Path::new("")).join(word);
-    match path.metadata() {
-        Ok(there) if there.is_file() => {
-            let name = told(word);
-            Some(format!(
-                "is not executable (`-f {name}` runs its lines; chmod +x makes it a program)"
-            ))
-        }
-        Ok(_) => Some("is a folder or a device, no program".to_owned()),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => Some(format!("can't be executed: {error}")),
-    }
-}
-
-/// Refuses standard input that can't be read, and a named pipe: opening it waits for its writer. The job may wait for that, the
-/// run must not.
-fn check_stdin(job: &Job, file: &Path) -> Result<()> {
-    let name = told(file);
-    let opened = match file.metadata() {
-        Ok(meta) if meta.file_type().is_fifo() => {
-            return Err(wrong(
-                job,
-                format_args!("stdin {name} is a named pipe; let a shell read it"),
-            ));
-        }
-        Ok(_) => std::fs::File::open(file).map(drop),
-        Err(error) => Err(error),
-    };
-    opened.map_err(|error| wrong(job, format_args!("stdin {name}: {error}")))
 }
 
 /// The warning for a notice of the backend.

@@ -45,6 +45,7 @@ mod plan;
 mod platform;
 mod policy;
 mod prepare;
+mod program;
 mod progress_to;
 mod reporter;
 mod resume;
@@ -113,7 +114,7 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         simulated::check_options(options, on)?;
     }
-    let Some(collected) = collect(options)? else {
+    let Some(collected) = collect(options, may_stream(options))? else {
         if !options.output.quiet {
             stderr::say("cosched: there are no values, so nothing to run");
         }
@@ -205,14 +206,27 @@ fn nothing_left<P: platform::Platform>(
     Ok(Exit::Success.into())
 }
 
-/// Reads the jobs; `None` if there is no value for a command.
-fn collect(options: &RunOptions) -> Result<Option<Collected>> {
+/// The jobs of a run as lines for a queue, in their order. docs/schema/job-line.json describes them.
+///
+/// # Errors
+/// The jobs are wrong, or a queue can't run them as a run would.
+pub fn job_lines(options: &RunOptions) -> Result<Vec<serde_json::Map<String, serde_json::Value>>> {
+    let Some(collected) = collect(options, false)? else {
+        return Ok(Vec::new());
+    };
+    if collected.restart != Restart::Never {
+        return Err(usage("a queue restarts no jobs; leave out `restart`"));
+    }
+    collected.jobs.iter().map(input::job_line).collect()
+}
+
+/// Reads the jobs; `None` if there is no value for a command. With `streams` they may come later.
+fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
     let is_simulated = options.is_simulated();
     let mut restart = Restart::Never;
     let mut reads_input = false;
     let mut inputs = Vec::new();
     let mut arriving = None;
-    let streams = may_stream(options);
     let from = match &options.jobs {
         Source::Mix(file) => {
             let text = input::read_mix(file)

@@ -2,10 +2,11 @@
 //! and the run continues without the history.
 
 use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Time between two writes: a killed run loses no more than this.
 const EVERY: Duration = Duration::from_secs(30);
@@ -111,8 +112,7 @@ impl Memory {
         if self.path.is_none() || result.told_to_end || matches!(exit, Exit::NotStarted(_)) {
             return;
         }
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let at = since.map_or(0, |since| since.as_millis() as u64);
+        let at = unix_time().as_millis() as u64;
         let is_whole = exit.ok() && !result.timed_out;
         let is_short = result.ran.as_s() < SHORT_S;
         let expects_longer = known.recalled.expected.is_some_and(|expected| {

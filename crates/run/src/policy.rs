@@ -1,13 +1,13 @@
 //! The choice of the policy: the one with the given name or the best that the machine supports, with its parameters.
 
-use super::options::RunOptions;
+use super::options::{Actuator, MachineOptions, RunOptions};
 use crate::exit::{incapable, usage};
 use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
-    Capabilities, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry, Shortfall,
-    auto_policy, find_policy, set_along,
+    Actuation, Capabilities, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry,
+    Shortfall, auto_policy, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -135,6 +135,7 @@ pub(crate) fn choose(
     origins.retain(|name, _| has_param(entry, name));
     let params = Params::resolve(entry.name, entry.params, &values)
         .map_err(|error| refused(&error, entry))?;
+    check_planned(&options.machine, entry, &params)?;
     let mut shortfalls = Vec::new();
     for shortfall in entry.shortfalls(&params, capabilities) {
         match shortfall.importance {
@@ -180,6 +181,26 @@ fn refused(error: &ParamError, entry: &PolicyEntry) -> anyhow::Error {
         format!(", as in --param {}={default}", spec.name)
     });
     usage(format!("--param: {error}{example}"))
+}
+
+/// The settings of a policy that plans do not carry out: a plan fills a CPU by the use of the memory bus alone.
+const NOT_PLANNED: [&str; 2] = ["disk", "net"];
+
+/// Refuses settings that plans would ignore.
+fn check_planned(machine: &MachineOptions, entry: &PolicyEntry, params: &Params) -> Result<()> {
+    let instead = match (machine.actuator, machine.actuation) {
+        (Actuator::Freezer, Actuation::Decisions) => return Ok(()),
+        (Actuator::Freezer, Actuation::Plans) => "--actuation decisions",
+        (Actuator::SchedExt | Actuator::SchedExtAll, _) => "--actuator freezer",
+    };
+    for name in NOT_PLANNED {
+        if has_param(entry, name) && params.word(name) == "on" {
+            return Err(usage(format!(
+                "--param: {name}=on has no effect on plans; leave it out, or use {instead}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The error that a policy can't run without something that a machine lacks.

@@ -10,6 +10,7 @@ use crate::stderr;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
+use cosched_linux::unix_time;
 use cosched_memory::{Error, Export, Forget, Patience, Remembered, Store};
 use cosched_report::{clip, count, seconds, visible};
 use cosched_run::width_of;
@@ -223,6 +224,6 @@ fn forget(args: ForgetArgs) -> Result<ExitCode> {
 
 /// The time so long ago, in milliseconds since 1970.
 fn ms_before_now(age: Nanos) -> u64 {
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    now.saturating_sub(Duration::from_nanos(age.0)).as_millis() as u64
+    let age = Duration::from_nanos(age.0);
+    unix_time().saturating_sub(age).as_millis() as u64
 }

@@ -23,8 +23,9 @@ fn step_back(freeze: &str, policy: &str) {
     let words = [
         "run", "--polite", "--cpus", &cpu, "--freeze", freeze, "--policy", policy,
     ];
-    let job = ["--logs", "L", "--", "sh", "-c", "while :; do :; done"];
-    let mut run = command(folder.path(), &[&words[..], &job].concat());
+    let endless = ["sh", "-c", "ulimit -t 60; while :; do :; done"];
+    let job = ["--logs", "L", "--"];
+    let mut run = command(folder.path(), &[&words[..], &job, &endless].concat());
     let run = run
         .stdout(File::create(folder.path().join("stdout")).expect("a file"))
         .stderr(File::create(folder.path().join("stderr")).expect("a file"));
@@ -32,7 +33,8 @@ fn step_back(freeze: &str, policy: &str) {
     let pid = run.0.id().to_string();
     until("there is a state", || status(&pid).is_some());
     let other = Command::new("taskset")
-        .args(["-c", &cpu, "sh", "-c", "while :; do :; done"])
+        .args(["-c", &cpu])
+        .args(endless)
         .spawn();
     let _other = Killed(other.expect("taskset"));
     until("it has stepped back from its only CPU", || {

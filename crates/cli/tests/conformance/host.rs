@@ -94,7 +94,7 @@ impl ThisMachine {
         // About 1,000 iterations of a loop in the shell take a millisecond.
         let once = match job.does {
             Does::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
-            Does::Endless => "while :; do :; done".to_owned(),
+            Does::Endless => "ulimit -t 60; while :; do :; done".to_owned(),
             Does::Fails => "exit 3".to_owned(),
             Does::Crashes => "kill -SEGV $$".to_owned(),
             Does::Naps => "kill -STOP $$".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::common::schema::Schemas;
 use crate::common::{self, ended, err, out, until};
+use cosched_linux::service::kill_with_parent;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -38,6 +39,7 @@ impl Served {
     fn serve(&mut self, options: &[&str]) {
         let log = std::fs::File::create(self.path("serve.log")).expect("a file");
         let mut command = self.command(&[&["serve"], options].concat());
+        kill_with_parent(&mut command);
         let service = command.stderr(log).spawn().expect("it starts");
         self.service = Some(service);
         until("the service answers", || {
@@ -68,10 +70,11 @@ impl Served {
         out(&output).trim_end().to_owned()
     }
 
-    /// Submits a job that writes when it starts and ends, and goes on while this file is there.
+    /// Submits a job that writes when it starts and ends, and goes on while this file and the test are there.
     fn submit_loop(&self, name: &str, going: &str) -> String {
+        let work = while_there(going);
         self.submit(&format!(
-            "echo start {name} >> lines; while [ -e {going} ]; do sleep 0.02; done; echo end {name} >> lines"
+            "echo start {name} >> lines; {work}; echo end {name} >> lines"
         ))
     }
 
@@ -169,6 +172,12 @@ impl Drop for Served {
     }
 }
 
+/// A line for the shell that goes on while this file is there. A killed test removes no file.
+fn while_there(file: &str) -> String {
+    let test = std::process::id();
+    format!("while [ -e {file} ] && kill -0 {test}; do sleep 0.02; done")
+}
+
 fn answer(client: &mut impl std::io::BufRead) -> Value {
     let mut line = String::new();
     client.read_line(&mut line).expect("an answer");
@@ -243,10 +252,70 @@ fn jobs_are_queued_shown_and_waited_for() {
 }
 
 #[test]
+fn a_run_joins_the_queue_and_ends_as_any_run() {
+    let served = Served::start(&[]);
+    let mut several =
+        served.command(&["run", "--join", "echo {} $A >&2; exit {}", ":::", "0", "1"]);
+    let several = several.env("A", "a b").stderr(Stdio::piped()).output();
+    let several = several.expect("it runs");
+    assert_eq!(several.status.code(), Some(1));
+    let shown = err(&several);
+    for part in [
+        "0 a b\n",
+        "1 a b\n",
+        "/2] job 2, ",
+        ": exit 1\n",
+        "1 succeeded, 1 failed\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let one = served.call(&["run", "--join", "-q", "--", "sh", "-c", "pwd; exit 3"]);
+    assert_eq!((one.status.code(), &*err(&one)), (Some(3), ""));
+    assert_eq!(out(&one), format!("{}\n", served.folder.path().display()));
+    assert!(served.call(&["run", "--join", "true"]).status.success());
+    for (words, part) in [
+        (
+            &["--policy", "fair", "true"][..],
+            "--policy has no meaning with --join",
+        ),
+        (&["mix.toml"], "the queue knows no nice"),
+    ] {
+        let mix = "[[job]]\ncommand = 'true'\nnice = 1\n";
+        std::fs::write(served.path("mix.toml"), mix).expect("a file");
+        let refused = served.call(&[&["run", "--join"], words].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(err(&refused).contains(part), "{}", err(&refused));
+    }
+    assert_eq!(served.queue()["jobs"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn an_interrupted_run_takes_its_jobs_out_of_the_queue() {
+    let served = Served::start(&[]);
+    let others = served.submit_loop("others", "going");
+    let line = "touch began; sleep 1000 {}";
+    let mut joined = served.command(&["run", "--join", line, ":::", "1", "2", "3"]);
+    let mut joined = joined.spawn().expect("it runs");
+    until("all are queued", || {
+        let jobs = served.queue()["jobs"].as_array().map_or(0, Vec::len);
+        jobs == 4 && Path::new(&served.path("began")).exists()
+    });
+    signal(&joined.id().to_string(), "-INT");
+    assert_eq!(ended(&mut joined).code(), Some(130));
+    for job in ["2", "3", "4"] {
+        assert_eq!(served.state(job), "cancelled");
+    }
+    assert_eq!(served.state(&others), "running");
+    served.remove("going");
+    assert_eq!(served.wait(&others), Some(0));
+}
+
+#[test]
 fn without_a_service_each_verb_says_how_to_start_one() {
     let served = Served::new();
     for words in [
         &["submit", "true"][..],
+        &["run", "--join", "true"],
         &["wait"],
         &["logs", "1"],
         &["cancel", "1"],
@@ -265,7 +334,7 @@ fn without_a_service_each_verb_says_how_to_start_one() {
 #[test]
 fn logs_follow_a_job_until_it_is_over() {
     let served = Served::start(&[]);
-    let job = served.submit("echo a; while [ -e going ]; do sleep 0.02; done; echo b");
+    let job = served.submit(&format!("echo a; {}; echo b", while_there("going")));
     let mut follow = served.command(&["logs", "-f", &job]);
     let mut follow = follow.stdout(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(follow.stdout.take().expect("a pipe")).lines();
@@ -386,7 +455,7 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     served.serve(&[]);
     assert_eq!(served.state(&job), "lost");
     assert_eq!(served.wait(&job), Some(1));
-    assert!(served.call(&["rerun", &job]).status.success());
+    assert!(served.call(&["rerun"]).status.success());
     until("it runs again", || served.lines() == ["start a", "start a"]);
     served.remove("going");
     assert_eq!(served.wait(&job), Some(0));

@@ -229,7 +229,7 @@ fn disturbed_solo_runs_are_marked_wherever_their_times_go() {
     let folder = tempdir().expect("a folder");
     let busy = Busy(
         Command::new("sh")
-            .args(["-c", "while :; do :; done"])
+            .args(["-c", "ulimit -t 60; while :; do :; done"])
             .spawn()
             .expect("a shell"),
     );

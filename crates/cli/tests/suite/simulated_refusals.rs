@@ -51,6 +51,23 @@ fn plans_are_refused_on_this_machine() {
 }
 
 #[test]
+fn plans_do_not_ignore_a_disk_or_a_network() {
+    let simulated = ["mix.toml", "--on", MACHINE, "--actuation", "plans"];
+    let here = ["--actuator", "sched-ext", "true"];
+    for device in ["disk", "net"] {
+        let on = &*format!("{device}=on");
+        let run = ["run", "--policy", "efs", "--param", on];
+        for (plans, instead) in [
+            (&simulated[..], "--actuation decisions"),
+            (&here[..], "--actuator freezer"),
+        ] {
+            let parts = [on, "no effect on plans", instead];
+            check_error(&[], &[&run[..], plans].concat(), &parts);
+        }
+    }
+}
+
+#[test]
 fn machines_and_programs_that_are_not_there() {
     let run = ["run", "mix.toml", "--on"];
     let on = |machine| [&run[..], &[machine]].concat();

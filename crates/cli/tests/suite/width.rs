@@ -269,8 +269,9 @@ fn beside(words: &[&str], runtime: &Path, pid: u32) -> (Vec<String>, String) {
     )
 }
 
+/// Each names its CPUs, so no other run on this machine changes what they say. The program `beside` tests runs that share.
 #[test]
-fn runs_share_the_cpus_out_or_say_that_they_collide() {
+fn a_run_says_whose_cpus_it_uses_too() {
     let Some((_, [one, other])) = cpus() else {
         return;
     };
@@ -278,15 +279,6 @@ fn runs_share_the_cpus_out_or_say_that_they_collide() {
     let (one, other) = (one.to_string(), other.to_string());
     let held = Held::start(&one, runtime.path());
     let pid = held.pid();
-    // Runs that other tests have may have taken all the others.
-    let (codes, cpus) = beside(&[], runtime.path(), pid);
-    match &codes[..] {
-        [code] if code == "cpus-shared" => {
-            assert!(!cpus.split([',', '-']).any(|cpu| cpu == one), "{cpus}")
-        }
-        [code] => assert_eq!(code, "cpus-collide"),
-        _ => panic!("{codes:?}"),
-    }
     assert_eq!(
         beside(&["--cpus", &one], runtime.path(), pid),
         (vec!["cpus-collide".to_owned()], one.clone())

@@ -222,7 +222,7 @@ pub(super) const fn choice(
 pub(super) const AS: ParamSpec = choice(
     "as",
     &["cosched", "paper"],
-    "`paper`: the limits of Perf&Fair, none of ours, whatever the machine; other parameters given beside it still count",
+    "`paper`: the limits of Perf&Fair, whatever the machine; other parameters given beside it still count",
 );
 
 /// What Perf&Fair states for every machine: quanta (section 6.1), validity of estimates (5), light jobs (3). It bounds

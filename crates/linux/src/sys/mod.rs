@@ -3,14 +3,13 @@
 
 mod clone;
 mod limits;
-mod local_time;
 mod pages;
 mod sched;
 mod signals;
+mod wall_clock;
 
 pub(crate) use clone::{Side, Stack, clone_into, fork, start};
 pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
-pub use local_time::time_of_day;
 pub use pages::prefer_huge_pages;
 pub use sched::{affinity, pin_thread};
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
@@ -18,6 +17,7 @@ pub(crate) use signals::{
     SignalMask, before_exec, default_signals, end_by, ignore_signals, ignored_signals,
     kill_with_parent, pending_signals, restore_mask, set_ignored, take_signals,
 };
+pub use wall_clock::{time_of_day, unix_time};
 
 use cosched_core::Nanos;
 use std::io;

@@ -2,7 +2,7 @@
 
 use super::now::{AttachedNow, SubjectNow, SubjectState};
 use crate::table::{Column, lines, or_none};
-use crate::text::{bytes, count, seconds, visible, wrap};
+use crate::text::{bytes, count, grouped, seconds, visible, wrap};
 use cosched_core::{CpuId, CpuSet};
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn headline(now: &AttachedNow) -> String {
     let mut parts = vec![
         visible(&now.selected.join(" ")),
         count(live.count() as u64, "subject"),
-        format!("{processes} processes"),
+        process_count(processes as usize),
         format!("in {}", seconds(now.interval_s)),
     ];
     match &now.cpus {
@@ -69,6 +69,13 @@ fn headline(now: &AttachedNow) -> String {
         None => parts.extend(now.absent.why("cpus").map(|why| format!("CPUs: {why}"))),
     }
     parts.join(", ")
+}
+
+fn process_count(n: usize) -> String {
+    match n {
+        1 => "1 process".to_owned(),
+        n => format!("{} processes", grouped(n as u64)),
+    }
 }
 
 fn percent(part: f64, whole: f64) -> String {
@@ -195,10 +202,10 @@ fn left_out(now: &AttachedNow) -> Option<String> {
     let left = now.left_out;
     let mut parts = Vec::new();
     if left.processes > 0 {
-        parts.push(format!("{} processes", left.processes));
+        parts.push(process_count(left.processes));
     }
     if left.threads > 0 {
-        parts.push(format!("{} threads", left.threads));
+        parts.push(count(left.threads as u64, "thread"));
     }
     let parts = parts.join(" and ");
     (!parts.is_empty()).then(|| format!("not read, because there are too many: {parts}"))

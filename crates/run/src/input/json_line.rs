@@ -1,13 +1,14 @@
 //! A job as a JSON object on a line of a list. docs/schema/job-line.json describes it.
 
 use super::command::Command;
-use super::job::JobInput;
+use super::job::{Job, JobInput, wrong};
 use super::mix::{GREATEST_WEIGHT, check_variables};
 use super::names::{base, is_name};
 use crate::exit::usage;
 use anyhow::Result;
 use cosched_linux::Adoption;
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -74,6 +75,52 @@ pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
         adopt: entry.adopt,
         ..JobInput::command(command(entry.command, entry.argv, place)?, place.to_owned())
     })
+}
+
+/// The line of a job. It has the folder and the variables of this process only if the job names them.
+///
+/// # Errors
+/// A line can't say all of the job.
+pub(crate) fn line(job: &Job) -> Result<Map<String, Value>> {
+    let input = &job.input;
+    let unsaid = [
+        ("stdin", input.stdin.is_some()),
+        ("nice", input.nice.is_some()),
+        ("start_s", input.start_s > 0.0),
+    ];
+    if let Some((key, _)) = unsaid.iter().find(|(_, is_given)| *is_given) {
+        return Err(wrong(
+            job,
+            format_args!("the queue knows no {key}; leave it out, or put it into the command"),
+        ));
+    }
+    let words = match &input.command {
+        Some(Command::Argv(words)) => words.clone(),
+        Some(Command::Shell(line)) => {
+            let mut words = line.words();
+            words[0] = line.program().into();
+            words
+        }
+        None => return Err(wrong(job, "there is no command to queue; add one")),
+    };
+    let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
+    let words = words.ok_or_else(|| wrong(job, "the queue takes only UTF-8"))?;
+    let cwd = input.absolute_cwd();
+    let all = json!({
+        "name": base(input),
+        "argv": words,
+        "cwd": cwd,
+        "env": input.env,
+        "cpus": input.cpus,
+        "mem": input.mem,
+        "weight": input.weight,
+        "expected_s": input.expected_s,
+    });
+    let Value::Object(mut line) = all else {
+        return Ok(Map::new());
+    };
+    line.retain(|_, value| !value.is_null());
+    Ok(line)
 }
 
 /// The name and the command of a job's line, as users see them.

@@ -147,7 +147,7 @@ fn us(ns: f64) -> f64 {
 type Walk = (f64, Figure);
 
 /// The end of a level, before which loads take less than the geometric mean of its time and that of the next level; and its
-/// time. The end lies between two rings.
+/// time. The end lies between two rings; its range has one more on either side, as a disturbed walk moves it by one.
 fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(Figure, Figure)> {
     if next.1.value <= own.1.value * STEP {
         return None;
@@ -155,9 +155,12 @@ fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(Figure, Figure)> {
     let limit = (own.1.value * next.1.value).sqrt();
     let is_beyond = |walk: &Walk| walk.0 > own.0 && walk.1.value > limit;
     let beyond = walks.iter().position(is_beyond)?;
-    let (value, high) = (walks[beyond - 1].0, walks[beyond].0);
-    let low = value;
-    Some((Figure { value, low, high }, own.1))
+    let reach = Figure {
+        value: walks[beyond - 1].0,
+        low: walks[beyond.saturating_sub(2)].0,
+        high: walks.get(beyond + 1).unwrap_or(&walks[beyond]).0,
+    };
+    Some((reach, own.1))
 }
 
 /// The curve of a latency file: ascending in both, from [0, 1] to the peak. Latencies that do not rise are noise, and are
@@ -278,7 +281,8 @@ mod tests {
         ] {
             assert_eq!(value(&found, key), expected, "{key}");
         }
-        assert_eq!(found.figures["llc.mb"].high, 64.0);
+        let Figure { low, high, .. } = found.figures["llc.mb"];
+        assert_eq!((low, high), (16.0, 128.0));
         let mut flat = Findings::default();
         flat.add_caches(&walks(&[(2 << 20, 5.0)], 90.0), &REPORTED);
         assert!(flat.absent.contains_key("llc.mb") && !flat.figures.contains_key("llc.mb"));

@@ -5,7 +5,7 @@ use super::connect::{ask, strange};
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
-use cosched_queue::{Answer, Request};
+use cosched_queue::{Answer, Request, Select, State};
 use std::process::ExitCode;
 
 /// Cancel jobs of the queue
@@ -22,8 +22,9 @@ pub struct CancelArgs {
 /// A job is lost if the machine restarted while it ran, and unknown if the process that waits for it was killed.
 #[derive(Args)]
 pub struct RerunArgs {
-    #[command(flatten)]
-    jobs: Jobs,
+    /// Numbers of jobs, as `cosched submit` printed them; without any, all lost jobs
+    #[arg(value_name = "JOB")]
+    ids: Vec<u64>,
 }
 
 /// Let the service end once all its jobs are over; it accepts no more
@@ -43,7 +44,26 @@ pub fn cancel(args: CancelArgs) -> Result<ExitCode> {
 }
 
 pub fn rerun(args: RerunArgs) -> Result<ExitCode> {
-    ask(&Request::Rerun(args.jobs.ids)).map(|_| ExitCode::SUCCESS)
+    let ids = if args.ids.is_empty() {
+        lost()?
+    } else {
+        args.ids
+    };
+    ask(&Request::Rerun(ids)).map(|_| ExitCode::SUCCESS)
+}
+
+/// The numbers of all lost jobs.
+fn lost() -> Result<Vec<u64>> {
+    let select = Select {
+        all: true,
+        ids: Vec::new(),
+    };
+    let answer = ask(&Request::Status(select))?;
+    let Answer::Status { jobs, .. } = answer else {
+        return Err(strange(&answer));
+    };
+    let lost = jobs.iter().filter(|job| job.state == State::Lost);
+    Ok(lost.map(|job| job.id).collect())
 }
 
 pub fn drain(DrainArgs {}: DrainArgs) -> Result<ExitCode> {

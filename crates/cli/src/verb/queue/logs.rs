@@ -49,6 +49,15 @@ pub fn run(args: LogsArgs) -> Result<ExitCode> {
     }
 }
 
+/// Prints all that a job wrote that is over.
+///
+/// # Errors
+/// A file can't be read, or nobody reads what is printed.
+pub fn show(job: &Job) -> Result<()> {
+    Log::new(job.out.clone()).copy(&mut io::stdout().lock())?;
+    Log::new(job.err.clone()).copy(&mut io::stderr().lock())
+}
+
 fn status(service: &mut Patient, id: u64) -> Result<Job> {
     let ids = vec![id];
     match service.ask(&Request::Status(Select { all: false, ids }))? {

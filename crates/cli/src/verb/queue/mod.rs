@@ -2,6 +2,7 @@
 
 pub mod change;
 mod connect;
+pub mod join;
 pub mod logs;
 pub mod serve;
 pub mod submit;

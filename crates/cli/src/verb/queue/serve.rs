@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
-use cosched_queue::{Config, Described, Error, Folder};
+use cosched_queue::{Config, Error, Folder};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,10 +16,6 @@ use std::process::ExitCode;
 /// after `cosched drain`. `cosched man queue` explains more.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Run jobs again that a restart of the machine ended
-    #[arg(long)]
-    rerun: bool,
-
     /// Options of the run, as in `cosched serve -- --policy fair`
     #[arg(last = true, value_name = "RUN OPTIONS", allow_hyphen_values = true)]
     options: Vec<OsString>,
@@ -31,9 +27,8 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         worker: worker(&folder, args.options)?,
         folder,
         socket: socket()?,
-        describe,
+        describe: crate::input::described,
         version: env!("CARGO_PKG_VERSION"),
-        reruns: args.rerun,
         ready,
     });
     match served {
@@ -59,11 +54,6 @@ fn worker(folder: &Folder, options: Vec<OsString>) -> Result<Vec<OsString>> {
     worker.extend(["--logs".into(), run]);
     worker.extend(options);
     Ok(worker)
-}
-
-fn describe(line: &str) -> Result<Described, String> {
-    let (name, command) = crate::input::described(line)?;
-    Ok(Described { name, command })
 }
 
 fn failure(error: &Error) -> anyhow::Error {

@@ -11,7 +11,6 @@ use anyhow::Result;
 use clap::Args;
 use cosched_queue::{Answer, JobLine, Request};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Queue a job, and print its number
@@ -49,7 +48,9 @@ const OWN_VARIABLES: [&str; 3] = ["COSCHED_RUN", "COSCHED_JOB", "PARALLEL_JOBSLO
 
 pub fn run(args: SubmitArgs) -> Result<ExitCode> {
     let waits = args.wait;
-    let ids = match ask(&Request::Submit(vec![line(args)?]))? {
+    let mut lines = vec![line(args)];
+    complete(&mut lines)?;
+    let ids = match ask(&Request::Submit(lines))? {
         Answer::Ids { ids } => ids,
         answer => return Err(strange(&answer)),
     };
@@ -63,7 +64,7 @@ pub fn run(args: SubmitArgs) -> Result<ExitCode> {
 }
 
 /// The job as docs/schema/job-line.json describes it.
-fn line(args: SubmitArgs) -> Result<JobLine> {
+fn line(args: SubmitArgs) -> JobLine {
     let mut line = JobLine::new();
     match &args.command[..] {
         [script] if is_shell_line(script.as_bytes()) => {
@@ -71,15 +72,6 @@ fn line(args: SubmitArgs) -> Result<JobLine> {
         }
         words => drop(line.insert("argv".to_owned(), words.into())),
     }
-    let folder = std::env::current_dir()?;
-    let Some(cwd) = folder.to_str() else {
-        let folder = told(&folder);
-        return Err(usage(format!(
-            "the name of this folder is no UTF-8: {folder}; submit from another one"
-        )));
-    };
-    line.insert("cwd".to_owned(), cwd.into());
-    line.insert("env".to_owned(), serde_json::to_value(environment())?);
     let optional: [(&str, Option<Value>); 4] = [
         ("name", args.name.map(Value::from)),
         ("cpus", args.cpus.map(Value::from)),
@@ -89,17 +81,46 @@ fn line(args: SubmitArgs) -> Result<JobLine> {
     for (key, value) in optional {
         line.extend(value.map(|value| (key.to_owned(), value)));
     }
-    Ok(line)
+    line
+}
+
+/// Adds what jobs inherit from this process: the folder, and the variables.
+///
+/// # Errors
+/// JSON can't hold the folder's name.
+pub fn complete(lines: &mut [JobLine]) -> Result<()> {
+    let (folder, variables) = (folder()?, environment());
+    for line in lines {
+        let cwd = line.entry("cwd");
+        cwd.or_insert(folder.as_str().into());
+        let mut variables = variables.clone();
+        if let Some(Value::Object(own)) = line.remove("env") {
+            variables.extend(own);
+        }
+        line.insert("env".to_owned(), variables.into());
+    }
+    Ok(())
+}
+
+/// The name of this folder.
+fn folder() -> Result<String> {
+    let folder = std::env::current_dir()?;
+    folder.into_os_string().into_string().map_err(|folder| {
+        let folder = told(&folder);
+        usage(format!(
+            "the name of this folder is no UTF-8: {folder}; submit from another one"
+        ))
+    })
 }
 
 /// The environment of this process. JSON can only hold UTF-8.
-fn environment() -> BTreeMap<String, String> {
-    let mut environment = BTreeMap::new();
+fn environment() -> JobLine {
+    let mut environment = JobLine::new();
     for (name, value) in std::env::vars_os() {
         match (name.to_str(), value.to_str()) {
             (Some(name), _) if OWN_VARIABLES.contains(&name) => {}
             (Some(name), Some(value)) => {
-                environment.insert(name.to_owned(), value.to_owned());
+                environment.insert(name.to_owned(), value.into());
             }
             _ => say(format_args!(
                 "cosched: the job does not get the variable {}: it is no UTF-8",

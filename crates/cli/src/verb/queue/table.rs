@@ -1,10 +1,10 @@
 //! The queue as a part of `cosched status`.
 
 use super::connect::{folder, socket};
+use cosched_linux::unix_time;
 use cosched_queue::{Answer, Client, ClientError, Job, Request, Select, Service};
 use cosched_report::{QueueRow, queue_text};
 use serde::Serialize;
-use std::time::SystemTime;
 
 /// The queue as the service reports it.
 #[derive(Serialize)]
@@ -41,8 +41,7 @@ impl Queue {
         if self.jobs.is_empty() {
             return format!("no job is queued{drains}\n");
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.unwrap_or_default().as_secs_f64();
+        let now = unix_time().as_secs_f64();
         let mut rows = Vec::new();
         for job in &self.jobs {
             rows.push(QueueRow {

@@ -41,11 +41,33 @@ pub fn wait_for(mut ids: Vec<u64>) -> Result<ExitCode> {
     ids.dedup();
     let is_only = ids.len() == 1;
     let mut exit = Exit::Success;
+    follow(&mut service, ids, |job| {
+        if job.code() != Some(0) {
+            let (id, name) = (job.id, visible(&job.name));
+            say(format_args!(
+                "cosched: job {id} ({name}): {job}; `cosched logs {id}` shows its output"
+            ));
+        }
+        exit = worse(exit, job, is_only);
+        Ok(())
+    })?;
+    Ok(exit.into())
+}
+
+/// Passes on these jobs as they end, until all are over.
+///
+/// # Errors
+/// There is no service, or no such job, or `ended` failed.
+pub fn follow(
+    service: &mut Patient,
+    mut ids: Vec<u64>,
+    mut ended: impl FnMut(&Job) -> Result<()>,
+) -> Result<()> {
     while !ids.is_empty() {
         let mut answer = Some(service.ask(&Request::Wait(ids.clone()))?);
-        while let Some(Answer::Ended { ended }) = answer {
-            ids.retain(|id| *id != ended.id);
-            exit = worse(exit, &ended, is_only);
+        while let Some(Answer::Ended { ended: job }) = answer {
+            ids.retain(|id| *id != job.id);
+            ended(&job)?;
             answer = service.further()?;
         }
         match answer {
@@ -55,20 +77,13 @@ pub fn wait_for(mut ids: Vec<u64>) -> Result<ExitCode> {
             None => {}
         }
     }
-    Ok(exit.into())
+    Ok(())
 }
 
-/// Reports a job that did not succeed, and returns what the verb exits with.
-fn worse(exit: Exit, job: &Job, is_only: bool) -> Exit {
-    let code = job.code();
-    if code == Some(0) {
-        return exit;
-    }
-    let (id, name) = (job.id, visible(&job.name));
-    say(format_args!(
-        "cosched: job {id} ({name}): {job}; `cosched logs {id}` shows its output"
-    ));
-    match code {
+/// What a verb exits with after this job as well.
+pub fn worse(exit: Exit, job: &Job, is_only: bool) -> Exit {
+    match job.code() {
+        Some(0) => exit,
         Some(code) if is_only => Exit::OnlyJob(code),
         _ => Exit::Failure,
     }

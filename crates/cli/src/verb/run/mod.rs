@@ -11,6 +11,11 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 pub fn run(args: RunArgs) -> Result<ExitCode> {
-    let outcome = cosched_run::run(&args.options()?)?;
+    let joins = args.join;
+    let options = args.options()?;
+    if joins {
+        return super::queue::join::run(&options);
+    }
+    let outcome = cosched_run::run(&options)?;
     Ok(outcome.exit.into())
 }

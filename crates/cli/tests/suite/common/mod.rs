@@ -27,13 +27,23 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     command.env("COSCHED_CPUS", "all")
 }
 
-/// A call of cosched that reads nothing from standard input. Who runs the tests in the background may ignore signals.
-pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new("/usr/bin/env");
+/// A command that is still to be named. Who runs the tests in the background may ignore signals. Its processes, and those of
+/// its jobs, end after some minutes of CPU time: a test that is killed ends no job that spins.
+pub(crate) fn bounded() -> Command {
+    let mut command = Command::new("/usr/bin/prlimit");
+    command.args([
+        "--cpu=120",
+        "/usr/bin/env",
+        "--default-signal=INT,QUIT,HUP,TERM",
+    ]);
     without_settings(&mut command);
     command
-        .arg("--default-signal=INT,QUIT,HUP,TERM")
-        .arg(env!("CARGO_BIN_EXE_cosched"));
+}
+
+/// A call of cosched that reads nothing from standard input.
+pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = bounded();
+    command.arg(env!("CARGO_BIN_EXE_cosched"));
     command.args(words).current_dir(folder).stdin(Stdio::null());
     command
 }

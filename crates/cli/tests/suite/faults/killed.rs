@@ -118,6 +118,10 @@ fn stopped_guardian_holds_nothing_up() {
 
 /// Neither can act for the other: the run is stopped while its guardian is killed.
 fn kill_both(run: &mut Run) {
+    // A guardian that has not had a CPU yet still has the name of its run.
+    until("the guardian has its name", || {
+        run.guardian().is_some() || run.has_ended()
+    });
     run.send(Signal::STOP);
     match run.guardian() {
         Some(guardian) => signal(guardian, Signal::KILL),

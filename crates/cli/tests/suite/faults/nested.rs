@@ -58,11 +58,10 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
             });
             // A guardian that has not had a CPU yet still has the name of its run.
             until("the guardians have their names", || {
-                run.named("cosched")
-                    .into_iter()
-                    .filter(|&pid| pid != run.pid)
-                    .count()
-                    == 1
+                let runs = run.named("cosched");
+                let guardians = super::support::all_named("run-guardian");
+                let own = guardians.iter().filter(|one| runs.contains(&one.parent));
+                runs.len() == 2 && own.count() == 2
             });
             Moments::new(700 + seed).pass(100);
             run.send(Signal::STOP);

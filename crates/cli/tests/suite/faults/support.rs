@@ -2,7 +2,7 @@
 
 use super::seen::{Seen, guardian, in_folder, is_named, lists, mount, token};
 pub(crate) use super::seen::{all, seen, signal};
-use crate::common::{PATIENCE, without_settings};
+use crate::common::{PATIENCE, bounded};
 pub(crate) use crate::common::{one_cpu, until};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -183,8 +183,7 @@ impl Run {
         }
         args.extend(more);
         // A caller that runs the tests in the background may ignore these.
-        let child = without_settings(&mut Command::new("env"))
-            .arg("--default-signal=INT,QUIT,HUP,TERM")
+        let child = bounded()
             .args(by)
             .arg(COSCHED)
             .args(args)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// How much the earlier pairs count with each new one: as much as 200 do together.
 const KEEP: f64 = 0.995;
-/// From so many pairs on, coefficients are learnt.
+/// The fading count of pairs from which coefficients are learnt: that of 13 pairs.
 const LEAST_PAIRS: f64 = 12.0;
 
 /// The pairs, and the last measurement of each task.

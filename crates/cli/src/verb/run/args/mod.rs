@@ -15,7 +15,7 @@ use crate::history::HistoryArgs;
 use crate::input::{Reading, told};
 use anyhow::Result;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args};
+use clap::{ArgMatches, Args, Command};
 use cosched_core::Order;
 use cosched_run::{Orphans, RunOptions, Show, Source};
 use policy::{PolicyArgs, ResearchArgs};
@@ -25,6 +25,11 @@ use values::ValueArgs;
 
 /// The word of `--on` for this machine.
 const HOST: &str = "host";
+
+/// Options that mean something beside `--join`.
+const JOINED: [&str; 7] = [
+    "join", "mix", "command", "list", "shell", "workdir", "quiet",
+];
 
 /// The options say what else names the jobs.
 const USAGE: &str = "cosched run [OPTIONS] <MIX.toml | CMD... [::: VALUE...]>";
@@ -109,6 +114,12 @@ pub struct RunArgs {
     #[arg(long, visible_alias = "explain", alias = "dryrun")]
     pub dry_run: bool,
 
+    /// Let the service of `cosched serve` run the jobs, beside those of its queue
+    ///
+    /// Its run decides, so only options about the jobs mean something beside this. Ctrl-C cancels the jobs.
+    #[arg(long, hide_short_help = true)]
+    pub join: bool,
+
     /// The user wrote no `--` before the command.
     #[arg(skip)]
     pub is_bare: bool,
@@ -153,6 +164,20 @@ impl RunArgs {
         if self.is_simulated() && habit("shell") {
             self.shell = None;
         }
+    }
+
+    /// An option that means nothing beside `--join`: it is neither about the jobs nor about what is shown of them.
+    pub fn unheeded(&self, matches: &ArgMatches) -> Option<String> {
+        let values = ValueArgs::augment_args(Command::new("values"));
+        let about_jobs = |id: &str| {
+            JOINED.contains(&id) || values.get_arguments().any(|value| value.get_id() == id)
+        };
+        let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let mut ids = matches.ids().map(clap::Id::as_str);
+        let unheeded = ids.find(|id| is_option(id) && is_given(id) && !about_jobs(id));
+        unheeded
+            .filter(|_| self.join)
+            .map(|id| id.replace('_', "-"))
     }
 
     /// The options of the run.
@@ -218,6 +243,11 @@ impl RunArgs {
         }
         Ok(())
     }
+}
+
+/// Whether this is no group of options.
+fn is_option(id: &str) -> bool {
+    id.starts_with(char::is_lowercase)
 }
 
 /// Where the jobs come from: the only place where they are given.

@@ -1,8 +1,13 @@
-//! The time of day in the time zone of the user.
+//! The wall clock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Return the local time of day as `HH:MM:SS`.
+/// Return the time since 1970; zero if the clock is set before that.
+pub fn unix_time() -> Duration {
+    UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
+/// Return the local time of day as `HH:MM:SS`, in the time zone of the user.
 pub fn time_of_day(at: SystemTime) -> String {
     let since_epoch = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since_epoch.as_secs() as libc::time_t;

@@ -1,0 +1,184 @@
+//! What the service knows of its jobs. The worker gets its part from `orders`, clients get theirs from `requests`.
+
+mod orders;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use orders::Order;
+
+use crate::claim::{Claim, Claims};
+use crate::error::Error;
+use crate::folder::Folder;
+use crate::job::{End, Job, State};
+use crate::store::Store;
+use cosched_linux::{Ending, unix_time};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Checks the line of a job, and returns its name, and its command as a shell would take it. The error says what is wrong,
+/// and what to do.
+pub type Describe = fn(&str) -> Result<(String, String), String>;
+
+/// The queue of the service, shared by all its threads.
+pub(crate) struct Queue {
+    folder: Folder,
+    claims: Claims,
+    describe: Describe,
+    version: &'static str,
+    inner: Mutex<Inner>,
+    /// A job is over.
+    changed: Condvar,
+}
+
+struct Inner {
+    store: Store,
+    /// The jobs that are not over.
+    live: BTreeMap<u64, Job>,
+    /// Jobs that are over, whose end could not be written yet.
+    unrecorded: BTreeMap<u64, Job>,
+    /// The way to the worker; `None` without one, and once no job will come.
+    orders: Option<Sender<Order>>,
+    worker: Option<u32>,
+    draining: bool,
+}
+
+impl Queue {
+    /// Opens the queue in a folder.
+    ///
+    /// # Errors
+    /// The database can't be used.
+    pub(crate) fn open(
+        folder: Folder,
+        describe: Describe,
+        version: &'static str,
+    ) -> Result<Queue, Error> {
+        let path = folder.database();
+        let store = Store::open(&path)?;
+        let jobs = store.live().map_err(|why| Error::Database { path, why })?;
+        let mut live = BTreeMap::new();
+        for mut job in jobs {
+            job.has_late_reaper = true;
+            live.insert(job.id, job);
+        }
+        let claims = Claims::new(folder.jobs());
+        claims.forget_old(|key| find(&live, key).is_some());
+        Ok(Queue {
+            folder,
+            claims,
+            describe,
+            version,
+            inner: Mutex::new(Inner {
+                store,
+                live,
+                unrecorded: BTreeMap::new(),
+                orders: None,
+                worker: None,
+                draining: false,
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the files of its reaper say of a job. They may be lost with the power: then the database knows that it started.
+    fn claim(&self, job: &Job) -> io::Result<Claim> {
+        let claim = self.claims.look(&job.key())?;
+        let is_of_other_boot = job.boot.is_some() && job.boot != self.claims.boot;
+        Ok(match claim {
+            Claim::Free | Claim::Killed if is_of_other_boot => Claim::OtherBoot,
+            claim => claim,
+        })
+    }
+
+    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ending) {
+        if let Some(job) = inner.live.get_mut(&id) {
+            let exit_text = job.end.exit_text.take();
+            job.end = End {
+                exit: ended.exit,
+                signal: ended.signal,
+                exit_text,
+                cpu_s: Some(ended.user_s + ended.system_s),
+                max_rss_bytes: ended.max_rss_bytes,
+            };
+            job.started_at = Some(ended.started_at);
+            job.ended_at = Some(ended.ended_at);
+        }
+        self.finish(inner, id, State::Ended);
+    }
+
+    /// Writes that a job is over, and wakes those who wait for it. A job that a user wanted to end counts as cancelled.
+    fn finish(&self, inner: &mut Inner, id: u64, state: State) {
+        let Some(mut job) = inner.live.remove(&id) else {
+            return;
+        };
+        job.state = if job.cancel { State::Cancelled } else { state };
+        job.ended_at
+            .get_or_insert_with(|| unix_time().as_secs_f64());
+        self.record(inner, job);
+        if inner.draining && inner.live.is_empty() {
+            inner.orders = None;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Writes a job that is over. Until that succeeds, the files of its reaper stay.
+    fn record(&self, inner: &mut Inner, job: Job) {
+        match inner.store.update(&job) {
+            Ok(()) => self.claims.forget(&job.key(), job.has_late_reaper),
+            Err(_) => drop(inner.unrecorded.insert(job.id, job)),
+        }
+    }
+
+    /// Tries again what could not be written, and looks for ends that the worker did not report.
+    pub(crate) fn tidy(&self) {
+        let inner = &mut *self.lock();
+        for (_, job) in std::mem::take(&mut inner.unrecorded) {
+            self.record(inner, job);
+        }
+        for key in self.claims.ended() {
+            if let Some(id) = find(&inner.live, &key)
+                && let Ok(Claim::Ended(ended)) = self.claims.look(&key)
+            {
+                self.finish_with(inner, id, &ended);
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Adds a queued job, and sends it to the worker.
+    fn add(&mut self, job: Job) {
+        let id = job.id;
+        self.live.insert(id, job);
+        self.order(Order::Run(id));
+    }
+
+    /// Sends an order to the worker. Without one, the next start of a worker makes the same order.
+    fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(order);
+        }
+    }
+
+    /// A job that the database may not have as it is now.
+    fn newest(&self, id: u64) -> Option<&Job> {
+        self.live.get(&id).or_else(|| self.unrecorded.get(&id))
+    }
+}
+
+/// The live job with this key.
+fn find(live: &BTreeMap<u64, Job>, key: &str) -> Option<u64> {
+    let (id, _) = key.split_once('-')?;
+    let id = id.parse().ok()?;
+    (live.get(&id)?.key() == key).then_some(id)
+}

@@ -1,0 +1,174 @@
+//! The orders to the worker, and what it reports.
+
+use super::{Inner, Queue, find};
+use crate::claim::Claim;
+use crate::job::{End, State};
+use crate::protocol::JobLine;
+use cosched_linux::{Reaper, unix_time};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io;
+use std::sync::mpsc::{Receiver, channel};
+
+/// An order to the worker.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// To run a job.
+    Run(u64),
+    /// To take over a job that runs.
+    Adopt(u64, Reaper),
+    /// To end the job with this key.
+    Cancel(String),
+}
+
+/// A line of the worker. docs/schema/progress-line.json describes it.
+#[derive(Deserialize)]
+struct Progress {
+    event: String,
+    id: Option<String>,
+    #[serde(default)]
+    timed_out: bool,
+    #[serde(flatten)]
+    end: End,
+}
+
+impl Queue {
+    /// Finds out what became of all jobs while there was no worker. Returns the orders to the next worker; `None` if it
+    /// is not needed, because the queue is drained.
+    ///
+    /// # Errors
+    /// The files of reapers can't be read.
+    pub(crate) fn recover(&self) -> io::Result<Option<Receiver<Order>>> {
+        let inner = &mut *self.lock();
+        let mut adopted = Vec::new();
+        let mut queued = Vec::new();
+        for id in inner.live.keys().copied().collect::<Vec<u64>>() {
+            let Some(job) = inner.live.get_mut(&id) else {
+                continue;
+            };
+            job.has_late_reaper = true;
+            let key = job.key();
+            match self.claim(job)? {
+                Claim::Free if !job.cancel => {
+                    job.state = State::Queued;
+                    queued.push(Order::Run(id));
+                }
+                Claim::Free => self.finish(inner, id, State::Cancelled),
+                Claim::Running(started) => {
+                    job.state = State::Running;
+                    job.started_at = Some(started.at);
+                    job.boot.clone_from(&self.claims.boot);
+                    let cancel = job.cancel;
+                    adopted.push(Order::Adopt(id, started));
+                    adopted.extend(cancel.then_some(Order::Cancel(key)));
+                }
+                Claim::Ended(ended) => self.finish_with(inner, id, &ended),
+                Claim::Killed => self.finish(inner, id, State::Unknown),
+                Claim::OtherBoot => self.finish(inner, id, State::Lost),
+            }
+        }
+        if inner.draining && inner.live.is_empty() {
+            return Ok(None);
+        }
+        let (sender, orders) = channel();
+        for order in adopted.into_iter().chain(queued) {
+            let _ = sender.send(order);
+        }
+        inner.orders = Some(sender);
+        Ok(Some(orders))
+    }
+
+    /// Notes the worker that follows the orders, or that it is gone.
+    pub(crate) fn set_worker(&self, pid: Option<u32>) {
+        let mut inner = self.lock();
+        inner.worker = pid;
+        if pid.is_none() {
+            inner.orders = None;
+        }
+    }
+
+    /// The line for an order to the worker; `None` if the job is over.
+    pub(crate) fn order_line(&self, order: &Order) -> Option<String> {
+        let inner = &mut *self.lock();
+        let (id, adopt) = match order {
+            Order::Cancel(key) => return Some(json!({ "cancel": key }).to_string()),
+            Order::Run(id) => (id, None),
+            Order::Adopt(id, started) => {
+                let reaper = json!({"pid": started.pid, "start_time": started.start_time});
+                (id, Some(reaper))
+            }
+        };
+        let job = inner.live.get(id)?;
+        if job.cancel && adopt.is_none() {
+            self.finish(inner, *id, State::Cancelled);
+            return None;
+        }
+        let key = job.key();
+        let line = inner.store.line(*id).and_then(|line| {
+            let mut line: JobLine = serde_json::from_str(&line).map_err(|why| why.to_string())?;
+            line.insert("id".to_owned(), key.into());
+            line.extend(adopt.map(|reaper| ("adopt".to_owned(), reaper)));
+            Ok(Value::Object(line).to_string())
+        });
+        match line {
+            Ok(line) => Some(line),
+            Err(why) => {
+                if let Some(job) = inner.live.get_mut(id) {
+                    job.end.exit_text = Some(why);
+                }
+                self.finish(inner, *id, State::Unknown);
+                None
+            }
+        }
+    }
+
+    /// Notes a line of the worker.
+    pub(crate) fn note(&self, worker: u32, line: &[u8]) {
+        let Ok(progress) = serde_json::from_slice::<Progress>(line) else {
+            return;
+        };
+        let inner = &mut *self.lock();
+        // What a dead worker said counts no more: the files of the reapers do.
+        if inner.worker != Some(worker) {
+            return;
+        }
+        let key = progress.id.as_deref().unwrap_or_default();
+        let Some(id) = find(&inner.live, key) else {
+            return;
+        };
+        match &*progress.event {
+            "start" => {
+                if let Some(job) = inner.live.get_mut(&id) {
+                    job.state = State::Running;
+                    job.started_at = Some(unix_time().as_secs_f64());
+                    job.boot.clone_from(&self.claims.boot);
+                    // The reaper's file need not survive a loss of power. If this fails, only that is not noticed.
+                    let _ = inner.store.update(job);
+                }
+            }
+            "end" => self.note_end(inner, id, progress),
+            _ => {}
+        }
+    }
+
+    fn note_end(&self, inner: &mut Inner, id: u64, progress: Progress) {
+        let Some(job) = inner.live.get_mut(&id) else {
+            return;
+        };
+        match self.claim(job) {
+            Ok(Claim::Ended(ended)) => {
+                if progress.timed_out {
+                    job.end.exit_text = progress.end.exit_text;
+                }
+                self.finish_with(inner, id, &ended);
+            }
+            // The reaper writes how the job ended.
+            Ok(Claim::Running(_)) | Err(_) => {}
+            Ok(claim) if claim == Claim::Free || progress.timed_out => {
+                job.end = progress.end;
+                self.finish(inner, id, State::Ended);
+            }
+            Ok(_) => self.finish(inner, id, State::Unknown),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+use super::*;
+use crate::claim::tests::{END_TEXT, start_text, write};
+use crate::protocol::{Answer, JobLine, Request, Select};
+use serde_json::{Value, json};
+use std::process::Command;
+use std::sync::mpsc::Receiver;
+use tempfile::TempDir;
+
+const WORKER: u32 = 1;
+
+fn describe(line: &str) -> Result<(String, String), String> {
+    let line: Value = serde_json::from_str(line).unwrap();
+    let command = line["command"].as_str().ok_or("there is no command")?;
+    Ok(("x".to_owned(), command.to_owned()))
+}
+
+fn open(dir: &TempDir) -> Queue {
+    let folder = Folder::open(dir.path().join("queue")).unwrap();
+    Queue::open(folder, describe, "1").unwrap()
+}
+
+/// What the next worker reads, as `run KEY`, `adopt KEY PID` and `cancel KEY`.
+fn orders(queue: &Queue) -> Vec<String> {
+    let orders = queue.recover().unwrap().unwrap();
+    queue.set_worker(Some(WORKER));
+    taken(queue, &orders)
+}
+
+fn taken(queue: &Queue, orders: &Receiver<Order>) -> Vec<String> {
+    let lines = orders
+        .try_iter()
+        .filter_map(|order| queue.order_line(&order));
+    let mut told = Vec::new();
+    for line in lines {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        told.push(match &line["adopt"]["pid"] {
+            _ if line["cancel"].is_string() => format!("cancel {}", text("cancel")),
+            Value::Null => format!("run {}", text("id")),
+            pid => format!("adopt {} {pid}", text("id")),
+        });
+    }
+    told
+}
+
+fn submit(queue: &Queue, count: usize) -> Vec<u64> {
+    let line: JobLine = serde_json::from_str(r#"{"command": "make"}"#).unwrap();
+    match queue.answer(Request::Submit(vec![line; count])) {
+        Answer::Ids { ids } => ids,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+fn refused(queue: &Queue, request: &str) -> String {
+    match queue.answer(serde_json::from_str(request).unwrap()) {
+        Answer::Error { error } => error,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// The states of all jobs in words.
+fn states(queue: &Queue) -> String {
+    let (all, ids) = (true, vec![]);
+    let Answer::Status { jobs, .. } = queue.answer(Request::Status(Select { all, ids })) else {
+        panic!("no status");
+    };
+    let words: Vec<String> = jobs.iter().map(Job::to_string).collect();
+    words.join(", ")
+}
+
+fn claims(queue: &Queue) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(queue.folder.jobs()).unwrap() {
+        names.push(entry.unwrap().file_name().into_string().unwrap());
+    }
+    names.sort();
+    names
+}
+
+fn start(queue: &Queue, key: &str, pid: u32, boot: Option<&str>) {
+    let text = start_text(pid, boot);
+    write(&queue.folder.jobs(), &format!("{key}.start"), &text);
+}
+
+fn end(queue: &Queue, key: &str) {
+    write(&queue.folder.jobs(), &format!("{key}.end"), END_TEXT);
+}
+
+fn note(queue: &Queue, event: &str, key: &str) {
+    let line = json!({"event": event, "id": key, "exit": 1, "exit_text": "no program"});
+    queue.note(WORKER, line.to_string().as_bytes());
+}
+
+#[test]
+fn a_job_goes_to_the_worker_and_its_end_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    let receiver = queue.recover().unwrap().unwrap();
+    queue.set_worker(Some(WORKER));
+    assert_eq!(submit(&queue, 2), [1, 2]);
+    assert_eq!(taken(&queue, &receiver), ["run 1-1", "run 2-1"]);
+    assert_eq!(states(&queue), "queued, queued");
+    start(&queue, "1-1", std::process::id(), None);
+    note(&queue, "start", "1-1");
+    assert_eq!(states(&queue), "running, queued");
+    end(&queue, "1-1");
+    note(&queue, "end", "1-1");
+    note(&queue, "end", "2-1");
+    assert_eq!(states(&queue), "exit 3, exit 1");
+    assert!(claims(&queue).is_empty());
+    drop(queue);
+    assert_eq!(states(&open(&dir)), "exit 3, exit 1");
+}
+
+#[test]
+fn the_next_start_finds_out_what_became_of_all_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 6);
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let own = std::process::id();
+    start(&queue, "1-1", own, None);
+    start(&queue, "2-1", own, None);
+    start(&queue, "3-1", gone.id(), None);
+    start(&queue, "4-1", own, Some("another"));
+    start(&queue, "6-1", own, None);
+    end(&queue, "2-1");
+    queue.answer(Request::Cancel(vec![6]));
+    drop(queue);
+    let queue = open(&dir);
+    let adopt = [format!("adopt 1-1 {own}"), format!("adopt 6-1 {own}")];
+    let [first, second] = &adopt;
+    assert_eq!(orders(&queue), [first, second, "cancel 6-1", "run 5-1"]);
+    let all = "running, exit 3, unknown, lost, queued, running";
+    assert_eq!(states(&queue), all);
+    // A reaper of the killed worker may come late, and must not run the job again.
+    assert!(claims(&queue).contains(&"2-1.start".to_owned()));
+    // The worker is killed alone.
+    queue.set_worker(None);
+    assert_eq!(orders(&queue), [first, second, "cancel 6-1", "run 5-1"]);
+    end(&queue, "6-1");
+    queue.tidy();
+    assert_eq!(
+        states(&queue),
+        "running, exit 3, unknown, lost, queued, cancelled"
+    );
+}
+
+#[test]
+fn lost_and_unknown_jobs_run_again_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 3);
+    start(&queue, "1-1", 1, Some("another"));
+    assert_eq!(orders(&queue), ["run 2-1", "run 3-1"]);
+    let why = refused(&queue, r#"{"rerun": [1, 2]}"#);
+    assert!(why.contains("job 2: queued"), "{why}");
+    assert_eq!(states(&queue), "lost, queued, queued");
+    queue.answer(Request::Rerun(vec![1]));
+    start(&queue, "2-1", 1, Some("another"));
+    drop(queue);
+    let queue = open(&dir);
+    assert_eq!(orders(&queue), ["run 1-2", "run 3-1"]);
+    assert_eq!(states(&queue), "queued, lost, queued");
+    drop(queue);
+    assert_eq!(orders(&open(&dir)).len(), 2);
+}
+
+/// The files of the reapers are gone, or empty.
+#[test]
+fn a_loss_of_power_starts_no_job_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 3);
+    orders(&queue);
+    note(&queue, "start", "1-1");
+    note(&queue, "start", "2-1");
+    for id in [1, 2] {
+        let mut job = queue.lock().live[&id].clone();
+        job.boot = Some("another".to_owned());
+        queue.lock().store.update(&job).unwrap();
+    }
+    write(&queue.folder.jobs(), "2-1.start", "");
+    drop(queue);
+    let queue = open(&dir);
+    assert_eq!(orders(&queue), ["run 3-1"]);
+    assert_eq!(states(&queue), "lost, lost, queued");
+}
+
+#[test]
+fn cancelled_jobs_never_start_and_stay_cancelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 3);
+    let cancelled = Answer::Cancelled { cancelled: vec![1] };
+    assert_eq!(queue.answer(Request::Cancel(vec![1])), cancelled);
+    drop(queue);
+    let queue = open(&dir);
+    let receiver = queue.recover().unwrap().unwrap();
+    queue.set_worker(Some(WORKER));
+    queue.answer(Request::Cancel(vec![2]));
+    assert_eq!(taken(&queue, &receiver), ["run 3-1", "cancel 2-1"]);
+    start(&queue, "3-1", 1, Some("another"));
+    queue.answer(Request::Cancel(vec![3]));
+    note(&queue, "end", "3-1");
+    assert_eq!(states(&queue), "cancelled, cancelled, cancelled");
+    let none = Answer::Cancelled { cancelled: vec![] };
+    assert_eq!(queue.answer(Request::Cancel(vec![1])), none);
+    let why = refused(&queue, r#"{"cancel": [1, 9]}"#);
+    assert!(why.contains("no job 9"), "{why}");
+}
+
+#[test]
+fn a_full_disk_refuses_jobs_and_loses_no_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 2);
+    orders(&queue);
+    start(&queue, "1-1", std::process::id(), None);
+    end(&queue, "1-1");
+    // An end of this length does not fit the pages that are there.
+    let long = json!({"event": "end", "id": "2-1", "exit": 1, "exit_text": "x".repeat(1 << 16)});
+    queue.lock().store.fill_disk(true);
+    queue.note(WORKER, long.to_string().as_bytes());
+    assert_eq!(states(&queue), "queued, exit 1");
+    assert_eq!(queue.lock().unrecorded.len(), 1);
+    let line = "x".repeat(1 << 16);
+    let why = refused(
+        &queue,
+        &format!(r#"{{"submit": [{{"command": "{line}"}}]}}"#),
+    );
+    assert!(why.contains("the disk is full"), "{why}");
+    queue.tidy();
+    assert_eq!(queue.lock().unrecorded.len(), 1);
+    queue.lock().store.fill_disk(false);
+    queue.tidy();
+    assert!(queue.lock().unrecorded.is_empty());
+    assert_eq!(claims(&queue), ["1-1.start"]);
+    drop(queue);
+    assert_eq!(states(&open(&dir)), "exit 3, exit 1");
+}
+
+#[test]
+fn a_drained_queue_ends_with_its_last_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    let receiver = queue.recover().unwrap().unwrap();
+    queue.set_worker(Some(WORKER));
+    submit(&queue, 1);
+    queue.answer(Request::Drain(true));
+    let why = refused(&queue, r#"{"submit": [{"command": "make"}]}"#);
+    assert!(why.contains("drains"), "{why}");
+    assert_eq!(taken(&queue, &receiver), ["run 1-1"]);
+    note(&queue, "end", "1-1");
+    assert!(receiver.recv().is_err(), "the worker's input ends");
+    assert!(queue.recover().unwrap().is_none());
+}
+
+#[test]
+fn what_can_not_be_queued_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    for (request, part) in [
+        (
+            r#"{"submit": [{"command": "a"}, {}]}"#,
+            "job 2: there is no command",
+        ),
+        (
+            r#"{"submit": [{"command": "a", "id": "1"}]}"#,
+            "job 1: the queue sets `id`",
+        ),
+        (
+            r#"{"submit": [{"command": "a", "adopt": {}}]}"#,
+            "the queue sets `adopt`",
+        ),
+        (r#"{"status": {"ids": [5]}}"#, "there is no job 5"),
+        (r#"{"drain": false}"#, "can't be taken back"),
+        (r#"{"wait": []}"#, "does not answer a wait"),
+    ] {
+        let why = refused(&queue, request);
+        assert!(why.contains(part), "{why}");
+    }
+    assert!(queue.awaited(vec![5]).is_err());
+    assert_eq!(states(&queue), "");
+    assert_eq!(submit(&queue, 1), [1], "nothing has drained the queue");
+}
+
+#[test]
+fn lines_of_a_dead_worker_do_not_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 1);
+    orders(&queue);
+    queue.set_worker(None);
+    note(&queue, "end", "1-1");
+    queue.note(WORKER, b"\xff");
+    assert_eq!(states(&queue), "queued");
+}
