@@ -120,7 +120,7 @@ def test_futures_fail_when_cosched_is_killed(folder):
     running = executor.submit("touch begun; until test -e go; do sleep 0.05; done; touch ended")
     queued = executor.submit("true")
     until((folder / "begun").exists)
-    os.kill(executor._session.pid, signal.SIGKILL)
+    os.kill(executor.pid, signal.SIGKILL)
     # The job outlives cosched, so nothing waits for it.
     for future in (running, queued):
         with pytest.raises(cosched.Died, match=r"signal 9 ended cosched; 2 job\(s\)(?s:.*)thaw"):

@@ -6,7 +6,8 @@
 
 A job is a line for the shell, a list of a program and its arguments, or a mapping with the keys of a job line
 (`command` or `argv`, `id`, `name`, `cwd`, `env`, `cpus`, `mem`, `weight`, `expected_s`). Options are those of
-`cosched run`: `no_logs=True` is `--no-logs`, a list repeats an option. `quiet` is on unless it is set to `False`.
+`cosched run`: `no_logs=True` is `--no-logs`, a list repeats an option. `quiet` is on unless it is set to `False`. `extra`
+is a list of words as they are on the command line.
 """
 
 from ._child import Died, End, Error, Job, Missing, binary

@@ -64,14 +64,16 @@ def binary() -> str:
 def words(options: Mapping[str, Any]) -> list[str]:
     """Turn keywords into options of the command line."""
     found = []
-    for key, value in {"quiet": True, **options}.items():
+    options = {"quiet": True, **options}
+    extra = options.pop("extra", ())
+    for key, value in options.items():
         option = "--" + key.replace("_", "-")
         for one in value if isinstance(value, (list, tuple)) else [value]:
             if one is True:
                 found.append(option)
             elif one is not None and one is not False:
                 found.append(f"{option}={one}")
-    return found
+    return [*found, *extra]
 
 
 def job_line(job: Job, fields: Mapping[str, Any], number: int) -> tuple[str, bytes]:

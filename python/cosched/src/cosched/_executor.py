@@ -17,11 +17,12 @@ class Future(futures.Future[End]):
         super().__init__()
         self._session = session
         self._id = ""
-        self._has_begun = False
+        self.name: str | None = None
+        """Name of the job in the run, once it has begun."""
 
     def running(self) -> bool:
         """Whether the job has begun and not ended."""
-        return self._has_begun and not self.done()
+        return self.name is not None and not self.done()
 
     def cancel(self) -> bool:
         """End the job, whether it has begun or not."""
@@ -59,6 +60,15 @@ class Executor(futures.Executor):
             self._jobs[future._id] = future
         return future
 
+    @property
+    def pid(self) -> int:
+        """Process of the run, for `cosched top` and `cosched set`."""
+        return self._session.pid
+
+    def stop(self) -> None:
+        """End all jobs and the run."""
+        self._session.stop()
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more jobs, and wait for all."""
         self._session.finish()
@@ -70,13 +80,13 @@ class Executor(futures.Executor):
 
     def _queued(self) -> list[Future]:
         with self._lock:
-            return [job for job in self._jobs.values() if not job._has_begun]
+            return [job for job in self._jobs.values() if job.name is None]
 
     def _told(self, event: dict[str, Any] | None) -> None:
         if event is None:
             self._fail_all()
         elif event["event"] == "start":
-            self._job(event["id"])._has_begun = True
+            self._job(event["id"]).name = event["name"]
         elif event["event"] == "end":
             self._end(event["id"], cast(End, event))
 
