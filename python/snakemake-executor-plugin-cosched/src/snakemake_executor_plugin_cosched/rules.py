@@ -30,18 +30,24 @@ class Rules:
 
     def add(self, rule: str, seconds: float, memory: int | None = None) -> None:
         """Note a successful job."""
+        if not rule:
+            return
         with self._lock:
             before = self.seconds(rule)
-            times = self._times.get(rule, [])
+            times = self.times(rule)
             self._times[rule] = [*times[1 - KEPT :], round(seconds, 3)]
             if memory:
                 self._memory[rule] = max(memory, self._memory.get(rule, 0))
             if before is None or abs(median(self._times[rule]) - before) > before / 4:
                 self.version += 1
 
+    def times(self, rule: str) -> list[float]:
+        """Times of the rule's latest jobs."""
+        return self._times.get(rule, [])
+
     def seconds(self, rule: str) -> float | None:
         """Median time of the rule's latest jobs."""
-        times = self._times.get(rule)
+        times = self.times(rule)
         return median(times) if times else None
 
     def memory(self, rule: str) -> int | None:

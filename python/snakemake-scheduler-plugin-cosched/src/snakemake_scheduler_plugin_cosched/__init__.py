@@ -1,25 +1,33 @@
 """A Snakemake scheduler that starts jobs by what was measured of their rules.
 
-Of the ready jobs that fit, those with the longest way to the end of the workflow begin first. A job waits while the memory
-that its rule needed before is not there.
+Of the ready jobs that fit, those with the longest way to the end of the workflow begin first. Where jobs of one rule slow
+each other down, jobs of other rules run beside them instead. A job waits while the memory that its rule needed before is
+not there.
 """
 
 from __future__ import annotations
 
-import time
-from typing import Any, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from math import inf
+from statistics import fmean
+from typing import Any, Mapping, Sequence
 
 from snakemake_executor_plugin_cosched.rules import rules
 from snakemake_interface_scheduler_plugins.base import SchedulerBase
 
+from .crowding import Crowding
+from .jobs import input_bytes, parts, rule_of
 from .memory import room
-from .ranks import ranks, rule_of
+from .ranks import ranks
+
+SHORTEST = 0.001
+"""Least time of a job, in seconds: no rule has no work."""
 
 
 class Scheduler(SchedulerBase):
     def __post_init__(self) -> None:
         self._rules = rules()
-        self._running: dict[Any, float] = {}
+        self._crowding = Crowding(self._rules)
         self._ranks: dict[Any, float] = {}
         self._version = -1
         self._most_cores = 0
@@ -33,53 +41,80 @@ class Scheduler(SchedulerBase):
     ) -> Sequence[Any]:
         self._note_ends(available_resources.get("_cores", 0))
         self._rank(selectable_jobs)
-        order = sorted(selectable_jobs, key=lambda job: self._worth(job, input_sizes), reverse=True)
-        chosen = self._fitting(order, available_resources)
-        self._running.update(dict.fromkeys(chosen, time.monotonic()))
+        worth = {job: self._worth(job, input_sizes) for job in selectable_jobs}
+        chosen = self._choose(worth, dict(available_resources))
+        self._crowding.begin(chosen)
         return chosen
 
     def _note_ends(self, cores: int) -> None:
-        """Forget jobs that run no more, and note their times unless the executor does."""
-        for job in [job for job in self._running if self.dag.finished(job)]:
-            began = self._running.pop(job)
-            if not self._rules.measured_by_run and not hasattr(job, "jobs"):
-                self._rules.add(rule_of(job), time.monotonic() - began)
+        for rule, seconds in self._crowding.end(self.dag.finished):
+            if not self._rules.measured_by_run:
+                self._rules.add(rule, seconds)
         self._most_cores = max(self._most_cores, cores)
         if cores == self._most_cores:  # All cores are free: what is left has failed.
-            self._running.clear()
+            self._crowding.clear()
 
-    def _rank(self, jobs: Iterable[Any]) -> None:
+    def _rank(self, jobs: Sequence[Any]) -> None:
         """Rank all jobs anew if there are new ones, or if times have changed."""
         version = self._rules.version
         if version != self._version or any(part not in self._ranks for job in jobs for part in parts(job)):
-            self._ranks = ranks(self.dag.needrun_jobs(), self.dag.job_dependencies, self._rules.seconds)
+            needed = list(self.dag.needrun_jobs())
+            seconds = self._seconds({rule_of(job) for job in needed})
+            self._ranks = ranks(needed, self.dag.job_dependencies, seconds.__getitem__)
             self._version = version
 
-    def _worth(self, job: Any, sizes: Mapping[Any, int | None]) -> tuple[float, ...]:
-        """Order of the starts. Among equal ranks it is that of Snakemake's own scheduler."""
-        rank = max(self._ranks.get(part, 0.0) for part in parts(job))
-        temporary = sum(sizes.get(file) or 0 for file in job.input if file.is_flagged("temp"))
-        return (job.priority, rank, temporary, sum(sizes.get(file) or 0 for file in job.input))
+    def _seconds(self, names: set[str]) -> dict[str, float]:
+        """Times of these rules. One without a measured time counts as the mean of the others."""
+        times = {name: self._rules.seconds(name) for name in names}
+        known = [time for time in times.values() if time is not None]
+        mean = fmean(known) if known else 1.0
+        return {name: mean if time is None else time for name, time in times.items()}
 
-    def _fitting(self, order: Sequence[Any], available: Mapping[str, Any]) -> list[Any]:
-        free = dict(available)
-        memory = room(sum(map(self._memory, self._running)))
+    def _worth(self, job: Any, sizes: Mapping[Any, int | None]) -> tuple[float, ...]:
+        """Order of a rule's jobs. Among equal ranks it is that of Snakemake's own scheduler."""
+        rank = max(self._ranks.get(part, 0.0) for part in parts(job))
+        return (job.priority, rank, *input_bytes(job, sizes))
+
+    def _choose(self, worth: Mapping[Any, tuple[float, ...]], free: dict[str, Any]) -> list[Any]:
+        """Take the best job of the best rule, again and again, if it fits."""
+        running = self._crowding.running()
+        memory = room(sum(map(self._memory, running)))
+        count = Counter(map(rule_of, running))
+        queues = defaultdict(list)
+        for job in sorted(worth, key=worth.__getitem__):
+            queues[rule_of(job)].append(job)
+        work = self._work(queues, count)
         chosen: list[Any] = []
-        for job in order:
-            needs = {name: job.scheduler_resources.get(name, 0) for name in free}
-            is_first = not chosen and not self._running
-            if any(needs[name] > free[name] for name in free) or not (is_first or self._memory(job) <= memory):
-                continue
-            chosen.append(job)
-            memory -= self._memory(job)
-            free = {name: free[name] - needs[name] for name in free}
+        while queues:
+            rule = max(queues, key=lambda rule: order(worth[queues[rule][-1]], count[rule] / work[rule]))
+            job = queues[rule].pop()
+            if not queues[rule]:
+                del queues[rule]
+            is_first = not (chosen or running)
+            if fits(job, free) and (is_first or self._memory(job) <= memory):
+                chosen.append(job)
+                count[rule] += 1
+                memory -= self._memory(job)
+                free = {name: left - job.scheduler_resources.get(name, 0) for name, left in free.items()}
         return chosen
+
+    def _work(self, queues: Mapping[str, list[Any]], running: Mapping[str, int]) -> dict[str, float]:
+        """Time of each rule's jobs that run or are ready. Without crowding it means nothing."""
+        if not any(map(self._crowding.crowds, queues)):
+            return dict.fromkeys(queues, inf)
+        seconds = self._seconds(set(queues))
+        return {rule: (len(jobs) + running[rule]) * max(seconds[rule], SHORTEST) for rule, jobs in queues.items()}
 
     def _memory(self, job: Any) -> int:
         """Memory that the job's rule needed, in bytes. An unknown need holds nothing back."""
         return sum(self._rules.memory(rule_of(part)) or 0 for part in parts(job))
 
 
-def parts(job: Any) -> Iterable[Any]:
-    """The jobs of a group, or the job itself."""
-    return getattr(job, "jobs", None) or [job]
+def order(worth: tuple[float, ...], share: float) -> tuple[float, ...]:
+    """Order of the rules: after the priority, those whose share of the cores is the least for their work."""
+    priority, *rest = worth
+    return (priority, -share, *rest)
+
+
+def fits(job: Any, free: Mapping[str, Any]) -> bool:
+    return all(job.scheduler_resources.get(name, 0) <= left for name, left in free.items())
