@@ -7,6 +7,7 @@ import pytest
 import snakemake_scheduler_plugin_cosched as plugin
 from snakemake_executor_plugin_cosched.rules import Rules
 from snakemake_interface_scheduler_plugins.tests import TestSchedulerBase as Interface
+from snakemake_scheduler_plugin_cosched.crowding import APART, TOGETHER
 
 
 @pytest.fixture(autouse=True)
@@ -28,39 +29,48 @@ class TestInterface(Interface):
 
 
 class Workflow:
-    """A graph of jobs, each named as its rule."""
+    """A graph of jobs. `a1` and `a2` are of the rule `a`."""
 
     def __init__(self, **needs):
-        self.jobs = {name: job(name) for name in needs}
+        self.jobs = {key: job(key) for key in needs}
         self.needs = needs
         self.over = set()
 
     def needrun_jobs(self):
-        return [job for name, job in self.jobs.items() if name not in self.over]
+        return [job for key, job in self.jobs.items() if key not in self.over]
 
     def job_dependencies(self, job):
-        return [self.jobs[need] for need in self.needs[job.name]]
+        return [self.jobs[need] for need in self.needs[job.key]]
 
     def finished(self, job):
-        return job.name in self.over
+        return job.key in self.over
 
     def select(self, scheduler, *ready, cores=1):
-        chosen = scheduler.select_jobs([self.jobs[name] for name in ready], [], {"_cores": cores}, {})
-        return [job.name for job in chosen]
+        chosen = scheduler.select_jobs([self.jobs[key] for key in ready], [], {"_cores": cores}, {})
+        return [job.key for job in chosen]
 
 
 class job(SimpleNamespace):
     __hash__ = object.__hash__
 
-    def __init__(self, name):
-        super().__init__(name=name, priority=0, input=[], scheduler_resources={"_cores": 1})
+    def __init__(self, key):
+        rule = key.rstrip("0123456789")
+        super().__init__(key=key, name=rule, priority=0, input=[], scheduler_resources={"_cores": 1})
 
 
 def scheduler(workflow):
     return plugin.Scheduler(workflow, None, logging.getLogger())
 
 
+def compared(rules, apart, together, *names):
+    """Let rules have been tried in both ways."""
+    for name in names * 9:
+        rules.add(name + APART, apart)
+        rules.add(name + TOGETHER, together)
+
+
 def test_the_longest_way_begins_first(rules):
+    compared(rules, 1, 1.1, "short", "chain", "next", "last")
     workflow = Workflow(short=[], chain=[], next=["chain"], last=["next", "short"])
     chooser = scheduler(workflow)
     assert workflow.select(chooser, "short", "chain") == ["chain"]
@@ -71,6 +81,33 @@ def test_the_longest_way_begins_first(rules):
     assert workflow.select(chooser, "short", "chain", cores=2) == ["short", "chain"]
     workflow.jobs["chain"].priority = 1
     assert workflow.select(chooser, "short", "chain") == ["chain"]
+
+
+def test_jobs_that_slow_each_other_down_run_beside_others(rules):
+    four = dict.fromkeys(["a1", "a2", "b1", "b2"], [])
+    rules.add("a", 2)
+    rules.add("b", 1)
+
+    def chosen():
+        workflow = Workflow(**four)
+        return workflow.select(scheduler(workflow), *four, cores=2)
+
+    assert chosen() == ["a2", "b2"], "new rules are tried apart first"
+    compared(rules, 1, 1.1, "a", "b")
+    assert chosen() == ["a2", "a1"]
+    compared(rules, 1, 1.5, "a")
+    assert chosen() == ["a2", "b2"]
+
+
+def test_times_beside_their_kind_are_told_from_others(rules):
+    workflow = Workflow(a1=[], a2=[], b1=[], a3=[])
+    chooser = scheduler(workflow)
+    workflow.select(chooser, "a1", "a2", cores=2)
+    workflow.over |= {"a1", "a2"}
+    workflow.select(chooser, "b1", "a3", cores=2)
+    workflow.over |= {"b1", "a3"}
+    workflow.select(chooser, cores=2)
+    assert [len(rules.times("a" + how)) for how in (APART, TOGETHER)] == [1, 2]
 
 
 def test_a_job_waits_for_the_memory_that_its_rule_needed(rules):
