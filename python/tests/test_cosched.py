@@ -1,5 +1,6 @@
 import os
 import signal
+import threading
 import time
 from concurrent import futures
 
@@ -43,6 +44,21 @@ def test_what_cosched_refuses_is_an_error_with_its_words(job, options):
     with pytest.raises(cosched.Error, match="nope"), cosched.Session(policy="nope") as session:
         session.add("true")
         list(session.ends())
+
+
+@pytest.mark.parametrize("job", [["echo", "\udcff"], {"command": "true", "weight": float("nan")}])
+def test_what_no_line_can_carry_is_refused(job):
+    with pytest.raises(ValueError), cosched.Executor(no_logs=True) as executor:
+        executor.submit(job)
+
+
+def test_an_interrupt_ends_the_batch(folder):
+    threading.Thread(target=lambda: (until((folder / "begun").exists), os.kill(os.getpid(), signal.SIGINT))).start()
+    with pytest.raises(KeyboardInterrupt):
+        cosched.run(["touch begun; while test -e begun; do sleep 0.05; done; touch over"], no_logs=True)
+    (folder / "begun").unlink()
+    time.sleep(0.2)
+    assert not (folder / "over").exists()
 
 
 def test_a_record_is_a_dictionary():

@@ -46,7 +46,8 @@ class Workflow:
         return job.key in self.over
 
     def select(self, scheduler, *ready, cores=1):
-        chosen = scheduler.select_jobs([self.jobs[key] for key in ready], [], {"_cores": cores}, {})
+        jobs = [self.jobs[key] for key in ready]
+        chosen = scheduler.select_jobs(jobs, self.needrun_jobs(), {"_cores": cores}, {})
         return [job.key for job in chosen]
 
 
@@ -84,19 +85,22 @@ def test_the_longest_way_begins_first(rules):
 
 
 def test_jobs_that_slow_each_other_down_run_beside_others(rules):
-    four = dict.fromkeys(["a1", "a2", "b1", "b2"], [])
+    needs = dict.fromkeys(["a1", "a2", "b1", "b2"], [])
     rules.add("a", 2)
     rules.add("b", 1)
 
     def chosen():
-        workflow = Workflow(**four)
-        return workflow.select(scheduler(workflow), *four, cores=2)
+        workflow = Workflow(**needs)
+        return workflow.select(scheduler(workflow), "a1", "a2", "b1", "b2", cores=2)
 
     assert chosen() == ["a2", "b2"], "new rules are tried apart first"
     compared(rules, 1, 1.1, "a", "b")
     assert chosen() == ["a2", "a1"]
     compared(rules, 1, 1.5, "a")
     assert chosen() == ["a2", "b2"]
+    needs |= {"after1": ["a1"], "after2": ["a2"]}
+    rules.add("after", 5)
+    assert chosen() == ["a2", "a1"], "a long way is urgent"
 
 
 def test_times_beside_their_kind_are_told_from_others(rules):

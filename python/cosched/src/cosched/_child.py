@@ -83,7 +83,9 @@ def job_line(job: Job, fields: Mapping[str, Any], number: int) -> tuple[str, byt
     elif not isinstance(job, Mapping):
         job = {"argv": [os.fspath(word) for word in job]}
     entry = {"id": str(number), **job, **fields}
-    line = json.dumps(entry, default=os.fspath).encode() + b"\n"
+    entry["id"] = str(entry["id"])
+    # Without a value that JSON or UTF-8 lacks, as cosched could not say which job it refuses.
+    line = json.dumps(entry, default=os.fspath, allow_nan=False, ensure_ascii=False).encode() + b"\n"
     if len(line) > LONGEST_LINE:
         raise ValueError(f"job {entry['id']} is a line of {len(line)} bytes; cosched reads at most {LONGEST_LINE}")
     return entry["id"], line
@@ -110,7 +112,10 @@ class Child:
     def _wait(self) -> None:
         """Mark the end of the run. Jobs that outlive it hold the pipe open, so the pipe's own end comes too late."""
         self.process.wait()
-        os.write(self._tell, b"\n")
+        try:
+            os.write(self._tell, b"\n")
+        except BrokenPipeError:  # Nobody reads any more.
+            pass
         os.close(self._tell)
 
     def _forward(self) -> None:

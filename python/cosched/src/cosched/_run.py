@@ -19,7 +19,12 @@ def run(jobs: Iterable[Job], /, **options: Any) -> list[End]:
         file.writelines(lines.values())
         file.seek(0)
         child = Child(options, file)
-    ends = {event["id"]: cast(End, event) for event in child.events() if event["event"] == "end"}
+    try:
+        ends = {event["id"]: cast(End, event) for event in child.events() if event["event"] == "end"}
+    except BaseException:  # An interrupt, for example.
+        child.process.terminate()
+        child.process.wait()
+        raise
     missing = [id for id in lines if id not in ends]
     code = child.process.returncode
     if missing and (code < 0 or code in NOTHING_STARTED):

@@ -20,6 +20,9 @@ from .jobs import input_bytes, parts, rule_of
 from .memory import room
 from .ranks import ranks
 
+URGENT = 0.7
+"""A job is urgent if its way to the end takes this part of the time that is left, or more."""
+
 SHORTEST = 0.001
 """Least time of a job, in seconds: no rule has no work."""
 
@@ -41,7 +44,8 @@ class Scheduler(SchedulerBase):
     ) -> Sequence[Any]:
         self._note_ends(available_resources.get("_cores", 0))
         self._rank(selectable_jobs)
-        worth = {job: self._worth(job, input_sizes) for job in selectable_jobs}
+        urgent = URGENT * self._time_left(remaining_jobs)
+        worth = {job: self._worth(job, urgent, input_sizes) for job in selectable_jobs}
         chosen = self._choose(worth, dict(available_resources))
         self._crowding.begin(chosen)
         return chosen
@@ -70,10 +74,16 @@ class Scheduler(SchedulerBase):
         mean = fmean(known) if known else 1.0
         return {name: mean if time is None else time for name, time in times.items()}
 
-    def _worth(self, job: Any, sizes: Mapping[Any, int | None]) -> tuple[float, ...]:
+    def _time_left(self, jobs: Sequence[Any]) -> float:
+        """Time of these jobs if all cores work all the time."""
+        count = Counter(map(rule_of, jobs))
+        seconds = self._seconds(set(count))
+        return sum(count[rule] * seconds[rule] for rule in count) / max(self._most_cores, 1)
+
+    def _worth(self, job: Any, urgent: float, sizes: Mapping[Any, int | None]) -> tuple[float, ...]:
         """Order of a rule's jobs. Among equal ranks it is that of Snakemake's own scheduler."""
         rank = max(self._ranks.get(part, 0.0) for part in parts(job))
-        return (job.priority, rank, *input_bytes(job, sizes))
+        return (job.priority, rank >= urgent, rank, *input_bytes(job, sizes))
 
     def _choose(self, worth: Mapping[Any, tuple[float, ...]], free: dict[str, Any]) -> list[Any]:
         """Take the best job of the best rule, again and again, if it fits."""
@@ -111,9 +121,9 @@ class Scheduler(SchedulerBase):
 
 
 def order(worth: tuple[float, ...], share: float) -> tuple[float, ...]:
-    """Order of the rules: after the priority, those whose share of the cores is the least for their work."""
-    priority, *rest = worth
-    return (priority, -share, *rest)
+    """Order of the rules: of those that are not urgent, the one whose share of the cores is the least for its work."""
+    priority, is_urgent, *rest = worth
+    return (priority, is_urgent, 0 if is_urgent else -share, *rest)
 
 
 def fits(job: Any, free: Mapping[str, Any]) -> bool:
