@@ -32,7 +32,7 @@ rule c:
 rule start:
     output: "chain/0"
     benchmark: "benchmark"
-    shell: "sleep 0.3; touch {output}"
+    shell: "sleep 0.1; touch {output}"
 rule script:
     input: "chain/0"
     output: "chain/1"
@@ -65,12 +65,16 @@ def jobs_of_run(folder: Path) -> list[str]:
     return [re.sub("#.*", "", job["name"]) for job in cosched.record(log)["jobs"]]
 
 
-def pid_of_run(folder: Path, snakemake: int) -> int:
-    """The process of cosched, once the job has begun."""
+def wait_for(file: Path) -> None:
     deadline = time.monotonic() + 60
-    while not (folder / "begun").exists():
+    while not file.exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def pid_of_run(folder: Path, snakemake: int) -> int:
+    """The process of cosched, once the job has begun."""
+    wait_for(folder / "begun")
     for pid in Path(f"/proc/{snakemake}/task/{snakemake}/children").read_text().split():
         if Path(f"/proc/{pid}/comm").read_text() == "cosched\n":
             return int(pid)
@@ -88,8 +92,8 @@ def test_forty_jobs_run_in_one_run(folder, scheduler):
     assert (folder / "chain/2").read_text() == "1\n2\n3\n" and (folder / "chain/1").read_text() == "run\n"
     # The rules of the pipe run outside, and `all` has no command.
     assert sorted(jobs_of_run(folder)) == sorted(["a", "b", "c"] * 12 + ["start", "script"])
-    seconds = float((folder / "benchmark").read_text().splitlines()[1].split()[0])
-    assert seconds >= 0.3
+    header, figures = (folder / "benchmark").read_text().splitlines()
+    assert header.split("\t")[0] == "s" and float(figures.split("\t")[0]) > 0
 
 
 def test_a_failed_job_fails_the_workflow(folder):

@@ -21,7 +21,7 @@ from snakemake.executors import local
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import ExecutorSettingsBase
 
-from .command import Command
+from .command import Command, benchmarked_by
 from .rules import rules
 
 common_settings = local.common_settings
@@ -43,8 +43,13 @@ class Executor(local.Executor):
         self._rules = rules()
         self._rules.measured_by_run = True
         self._run = self._begin()
-        shell = import_module("snakemake.shell")
-        shell.sp = SimpleNamespace(**{**vars(subprocess), "Popen": self._start})
+        self._replace()
+
+    def _replace(self) -> None:
+        """Let Snakemake start and measure its commands through this executor."""
+        shell, benchmark = import_module("snakemake.shell"), import_module("snakemake.benchmark")
+        shell.sp = SimpleNamespace(**{**vars(subprocess), "Popen": self._start})  # type: ignore[attr-defined]
+        benchmark.benchmarked = benchmarked_by(benchmark.benchmarked)  # type: ignore[attr-defined]
 
     def _begin(self) -> cosched.Executor:
         options = shlex.split(self.workflow.executor_settings.options or "")
@@ -78,7 +83,7 @@ class Executor(local.Executor):
         words = [executable or "/bin/sh", "-c", line]
         future = self._run.submit(words, cwd=os.getcwd(), env={**changed, **removed}, **self._known(job))
         future.add_done_callback(lambda future: self._note(job, future))
-        return Command(future, self._run.pid)
+        return Command(future)
 
     def _known(self, job: Any) -> dict[str, Any]:
         """Fields of a job's line."""
@@ -90,7 +95,7 @@ class Executor(local.Executor):
         known["mem"] = stated * 1_000_000 if isinstance(stated, int) else self._rules.memory(rule)
         return {key: value for key, value in known.items() if value is not None}
 
-    def _note(self, job: Any, future: cosched.Future) -> None:
+    def _note(self, job: Any, future: Any) -> None:
         if future.cancelled() or future.exception():
             return
         end = future.result()

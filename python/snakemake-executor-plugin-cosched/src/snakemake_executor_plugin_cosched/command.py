@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import CancelledError
-from pathlib import Path
+from contextlib import contextmanager
+from typing import Any, Iterator
 
 from cosched import Error, Future
 from snakemake_interface_common.exceptions import WorkflowError
@@ -13,18 +13,13 @@ from snakemake_interface_common.exceptions import WorkflowError
 class Command:
     """A command in a run of cosched."""
 
-    def __init__(self, future: Future, run: int) -> None:
+    def __init__(self, future: Future) -> None:
         self._future = future
-        self._run = run
 
     @property
-    def pid(self) -> int | bool:
-        """Process of the command once it runs, for Snakemake's benchmarks; `False` if it has ended."""
-        while not self._future.done():
-            if self._future.running():
-                return child(self._run, f"COSCHED_JOB={self._future.name}") or False
-            time.sleep(0.01)
-        return False
+    def pid(self) -> Command:
+        """What Snakemake gives to its benchmark. No process: one that cosched has reaped could not be measured."""
+        return self
 
     def wait(self) -> int:
         """Wait for the end, and return the exit code."""
@@ -36,18 +31,36 @@ class Command:
             raise WorkflowError(str(error)) from None
 
     def kill(self) -> None:
+        """End the command."""
         self._future.cancel()
 
     terminate = kill
 
+    def fill(self, record: Any) -> None:
+        """Write what cosched measured to a benchmark record of Snakemake."""
+        if self._future.cancelled():
+            return
+        end = self._future.result()
+        if "start_s" not in end:  # It could not be started, and the job fails.
+            return
+        record.running_time = end["end_s"] - end["start_s"]
+        record.cpu_time = end.get("cpu_s", 0.0)
+        record.cpu_usage = 100 * record.cpu_time
+        if "max_rss_bytes" in end:
+            record.max_rss = end["max_rss_bytes"] / (1 << 20)
+        record.data_collected = True
 
-def child(parent: int, variable: str) -> int | None:
-    """Find the child of a process with this variable in its environment."""
-    for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        try:
-            environment = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:  # It has ended.
-            continue
-        if variable.encode() in environment.split(b"\0"):
-            return int(pid)
-    return None
+
+def benchmarked_by(original: Any) -> Any:
+    """Extend Snakemake's context of a benchmark to commands in a run."""
+
+    @contextmanager
+    def benchmarked(pid: Any = None, benchmark_record: Any = None, *others: Any) -> Iterator[Any]:
+        if isinstance(pid, Command):
+            yield benchmark_record
+            pid.fill(benchmark_record)
+        else:
+            with original(pid, benchmark_record, *others) as record:
+                yield record
+
+    return benchmarked
