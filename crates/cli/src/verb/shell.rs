@@ -49,6 +49,8 @@ enum Page {
     Attach,
     /// The queue of a machine
     Queue,
+    /// Snakemake, make, ninja, Nextflow, cron and Python
+    Workflows,
     /// What happens when something dies, and what is left behind
     Safety,
     /// The scheduler in the kernel
@@ -72,6 +74,7 @@ impl Page {
             Page::Parallel => include_str!("../../../../docs/parallel.md"),
             Page::Attach => include_str!("../../../../docs/attach.md"),
             Page::Queue => include_str!("../../../../docs/queue.md"),
+            Page::Workflows => include_str!("../../../../docs/workflows.md"),
             Page::Safety => include_str!("../../../../docs/safety.md"),
             Page::Kernel => include_str!("../../../../docs/kernel.md"),
             Page::Privileges => include_str!("../../../../docs/privileges.md"),

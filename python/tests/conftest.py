@@ -1,0 +1,15 @@
+"""Every test runs the real binary, in a folder of its own."""
+
+from pathlib import Path
+
+import pytest
+
+BUILT = Path(__file__).parents[2] / "target/debug/cosched"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COSCHED", str(BUILT))
+    monkeypatch.setenv("COSCHED_HISTORY", "off")
+    return tmp_path
