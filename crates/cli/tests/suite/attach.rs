@@ -224,6 +224,7 @@ fn what_cannot_be_attached_is_refused() {
             &["--pid", &own, "--interval", "0"],
             "expected a duration above zero",
         ),
+        (&["--pid", &own, "--once", "--pause"], "--manage"),
         (&[], "required"),
     ] {
         let output = attach(words);

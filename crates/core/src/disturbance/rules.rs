@@ -7,6 +7,8 @@ use crate::topology::{CpuId, CpuSet, Machine};
 use crate::units::{Nanos, Rate, Reading};
 use std::cmp::Reverse;
 
+/// An interval below this shows nothing: one turn on a CPU fills much of it.
+const SHORTEST: Nanos = Nanos::from_ms(200);
 /// A wait, a use or an overlap below this share of the interval is no evidence, in per cent. Kernel threads and short
 /// wake-ups cause a few per cent everywhere.
 const MATTERS_PERCENT: u64 = 10;
@@ -56,6 +58,9 @@ const MOST_ON_CPU: usize = 3;
 /// ```
 pub fn disturbances(observed: &Observed, machine: &Machine) -> Vec<Disturbance> {
     let mut found = Vec::new();
+    if observed.length < SHORTEST {
+        return found;
+    }
     for (position, subject) in observed.subjects.iter().enumerate() {
         on_its_cpus(observed, position, &mut found);
         on_its_cores(observed, machine, position, &mut found);

@@ -34,16 +34,16 @@ pub struct ManageArgs {
     pub manage: bool,
 
     /// The policy that decides
-    #[arg(long, value_name = "NAME", default_value = SPREAD)]
+    #[arg(long, value_name = "NAME", default_value = SPREAD, requires = "acts")]
     #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     policy: String,
 
     /// Set a parameter of the policy, as in gain_percent=20; repeatable
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value, requires = "acts")]
     params: Vec<(String, String)>,
 
     /// Let the policy pause programs, by the freezer of their own cgroups
-    #[arg(long)]
+    #[arg(long, requires = "acts")]
     pause: bool,
 }
 

@@ -35,6 +35,7 @@ const WIDE: usize = 120;
 /// attach` explains more.
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("acts").args(["manage", "rules"]).multiple(true))]
 pub struct AttachArgs {
     /// Processes, each with its descendants
     #[arg(long, value_name = "PID,...", value_delimiter = ',', group = "what")]
