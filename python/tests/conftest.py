@@ -1,5 +1,6 @@
 """Every test runs the real binary, in a folder of its own."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,6 @@ BUILT = Path(__file__).parents[2] / "target/debug/cosched"
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COSCHED", str(BUILT))
+    monkeypatch.setenv("COSCHED", os.environ.get("COSCHED", str(BUILT)))
     monkeypatch.setenv("COSCHED_HISTORY", "off")
     return tmp_path

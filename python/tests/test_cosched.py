@@ -46,6 +46,20 @@ def test_what_cosched_refuses_is_an_error_with_its_words(job, options):
         list(session.ends())
 
 
+@pytest.mark.parametrize("look", [True, False])
+def test_why_nothing_was_started_is_shown_once(look, capsys):
+    said = ""
+    try:
+        with cosched.Session(policy="nope") as session:
+            session.add("true")
+            if look:
+                list(session.ends())
+    except cosched.Error as error:
+        said = str(error)
+    assert look == ("nope" in said)
+    assert (said + capsys.readouterr().err).count("no policy `nope`") == 1
+
+
 @pytest.mark.parametrize("job", [["echo", "\udcff"], {"command": "true", "weight": float("nan")}])
 def test_what_no_line_can_carry_is_refused(job):
     with pytest.raises(ValueError), cosched.Executor(no_logs=True) as executor:
@@ -68,6 +82,16 @@ def test_a_record_is_a_dictionary():
         assert job["exit_text"] == "exit 0"
 
 
+def test_the_record_of_a_folder_of_runs_is_that_of_the_last(folder):
+    for name in ("b", "a"):
+        cosched.run([{"command": "true", "name": name}], logs=f"runs/{name}")
+    job, = cosched.record("runs")["jobs"]
+    assert job["name"] == "a"
+    (folder / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="empty: no run has ended"):
+        cosched.record("empty")
+
+
 def test_a_session_yields_ends_as_they_come():
     with cosched.Session(no_logs=True) as session:
         slow, fast = session.add("sleep 60"), session.add(["true"], cpus=1, expected_s=0.1)
@@ -84,6 +108,34 @@ def test_a_session_yields_ends_as_they_come():
     assert session.close() == 1
     with pytest.raises(cosched.Error, match="closed"):
         session.add("true")
+
+
+def test_an_id_may_be_a_number():
+    with cosched.Session(no_logs=True) as session:
+        session.add("sleep 60", id=7)
+        session.cancel(7)
+        end, = session.ends()
+    assert end["id"] == "7" and end["signal"]
+
+
+def test_an_end_without_an_id_is_passed_on():
+    with cosched.Session(no_logs=True) as session:
+        session._write(b'{"cancel": 1}\n')
+        until(lambda: not session._ends.empty())
+        session.add("true")
+        refused, ended = session.ends()
+    assert "id" not in refused and refused["exit"] == 127 and ended["exit"] == 0
+
+
+def test_a_reader_that_fails_fails_the_session(folder):
+    with cosched.Session(no_logs=True) as session:
+        keep = session._watch
+        session._watch = lambda event: 1 / 0 if event else keep(event)
+        session.add("sleep 60; touch wrong")
+        with pytest.raises(cosched.Died) as died:
+            list(session.ends())
+    assert isinstance(died.value.__cause__, ZeroDivisionError)
+    assert not (folder / "wrong").exists()
 
 
 def test_an_error_in_a_session_ends_its_jobs(folder):

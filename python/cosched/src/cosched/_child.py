@@ -18,6 +18,9 @@ Job = Union[str, Sequence[str], Mapping[str, Any]]
 LONGEST_LINE = 8 << 20
 """Length of a job line that cosched refuses, in bytes."""
 
+NOTHING_STARTED = (2, 3, 4)
+"""Exit codes of cosched for a refused command line, machine or permission."""
+
 
 class End(TypedDict, total=False):
     """How a job ended, and what it used. Unknown values are left out."""
@@ -105,6 +108,8 @@ class Child:
             raise
         self._told = open(told, "rb")
         self._last: deque[str] = deque(maxlen=8)
+        self._refusal: list[str] = []
+        self._begun_or_ended = threading.Event()
         self._errors = threading.Thread(target=self._forward, daemon=True)
         self._errors.start()
         threading.Thread(target=self._wait, daemon=True).start()
@@ -112,6 +117,7 @@ class Child:
     def _wait(self) -> None:
         """Mark the end of the run. Jobs that outlive it hold the pipe open, so the pipe's own end comes too late."""
         self.process.wait()
+        self._begun_or_ended.set()
         try:
             os.write(self._tell, b"\n")
         except BrokenPipeError:  # Nobody reads any more.
@@ -119,23 +125,42 @@ class Child:
         os.close(self._tell)
 
     def _forward(self) -> None:
-        """Show what cosched and the jobs write to standard error, and keep the last lines."""
+        """Show what cosched and the jobs write to standard error, and keep the last lines.
+
+        Lines of a run that starts nothing are only kept, as the exception shows them.
+        """
         assert self.process.stderr
+        self._begun_or_ended.wait(timeout=10)
+        refused = self.process.returncode in NOTHING_STARTED
         for line in self.process.stderr:
             text = line.decode(errors="replace")
             self._last.append(text)
-            sys.stderr.write(text)
+            if refused:
+                self._refusal.append(text)
+            else:
+                sys.stderr.write(text)
 
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield the progress lines until cosched has ended."""
         with self._told:
             for line in iter(self._told.readline, b"\n"):
+                self._begun_or_ended.set()
                 yield json.loads(line)
+
+    def wait(self) -> int:
+        """Wait for the exit code, and show why nothing was started unless an exception did."""
+        code = self.process.wait()
+        if code in NOTHING_STARTED:
+            self._errors.join(timeout=1)
+            sys.stderr.writelines(self._refusal)
+            self._refusal.clear()
+        return code
 
     def died(self, jobs: int) -> Died:
         """Describe a run that ended before its jobs."""
         code = self.process.wait()
         self._errors.join(timeout=1)
+        self._refusal.clear()
         how = f"signal {-code} ended cosched" if code < 0 else f"cosched ended with exit code {code}"
         what = f"{how}; {jobs} job(s) had not ended"
         if code < 0:

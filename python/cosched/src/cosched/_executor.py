@@ -85,6 +85,8 @@ class Executor(futures.Executor):
     def _told(self, event: dict[str, Any] | None) -> None:
         if event is None:
             self._fail_all()
+        elif "id" not in event:
+            return  # It is about no job of this executor.
         elif event["event"] == "start":
             self._job(event["id"]).name = event["name"]
         elif event["event"] == "end":

@@ -6,10 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any, cast
 
-from ._child import Child, End, Job, job_line
-
-NOTHING_STARTED = (2, 3, 4)
-"""Exit codes of cosched for a refused command line, machine or permission."""
+from ._child import NOTHING_STARTED, Child, End, Job, job_line
 
 
 def run(jobs: Iterable[Job], /, **options: Any) -> list[End]:
@@ -20,7 +17,7 @@ def run(jobs: Iterable[Job], /, **options: Any) -> list[End]:
         file.seek(0)
         child = Child(options, file)
     try:
-        ends = {event["id"]: cast(End, event) for event in child.events() if event["event"] == "end"}
+        ends = {event.get("id"): cast(End, event) for event in child.events() if event["event"] == "end"}
     except BaseException:  # An interrupt, for example.
         child.process.terminate()
         child.process.wait()
@@ -29,6 +26,7 @@ def run(jobs: Iterable[Job], /, **options: Any) -> list[End]:
     code = child.process.returncode
     if missing and (code < 0 or code in NOTHING_STARTED):
         raise child.died(len(missing))
+    child.wait()
     for id in missing:
         ends[id] = {"id": id, "exit_text": f"not started: the run ended before, with exit code {code}"}
     return [ends[id] for id in lines]

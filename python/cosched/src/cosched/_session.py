@@ -34,6 +34,7 @@ class Session:
         self._ends: queue.SimpleQueue[End | None] = queue.SimpleQueue()
         self._expected = 0
         self._is_finished = False
+        self._failure: BaseException | None = None
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -59,7 +60,7 @@ class Session:
     def cancel(self, id: str) -> None:
         """End a job. Its end comes as any other."""
         with self._writing:
-            self._write(json.dumps({"cancel": id}).encode() + b"\n")
+            self._write(json.dumps({"cancel": str(id)}).encode() + b"\n")
 
     def ends(self) -> Iterator[End]:
         """Yield the ends of the jobs as they come, until all that were added have ended."""
@@ -67,15 +68,16 @@ class Session:
             end = self._ends.get()
             if end is None:
                 self._ends.put(None)
-                raise self._child.died(len(self._pending))
-            self._expected -= 1
+                raise self.died()
+            if "id" in end:  # Else it is the end of no job that was added.
+                self._expected -= 1
             yield end
 
     def close(self) -> int:
         """Add no more jobs, wait for all, and return the exit code of the run."""
         self.finish()
         self._reader.join()
-        return self._child.process.wait()
+        return self._child.wait()
 
     def finish(self) -> None:
         """Add no more jobs. The run ends after its last one."""
@@ -89,7 +91,9 @@ class Session:
 
     def died(self) -> Error:
         """Describe the end of a run whose jobs had not ended."""
-        return self._child.died(len(self._pending))
+        died = self._child.died(len(self._pending))
+        died.__cause__ = self._failure
+        return died
 
     def _write(self, line: bytes) -> None:
         stdin = self._child.process.stdin
@@ -113,13 +117,20 @@ class Session:
                 pass
 
     def _read(self) -> None:
+        try:
+            self._pass_on()
+        except BaseException as failure:  # Nobody would read on, so the run can't go on.
+            self._failure = failure
+            self.stop()
+        self._watch(None)
+
+    def _pass_on(self) -> None:
         for event in self._child.events():
             if event["event"] == "end":
                 with self._writing:
-                    self._pending.discard(event["id"])
+                    self._pending.discard(event.get("id", ""))
                     self._hang_up()
             self._watch(event)
-        self._watch(None)
 
     def _keep(self, event: dict[str, Any] | None) -> None:
         if event is None:
