@@ -544,8 +544,15 @@ fn there_is_one_service_and_a_stopped_one_is_named() {
     Schemas::read().check("runs-now.json", &told);
     let why = told["queue_absent"].as_str().expect("a reason");
     assert!(why.contains("start one with `cosched serve`"), "{why}");
-    let bad = served.call(&["serve", "--", "--no-such-option"]);
-    assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+    for options in [
+        &["--no-such-option"][..],
+        &["--policy", "nosuch"],
+        &["--param", "quantum_s=x"],
+    ] {
+        let bad = served.call(&[&["serve", "--"], options].concat());
+        assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+        assert!(!err(&bad).contains("serving"), "{}", err(&bad));
+    }
 }
 
 /// The way of systemd: the socket is descriptor 3.
