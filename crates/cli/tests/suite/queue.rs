@@ -455,7 +455,7 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     served.serve(&[]);
     assert_eq!(served.state(&job), "lost");
     assert_eq!(served.wait(&job), Some(1));
-    assert!(served.call(&["rerun"]).status.success());
+    assert_eq!(out(&served.call(&["rerun"])), format!("{job}\n"));
     until("it runs again", || served.lines() == ["start a", "start a"]);
     served.remove("going");
     assert_eq!(served.wait(&job), Some(0));
