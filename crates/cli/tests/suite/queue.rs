@@ -346,6 +346,20 @@ fn logs_follow_a_job_until_it_is_over() {
 }
 
 #[test]
+fn why_finds_the_run_of_the_queue_and_a_job_by_its_number() {
+    let served = Served::start(&[]);
+    served.submit("true");
+    assert_eq!(served.wait("1"), Some(0));
+    let job = served.submit_loop("a", "going");
+    until("its state is known", || {
+        let told = out(&served.call(&["why", &format!("echo#{job}")]));
+        told.starts_with(&format!("echo#{job}-1 at")) && told.contains("runs on CPU")
+    });
+    served.remove("going");
+    assert_eq!(served.wait(&job), Some(0));
+}
+
+#[test]
 fn cancelled_jobs_end_or_never_start() {
     let served = Served::start(&["--", "--jobs", "1"]);
     let first = served.submit_loop("a", "going");
