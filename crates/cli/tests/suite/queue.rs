@@ -245,6 +245,7 @@ fn jobs_are_queued_shown_and_waited_for() {
         &["cancel", "9"],
         &["rerun", "1"],
         &["submit", "--cpus", "0", "true"],
+        &["submit", "--cpus", "65536", "true"],
     ] {
         let refused = served.call(words);
         assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
