@@ -58,6 +58,8 @@ pub fn serve(config: Config) -> Result<(), Error> {
     let _lock = folder.lock()?;
     let queue = Queue::open(folder.clone(), config.describe, config.version)?;
     let queue = Arc::new(queue);
+    let checked = worker::check(&config.worker);
+    refused(checked.map_err(|error| Error::at(Path::new(&config.worker[0]), error))?)?;
     let passed = socket_of_systemd().map_err(|error| Error::at(socket, error))?;
     let is_own = passed.is_none();
     let listener = match passed {
@@ -92,10 +94,16 @@ fn work(queue: &Arc<Queue>, words: &[OsString]) -> Result<(), Error> {
         let _ = std::fs::remove_dir_all(&run);
         let started = Instant::now();
         let end = worker::run(queue, words, orders);
-        match end.map_err(|error| Error::at(Path::new(&words[0]), error))? {
-            Some(code @ 2..=4) => return Err(Error::Worker(code as u8)),
-            _ => thread::sleep(PAUSE.saturating_sub(started.elapsed())),
-        }
+        refused(end.map_err(|error| Error::at(Path::new(&words[0]), error))?)?;
+        thread::sleep(PAUSE.saturating_sub(started.elapsed()));
+    }
+}
+
+/// An error if a worker ended with this code because it refused its options, or this machine.
+fn refused(code: Option<i32>) -> Result<(), Error> {
+    match code {
+        Some(code @ 2..=4) => Err(Error::Worker(code as u8)),
+        _ => Ok(()),
     }
 }
 

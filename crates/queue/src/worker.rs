@@ -20,14 +20,7 @@ pub(crate) fn run(
     words: &[OsString],
     orders: Receiver<Order>,
 ) -> io::Result<Option<i32>> {
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]);
-    for variable in SOCKET_VARIABLES {
-        command.env_remove(variable);
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    kill_with_parent(&mut command);
-    let mut child = command.spawn()?;
+    let mut child = command(words).stdout(Stdio::piped()).spawn()?;
     let pid = child.id();
     queue.set_worker(Some(pid));
     if let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) {
@@ -38,6 +31,31 @@ pub(crate) fn run(
     let end = wait(pid as i32);
     queue.set_worker(None);
     end
+}
+
+/// Lets a worker plan a job and start none. Returns its exit code, which says whether its options are right; `None` if a
+/// signal ended it.
+///
+/// # Errors
+/// It can't be started.
+pub(crate) fn check(words: &[OsString]) -> io::Result<Option<i32>> {
+    let mut command = command(words);
+    let mut child = command.arg("--dry-run").stdout(Stdio::null()).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that refuses its options reads nothing.
+        let _ = writeln!(input, r#"{{"id": "0", "command": "true"}}"#);
+    }
+    Ok(child.wait()?.code())
+}
+
+fn command(words: &[OsString]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::piped());
+    for variable in SOCKET_VARIABLES {
+        command.env_remove(variable);
+    }
+    kill_with_parent(&mut command);
+    command
 }
 
 /// Writes the orders, until none will come or the worker is gone.

@@ -72,6 +72,7 @@ struct Next<P: Platform> {
 
 impl<P: Platform> Stream<'_, P> {
     /// Makes an arrived job ready. In an open list each name gets its number: it is not known which are unique.
+    /// A job with a reaper has the key that a queue gave it.
     fn next(&mut self, arrived: Arrived) -> Next<P> {
         let id = self.count;
         self.count += 1;
@@ -94,7 +95,11 @@ impl<P: Platform> Stream<'_, P> {
                 Some(why),
             ),
         };
-        let name = format!("{}#{}", base(&input), id + 1);
+        let number = match &input.id {
+            Some(key) if self.preparer.options.machine.reaper.is_some() => key.clone(),
+            _ => (id + 1).to_string(),
+        };
+        let name = format!("{}#{number}", base(&input));
         let job = Job { name, input };
         if let Some(policy) = self.preparer.without_weights()
             && job.input.weight.is_some()

@@ -1,6 +1,6 @@
 //! The series of the run that a user means: by a path, by a process, or by nothing at all.
 
-use super::find::{Known, meant};
+use super::find::{Known, chosen, meant};
 use crate::exit::usage;
 use crate::input::told;
 use crate::run_files::{SERIES, open_series, series_beside};
@@ -22,13 +22,14 @@ pub fn goes_on(header: &SeriesHeader) -> bool {
 }
 
 /// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process
-/// or its identity. Without a name it is the run in `cosched-logs` that was started last.
+/// or its identity. Without a name it is the run in `cosched-logs` that was started last, or, if there is none, the only
+/// live run.
 ///
 /// # Errors
 /// No run is meant, or it has left no series.
 pub fn series_of(run: Option<&Path>) -> Result<PathBuf> {
     let Some(path) = run else {
-        return Ok(last_run()?.join(SERIES));
+        return last_or_live();
     };
     if path.is_dir() {
         return in_folder(path);
@@ -46,6 +47,17 @@ pub fn series_of(run: Option<&Path>) -> Result<PathBuf> {
         });
     }
     Ok(path.to_owned())
+}
+
+fn last_or_live() -> Result<PathBuf> {
+    let none_here = match last_run() {
+        Ok(run) => return Ok(run.join(SERIES)),
+        Err(why) => why,
+    };
+    match chosen(&Root::default(), None)? {
+        Some(run) => of_live(&run),
+        None => Err(none_here),
+    }
 }
 
 /// The series of a run that goes on, by its process or its identity.

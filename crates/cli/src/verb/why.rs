@@ -25,7 +25,7 @@ pub struct WhyArgs {
     job: String,
 
     /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the run
-    /// in cosched-logs that was started last
+    /// in cosched-logs that was started last, or the only live run
     run: Option<PathBuf>,
 
     /// At this time since the start of the run, as in 90s or 1.5m [default: the last time that is known]

@@ -245,6 +245,7 @@ fn jobs_are_queued_shown_and_waited_for() {
         &["cancel", "9"],
         &["rerun", "1"],
         &["submit", "--cpus", "0", "true"],
+        &["submit", "--cpus", "65536", "true"],
     ] {
         let refused = served.call(words);
         assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
@@ -343,6 +344,20 @@ fn logs_follow_a_job_until_it_is_over() {
     assert_eq!(lines.next().expect("a line").expect("text"), "b");
     assert!(lines.next().is_none());
     assert!(ended(&mut follow).success());
+}
+
+#[test]
+fn why_finds_the_run_of_the_queue_and_a_job_by_its_number() {
+    let served = Served::start(&[]);
+    served.submit("true");
+    assert_eq!(served.wait("1"), Some(0));
+    let job = served.submit_loop("a", "going");
+    until("its state is known", || {
+        let told = out(&served.call(&["why", &format!("echo#{job}")]));
+        told.starts_with(&format!("echo#{job}-1 at")) && told.contains("runs on CPU")
+    });
+    served.remove("going");
+    assert_eq!(served.wait(&job), Some(0));
 }
 
 #[test]
@@ -455,7 +470,7 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     served.serve(&[]);
     assert_eq!(served.state(&job), "lost");
     assert_eq!(served.wait(&job), Some(1));
-    assert!(served.call(&["rerun"]).status.success());
+    assert_eq!(out(&served.call(&["rerun"])), format!("{job}\n"));
     until("it runs again", || served.lines() == ["start a", "start a"]);
     served.remove("going");
     assert_eq!(served.wait(&job), Some(0));
@@ -544,8 +559,15 @@ fn there_is_one_service_and_a_stopped_one_is_named() {
     Schemas::read().check("runs-now.json", &told);
     let why = told["queue_absent"].as_str().expect("a reason");
     assert!(why.contains("start one with `cosched serve`"), "{why}");
-    let bad = served.call(&["serve", "--", "--no-such-option"]);
-    assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+    for options in [
+        &["--no-such-option"][..],
+        &["--policy", "nosuch"],
+        &["--param", "quantum_s=x"],
+    ] {
+        let bad = served.call(&[&["serve", "--"], options].concat());
+        assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+        assert!(!err(&bad).contains("serving"), "{}", err(&bad));
+    }
 }
 
 /// The way of systemd: the socket is descriptor 3.

@@ -126,7 +126,7 @@ pub(crate) fn line(job: &Job) -> Result<Map<String, Value>> {
 /// The name and the command of a job's line, as users see them.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// What is wrong with the line, or how many CPUs this process lacks for it.
 pub fn described(line: &str) -> Result<(String, String), String> {
     let place = "the job";
     let job = job(line.as_bytes(), place).map_err(|why| {
@@ -136,6 +136,14 @@ pub fn described(line: &str) -> Result<(String, String), String> {
             .and_then(|why| why.strip_prefix(": "));
         rest.map_or_else(|| why.clone(), str::to_owned)
     })?;
+    if let (Some(wanted), Ok(cpus)) = (job.cpus, cosched_linux::affinity(0))
+        && wanted as usize > cpus.len()
+    {
+        let have = cpus.len();
+        return Err(format!(
+            "it needs {wanted} CPUs at once, and {have} can be used here ({cpus})"
+        ));
+    }
     let command = job.command.as_ref().map(Command::line);
     Ok((base(&job), command.unwrap_or_default()))
 }

@@ -2,6 +2,7 @@
 
 use super::Jobs;
 use super::connect::{ask, strange};
+use super::submit::queue;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
@@ -17,7 +18,7 @@ pub struct CancelArgs {
     jobs: Jobs,
 }
 
-/// Queue jobs again that are lost or unknown
+/// Queue jobs again that are lost or unknown, and print their numbers
 ///
 /// A job is lost if the machine restarted while it ran, and unknown if the process that waits for it was killed.
 #[derive(Args)]
@@ -49,7 +50,7 @@ pub fn rerun(args: RerunArgs) -> Result<ExitCode> {
     } else {
         args.ids
     };
-    ask(&Request::Rerun(ids)).map(|_| ExitCode::SUCCESS)
+    queue(&Request::Rerun(ids)).map(|_| ExitCode::SUCCESS)
 }
 
 /// The numbers of all lost jobs.

@@ -50,17 +50,26 @@ pub fn run(args: SubmitArgs) -> Result<ExitCode> {
     let waits = args.wait;
     let mut lines = vec![line(args)];
     complete(&mut lines)?;
-    let ids = match ask(&Request::Submit(lines))? {
+    let ids = queue(&Request::Submit(lines))?;
+    if waits {
+        return wait_for(ids);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the service to queue jobs, and prints their numbers.
+///
+/// # Errors
+/// The service refuses, or nobody reads what is printed.
+pub fn queue(request: &Request) -> Result<Vec<u64>> {
+    let ids = match ask(request)? {
         Answer::Ids { ids } => ids,
         answer => return Err(strange(&answer)),
     };
     for id in &ids {
         print(format!("{id}\n"))?;
     }
-    if waits {
-        return wait_for(ids);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ids)
 }
 
 /// The job as docs/schema/job-line.json describes it.
