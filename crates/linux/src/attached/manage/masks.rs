@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Maximum number of threads bound or left alone; each costs half a kilobyte.
-const MOST_THREADS: usize = 32_768;
+const MOST_THREADS: usize = 8_192;
 /// Number of known threads at which dead ones are struck out for the first time.
 const PRUNE: usize = 256;
 /// Passes over a process whose threads start threads.
