@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum number of passes: threads may start threads all the time.
@@ -86,8 +86,9 @@ struct Restoring<'a> {
 impl<'a> Restoring<'a> {
     fn thaw(&mut self) {
         for dir in &self.list.frozen {
-            let is_owners = std::fs::metadata(dir).is_ok_and(|dir| self.may(dir.uid()));
-            if !is_owners || !is_group(self.root, dir) || !cgroup::is_frozen(dir) {
+            let is_group = cgroup::is_group(self.root, dir);
+            let is_owners = || std::fs::metadata(dir).is_ok_and(|dir| self.may(dir.uid()));
+            if !is_group || !is_owners() || !cgroup::is_frozen(dir) {
                 continue;
             }
             let thawed = cgroup::set_frozen(dir, false).is_ok();
@@ -185,11 +186,6 @@ fn give_back(root: &Root, tid: RawPid, old: &CpuSet) -> bool {
     let highest = old.iter().chain(every.iter()).map(|cpu| cpu.0).max();
     let every: CpuSet = (0..=highest.unwrap_or(0)).map(CpuId).collect();
     sys::set_affinity(tid, &every).is_ok() || sys::set_affinity(tid, old).is_ok()
-}
-
-/// Whether a path is below the hierarchy of groups.
-fn is_group(root: &Root, dir: &Path) -> bool {
-    cgroup::top_directory(root).is_some_and(|top| dir.starts_with(&top) && dir != top)
 }
 
 /// Undoes what dead sessions have left, of those that are covered.
