@@ -14,7 +14,7 @@ use crate::sys::{self, RawPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, geteuid, waitpid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, geteuid, waitid};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
@@ -43,11 +43,11 @@ impl Keeper {
 
     /// Whether it still waits. One that was stopped would not undo anything.
     pub(super) fn is_there(&self) -> bool {
-        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
-        let Some(pid) = Pid::from_raw(self.pid) else {
-            return false;
-        };
-        matches!(waitpid(Some(pid), options), Ok(None))
+        // It is not reaped here: its number must not be reused before it is dismissed.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
+        let options = options | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_raw(self.pid).map(WaitId::Pid);
+        pid.is_some_and(|pid| matches!(waitid(pid, options), Ok(None)))
     }
 
     /// Ends the keeper, whatever state it is in.
