@@ -2,11 +2,13 @@
 //! threads; a stop freezes its own cgroup, if the user allows that. Nothing is ever killed: a task that the loop ends is
 //! let go.
 
+use super::census::INIT;
 use super::manage::{Binding, Hold, Left, limit_of};
 use super::notes::Note;
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
 use super::usage::Totals;
+use crate::cgroup;
 use crate::counters::CounterSupport;
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
@@ -152,7 +154,7 @@ impl<'a> Attached<'a> {
         managed.retain(|subject| config.is_managed(subject));
         Ok(Attached {
             root: root.clone(),
-            capabilities: capabilities(&machine, counters, config.pause, &managed),
+            capabilities: capabilities(root, &machine, counters, config.pause, &managed),
             config,
             machine,
             began: Instant::now(),
@@ -256,7 +258,7 @@ impl<'a> Attached<'a> {
     fn enter(&mut self, subject: &Subject, sample: &SubjectSample, length: Nanos) {
         let id = TaskId(self.taken);
         self.taken += 1;
-        let freezes = self.config.pause && is_freezable(subject);
+        let freezes = self.config.pause && freeze_problem(&self.root, subject).is_none();
         let cpus = (sample.cpu_time.0 + length.0 / 2) / length.0.max(1);
         let cpus = (cpus as u32).clamp(1, self.machine.cpus.len() as u32);
         let first = subject.members.first();
@@ -310,6 +312,7 @@ impl<'a> Attached<'a> {
     }
 
     fn end(&mut self, id: TaskId) {
+        self.thaw(id);
         if self.news.iter().any(|spec| spec.id == id) {
             // The loop does not know it yet, and numbers may not be left out.
             self.ended_early.push(id);
@@ -583,15 +586,15 @@ fn is_active(sample: &SubjectSample, length: Nanos) -> bool {
     length > Nanos::ZERO && (sample.wants > 0 || used * 1_000 >= length.0 * ACTIVE_MILLI)
 }
 
-/// Whether a subject is a group that this user may freeze.
-fn is_freezable(subject: &Subject) -> bool {
-    freeze_problem(subject).is_none()
-}
-
-fn freeze_problem(subject: &Subject) -> Option<Absence> {
+/// Why a subject cannot be frozen; `None` if it is a group that this user may freeze.
+fn freeze_problem(root: &Root, subject: &Subject) -> Option<Absence> {
     let SubjectKey::Group(dir) = &subject.key else {
         return Some(Absence::NoOwnGroup);
     };
+    // Nobody would be left to thaw it.
+    if cgroup::own_and_above(root).contains(dir) || cgroup::processes(dir).contains(&INIT) {
+        return Some(Absence::HoldsCosched);
+    }
     let file: PathBuf = dir.join("cgroup.freeze");
     match std::fs::OpenOptions::new().write(true).open(file) {
         Ok(_) => None,
@@ -601,6 +604,7 @@ fn freeze_problem(subject: &Subject) -> Option<Absence> {
 }
 
 fn capabilities(
+    root: &Root,
     machine: &Machine,
     counters: &CounterSupport,
     pause: bool,
@@ -622,7 +626,8 @@ fn capabilities(
     if machine.core_types.len() < 2 {
         missing.insert(Capability::CoreTypes, Absence::OneCoreType);
     }
-    let problem = subjects.iter().find_map(freeze_problem);
+    let mut problems = subjects.iter().map(|subject| freeze_problem(root, subject));
+    let problem = problems.find_map(|problem| problem);
     let why = if pause {
         problem
     } else {
