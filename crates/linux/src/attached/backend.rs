@@ -3,7 +3,7 @@
 //! let go.
 
 use super::census::INIT;
-use super::manage::{Binding, Hold, Left, limit_of};
+use super::manage::{Hold, Left, limit_of};
 use super::notes::Note;
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
@@ -107,8 +107,8 @@ struct Task {
     calm: u32,
     /// The CPUs of its group.
     limit: CpuSet,
-    /// Its CPUs, and before them those that it had until the last move; empty before its first placement.
-    cpus: Vec<CpuSet>,
+    /// Its CPUs; `None` before its first placement.
+    cpus: Option<CpuSet>,
     /// Whether it can be frozen.
     freezes: bool,
     is_frozen: bool,
@@ -233,6 +233,7 @@ impl<'a> Attached<'a> {
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
+        let is_new = task.subject.members != subject.members;
         task.subject.clone_from(subject);
         task.totals.add(sample);
         task.wants = sample.wants;
@@ -249,7 +250,7 @@ impl<'a> Attached<'a> {
             (true, false) => self.queued.push(Event::Woke(id)),
             _ => {}
         }
-        if is_active {
+        if is_active || is_new {
             self.bind_new(id);
         }
     }
@@ -285,7 +286,7 @@ impl<'a> Attached<'a> {
             wants: sample.wants,
             calm: 0,
             limit,
-            cpus: Vec::new(),
+            cpus: None,
             freezes,
             is_frozen: false,
         };
@@ -329,23 +330,13 @@ impl<'a> Attached<'a> {
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
-        let inherited = std::mem::take(&mut task.cpus);
-        let binding = Binding {
-            cpus,
-            inherited: &inherited,
-        };
-        let skipped = self.hold.bind(&task.subject, &binding);
-        let before = inherited.last().unwrap_or(&task.limit);
+        let skipped = self.hold.bind(&task.subject, cpus);
+        let before = task.cpus.as_ref().unwrap_or(&task.limit);
         if before != cpus && self.hold.binds(&task.subject) {
             let (name, cpus) = (task.subject.name.clone(), cpus.clone());
             self.notes.push(Note::Bound { name, cpus });
         }
-        task.cpus = inherited
-            .last()
-            .cloned()
-            .into_iter()
-            .chain([cpus.clone()])
-            .collect();
+        task.cpus = Some(cpus.clone());
         self.note_skipped(id, skipped);
     }
 
@@ -354,14 +345,10 @@ impl<'a> Attached<'a> {
         let Some(task) = self.tasks.get(&id) else {
             return;
         };
-        let Some(cpus) = task.cpus.last() else {
+        let Some(cpus) = &task.cpus else {
             return;
         };
-        let binding = Binding {
-            cpus,
-            inherited: &task.cpus,
-        };
-        let skipped = self.hold.bind_new(&task.subject, &binding);
+        let skipped = self.hold.bind_new(&task.subject, cpus);
         self.note_skipped(id, skipped);
     }
 
@@ -483,7 +470,7 @@ impl Backend for Attached<'_> {
     fn device_time(&mut self, _usages: &mut [Usage]) {}
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
-        let placed = self.tasks.get(&task).filter(|task| !task.cpus.is_empty());
+        let placed = self.tasks.get(&task).filter(|task| task.cpus.is_some());
         let wants = placed.filter(|task| !task.is_frozen).map(|task| task.wants);
         Reading::from_option(wants, Absence::NotStarted)
     }

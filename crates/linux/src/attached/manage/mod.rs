@@ -9,7 +9,7 @@ mod threads;
 pub use masks::Left;
 pub use restore::Restored;
 
-pub(crate) use masks::{Binding, Skipped};
+pub(crate) use masks::Skipped;
 pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
@@ -19,6 +19,7 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
 use changes::Changes;
+use cosched_core::CpuSet;
 use keeper::Keeper;
 use masks::Masks;
 use rustix::process::geteuid;
@@ -71,8 +72,8 @@ impl Hold {
     }
 
     /// The CPUs of the subjects' threads.
-    pub(crate) fn bind(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
-        self.masks.bind(subject, binding)
+    pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
+        self.masks.bind(subject, cpus)
     }
 
     /// Whether a thread of a subject is bound.
@@ -81,8 +82,8 @@ impl Hold {
     }
 
     /// As [`Hold::bind`], for threads that are new.
-    pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
-        self.masks.bind_new(subject, binding)
+    pub(crate) fn bind_new(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
+        self.masks.bind_new(subject, cpus)
     }
 
     /// Why there is no list in the runtime folder; returned once.
