@@ -142,7 +142,8 @@ impl<'a> Attached<'a> {
         }
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
         let machine = Arc::new(machine_now(root)?);
-        let mut hold = Hold::begin(root, run).map_err(ManageError::Keeper)?;
+        let interval = Duration::from_nanos(config.interval.0);
+        let mut hold = Hold::begin(root, run, interval).map_err(ManageError::Keeper)?;
         let lost = hold.take_lost();
         let notes: Vec<Note> = lost
             .map(|why| Note::NoList(why.to_string()))
@@ -408,8 +409,9 @@ impl<'a> Attached<'a> {
 
     fn take_signals(&mut self) {
         while let Some(interrupt) = self.interrupts.next_signal() {
-            if let Interrupt::End(signal) = interrupt {
-                self.queued.push(Event::Interrupt { signal });
+            match interrupt {
+                Interrupt::End(signal) => self.queued.push(Event::Interrupt { signal }),
+                Interrupt::Suspend => self.notes.push(Note::NotSuspended),
             }
         }
     }

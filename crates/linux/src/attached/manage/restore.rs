@@ -52,14 +52,7 @@ impl Restored {
 
 /// Undoes the changes of a list, as far as they are of processes and groups of this user; 0 stands for all users.
 pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
-    let mut restoring = Restoring {
-        root,
-        list,
-        owner,
-        processes: BTreeMap::new(),
-        pins: BTreeMap::new(),
-        done: Restored::default(),
-    };
+    let mut restoring = Restoring::new(root, list, owner);
     restoring.thaw();
     restoring.index();
     let mut quiet = 0;
@@ -73,6 +66,11 @@ pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
     restoring.done
 }
 
+/// Thaws the groups of a list.
+pub(super) fn thaw(root: &Root, list: &List, owner: u32) {
+    Restoring::new(root, list, owner).thaw();
+}
+
 struct Restoring<'a> {
     root: &'a Root,
     list: &'a List,
@@ -84,6 +82,17 @@ struct Restoring<'a> {
 }
 
 impl<'a> Restoring<'a> {
+    fn new(root: &'a Root, list: &'a List, owner: u32) -> Restoring<'a> {
+        Restoring {
+            root,
+            list,
+            owner,
+            processes: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            done: Restored::default(),
+        }
+    }
+
     fn thaw(&mut self) {
         for dir in &self.list.frozen {
             let is_group = cgroup::is_group(self.root, dir);
