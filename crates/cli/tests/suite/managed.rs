@@ -309,12 +309,12 @@ fn groups_that_were_paused_are_thawed_when_the_session_is_killed() {
     }
     // One that can't act holds nobody up.
     let session = Session::run(&words);
-    session.signal(Signal::TSTP);
     until("one is frozen", || groups.frozen() > 0);
     session.signal(Signal::STOP);
     until("the keeper thaws them", || groups.frozen() == 0);
     session.signal(Signal::CONT);
     until("it goes on", || groups.frozen() > 0);
+    session.signal(Signal::TSTP);
     let text = session.end(Signal::TERM);
     assert!(
         groups.frozen() == 0 && text.contains("not suspended"),

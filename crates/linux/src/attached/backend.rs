@@ -177,8 +177,9 @@ impl<'a> Attached<'a> {
 
     /// Gives all programs their CPUs back, and thaws their groups. Returns what could not be done.
     pub fn undo(&mut self) -> Vec<Note> {
-        let done = self.hold.undo();
-        Note::of_undo(&done)
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(Note::of_undo(&self.hold.undo()));
+        notes
     }
 
     fn interval(&self) -> Duration {
