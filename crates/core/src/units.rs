@@ -166,6 +166,8 @@ listed_enum! {
         NoPause,
         /// The program is not alone in a cgroup that was selected.
         NoOwnGroup,
+        /// The program's cgroup contains cosched itself or the init process.
+        HoldsCosched,
     }
 }
 
@@ -200,6 +202,9 @@ impl Absence {
             Absence::NoPause => "nothing that runs already is paused unless --pause is given",
             Absence::NoOwnGroup => {
                 "a program is paused by its own cgroup alone, so select it by --unit or --cgroup"
+            }
+            Absence::HoldsCosched => {
+                "a cgroup with cosched or the init process in it is never paused; select one below it"
             }
         }
     }

@@ -27,7 +27,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Signal, geteuid};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// The run's end of the pipe to its guardian.
@@ -172,14 +172,9 @@ fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
 /// Reads what the run has said; returns whether the pipe is still open.
 fn hear(line: &OwnedFd, beats: &mut Beats) -> bool {
     let mut told = [0; 64];
-    match rustix::io::read(line.as_fd(), &mut told) {
-        Ok(0) => false,
-        Ok(count) => {
-            beats.hear(&told[..count], Instant::now());
-            true
-        }
-        Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
-    }
+    let length = sentinel::hear(line, &mut told);
+    beats.hear(&told[..length.unwrap_or(0)], Instant::now());
+    length.is_some()
 }
 
 /// The last beats of the run.

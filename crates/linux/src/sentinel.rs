@@ -4,6 +4,7 @@
 
 use crate::sys::{self, RawPid, Side};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::ffi::CStr;
 use std::io;
@@ -24,6 +25,15 @@ pub(crate) fn start(main: impl FnOnce(OwnedFd)) -> io::Result<(RawPid, OwnedFd)>
             sys::exit_now(0)
         }
         Side::Parent(pid) => Ok((pid, write)),
+    }
+}
+
+/// Reads what the other process has said, and returns its length; `None` if it has closed the pipe.
+pub(crate) fn hear(line: &OwnedFd, told: &mut [u8]) -> Option<usize> {
+    match rustix::io::read(line, told) {
+        Ok(0) => None,
+        Ok(length) => Some(length),
+        Err(error) => matches!(error, Errno::INTR | Errno::AGAIN).then_some(0),
     }
 }
 

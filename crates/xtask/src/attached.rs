@@ -1,8 +1,8 @@
 //! Attacks on a session that manages programs: it, its keeper, both or a program are killed at random moments. In the end
-//! each thread must have the CPUs that it had before, and nothing may be left.
+//! each thread must have the CPUs that it had before, no group may be frozen, and nothing may be left.
 
 use crate::batch::Dice;
-use crate::seen::{Seen, all, in_folder, is_named, seen, signal};
+use crate::seen::{Seen, all, in_folder, is_named, mount, seen, signal};
 use anyhow::Result;
 use rustix::process::Signal;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -12,12 +12,20 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Programs: one computes, one forks all the time, one sleeps and has a child that computes.
-const PROGRAMS: [&str; 3] = [
+/// Programs: one computes, one forks all the time, one sleeps and has a child that forks. The child of another one is in a
+/// process group of its own. The last one is bound to a CPU already, and so is what it forks.
+const PROGRAMS: [&str; 5] = [
     "while :; do :; done",
     "while :; do (:); done",
-    "sh -c 'while :; do :; done' & wait",
+    "sh -c 'while :; do (:); done' & wait",
+    "setsid sh -c 'while :; do (:); done' & wait",
+    "cd bound; while :; do (:); done",
 ];
+/// The program whose child is a subject of its own.
+const NESTED: usize = 2;
+/// The program that is bound to a CPU already, in the folder of this name.
+const BOUND: usize = 4;
+const BOUND_FOLDER: &str = "bound";
 
 /// Who is killed.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +59,8 @@ struct Session {
     program: PathBuf,
     folder: tempfile::TempDir,
     programs: Vec<Child>,
+    /// The group of each program; none if this user may make none.
+    groups: Vec<PathBuf>,
     session: Option<Child>,
     /// The CPUs of a thread that nobody has bound.
     cpus: String,
@@ -65,7 +75,8 @@ pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
     let mut session = Session::new(program)?;
     let mut killed = Vec::new();
     for _ in 0..=dice.below(3) {
-        session.start()?;
+        let pauses = dice.below(2) == 0;
+        session.start(pauses)?;
         sleep(Duration::from_millis(dice.below(600)));
         let victim = dice.one_of(&VICTIMS);
         session.strike(victim, &mut dice)?;
@@ -84,25 +95,60 @@ impl Session {
             program: program.to_owned(),
             folder,
             programs: Vec::new(),
+            groups: Vec::new(),
             session: None,
             cpus: allowed(&format!("/proc/{}/status", std::process::id())).unwrap_or_default(),
         };
-        for words in PROGRAMS {
-            let program = Session::spawn(session.folder.path(), words)?;
+        std::fs::create_dir(session.folder.path().join(BOUND_FOLDER))?;
+        session.make_groups();
+        for ix in 0..PROGRAMS.len() {
+            let program = session.spawn(ix)?;
             session.programs.push(program);
         }
         Ok(session)
     }
 
-    fn spawn(folder: &Path, words: &str) -> Result<Child> {
-        let mut shell = Command::new("sh");
+    fn make_groups(&mut self) {
+        let Some(mount) = mount() else { return };
+        let prefix = format!("{mount}/attack-{}-", std::process::id());
+        let groups = (0..PROGRAMS.len()).map(|ix| PathBuf::from(format!("{prefix}{ix}")));
+        self.groups = groups.collect();
+        let mut groups = self.groups.iter();
+        let are_made = groups.all(|dir| std::fs::create_dir(dir).is_ok());
+        if !are_made {
+            self.groups.clear();
+        }
+    }
+
+    /// The CPUs of the program that is bound already.
+    fn first_cpu(&self) -> &str {
+        self.cpus.split([',', '-']).next().unwrap_or_default()
+    }
+
+    fn spawn(&self, ix: usize) -> Result<Child> {
+        let words = PROGRAMS[ix];
+        let mut shell = if ix == BOUND {
+            let mut bound = Command::new("taskset");
+            bound.args(["-c", self.first_cpu(), "sh"]);
+            bound
+        } else {
+            Command::new("sh")
+        };
         shell
             .args(["-c", words])
-            .current_dir(folder)
+            .current_dir(self.folder.path())
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        Ok(shell.spawn()?)
+        let child = shell.spawn()?;
+        if let Some(group) = self.groups.get(ix) {
+            std::fs::write(group.join("cgroup.procs"), child.id().to_string())?;
+        }
+        let is_ready = || ix != BOUND || is_named(child.id() as i32, "sh");
+        while !is_ready() {
+            sleep(PAUSE);
+        }
+        Ok(child)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -117,30 +163,35 @@ impl Session {
         command
     }
 
+    /// The programs, and the child of one.
+    fn pids(&self) -> String {
+        let programs = self.programs.iter().map(|child| child.id().to_string());
+        let mut pids: Vec<String> = programs.collect();
+        let parent = &pids[NESTED];
+        let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let children = list.unwrap_or_default();
+        pids.extend(children.split_whitespace().next().map(str::to_owned));
+        pids.join(",")
+    }
+
     /// Starts a session if there is none.
-    fn start(&mut self) -> Result<()> {
+    fn start(&mut self, pauses: bool) -> Result<()> {
         if let Some(session) = &mut self.session
             && session.try_wait()?.is_none()
         {
             return Ok(());
         }
-        let pids: Vec<String> = self
-            .programs
-            .iter()
-            .map(|child| child.id().to_string())
-            .collect();
-        let pids = pids.join(",");
-        let words = [
-            "attach",
-            "--manage",
-            "--log",
-            "--interval",
-            "50ms",
-            "--pid",
-            &pids,
-        ];
-        let params = ["--param", "regions=core", "--param", "quantum_s=0.05"];
-        self.session = Some(self.command(&[&words[..], &params].concat()).spawn()?);
+        let mut command = self.command(&["attach", "--manage", "--log", "--interval", "50ms"]);
+        command.args(["--param", "quantum_s=0.05"]);
+        if pauses && !self.groups.is_empty() {
+            command.args(["--pause", "--policy", "round-robin"]);
+            for dir in &self.groups {
+                command.arg("--cgroup").arg(dir);
+            }
+        } else {
+            command.args(["--param", "regions=core", "--pid", &self.pids()]);
+        }
+        self.session = Some(command.spawn()?);
         Ok(())
     }
 
@@ -178,7 +229,7 @@ impl Session {
         let child = &mut self.programs[ix];
         child.kill()?;
         child.wait()?;
-        *child = Session::spawn(self.folder.path(), PROGRAMS[ix])?;
+        self.programs[ix] = self.spawn(ix)?;
         Ok(())
     }
 
@@ -209,16 +260,29 @@ impl Session {
     }
 
     fn problem(&self) -> Option<String> {
+        let bound = in_folder(&self.folder.path().join(BOUND_FOLDER));
+        let is_bound = |pid| bound.iter().any(|process| process.pid == pid);
         for process in in_folder(self.folder.path()) {
+            let expected = if is_bound(process.pid) {
+                self.first_cpu()
+            } else {
+                &self.cpus
+            };
             let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid));
             for task in tasks.into_iter().flatten().flatten() {
                 let cpus = allowed(&task.path().join("status").display().to_string());
-                if cpus.as_ref().is_some_and(|cpus| *cpus != self.cpus) {
+                if cpus.as_ref().is_some_and(|cpus| *cpus != expected) {
                     return Some(format!("process {} may use {cpus:?}", process.pid));
                 }
             }
             if seen(process.pid).is_some_and(|now| now.state == 'T') {
                 return Some(format!("process {} is stopped", process.pid));
+            }
+        }
+        for dir in &self.groups {
+            let frozen = std::fs::read_to_string(dir.join("cgroup.freeze"));
+            if frozen.is_ok_and(|frozen| frozen.starts_with('1')) {
+                return Some(format!("{} is frozen", dir.display()));
             }
         }
         if let Some(keeper) = self.keepers().first() {
@@ -245,6 +309,19 @@ impl Drop for Session {
         for child in &mut self.programs {
             let _ = child.wait();
         }
+        for dir in &self.groups {
+            remove_group(dir);
+        }
+    }
+}
+
+/// Removes a group with all that is in it.
+fn remove_group(dir: &Path) {
+    let _ = std::fs::write(dir.join("cgroup.freeze"), "0");
+    let _ = std::fs::write(dir.join("cgroup.kill"), "1");
+    let end = Instant::now() + PATIENCE;
+    while std::fs::remove_dir(dir).is_err() && dir.exists() && Instant::now() < end {
+        sleep(PAUSE);
     }
 }
 

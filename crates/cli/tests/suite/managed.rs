@@ -307,5 +307,28 @@ fn groups_that_were_paused_are_thawed_when_the_session_is_killed() {
         until("none is frozen", || groups.frozen() == 0);
         until("all are free", || are_free(&programs, &all));
     }
+    // One that can't act holds nobody up.
+    let session = Session::run(&words);
+    until("one is frozen", || groups.frozen() > 0);
+    session.signal(Signal::STOP);
+    until("the keeper thaws them", || groups.frozen() == 0);
+    session.signal(Signal::CONT);
+    until("it goes on", || groups.frozen() > 0);
+    session.signal(Signal::TSTP);
+    let text = session.end(Signal::TERM);
+    assert!(
+        groups.frozen() == 0 && text.contains("not suspended"),
+        "{text}"
+    );
+    // A frozen session could not thaw its group.
+    let cosched = command(Path::new("/"), &words);
+    let mut inside = Command::new("sh");
+    let enter = r#"echo $$ > "$0/cgroup.procs"; exec "$@""#;
+    inside.args(["-c", enter, dirs[0]]);
+    inside.arg(cosched.get_program()).args(cosched.get_args());
+    let refused = inside.output().expect("a session");
+    assert!(!refused.status.success() && groups.frozen() == 0);
+    let message = "a cgroup with cosched or the init process in it is never paused";
+    assert!(err(&refused).contains(message), "{}", err(&refused));
     drop(programs);
 }

@@ -2,11 +2,13 @@
 //! threads; a stop freezes its own cgroup, if the user allows that. Nothing is ever killed: a task that the loop ends is
 //! let go.
 
-use super::manage::{Binding, Hold, Left, limit_of};
+use super::census::INIT;
+use super::manage::{Hold, Left, limit_of};
 use super::notes::Note;
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
 use super::usage::Totals;
+use crate::cgroup;
 use crate::counters::CounterSupport;
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
@@ -105,8 +107,8 @@ struct Task {
     calm: u32,
     /// The CPUs of its group.
     limit: CpuSet,
-    /// Its CPUs, and before them those that it had until the last move; empty before its first placement.
-    cpus: Vec<CpuSet>,
+    /// Its CPUs; `None` before its first placement.
+    cpus: Option<CpuSet>,
     /// Whether it can be frozen.
     freezes: bool,
     is_frozen: bool,
@@ -140,7 +142,8 @@ impl<'a> Attached<'a> {
         }
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
         let machine = Arc::new(machine_now(root)?);
-        let mut hold = Hold::begin(root, run).map_err(ManageError::Keeper)?;
+        let interval = Duration::from_nanos(config.interval.0);
+        let mut hold = Hold::begin(root, run, interval).map_err(ManageError::Keeper)?;
         let lost = hold.take_lost();
         let notes: Vec<Note> = lost
             .map(|why| Note::NoList(why.to_string()))
@@ -152,7 +155,7 @@ impl<'a> Attached<'a> {
         managed.retain(|subject| config.is_managed(subject));
         Ok(Attached {
             root: root.clone(),
-            capabilities: capabilities(&machine, counters, config.pause, &managed),
+            capabilities: capabilities(root, &machine, counters, config.pause, &managed),
             config,
             machine,
             began: Instant::now(),
@@ -174,8 +177,9 @@ impl<'a> Attached<'a> {
 
     /// Gives all programs their CPUs back, and thaws their groups. Returns what could not be done.
     pub fn undo(&mut self) -> Vec<Note> {
-        let done = self.hold.undo();
-        Note::of_undo(&done)
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(Note::of_undo(&self.hold.undo()));
+        notes
     }
 
     fn interval(&self) -> Duration {
@@ -231,6 +235,7 @@ impl<'a> Attached<'a> {
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
+        let is_new = task.subject.members != subject.members;
         task.subject.clone_from(subject);
         task.totals.add(sample);
         task.wants = sample.wants;
@@ -247,7 +252,7 @@ impl<'a> Attached<'a> {
             (true, false) => self.queued.push(Event::Woke(id)),
             _ => {}
         }
-        if is_active {
+        if is_active || is_new {
             self.bind_new(id);
         }
     }
@@ -256,7 +261,7 @@ impl<'a> Attached<'a> {
     fn enter(&mut self, subject: &Subject, sample: &SubjectSample, length: Nanos) {
         let id = TaskId(self.taken);
         self.taken += 1;
-        let freezes = self.config.pause && is_freezable(subject);
+        let freezes = self.config.pause && freeze_problem(&self.root, subject).is_none();
         let cpus = (sample.cpu_time.0 + length.0 / 2) / length.0.max(1);
         let cpus = (cpus as u32).clamp(1, self.machine.cpus.len() as u32);
         let first = subject.members.first();
@@ -283,7 +288,7 @@ impl<'a> Attached<'a> {
             wants: sample.wants,
             calm: 0,
             limit,
-            cpus: Vec::new(),
+            cpus: None,
             freezes,
             is_frozen: false,
         };
@@ -310,6 +315,7 @@ impl<'a> Attached<'a> {
     }
 
     fn end(&mut self, id: TaskId) {
+        self.thaw(id);
         if self.news.iter().any(|spec| spec.id == id) {
             // The loop does not know it yet, and numbers may not be left out.
             self.ended_early.push(id);
@@ -326,23 +332,13 @@ impl<'a> Attached<'a> {
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
-        let inherited = std::mem::take(&mut task.cpus);
-        let binding = Binding {
-            cpus,
-            inherited: &inherited,
-        };
-        let skipped = self.hold.bind(&task.subject, &binding);
-        let before = inherited.last().unwrap_or(&task.limit);
+        let skipped = self.hold.bind(&task.subject, cpus);
+        let before = task.cpus.as_ref().unwrap_or(&task.limit);
         if before != cpus && self.hold.binds(&task.subject) {
             let (name, cpus) = (task.subject.name.clone(), cpus.clone());
             self.notes.push(Note::Bound { name, cpus });
         }
-        task.cpus = inherited
-            .last()
-            .cloned()
-            .into_iter()
-            .chain([cpus.clone()])
-            .collect();
+        task.cpus = Some(cpus.clone());
         self.note_skipped(id, skipped);
     }
 
@@ -351,14 +347,10 @@ impl<'a> Attached<'a> {
         let Some(task) = self.tasks.get(&id) else {
             return;
         };
-        let Some(cpus) = task.cpus.last() else {
+        let Some(cpus) = &task.cpus else {
             return;
         };
-        let binding = Binding {
-            cpus,
-            inherited: &task.cpus,
-        };
-        let skipped = self.hold.bind_new(&task.subject, &binding);
+        let skipped = self.hold.bind_new(&task.subject, cpus);
         self.note_skipped(id, skipped);
     }
 
@@ -418,8 +410,9 @@ impl<'a> Attached<'a> {
 
     fn take_signals(&mut self) {
         while let Some(interrupt) = self.interrupts.next_signal() {
-            if let Interrupt::End(signal) = interrupt {
-                self.queued.push(Event::Interrupt { signal });
+            match interrupt {
+                Interrupt::End(signal) => self.queued.push(Event::Interrupt { signal }),
+                Interrupt::Suspend => self.notes.push(Note::NotSuspended),
             }
         }
     }
@@ -480,7 +473,7 @@ impl Backend for Attached<'_> {
     fn device_time(&mut self, _usages: &mut [Usage]) {}
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
-        let placed = self.tasks.get(&task).filter(|task| !task.cpus.is_empty());
+        let placed = self.tasks.get(&task).filter(|task| task.cpus.is_some());
         let wants = placed.filter(|task| !task.is_frozen).map(|task| task.wants);
         Reading::from_option(wants, Absence::NotStarted)
     }
@@ -583,15 +576,15 @@ fn is_active(sample: &SubjectSample, length: Nanos) -> bool {
     length > Nanos::ZERO && (sample.wants > 0 || used * 1_000 >= length.0 * ACTIVE_MILLI)
 }
 
-/// Whether a subject is a group that this user may freeze.
-fn is_freezable(subject: &Subject) -> bool {
-    freeze_problem(subject).is_none()
-}
-
-fn freeze_problem(subject: &Subject) -> Option<Absence> {
+/// Why a subject cannot be frozen; `None` if it is a group that this user may freeze.
+fn freeze_problem(root: &Root, subject: &Subject) -> Option<Absence> {
     let SubjectKey::Group(dir) = &subject.key else {
         return Some(Absence::NoOwnGroup);
     };
+    // Nobody would be left to thaw it.
+    if cgroup::own_and_above(root).contains(dir) || cgroup::processes(dir).contains(&INIT) {
+        return Some(Absence::HoldsCosched);
+    }
     let file: PathBuf = dir.join("cgroup.freeze");
     match std::fs::OpenOptions::new().write(true).open(file) {
         Ok(_) => None,
@@ -601,6 +594,7 @@ fn freeze_problem(subject: &Subject) -> Option<Absence> {
 }
 
 fn capabilities(
+    root: &Root,
     machine: &Machine,
     counters: &CounterSupport,
     pause: bool,
@@ -622,7 +616,8 @@ fn capabilities(
     if machine.core_types.len() < 2 {
         missing.insert(Capability::CoreTypes, Absence::OneCoreType);
     }
-    let problem = subjects.iter().find_map(freeze_problem);
+    let mut problems = subjects.iter().map(|subject| freeze_problem(root, subject));
+    let problem = problems.find_map(|problem| problem);
     let why = if pause {
         problem
     } else {

@@ -14,7 +14,7 @@ const SETTLED: u32 = 2;
 /// The kernel's thread that starts all others.
 const KERNEL: RawPid = 2;
 /// The init process.
-const INIT: RawPid = 1;
+pub(super) const INIT: RawPid = 1;
 
 /// The known processes.
 pub(super) struct Census {
@@ -51,9 +51,15 @@ impl Census {
             INIT => Some("the init process"),
             KERNEL => Some("the kernel"),
             _ if pid == self.own => Some("cosched itself"),
+            _ if parent == Some(self.own) && self.is_cosched(pid) => Some("cosched's keeper"),
             _ if parent == Some(KERNEL) => Some("a thread of the kernel"),
             _ => None,
         }
+    }
+
+    fn is_cosched(&self, pid: RawPid) -> bool {
+        let program = |pid| std::fs::read_link(self.root.path(&format!("/proc/{pid}/exe"))).ok();
+        program(pid).is_some_and(|its| Some(its) == program(self.own))
     }
 
     /// Looks at all processes.

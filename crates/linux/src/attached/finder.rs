@@ -332,6 +332,10 @@ mod tests {
             text.starts_with("cgroup b.slice does not exist below "),
             "{text}"
         );
+        let around = refused(Selection::Cgroup(
+            "a.slice/../a.slice/web.service".to_owned(),
+        ));
+        assert!(matches!(around, SelectError::NoGroup { .. }));
         let nobody = refused(Selection::User("no-such-user".to_owned()));
         assert_eq!(nobody, SelectError::NoUser("no-such-user".to_owned()));
         let bare = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ impl Groups {
         let dir = top.join(below.strip_prefix("/").unwrap_or(below));
         // Without the slash at the end that the top gets.
         let dir: PathBuf = dir.components().collect();
-        if !dir.join("cgroup.procs").exists() {
+        if !cgroup::is_group(root, &dir) || !dir.join("cgroup.procs").exists() {
             return Err(SelectError::NoGroup {
                 path: path.to_owned(),
                 top: top.display().to_string(),

@@ -44,6 +44,8 @@ pub enum Note {
     },
     /// The keeper was killed or stopped.
     KeeperReplaced,
+    /// The session was to be suspended.
+    NotSuspended,
     /// There is no list in the runtime folder.
     NoList(String),
     /// Somebody else has changed the CPUs of these threads.
@@ -92,6 +94,9 @@ impl fmt::Display for Note {
             Note::KeeperReplaced => {
                 f.write_str("the keeper of the CPU masks was gone and was replaced")
             }
+            Note::NotSuspended => f.write_str(
+                "not suspended: the programs depend on it; Ctrl-C ends it and frees them",
+            ),
             Note::NoList(why) => write!(
                 f,
                 "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"

@@ -64,10 +64,14 @@ pub(crate) fn run_of(name: &OsStr) -> Option<RunId> {
     RunId::parse(name.strip_suffix(PROBE).unwrap_or(name))
 }
 
-/// Whether a directory named by a list can be the group of this run. Any user can write any list of their own, and root
-/// reads it. So the name must be that of the run's group, and the directory must be in the hierarchy itself, which
-/// contains neither links nor files of users.
+/// Whether a directory named by a list can be the group of this run.
 pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
+    dir.file_name().and_then(run_of) == Some(*run) && is_group(root, dir)
+}
+
+/// Whether a directory named by a list is a group. Any user can write any list of their own, and root reads it. So the
+/// directory must be in the hierarchy itself, which contains neither links nor files of users.
+pub(crate) fn is_group(root: &Root, dir: &Path) -> bool {
     let Some(top) = top_directory(root) else {
         return false;
     };
@@ -77,9 +81,7 @@ pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
             .components()
             .all(|part| matches!(part, Component::Normal(_)))
     });
-    is_below
-        && dir.file_name().and_then(run_of) == Some(*run)
-        && device(dir).is_some_and(|of| Some(of) == device(&top))
+    is_below && device(dir).is_some_and(|of| Some(of) == device(&top))
 }
 
 /// The device of a directory; `None` if it is not a directory.
@@ -364,6 +366,8 @@ mod tests {
         );
         assert!(!is_its("groups/cosched-10-78-500"), "a link");
         assert!(!is_its("groups/b/cosched-10-78-500"), "it has gone");
+        let is_any = |path: &str| is_group(&root, &at(path));
+        assert!(is_any("groups/plain") && !is_any("evil") && !is_any("groups/plain/../../evil"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn run(
     let (root, how) = (Root::default(), &args.how);
     let (entry, params) = how.policy()?;
     settle_signals();
-    let interrupts = Interrupts::hold()?;
+    let interrupts = Interrupts::hold_all()?;
     tell_restored(&mend(&root, &Reach::Near).attached);
     let Session {
         sampler,

@@ -3,6 +3,7 @@
 //!
 //! An entry is written before the change that it describes, so a killed session leaves no change without an entry.
 
+use super::threads::comes_from;
 use crate::attached::Member;
 use crate::identity;
 use crate::ledger::{SLOT_BYTES, Slots};
@@ -39,6 +40,8 @@ pub(super) struct Pin {
     pub set: CpuSet,
     /// Its CPUs before the last change, which may not have happened yet.
     pub before: CpuSet,
+    /// Time of the first change, in ticks since boot.
+    pub since: u64,
 }
 
 impl Pin {
@@ -49,15 +52,16 @@ impl Pin {
             old,
             set,
             before,
+            since,
         } = self;
         format!(
-            "thread {} {} {} {} {old} {set} {before} ",
+            "thread {} {} {} {} {old} {set} {before} {since} ",
             thread.pid, thread.start, process.pid, process.start
         )
     }
 
     fn parse(words: &[&[u8]]) -> Option<Pin> {
-        let [tid, tid_start, pid, start, old, set, before, ..] = words else {
+        let [tid, tid_start, pid, start, old, set, before, since, ..] = words else {
             return None;
         };
         Some(Pin {
@@ -66,14 +70,15 @@ impl Pin {
             old: parse(old)?,
             set: parse(set)?,
             before: parse(before)?,
+            since: parse(since)?,
         })
     }
 
     /// Whether these CPUs of the thread come from this session, where it may use those of `limit` at most.
     pub(super) fn is_ours(&self, present: &CpuSet, limit: &CpuSet) -> bool {
-        let ours = [&self.set, &self.before];
-        let mut changed = ours.iter().filter(|cpus| ***cpus != self.old);
-        changed.any(|cpus| present == *cpus || *present == cpus.intersection(limit))
+        let was_moved = self.before != self.old;
+        comes_from(present, &self.set, limit)
+            || (was_moved && comes_from(present, &self.before, limit))
     }
 }
 
@@ -101,11 +106,7 @@ impl Changes {
     /// # Errors
     /// Out of memory, or its masks are too long for a slot.
     pub(super) fn pin(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
-        let text = pin.text();
-        if text.len() > SLOT_BYTES {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        self.enter(slot, text.as_bytes())
+        self.enter(slot, pin.text().as_bytes())
     }
 
     /// Enters a thread that is left alone, although its CPUs may be the same as those of bound ones.
@@ -117,12 +118,20 @@ impl Changes {
         self.enter(None, text.as_bytes())
     }
 
-    /// Enters a group whose new processes inherit these CPUs.
+    /// Enters CPUs that threads get, and that those which they start inherit.
     ///
     /// # Errors
     /// As [`Changes::pin`].
-    pub(super) fn group(&mut self, slot: Option<u64>, dir: &Path, set: &CpuSet) -> io::Result<u64> {
-        self.enter_path(slot, &format!("group {set} "), dir)
+    pub(super) fn set(&mut self, set: &CpuSet) -> io::Result<u64> {
+        self.enter(None, format!("set {set} ").as_bytes())
+    }
+
+    /// Enters a group whose threads are bound from now on.
+    ///
+    /// # Errors
+    /// As [`Changes::pin`].
+    pub(super) fn group(&mut self, dir: &Path, since: u64) -> io::Result<u64> {
+        self.enter_path(&format!("group {since} "), dir)
     }
 
     /// Enters a group that is frozen next.
@@ -130,20 +139,20 @@ impl Changes {
     /// # Errors
     /// As [`Changes::pin`].
     pub(super) fn frozen(&mut self, dir: &Path) -> io::Result<u64> {
-        self.enter_path(None, "frozen - ", dir)
+        self.enter_path("frozen - ", dir)
     }
 
-    fn enter_path(&mut self, slot: Option<u64>, words: &str, dir: &Path) -> io::Result<u64> {
+    fn enter_path(&mut self, words: &str, dir: &Path) -> io::Result<u64> {
         let mut text = words.as_bytes().to_vec();
         text.extend_from_slice(dir.as_os_str().as_bytes());
         text.push(b'\n');
-        if text.len() > SLOT_BYTES {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        self.enter(slot, &text)
+        self.enter(None, &text)
     }
 
     fn enter(&mut self, slot: Option<u64>, text: &[u8]) -> io::Result<u64> {
+        if text.len() > SLOT_BYTES {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let slot = slot.unwrap_or_else(|| self.slots.take());
         self.slots.write(slot, text)?;
         Ok(slot)
@@ -192,8 +201,10 @@ pub(super) struct List {
     pub pins: Vec<Pin>,
     /// Threads that are left alone.
     pub kept: BTreeSet<Member>,
-    /// Groups, and the CPUs that their new processes inherit.
-    pub groups: Vec<(CpuSet, PathBuf)>,
+    /// All sets of CPUs that threads got.
+    pub sets: Vec<CpuSet>,
+    /// Groups with bound threads, and the ticks since boot when the first was bound.
+    pub groups: Vec<(u64, PathBuf)>,
     /// Groups that the session froze.
     pub frozen: Vec<PathBuf>,
 }
@@ -230,9 +241,10 @@ impl List {
             [b't', ..] => self.pins.extend(Pin::parse(&words[1..])),
             [b'k', ..] => self.keeper = member(&words[1..]),
             [b'a', ..] => self.kept.extend(member(&words[1..])),
+            [b's', ..] => self.sets.extend(words.get(1).and_then(|set| parse(set))),
             [b'g', ..] => {
-                let group = (|| Some((parse(words.get(1)?)?, path(slot)?)))();
-                self.groups.extend(group);
+                let since = words.get(1).and_then(|since| parse(since));
+                self.groups.extend(since.zip(path(slot)));
             }
             [b'f', ..] => self.frozen.extend(path(slot)),
             _ => {}
@@ -278,14 +290,17 @@ mod tests {
             old: "0-3".parse().unwrap(),
             set: "0,2".parse().unwrap(),
             before: "0-3".parse().unwrap(),
+            since: 85,
         };
         let slot = changes.pin(None, &pin).unwrap();
         let odd = PathBuf::from(OsString::from_vec(b"/groups/\xd0 x\n y".to_vec()));
-        changes.group(None, &odd, &pin.set).unwrap();
+        changes.set(&pin.set).unwrap();
+        changes.group(&odd, 90).unwrap();
         changes.frozen(&odd).unwrap();
         let list = changes.read().unwrap();
         assert_eq!(list.pins, std::slice::from_ref(&pin));
-        assert_eq!(list.groups, [(pin.set.clone(), odd.clone())]);
+        assert_eq!(list.sets, std::slice::from_ref(&pin.set));
+        assert_eq!(list.groups, [(90, odd.clone())]);
         assert_eq!(
             (list.run, &list.frozen[..]),
             (Some(run), &[odd.clone()][..])
@@ -313,6 +328,7 @@ mod tests {
             old: set("0-3"),
             set: set("0-1"),
             before: set(before),
+            since: 5,
         };
         for (before, present, limit, expected) in [
             ("0-3", "0-1", "0-3", true),
@@ -321,6 +337,7 @@ mod tests {
             ("0-3", "0", "0-3", false),
             ("2-3", "2-3", "0-3", true),
             ("2-3", "1-2", "0-3", false),
+            ("0-3", "2-3", "2-3", true),
         ] {
             assert_eq!(
                 pin(before).is_ours(&set(present), &set(limit)),

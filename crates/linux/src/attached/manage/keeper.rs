@@ -1,20 +1,21 @@
 //! The keeper: a small process that undoes a session's changes when the session dies, however it dies.
 //!
 //! It waits at the other end of a pipe, and for the session's process. A session that ends in good order undoes its
-//! changes itself, and ends the keeper. If somebody kills or stops the keeper, the session starts another. If both are
+//! changes itself, and ends the keeper. It says at each look that it goes on. If it falls silent, because it is stopped or
+//! its output blocks, the keeper thaws its groups. If somebody kills or stops the keeper, the session starts another. If both are
 //! killed at once, a later start and `cosched thaw` undo the changes by the list in the runtime folder.
 
 use super::changes::Changes;
-use super::restore::restore;
+use super::restore::{restore, thaw};
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sentinel;
 use crate::sys::{self, RawPid};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, geteuid, waitpid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, geteuid, waitid};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
@@ -28,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct Keeper {
     pid: RawPid,
-    _line: OwnedFd,
+    line: OwnedFd,
 }
 
 impl Keeper {
@@ -36,18 +37,28 @@ impl Keeper {
     ///
     /// # Errors
     /// No process or no pipe could be made.
-    pub(super) fn start(root: &Root, run: &RunId, changes: &mut Changes) -> io::Result<Keeper> {
-        let (pid, line) = sentinel::start(|line| keep(root, run, changes, line))?;
-        Ok(Keeper { pid, _line: line })
+    pub(super) fn start(
+        root: &Root,
+        run: &RunId,
+        changes: &mut Changes,
+        silence: Duration,
+    ) -> io::Result<Keeper> {
+        let (pid, line) = sentinel::start(|line| keep(root, run, changes, line, silence))?;
+        Ok(Keeper { pid, line })
+    }
+
+    /// Says that the session goes on.
+    pub(super) fn tell(&self) {
+        let _ = rustix::io::write(&self.line, b"b");
     }
 
     /// Whether it still waits. One that was stopped would not undo anything.
     pub(super) fn is_there(&self) -> bool {
-        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
-        let Some(pid) = Pid::from_raw(self.pid) else {
-            return false;
-        };
-        matches!(waitpid(Some(pid), options), Ok(None))
+        // It is not reaped here: its number must not be reused before it is dismissed.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
+        let options = options | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_raw(self.pid).map(WaitId::Pid);
+        pid.is_some_and(|pid| matches!(waitid(pid, options), Ok(None)))
     }
 
     /// Ends the keeper, whatever state it is in.
@@ -57,7 +68,7 @@ impl Keeper {
 }
 
 /// The keeper's main function.
-fn keep(root: &Root, run: &RunId, changes: &mut Changes, line: OwnedFd) {
+fn keep(root: &Root, run: &RunId, changes: &mut Changes, line: OwnedFd, silence: Duration) {
     sys::ignore_signals();
     if let Some(own) = Process::read(root, std::process::id() as RawPid) {
         changes.keeper(&own);
@@ -65,7 +76,7 @@ fn keep(root: &Root, run: &RunId, changes: &mut Changes, line: OwnedFd) {
     let mut kept = changes.descriptors();
     kept.push(line.as_raw_fd());
     sentinel::detach(NAME, kept);
-    wait_for_end(root, run, &line);
+    wait_for_end(root, run, changes, &line, silence);
     while process::lives(root, run.pid, run.start) {
         std::thread::sleep(PAUSE);
     }
@@ -75,9 +86,10 @@ fn keep(root: &Root, run: &RunId, changes: &mut Changes, line: OwnedFd) {
     changes.remove_file();
 }
 
-/// Waits until the pipe closes, or the session's process ends.
-fn wait_for_end(root: &Root, run: &RunId, line: &OwnedFd) {
+/// Waits until the pipe closes, or the session's process ends. Thaws all groups when the session falls silent.
+fn wait_for_end(root: &Root, run: &RunId, changes: &Changes, line: &OwnedFd, silence: Duration) {
     let session = Process::find(root, run.pid, run.start).and_then(|found| found.handle(root));
+    let mut left = Timespec::try_from(silence).ok();
     loop {
         let mut watched = vec![PollFd::new(line, PollFlags::IN)];
         watched.extend(
@@ -85,9 +97,23 @@ fn wait_for_end(root: &Root, run: &RunId, line: &OwnedFd) {
                 .as_ref()
                 .map(|session| PollFd::new(session, PollFlags::IN)),
         );
-        match poll(&mut watched, None) {
+        match poll(&mut watched, left.as_ref()) {
             Err(Errno::INTR) => continue,
-            Ok(_) | Err(_) => return,
+            Err(_) => return,
+            Ok(0) => {
+                if let Some(list) = changes.read() {
+                    thaw(root, &list, geteuid().as_raw());
+                }
+                // Until the session is heard again.
+                left = None;
+                continue;
+            }
+            Ok(_) => {}
         }
+        let has_ended = watched.get(1).is_some_and(|end| !end.revents().is_empty());
+        if has_ended || sentinel::hear(line, &mut [0; 64]).is_none() {
+            return;
+        }
+        left = Timespec::try_from(silence).ok();
     }
 }

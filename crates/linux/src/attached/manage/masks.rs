@@ -1,10 +1,12 @@
 //! The CPUs of each thread of the managed programs: what was found, and what was set.
 //!
 //! A thread is bound only if it may use all CPUs of its group. Somebody has narrowed any other one on purpose, and it is
-//! left alone. A thread that starts later inherits the CPUs of its creator, which came from here.
+//! left alone. A thread that starts later inherits the CPUs of its creator. They came from here if the session has given
+//! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
 use super::changes::{Changes, List, Pin};
-use super::threads::{limit_of, thread_now};
+use super::restore::give_back;
+use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
 use crate::process::{self, Process};
 use crate::root::Root;
@@ -12,10 +14,11 @@ use crate::sys::{self, RawPid};
 use cosched_core::CpuSet;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 
 /// Maximum number of threads bound or left alone; each costs half a kilobyte.
-const MOST_THREADS: usize = 32_768;
+const MOST_THREADS: usize = 8_192;
 /// Number of known threads at which dead ones are struck out for the first time.
 const PRUNE: usize = 256;
 /// Passes over a process whose threads start threads.
@@ -45,15 +48,10 @@ pub(crate) struct Masks {
     /// The threads that are left alone, each with its slot in the list if it has one.
     left: BTreeMap<Member, Option<u64>>,
     groups: BTreeMap<PathBuf, u64>,
+    /// All sets of CPUs that threads got.
+    sets: Vec<CpuSet>,
     /// Number of known threads at which dead ones are struck out.
     prune_at: usize,
-}
-
-/// The CPUs that a subject gets.
-pub(crate) struct Binding<'a> {
-    pub cpus: &'a CpuSet,
-    /// CPUs that it had until now, or has: new threads may have inherited them.
-    pub inherited: &'a [CpuSet],
 }
 
 /// How many threads were newly left alone, by reason.
@@ -67,31 +65,25 @@ impl Masks {
             pins: BTreeMap::new(),
             left: BTreeMap::new(),
             groups: BTreeMap::new(),
+            sets: Vec::new(),
             prune_at: PRUNE,
         }
     }
 
     /// Binds all threads of a subject. Returns how many are left alone that were not before.
-    pub(crate) fn bind(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
-        let mut skipped = Skipped::new();
-        if let SubjectKey::Group(dir) = &subject.key {
-            let slot = self.groups.get(dir).copied();
-            if let Ok(slot) = self.changes.group(slot, dir, binding.cpus) {
-                self.groups.insert(dir.clone(), slot);
-            }
-        }
-        for &process in &subject.members {
-            self.bind_process(process, binding, &mut skipped, false);
-        }
-        self.prune();
-        skipped
+    pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
+        self.bind_members(subject, cpus, false)
     }
 
     /// Binds the threads of a subject that are new.
-    pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
+    pub(crate) fn bind_new(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
+        self.bind_members(subject, cpus, true)
+    }
+
+    fn bind_members(&mut self, subject: &Subject, cpus: &CpuSet, only_new: bool) -> Skipped {
         let mut skipped = Skipped::new();
         for &process in &subject.members {
-            self.bind_process(process, binding, &mut skipped, true);
+            self.bind_process(subject, process, cpus, &mut skipped, only_new);
         }
         self.prune();
         skipped
@@ -105,8 +97,7 @@ impl Masks {
 
     /// Whether a thread of a subject is bound.
     pub(crate) fn binds(&self, subject: &Subject) -> bool {
-        let mut pins = self.pins.values();
-        pins.any(|(_, pin)| subject.members.contains(&pin.process))
+        self.since(&subject.members).is_some()
     }
 
     fn known(&self) -> impl Iterator<Item = &Member> {
@@ -115,8 +106,9 @@ impl Masks {
 
     fn bind_process(
         &mut self,
+        subject: &Subject,
         process: Member,
-        binding: &Binding<'_>,
+        cpus: &CpuSet,
         skipped: &mut Skipped,
         only_new: bool,
     ) {
@@ -130,7 +122,7 @@ impl Masks {
             }
             let limit = limit.get_or_insert_with(|| limit_of(&self.root, process.pid));
             for tid in new {
-                if let Err(why) = self.bind_thread(process, tid, binding, limit) {
+                if let Err(why) = self.bind_thread(subject, process, tid, cpus, limit) {
                     *skipped.entry(why).or_default() += 1;
                 }
             }
@@ -140,9 +132,10 @@ impl Masks {
     /// Binds a thread; does nothing if it is gone, or was left alone before.
     fn bind_thread(
         &mut self,
+        subject: &Subject,
         process: Member,
         tid: RawPid,
-        binding: &Binding<'_>,
+        cpus: &CpuSet,
         limit: &CpuSet,
     ) -> Result<(), Left> {
         let Some((thread, present)) = thread_now(&self.root, process.pid, tid) else {
@@ -151,21 +144,64 @@ impl Masks {
         if self.left.contains_key(&thread) {
             return Ok(());
         }
-        let cpus = binding.cpus.intersection(limit);
-        match self.planned(process, thread, present, binding, limit, &cpus) {
-            Ok(Some((slot, pin))) => self.carry_out(slot, pin),
+        let cpus = cpus.intersection(limit);
+        match self.planned(subject, process, thread, present, limit, &cpus) {
+            Ok(Some((slot, pin))) => {
+                self.enter_group(subject);
+                self.carry_out(slot, pin)
+            }
             Ok(None) => Ok(()),
             Err(why) => Err(self.leave(thread, why)),
         }
     }
 
+    fn enter_group(&mut self, subject: &Subject) {
+        if let SubjectKey::Group(dir) = &subject.key
+            && !self.groups.contains_key(dir)
+            && let Ok(slot) = self.changes.group(dir, now())
+        {
+            self.groups.insert(dir.clone(), slot);
+        }
+    }
+
+    /// Whether a thread that is not known has inherited its CPUs from the session.
+    fn has_inherited(
+        &self,
+        subject: &Subject,
+        process: Member,
+        thread: Member,
+        present: &CpuSet,
+        limit: &CpuSet,
+    ) -> bool {
+        let mut sets = self.sets.iter();
+        if !sets.any(|set| comes_from(present, set, limit)) {
+            return false;
+        }
+        let since = |known| {
+            self.since(&[known])
+                .or(self.left.get(&known).map(|_| u64::MAX))
+        };
+        may_inherit(&self.root, process.pid, thread, since).unwrap_or_else(|| {
+            // Its creator has ended.
+            let since = self.since(&subject.members);
+            since.is_some_and(|since| thread.start >= since)
+        })
+    }
+
+    /// When the first thread of these processes was bound.
+    fn since(&self, processes: &[Member]) -> Option<u64> {
+        let pins = self.pins.values().map(|(_, pin)| pin);
+        let theirs = pins.filter(|pin| processes.contains(&pin.process));
+        theirs.map(|pin| pin.since).min()
+    }
+
     /// The change of a thread, and the slot that it has; `None` if there is nothing to change.
     fn planned(
         &self,
+        subject: &Subject,
         process: Member,
         thread: Member,
         present: CpuSet,
-        binding: &Binding<'_>,
         limit: &CpuSet,
         cpus: &CpuSet,
     ) -> Result<Option<(Option<u64>, Pin)>, Left> {
@@ -173,7 +209,7 @@ impl Masks {
             return Err(Left::Refused);
         }
         if let Some((slot, pin)) = self.pins.get(&thread) {
-            if present != pin.set && present != pin.set.intersection(limit) {
+            if !comes_from(&present, &pin.set, limit) {
                 return Err(Left::Changed);
             }
             if pin.set == *cpus {
@@ -187,9 +223,7 @@ impl Masks {
             };
             return Ok(Some((Some(*slot), moved)));
         }
-        let mut inherited = binding.inherited.iter();
-        let is_inherited = inherited.any(|ours| present == ours.intersection(limit));
-        if present != *limit && !is_inherited {
+        if present != *limit && !self.has_inherited(subject, process, thread, &present, limit) {
             return Err(Left::Narrowed);
         }
         if present == *limit && cpus == limit {
@@ -204,6 +238,7 @@ impl Masks {
             old: limit.clone(),
             set: cpus.clone(),
             before: present,
+            since: now(),
         };
         Ok(Some((None, pin)))
     }
@@ -211,7 +246,7 @@ impl Masks {
     /// Enters the change, and makes it.
     fn carry_out(&mut self, slot: Option<u64>, pin: Pin) -> Result<(), Left> {
         let thread = pin.thread;
-        let Ok(slot) = self.changes.pin(slot, &pin) else {
+        let Ok(slot) = self.enter(slot, &pin) else {
             return Err(self.leave(thread, Left::TooMany));
         };
         let (set, is_there) = (pin.set.clone(), pin.before == pin.set);
@@ -220,7 +255,10 @@ impl Masks {
             return Ok(());
         }
         match sys::set_affinity(thread.pid, &set) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.check_number(thread);
+                Ok(())
+            }
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::SRCH) => {
                     self.strike(&thread);
@@ -229,6 +267,23 @@ impl Masks {
                 Some(Errno::PERM) => Err(self.leave(thread, Left::NotPermitted)),
                 _ => Err(self.leave(thread, Left::Refused)),
             },
+        }
+    }
+
+    fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
+        if !self.sets.contains(&pin.set) {
+            self.changes.set(&pin.set)?;
+            self.sets.push(pin.set.clone());
+        }
+        self.changes.pin(slot, pin)
+    }
+
+    /// Frees another thread that was bound because it has got the number of this one.
+    fn check_number(&mut self, thread: Member) {
+        let now = Process::read(&self.root, thread.pid);
+        if now.is_some_and(|now| now.start != thread.start) {
+            give_back(&self.root, thread.pid, &limit_of(&self.root, thread.pid));
+            self.strike(&thread);
         }
     }
 
@@ -250,7 +305,7 @@ impl Masks {
 
     /// Number of entries.
     fn len(&self) -> usize {
-        self.pins.len() + self.left.len() + self.groups.len()
+        self.pins.len() + self.left.len() + self.groups.len() + self.sets.len()
     }
 
     /// Strikes out threads and groups that have gone, now and then.
@@ -296,6 +351,13 @@ impl Masks {
         self.pins.clear();
         self.groups.clear();
     }
+}
+
+/// The ticks since boot.
+fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let ticks = rustix::param::clock_ticks_per_second();
+    now.tv_sec as u64 * ticks + now.tv_nsec as u64 * ticks / 1_000_000_000
 }
 
 /// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.
@@ -376,6 +438,14 @@ mod tests {
         Killed(child.unwrap())
     }
 
+    /// Waits until what has started is older than what is bound next.
+    fn pass_a_tick() {
+        let begin = now();
+        while now() < begin + 2 {
+            std::thread::yield_now();
+        }
+    }
+
     fn fork(shell: &mut Killed) -> RawPid {
         shell.0.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
         let pid = shell.0.id() as RawPid;
@@ -407,31 +477,22 @@ mod tests {
         narrowed.set(&other_text);
         same.set(&one_text);
         let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
+        pass_a_tick();
         let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
-        let binding = |cpus| Binding {
-            cpus,
-            inherited: &[],
-        };
-        let skipped = masks.bind(&subject(&each), &binding(&one));
+        let skipped = masks.bind(&subject(&each), &one);
         assert_eq!(skipped, [(Left::Narrowed, 2)].into());
         let state = |of: [&Killed; 4]| of.map(Killed::cpus);
         let four = [&plain, &moved, &narrowed, &same];
         let [first, second] = [&one_text, &other_text].map(String::as_str);
         assert_eq!(state(four), [first, first, second, first]);
         // Again: nothing is told twice. A late child inherits, whether it is seen or not.
-        assert_eq!(masks.bind(&subject(&each), &binding(&one)), Skipped::new());
+        assert_eq!(masks.bind(&subject(&each), &one), Skipped::new());
         let child = fork(&mut shell);
-        let late = masks.bind_new(
-            &subject(&[member(child)]),
-            &Binding {
-                cpus: &one,
-                inherited: std::slice::from_ref(&one),
-            },
-        );
+        let late = masks.bind_new(&subject(&[member(child)]), &one);
         assert_eq!((late, cpus_of(child)), (Skipped::new(), one_text.clone()));
         // Somebody changes one. The next move leaves it alone, and moves the others.
         moved.set(&all);
-        let skipped = masks.bind(&subject(&each), &binding(&other));
+        let skipped = masks.bind(&subject(&each), &other);
         assert_eq!(skipped, [(Left::Changed, 1)].into());
         assert_eq!(state(four), [second, all.as_str(), second, first]);
         // An entry of an earlier thread with the same number.
@@ -470,17 +531,31 @@ mod tests {
         if shell.cpus() != limit.to_string() {
             return eprintln!("skipped, because this test may not use all CPUs");
         }
+        pass_a_tick();
         let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
+        let mut alone = forker();
         let one = CpuSet::from(limit.first().unwrap());
-        let binding = Binding {
-            cpus: &one,
-            inherited: &[],
-        };
-        masks.bind(&subject(&[shell.member()]), &binding);
-        let child = fork(&mut shell);
-        assert_eq!(cpus_of(child), one.to_string());
+        let other = CpuSet::from(limit.iter().nth(1).unwrap());
+        alone.set(&one.to_string());
+        pass_a_tick();
+        let family = subject(&[shell.member(), alone.member()]);
+        assert_eq!(masks.bind(&family, &one), [(Left::Narrowed, 1)].into());
+        let [child, of_alone] = [&mut shell, &mut alone].map(fork);
+        // That they were bound longer ago, and in whose subject they are, makes no difference.
+        masks.bind(&family, &other);
+        masks.bind(&family, &limit);
+        let late = masks.bind_new(&subject(&[member(of_alone)]), &other);
+        assert_eq!(late, [(Left::Narrowed, 1)].into());
+        assert_eq!(
+            [child, of_alone].map(cpus_of),
+            [one.to_string(), one.to_string()]
+        );
         let done = restore(&root, &masks.list().unwrap(), geteuid().as_raw());
         assert_eq!(cpus_of(child), limit.to_string());
+        assert_eq!(
+            [alone.cpus(), cpus_of(of_alone)],
+            [one.to_string(), one.to_string()]
+        );
         assert_eq!(done.threads.len(), 2, "{done:?}");
     }
 }

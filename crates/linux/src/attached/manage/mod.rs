@@ -9,7 +9,7 @@ mod threads;
 pub use masks::Left;
 pub use restore::Restored;
 
-pub(crate) use masks::{Binding, Skipped};
+pub(crate) use masks::Skipped;
 pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
@@ -19,12 +19,19 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
 use changes::Changes;
+use cosched_core::CpuSet;
 use keeper::Keeper;
 use masks::Masks;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Shortest silence of a session after which its keeper thaws its groups.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Number of looks that a session may miss.
+const MISSED: u32 = 3;
 
 /// All that a session changes in programs of others. When it is dropped, all of it is undone.
 #[derive(Debug)]
@@ -33,6 +40,7 @@ pub(crate) struct Hold {
     run: RunId,
     masks: Masks,
     keeper: Option<Keeper>,
+    silence: Duration,
     /// The groups that are frozen, with their slots in the list.
     frozen: BTreeMap<PathBuf, u64>,
 }
@@ -42,37 +50,41 @@ impl Hold {
     ///
     /// # Errors
     /// Out of memory, or no process could be made. Nothing is changed without a keeper.
-    pub(crate) fn begin(root: &Root, run: RunId) -> io::Result<Hold> {
+    pub(crate) fn begin(root: &Root, run: RunId, interval: Duration) -> io::Result<Hold> {
         let mut changes = Changes::begin(root, &run)?;
-        let keeper = Keeper::start(root, &run, &mut changes)?;
+        let silence = SILENCE.max(interval.saturating_mul(MISSED));
+        let keeper = Keeper::start(root, &run, &mut changes, silence)?;
         Ok(Hold {
             root: root.clone(),
             run,
             masks: Masks::new(root, changes),
             keeper: Some(keeper),
+            silence,
             frozen: BTreeMap::new(),
         })
     }
 
-    /// Starts another keeper if the keeper was killed or stopped; returns whether it was.
+    /// Tells the keeper that the session goes on. Starts another one if it was killed or stopped; returns whether it was.
     ///
     /// # Errors
     /// No process could be made.
     pub(crate) fn renew_keeper(&mut self) -> io::Result<bool> {
-        if self.keeper.as_ref().is_some_and(Keeper::is_there) {
+        if let Some(keeper) = self.keeper.as_ref().filter(|keeper| keeper.is_there()) {
+            keeper.tell();
             return Ok(false);
         }
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
         }
-        let keeper = Keeper::start(&self.root, &self.run, self.masks.changes())?;
+        let changes = self.masks.changes();
+        let keeper = Keeper::start(&self.root, &self.run, changes, self.silence)?;
         self.keeper = Some(keeper);
         Ok(true)
     }
 
     /// The CPUs of the subjects' threads.
-    pub(crate) fn bind(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
-        self.masks.bind(subject, binding)
+    pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
+        self.masks.bind(subject, cpus)
     }
 
     /// Whether a thread of a subject is bound.
@@ -81,8 +93,8 @@ impl Hold {
     }
 
     /// As [`Hold::bind`], for threads that are new.
-    pub(crate) fn bind_new(&mut self, subject: &Subject, binding: &Binding<'_>) -> Skipped {
-        self.masks.bind_new(subject, binding)
+    pub(crate) fn bind_new(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
+        self.masks.bind_new(subject, cpus)
     }
 
     /// Why there is no list in the runtime folder; returned once.

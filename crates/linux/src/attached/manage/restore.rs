@@ -2,7 +2,7 @@
 //! ends, its keeper if it was killed, and `cosched thaw` or a later start if both were.
 
 use super::changes::{List, PREFIX, Pin};
-use super::threads::{limit_of, thread_now};
+use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::Member;
 use crate::cgroup;
 use crate::identity;
@@ -12,12 +12,12 @@ use crate::run_id::{Fate, RunId};
 use crate::runtime::Folder;
 use crate::sys::{self, RawPid};
 use cosched_core::{CpuId, CpuSet};
-use rustix::process::Signal;
+use rustix::process::{Signal, geteuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum number of passes: threads may start threads all the time.
@@ -52,14 +52,7 @@ impl Restored {
 
 /// Undoes the changes of a list, as far as they are of processes and groups of this user; 0 stands for all users.
 pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
-    let mut restoring = Restoring {
-        root,
-        list,
-        owner,
-        by_process: BTreeMap::new(),
-        pins: BTreeMap::new(),
-        done: Restored::default(),
-    };
+    let mut restoring = Restoring::new(root, list, owner);
     restoring.thaw();
     restoring.index();
     let mut quiet = 0;
@@ -73,21 +66,38 @@ pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
     restoring.done
 }
 
+/// Thaws the groups of a list.
+pub(super) fn thaw(root: &Root, list: &List, owner: u32) {
+    Restoring::new(root, list, owner).thaw();
+}
+
 struct Restoring<'a> {
     root: &'a Root,
     list: &'a List,
     owner: u32,
-    /// The CPUs that were set in each process. A thread that is in no entry has inherited them.
-    by_process: BTreeMap<Member, Vec<&'a Pin>>,
+    /// The processes with bound threads, and when the first was bound.
+    processes: BTreeMap<Member, u64>,
     pins: BTreeMap<Member, &'a Pin>,
     done: Restored,
 }
 
 impl<'a> Restoring<'a> {
+    fn new(root: &'a Root, list: &'a List, owner: u32) -> Restoring<'a> {
+        Restoring {
+            root,
+            list,
+            owner,
+            processes: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            done: Restored::default(),
+        }
+    }
+
     fn thaw(&mut self) {
         for dir in &self.list.frozen {
-            let is_owners = std::fs::metadata(dir).is_ok_and(|dir| self.may(dir.uid()));
-            if !is_owners || !is_group(self.root, dir) || !cgroup::is_frozen(dir) {
+            let is_group = cgroup::is_group(self.root, dir);
+            let is_owners = || std::fs::metadata(dir).is_ok_and(|dir| self.may(dir.uid()));
+            if !is_group || !is_owners() || !cgroup::is_frozen(dir) {
                 continue;
             }
             let thawed = cgroup::set_frozen(dir, false).is_ok();
@@ -107,89 +117,102 @@ impl<'a> Restoring<'a> {
     fn index(&mut self) {
         for pin in &self.list.pins {
             self.pins.insert(pin.thread, pin);
-            self.by_process.entry(pin.process).or_default().push(pin);
+            let since = self.processes.entry(pin.process).or_insert(pin.since);
+            *since = pin.since.min(*since);
         }
     }
 
     /// Visits all processes of the list, and those that they have forked since. Returns whether a thread was changed.
     fn pass(&mut self) -> bool {
-        let mut changed = false;
-        let mut visited = BTreeSet::new();
-        let by_process = self.by_process.clone();
-        for (process, pins) in &by_process {
-            if Process::find(self.root, process.pid, process.start).is_none() {
-                continue;
-            }
-            for below in process::descendants(self.root, process.pid) {
-                if visited.insert(below.pid) {
-                    changed |= self.process(below.pid, pins);
-                }
+        let mut pids = BTreeMap::new();
+        for process in self.processes.keys() {
+            if Process::find(self.root, process.pid, process.start).is_some() {
+                let family = process::descendants(self.root, process.pid);
+                pids.extend(family.iter().map(|process| (process.pid, u64::MAX)));
             }
         }
-        let all: Vec<&Pin> = self.list.pins.iter().collect();
-        for (set, dir) in &self.list.groups {
-            let of_group: Vec<&Pin> = all.iter().filter(|pin| pin.set == *set).copied().collect();
-            for pid in cgroup::processes(dir) {
-                if visited.insert(pid) {
-                    changed |= self.process(pid, &of_group);
-                }
+        for (since, dir) in &self.list.groups {
+            if cgroup::is_group(self.root, dir) {
+                let all = cgroup::processes(dir).into_iter();
+                pids.extend(all.map(|pid| (pid, *since)));
             }
+        }
+        let mut changed = false;
+        for (pid, since) in pids {
+            changed |= self.process(pid, since);
         }
         changed
     }
 
-    fn process(&mut self, pid: RawPid, pins: &[&Pin]) -> bool {
-        let users = process::users(self.root, pid);
-        if self.owner != 0 && !users.contains(&self.owner) {
+    /// Visits a process. If its creator has ended, it may have inherited its CPUs since then.
+    fn process(&mut self, pid: RawPid, since: u64) -> bool {
+        // The kernel decides what this user may do. It would let root do all that is in the lists of others.
+        let is_own = self.owner == geteuid().as_raw();
+        if !is_own && !process::users(self.root, pid).contains(&self.owner) {
             return false;
         }
         let limit = limit_of(self.root, pid);
         let mut changed = false;
         for tid in process::threads(self.root, pid) {
             if let Some((thread, present)) = thread_now(self.root, pid, tid) {
-                changed |= self.thread(thread, &present, pins, &limit);
+                let is_ours = match self.pins.get(&thread) {
+                    Some(pin) => pin.is_ours(&present, &limit),
+                    None => self.has_inherited(pid, thread, &present, &limit, since),
+                };
+                changed |= self.thread(thread, &present, &limit, is_ours);
             }
         }
         changed
     }
 
-    fn thread(&mut self, thread: Member, present: &CpuSet, pins: &[&Pin], limit: &CpuSet) -> bool {
+    fn thread(&mut self, thread: Member, present: &CpuSet, limit: &CpuSet, is_ours: bool) -> bool {
         if self.list.kept.contains(&thread) {
             return false;
         }
         let own = self.pins.get(&thread).copied();
-        let ours = match own {
-            Some(pin) => Some(pin).filter(|pin| pin.is_ours(present, limit)),
-            None => pins.iter().copied().find(|pin| pin.is_ours(present, limit)),
-        };
-        let Some(pin) = ours else {
+        if !is_ours {
             let is_other = own.is_some_and(|pin| *present != pin.old && present != limit);
             if is_other && !self.done.refused.contains(&thread.pid) {
                 self.done.changed.insert(thread.pid);
             }
             return false;
-        };
-        if !give_back(self.root, thread.pid, &pin.old) {
+        }
+        if !give_back(self.root, thread.pid, own.map_or(limit, |pin| &pin.old)) {
             self.done.refused.insert(thread.pid);
             return false;
         }
         self.done.threads.insert(thread.pid)
     }
+
+    /// Whether a thread that is in no entry has inherited its CPUs from the session.
+    fn has_inherited(
+        &self,
+        pid: RawPid,
+        thread: Member,
+        present: &CpuSet,
+        limit: &CpuSet,
+        since: u64,
+    ) -> bool {
+        let mut sets = self.list.sets.iter();
+        let bound_since = |known| {
+            let is_kept = self.list.kept.contains(&known);
+            let since = self.processes.get(&known).copied();
+            since.or(is_kept.then_some(u64::MAX))
+        };
+        present != limit
+            && sets.any(|set| comes_from(present, set, limit))
+            && may_inherit(self.root, pid, thread, bound_since).unwrap_or(thread.start >= since)
+    }
 }
 
 /// Gives a thread its CPUs back. It had all CPUs of its group, so it asks for every CPU: the kernel grants those of the
 /// group, and those that the group gets later.
-fn give_back(root: &Root, tid: RawPid, old: &CpuSet) -> bool {
+pub(super) fn give_back(root: &Root, tid: RawPid, old: &CpuSet) -> bool {
     let possible = root.cpus("/sys/devices/system/cpu/possible", "possible CPUs");
     let every = possible.ok().flatten().unwrap_or_else(|| old.clone());
     let highest = old.iter().chain(every.iter()).map(|cpu| cpu.0).max();
     let every: CpuSet = (0..=highest.unwrap_or(0)).map(CpuId).collect();
     sys::set_affinity(tid, &every).is_ok() || sys::set_affinity(tid, old).is_ok()
-}
-
-/// Whether a path is below the hierarchy of groups.
-fn is_group(root: &Root, dir: &Path) -> bool {
-    cgroup::top_directory(root).is_some_and(|top| dir.starts_with(&top) && dir != top)
 }
 
 /// Undoes what dead sessions have left, of those that are covered.

@@ -29,3 +29,32 @@ pub(super) fn thread_now(root: &Root, pid: RawPid, tid: RawPid) -> Option<(Membe
     let present = process::allowed_cpus(root, &format!("{folder}/status"))?;
     Some((Member { pid: tid, start }, present))
 }
+
+/// Whether these CPUs of a thread are what the kernel makes of a set, where the group has those of `limit`. It takes all
+/// of them if the set has none of them.
+pub(super) fn comes_from(present: &CpuSet, set: &CpuSet, limit: &CpuSet) -> bool {
+    let both = set.intersection(limit);
+    let effective = if both.is_empty() { limit } else { &both };
+    present == set || present == effective
+}
+
+/// Whether a thread may have inherited its CPUs from the session; `None` if the session knows no process at or above it.
+/// `since` tells when a process was bound: what had started before has inherited nothing. One that is left alone never was.
+pub(super) fn may_inherit(
+    root: &Root,
+    pid: RawPid,
+    thread: Member,
+    since: impl Fn(Member) -> Option<u64>,
+) -> Option<bool> {
+    let mut started = thread.start;
+    let mut next = Process::read(root, pid);
+    while let Some(process) = next {
+        let (pid, start) = (process.pid, process.start);
+        if let Some(since) = since(Member { pid, start }) {
+            return Some(started >= since);
+        }
+        started = start;
+        next = Process::read(root, process.parent);
+    }
+    None
+}
