@@ -12,15 +12,17 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Programs: one computes, one forks all the time, one sleeps and has a child that forks. The child of another one is in a
-/// process group of its own. The last one is bound to a CPU already, and so is what it forks.
+/// Programs: one computes, one forks all the time, one sleeps and has a child that leaves processes behind. The child of
+/// another one is in a process group of its own. The last one is bound to a CPU already, and so is what it forks.
 const PROGRAMS: [&str; 5] = [
     "while :; do :; done",
     "while :; do (:); done",
-    "sh -c 'while :; do (:); done' & wait",
-    "setsid sh -c 'while :; do (:); done' & wait",
-    "cd bound; while :; do (:); done",
+    "sh -c 'while :; do sleep 60 & (:); sleep 0.05; done' & wait",
+    "setsid sh -c 'while :; do sleep 60 & (:); sleep 0.05; done' & wait",
+    "cd bound; while :; do sleep 60 & (:); sleep 0.05; done",
 ];
+/// Number of programs that are replaced; what the others leave behind would have lost its creator.
+const REPLACED: u64 = 2;
 /// The program whose child is a subject of its own.
 const NESTED: usize = 2;
 /// The program that is bound to a CPU already, in the folder of this name.
@@ -139,7 +141,8 @@ impl Session {
             .current_dir(self.folder.path())
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let child = shell.spawn()?;
         if let Some(group) = self.groups.get(ix) {
             std::fs::write(group.join("cgroup.procs"), child.id().to_string())?;
@@ -225,7 +228,7 @@ impl Session {
 
     /// Kills a program, and starts it again.
     fn replace(&mut self, dice: &mut Dice) -> Result<()> {
-        let ix = dice.below(PROGRAMS.len() as u64) as usize;
+        let ix = dice.below(REPLACED) as usize;
         let child = &mut self.programs[ix];
         child.kill()?;
         child.wait()?;
