@@ -50,7 +50,7 @@ class Session:
                 raise Error("the session is closed; open another for more jobs")
             id, line = job_line(job, fields, len(self._ids) + 1)
             if id in self._ids:
-                raise ValueError(f"a job of this session has the id {id} already")
+                raise ValueError(f"another job has the id {id} already")
             self._ids.add(id)
             self._pending.add(id)
             self._write(line)

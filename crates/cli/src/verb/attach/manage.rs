@@ -157,7 +157,7 @@ fn has_choice(machine: &Machine, params: &Params) -> bool {
 fn check(entry: &PolicyEntry, params: &Params, capabilities: &Capabilities) -> Result<()> {
     for shortfall in entry.shortfalls(params, capabilities) {
         match shortfall.importance {
-            Importance::Required => return Err(unmet(entry, &shortfall, "this session")),
+            Importance::Required => return Err(unmet(entry, &shortfall, "cosched attach")),
             Importance::Wanted(without) => say(format_args!(
                 "no {}: {}; {without}",
                 shortfall.capability.text(),

@@ -74,7 +74,7 @@ impl Pin {
         })
     }
 
-    /// Whether these CPUs of the thread come from this session, where it may use those of `limit` at most.
+    /// Whether the list gave the thread these CPUs, where it may use those of `limit` at most.
     pub(super) fn is_ours(&self, present: &CpuSet, limit: &CpuSet) -> bool {
         let was_moved = self.before != self.old;
         comes_from(present, &self.set, limit)

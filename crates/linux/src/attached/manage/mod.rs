@@ -102,7 +102,7 @@ impl Hold {
         self.masks.changes().take_lost()
     }
 
-    /// Freezes a group; returns whether it is this session's to thaw. One that somebody else froze is left alone.
+    /// Freezes a group. Returns `false`, and leaves it alone, if somebody else froze it.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -123,7 +123,7 @@ impl Hold {
         frozen.map(|()| true)
     }
 
-    /// Thaws a group that this session froze.
+    /// Thaws a group that [`Hold::freeze`] froze.
     ///
     /// # Errors
     /// The kernel refuses.
