@@ -6,8 +6,8 @@ use super::{Host, HostError, capabilities, go_on};
 use crate::tree::Tree;
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event, Kill,
-    Machine, MayStart, Nanos, Occupation, Origin, Payload, Placement, Plan, Planner, Reading,
-    Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
+    Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
+    Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use rustix::process::Signal;
 use std::sync::Arc;
@@ -305,14 +305,7 @@ fn placed(changes: &[Change]) -> impl Iterator<Item = (TaskId, &CpuSet)> {
     changes.iter().filter_map(|change| match change {
         Change::Place {
             task, placement, ..
-        } => Some((*task, cpus_of(placement))),
+        } => Some((*task, placement.cpus())),
         Change::Stop { .. } => None,
     })
-}
-
-fn cpus_of(placement: &Placement) -> &CpuSet {
-    match placement {
-        Placement::Exclusive { cpus, .. } => cpus,
-        Placement::Shared { mask } => mask,
-    }
 }
