@@ -1,7 +1,7 @@
 //! Observing programs that run already.
 
 use crate::common::schema::Schemas;
-use crate::common::{command, err, json, out, until};
+use crate::common::{command, err, json, out, skipped, until};
 use cosched_core::CpuId;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -73,13 +73,6 @@ fn once(words: &[&str]) -> Value {
 fn row<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
     let mut rows = answer["subjects"].as_array()?.iter();
     rows.find(|row| row["name"] == name)
-}
-
-fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("skipped, because {why}\n"),
-    ));
 }
 
 #[test]
