@@ -117,8 +117,8 @@ fn two_that_want_one_cpu_are_named_with_the_evidence() {
                     && found["slows"] == slowed
                     && evidence["kind"] == "same-cpu"
                     && evidence["cpu"] == cpu.0
-                    && evidence["waited"].as_u64() > Some(0)
-                    && evidence["used"].as_u64() > Some(0)
+                    && evidence["waited_s"].as_f64() > Some(0.0)
+                    && evidence["used_s"].as_f64() > Some(0.0)
             })
         };
         slows(&names[0], &names[1]) && slows(&names[1], &names[0])
