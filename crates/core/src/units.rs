@@ -111,6 +111,25 @@ impl Rate {
     pub fn per_us(self) -> f64 {
         self.0 as f64 / 1e3
     }
+
+    /// In bytes per second.
+    pub fn bytes_per_s(self) -> f64 {
+        self.per_us() * 1e6 * 64.0
+    }
+}
+
+/// A time in JSON as a number of seconds.
+pub(crate) mod as_seconds {
+    use super::Nanos;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(time: &Nanos, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.as_s())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
+        f64::deserialize(from).map(Nanos::from_s)
+    }
 }
 
 listed_enum! {

@@ -41,8 +41,8 @@ mod warning;
 mod why;
 
 pub use attached::{
-    ATTACHED_SCHEMA, AttachedNow, CpuAttached, DisturbanceNow, LeftOutNow, OnCpuNow, SubjectNow,
-    SubjectState, attached_text,
+    ATTACHED_SCHEMA, AttachedNow, DisturbanceNow, LeftOutNow, SubjectNow, SubjectState,
+    attached_text,
 };
 pub use events::{
     EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,

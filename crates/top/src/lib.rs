@@ -2,8 +2,8 @@
 //! and of the size of the terminal; it reads no clock, no terminal and no file.
 //!
 //! `keys` parses the keys; `view` is what the user has chosen, and what keys change; `rows` selects and sorts the jobs;
-//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts; `lines` is a screen of text; `paint` is the difference
-//! of two screens as a terminal takes it.
+//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts; `paint` is the difference
+//! of two screens as a terminal takes it. `lines` is a screen of plain text.
 
 mod header;
 pub mod keys;

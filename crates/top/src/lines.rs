@@ -9,7 +9,7 @@ use ratatui_core::style::Style;
 /// What the keys do.
 const KEYS: &str = "arrows scroll, space pauses, q leaves";
 
-/// What the user has chosen to see of the lines.
+/// The part of the lines that the user has chosen to see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// Lines above the first one that is shown.
@@ -19,7 +19,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Handles a key; so many of `count` lines fit a page.
+    /// Handles a key, where the screen has room for `page` of `count` lines.
     pub fn press(&mut self, key: Key, count: usize, page: usize) -> Effect {
         match key {
             Key::Char('q') | Key::Ctrl('c') => return Effect::Quit,
@@ -43,7 +43,7 @@ impl Lines {
         self.offset = self.offset.min(count.saturating_sub(page));
     }
 
-    /// How many lines fit a screen of this height: all but those of a message and of the keys.
+    /// Number of lines on a screen of this height, beside the message and the keys.
     pub fn page(height: u16) -> usize {
         usize::from(height.saturating_sub(2))
     }

@@ -3,6 +3,7 @@
 //! in which a program starts or ends by itself are not played.
 
 use crate::fixture::{Does, Fixture, Job, Skip};
+use crate::host::{PATIENCE, ThisMachine};
 use crate::processes;
 use cosched_core::{CpuSet, Intake as _, Nanos, TaskSpec};
 use cosched_linux::Interrupts;
@@ -14,9 +15,6 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-
-/// The limit of a wait. Nothing on this machine takes nearly this long.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Programs of this machine.
 pub(crate) struct Adopted {
@@ -101,13 +99,11 @@ fn top() -> Option<PathBuf> {
 impl Fixture for Adopted {
     type Backend = Attached<'static>;
 
-    const AFTER_STOP: Nanos = Nanos::from_ms(5);
-    const CLOSE: Nanos = Nanos::ZERO;
-    const LONG: u64 = 40;
-    const LEAST_SHARE: f64 = 0.0;
-    const NOT_REPEATABLE: Option<&'static str> =
-        Some("real processes never do the same thing twice");
-
+    const AFTER_STOP: Nanos = ThisMachine::AFTER_STOP;
+    const CLOSE: Nanos = ThisMachine::CLOSE;
+    const LONG: u64 = ThisMachine::LONG;
+    const LEAST_SHARE: f64 = ThisMachine::LEAST_SHARE;
+    const NOT_REPEATABLE: Option<&'static str> = ThisMachine::NOT_REPEATABLE;
     const RUNS_BEFORE: Option<&'static str> = Some("its programs run already");
 
     fn backend(&self, jobs: &[Job]) -> Result<Attached<'static>, Skip> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The limit of a wait. Nothing on this machine takes nearly this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// This machine, with one way of freezing.
 pub(crate) struct ThisMachine {

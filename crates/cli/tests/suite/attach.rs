@@ -1,7 +1,7 @@
 //! Observing programs that run already.
 
 use crate::common::schema::Schemas;
-use crate::common::{command, err, json, out, until};
+use crate::common::{command, err, json, out, skipped, until};
 use cosched_core::CpuId;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -75,13 +75,6 @@ fn row<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
     rows.find(|row| row["name"] == name)
 }
 
-fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("skipped, because {why}\n"),
-    ));
-}
-
 #[test]
 fn two_that_want_one_cpu_are_named_with_the_evidence() {
     let cpu = first_cpu();
@@ -124,8 +117,8 @@ fn two_that_want_one_cpu_are_named_with_the_evidence() {
                     && found["slows"] == slowed
                     && evidence["kind"] == "same-cpu"
                     && evidence["cpu"] == cpu.0
-                    && evidence["waited"].as_u64() > Some(0)
-                    && evidence["used"].as_u64() > Some(0)
+                    && evidence["waited_s"].as_f64() > Some(0.0)
+                    && evidence["used_s"].as_f64() > Some(0.0)
             })
         };
         slows(&names[0], &names[1]) && slows(&names[1], &names[0])

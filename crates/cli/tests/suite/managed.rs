@@ -1,6 +1,7 @@
 //! Managing programs that run already: what is changed, and that it is undone.
 
-use crate::common::{command, cosched, err, until};
+use crate::common::{command, cosched, err, skipped, until};
+use crate::faults::seen::{is_named, mount};
 use cosched_core::{CpuId, CpuSet};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read as _;
@@ -43,10 +44,7 @@ fn spin() -> Child {
 
 /// The CPUs that a process may use.
 fn cpus(pid: u32) -> CpuSet {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let mut lines = status.lines();
-    let line = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    line.expect("a list").parse().expect("CPUs")
+    cosched_linux::affinity(pid as i32).expect("a process")
 }
 
 /// Binds a process as another program would.
@@ -67,13 +65,6 @@ fn all_cpus() -> Option<CpuSet> {
         return None;
     }
     Some(own)
-}
-
-fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("skipped, because {why}\n"),
-    ));
 }
 
 /// A session, with its error output.
@@ -111,12 +102,8 @@ impl Session {
         let pid = self.0.id();
         let list = format!("/proc/{pid}/task/{pid}/children");
         let children = std::fs::read_to_string(list).ok()?;
-        let mut children = children.split_whitespace();
-        let keeper = children.find(|child| {
-            let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
-            name.is_ok_and(|name| name.trim() == "mask-keeper")
-        });
-        Pid::from_raw(keeper?.parse().ok()?)
+        let mut children = children.split_whitespace().flat_map(str::parse);
+        Pid::from_raw(children.find(|&child| is_named(child, "mask-keeper"))?)
     }
 
     /// Ends it by a signal, and returns its error output.
@@ -234,15 +221,10 @@ struct Groups(Vec<PathBuf>);
 
 impl Groups {
     fn make(programs: &Programs) -> Option<Groups> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let mut lines = mounts.lines();
-        let mount = lines
-            .find(|line| line.contains(" - cgroup2 "))?
-            .split(' ')
-            .nth(4)?;
+        let mount = mount()?;
         let mut groups = Groups(Vec::new());
         for child in &programs.0 {
-            let dir = Path::new(mount).join(format!("managed-test-{}", child.id()));
+            let dir = Path::new(&mount).join(format!("managed-test-{}", child.id()));
             std::fs::create_dir(&dir).ok()?;
             groups.0.push(dir.clone());
             std::fs::write(dir.join("cgroup.procs"), child.id().to_string()).ok()?;

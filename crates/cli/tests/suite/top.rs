@@ -1,7 +1,7 @@
 //! `cosched top` on a real terminal, which it leaves as it was.
 
 use crate::common::looping::Run;
-use crate::common::{self, PATIENCE, cosched, ended, err, until};
+use crate::common::{self, PATIENCE, cosched, ended, err, skipped, until};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -192,13 +192,6 @@ impl Drop for Screen {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("skipped, because {why}\n"),
-    ));
 }
 
 #[test]

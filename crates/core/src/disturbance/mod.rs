@@ -11,12 +11,12 @@ pub use observed::{CpuShare, CpuUsed, Observed, Pressure, SubjectSample};
 pub use rules::disturbances;
 
 use crate::topology::{CpuId, CpuSet};
-use crate::units::{Nanos, Rate};
+use crate::units::{Nanos, Rate, as_seconds};
 use serde::Serialize;
 use std::fmt;
 
 /// One program that probably slows another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Disturbance {
     /// Who disturbs.
     pub by: Disturber,
@@ -29,8 +29,7 @@ pub struct Disturbance {
 }
 
 /// Who disturbs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disturber {
     /// The subject of this name.
     Subject(String),
@@ -49,8 +48,10 @@ pub enum Evidence {
         /// The CPU.
         cpu: CpuId,
         /// Time that the threads of the slowed subject waited for it, summed over them.
+        #[serde(rename = "waited_s", with = "as_seconds")]
         waited: Nanos,
         /// Time that the disturber used it.
+        #[serde(rename = "used_s", with = "as_seconds")]
         used: Nanos,
     },
     /// They run on CPUs of one core.
@@ -58,6 +59,7 @@ pub enum Evidence {
         /// The CPUs of the core.
         cpus: CpuSet,
         /// Time in which both certainly ran at once.
+        #[serde(rename = "both_s", with = "as_seconds")]
         both: Nanos,
     },
     /// They read from one memory domain, and the disturber reads much.
@@ -65,8 +67,10 @@ pub enum Evidence {
         /// The CPUs of the domain.
         cpus: CpuSet,
         /// Lines that the disturber reads.
+        #[serde(rename = "moved_lines_per_ms")]
         moved: Rate,
         /// Lines that the slowed subject reads.
+        #[serde(rename = "needs_lines_per_ms")]
         needs: Rate,
     },
     /// The slowed subject waits for memory, and the disturber takes more.
@@ -74,6 +78,7 @@ pub enum Evidence {
         /// Share of the last 10 seconds in which a process of its group waited for memory, in per cent.
         stalled_percent: f64,
         /// Growth of the disturber's resident memory, in bytes.
+        #[serde(rename = "grew_bytes")]
         grew: u64,
     },
     /// The hypervisor took CPU time from the subject's CPUs.
@@ -81,6 +86,7 @@ pub enum Evidence {
         /// The CPUs.
         cpus: CpuSet,
         /// Time taken, summed over them.
+        #[serde(rename = "stolen_s", with = "as_seconds")]
         stolen: Nanos,
     },
 }
@@ -121,8 +127,8 @@ impl fmt::Display for Disturbance {
             Evidence::SameMemory { cpus, moved, needs } => write!(
                 f,
                 "both read from the memory of the CPUs {cpus}: the first {:.1} GB/s, the second {:.1} GB/s",
-                gigabytes(*moved),
-                gigabytes(*needs)
+                moved.bytes_per_s() / 1e9,
+                needs.bytes_per_s() / 1e9
             ),
             Evidence::MemoryPressure {
                 stalled_percent,
@@ -143,8 +149,3 @@ impl fmt::Display for Disturbance {
 
 /// Bytes of a MiB.
 const MIB: u64 = 1 << 20;
-
-/// Gigabytes a second of a rate of lines.
-fn gigabytes(rate: Rate) -> f64 {
-    rate.per_us() * 64.0 / 1e3
-}

@@ -2,11 +2,11 @@
 
 use crate::sample::Counts;
 use crate::topology::{CpuId, CpuSet};
-use crate::units::{Absence, Nanos, Reading};
-use serde::Serialize;
+use crate::units::{Absence, Nanos, Reading, as_seconds};
+use serde::{Deserialize, Serialize};
 
 /// One interval of all observed subjects.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     /// Length of the interval.
     pub length: Nanos,
@@ -17,7 +17,7 @@ pub struct Observed {
 }
 
 /// One interval of a subject: a process with its descendants, a process group, or a cgroup.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SubjectSample {
     /// Its name.
     pub name: String,
@@ -46,29 +46,33 @@ pub struct SubjectSample {
 }
 
 /// A subject on a CPU. The time of a thread is that of the CPU where it ran last.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuShare {
     /// The CPU.
     pub cpu: CpuId,
     /// CPU time there.
+    #[serde(rename = "used_s", with = "as_seconds")]
     pub used: Nanos,
     /// Time that threads waited for it, summed over them.
+    #[serde(rename = "waited_s", with = "as_seconds")]
     pub waited: Nanos,
 }
 
 /// How a CPU spent an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuUsed {
     /// The CPU.
     pub cpu: CpuId,
     /// Time in which it executed something.
+    #[serde(rename = "busy_s", with = "as_seconds")]
     pub busy: Nanos,
     /// Time in which the hypervisor ran others.
+    #[serde(rename = "stolen_s", with = "as_seconds")]
     pub stolen: Nanos,
 }
 
 /// Shares of the last 10 seconds in which some process of a group waited, in per cent: the kernel's PSI.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pressure {
     /// Whether it is that of the whole machine, because the group has none of its own.
     pub of_machine: bool,

@@ -268,6 +268,12 @@ fn runs_in(subject: &SubjectSample, cpus: &CpuSet) -> bool {
     used.any(|on| cpus.contains(on.cpu))
 }
 
+/// Bytes that a subject's resident memory has grown by; zero where that is unknown, which is no evidence.
+fn grown(subject: &SubjectSample) -> u64 {
+    let grew = subject.grew.value().unwrap_or(0);
+    u64::try_from(grew).unwrap_or(0)
+}
+
 /// The one who took most memory while this subject's own group waited for memory.
 fn under_pressure(observed: &Observed, position: usize, found: &mut Vec<Disturbance>) {
     let slowed = &observed.subjects[position];
@@ -275,7 +281,6 @@ fn under_pressure(observed: &Observed, position: usize, found: &mut Vec<Disturba
         Reading::Value(stalled) if !slowed.pressure.of_machine => stalled,
         _ => return,
     };
-    let grown = |subject: &SubjectSample| subject.grew.value().map_or(0, |grew| grew.max(0) as u64);
     let most = others(observed, position).max_by_key(|other| grown(other));
     let Some(other) = most.filter(|other| stalled >= STALLED_PERCENT && grown(other) >= GREW)
     else {
@@ -313,6 +318,7 @@ mod tests {
     use super::*;
     use crate::sample::Counts;
     use crate::units::Absence;
+    use std::fmt::Display;
 
     const LENGTH: Nanos = Nanos::from_ms(2_000);
 
@@ -361,17 +367,16 @@ mod tests {
             cpus,
         };
         let found = disturbances(&observed, &Machine::uniform("m", 2, 2));
-        let each = found.iter().map(|found| {
-            let kind = serde_json::to_value(&found.evidence).unwrap()["kind"].clone();
-            let kind = kind.as_str().unwrap_or_default().to_owned();
-            (found.by.to_string(), found.slows.clone(), kind)
+        let text = |by: &dyn Display, slows: &str, kind: &str| format!("{by}, {slows}, {kind}");
+        let found = found.iter().map(|found| {
+            let evidence = serde_json::to_value(&found.evidence).unwrap();
+            text(&found.by, &found.slows, evidence["kind"].as_str().unwrap())
         });
-        let each: Vec<(String, String, String)> = each.collect();
-        let each: Vec<(&str, &str, &str)> = each
+        let found: Vec<String> = found.collect();
+        let expected = expected
             .iter()
-            .map(|(by, slows, kind)| (by.as_str(), slows.as_str(), kind.as_str()))
-            .collect();
-        assert_eq!(each, expected);
+            .map(|(by, slows, kind)| text(by, slows, kind));
+        assert_eq!(found, expected.collect::<Vec<String>>());
     }
 
     const OTHERS: &str = "something not observed here";

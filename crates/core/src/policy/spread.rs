@@ -108,12 +108,8 @@ impl Policy for Spread {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let full = is_full(snap);
         let end = self.state.after(snap.now, full, self.quantum);
-        let mut layout = Layout::present(
-            snap,
-            regions(&snap.machine, self.kind),
-            self.cpu_demand,
-            full,
-        );
+        let regions = regions(&snap.machine, self.kind);
+        let mut layout = Layout::present(snap, regions, self.cpu_demand, full);
         layout.bind_others();
         if full {
             let anew = layout.anew();
@@ -161,12 +157,11 @@ fn regions(machine: &Machine, kind: RegionKind) -> Vec<CpuSet> {
 struct Layout<'a> {
     snap: &'a Snapshot,
     regions: Vec<CpuSet>,
-    /// Demand of each task; `None` if it sleeps or cannot be placed.
-    demands: Vec<Option<u64>>,
+    /// Lines per ms.
+    cpu_demand: u64,
     /// The CPUs of each task; `None` if it is not bound.
     masks: Vec<Option<CpuSet>>,
-    /// The CPUs of each task before.
-    before: Vec<Option<CpuSet>>,
+    /// The load of each region.
     loads: Vec<Load>,
 }
 
@@ -185,10 +180,9 @@ fn wanted_cpus(task: &TaskView) -> u64 {
     u64::from(measured.unwrap_or(task.cpus).max(task.cpus).max(1))
 }
 
-fn demand_of(task: &TaskView, cpu_demand: u64) -> u64 {
-    let reads = task.estimates.mm_reads.value().map_or(0, |rate| rate.0);
-    let by_cpus = wanted_cpus(task).saturating_mul(cpu_demand);
-    reads.saturating_add(by_cpus).max(1)
+/// Whether a task may be bound now.
+fn is_ready(task: &TaskView) -> bool {
+    !task.asleep && task.control.place
 }
 
 impl<'a> Layout<'a> {
@@ -204,47 +198,49 @@ impl<'a> Layout<'a> {
             snap,
             loads: vec![Load::default(); regions.len()],
             regions,
-            demands: Vec::new(),
+            cpu_demand,
             masks: vec![None; snap.tasks.len()],
-            before: Vec::new(),
         };
         for (ix, task) in snap.tasks.iter().enumerate() {
-            let counts = !task.asleep && (task.control.place || task.running.is_some());
-            layout
-                .demands
-                .push(counts.then(|| demand_of(task, cpu_demand)));
-            let running = task.running.as_ref();
-            let Some(cpus) = running.map(|running| running.placement.cpus()) else {
+            let Some(running) = &task.running else {
                 continue;
             };
-            let moves = full && task.control.place && !task.asleep;
-            let mask = if moves {
+            let cpus = running.placement.cpus();
+            let mask = if full && is_ready(task) {
                 layout.whole_regions(task, cpus)
             } else {
                 cpus.clone()
             };
             layout.bind(ix, mask);
         }
-        layout.before = layout.masks.clone();
         layout
     }
 
     /// All CPUs of the regions that these CPUs touch, as far as the task may use them.
     fn whole_regions(&self, task: &TaskView, cpus: &CpuSet) -> CpuSet {
-        let touched = self
-            .regions
-            .iter()
-            .filter(|region| !region.intersection(cpus).is_empty());
-        touched
-            .flat_map(|region| task.usable(region).iter().collect::<Vec<_>>())
-            .collect()
+        let mut whole = CpuSet::new();
+        for region in &self.regions {
+            if !region.intersection(cpus).is_empty() {
+                whole.extend(task.usable(region).iter());
+            }
+        }
+        whole
     }
 
-    /// Binds a task that is not bound, and counts its demand.
+    /// The demand of a task, in lines per ms.
+    fn demand(&self, task: &TaskView) -> u64 {
+        let reads = task.estimates.mm_reads.value().map_or(0, |rate| rate.0);
+        let by_cpus = wanted_cpus(task).saturating_mul(self.cpu_demand);
+        reads.saturating_add(by_cpus).max(1)
+    }
+
+    /// Binds a task that is not bound, and counts its demand. A sleeper has none.
     fn bind(&mut self, ix: usize, mask: CpuSet) {
-        let wanted = 1_000 * wanted_cpus(&self.snap.tasks[ix]);
-        let size = mask.len().max(1) as u64;
-        if let Some(demand) = self.demands[ix] {
+        let task = &self.snap.tasks[ix];
+        if !task.asleep {
+            let demand = self.demand(task);
+            let wanted = 1_000 * wanted_cpus(task);
+            let size = mask.len().max(1) as u64;
             for (region, load) in self.regions.iter().zip(&mut self.loads) {
                 let part = region.intersection(&mask).len() as u64;
                 load.demand = load.demand.saturating_add(share(demand, part, size));
@@ -258,10 +254,8 @@ impl<'a> Layout<'a> {
     fn bind_others(&mut self) {
         let mut order = Vec::new();
         for (ix, task) in self.snap.tasks.iter().enumerate() {
-            if let (None, Some(demand)) = (&self.masks[ix], self.demands[ix])
-                && task.control.place
-            {
-                order.push((Reverse(demand), ix));
+            if self.masks[ix].is_none() && is_ready(task) {
+                order.push((Reverse(self.demand(task)), ix));
             }
         }
         order.sort_unstable();
@@ -291,13 +285,14 @@ impl<'a> Layout<'a> {
 
     /// Sort key of a region for a task: those with room first, then the least demand per CPU, then where the task is.
     fn rank(&self, ix: usize, region: usize) -> (u64, u64, bool, usize) {
+        let task = &self.snap.tasks[ix];
         let (cpus, load) = (&self.regions[region], self.loads[region]);
         let size = cpus.len() as u64;
-        let wanted = load.wanted + 1_000 * wanted_cpus(&self.snap.tasks[ix]);
+        let wanted = load.wanted + 1_000 * wanted_cpus(task);
         let overload = (wanted / size).saturating_sub(1_000);
-        let is_here = self.before[ix]
-            .as_ref()
-            .is_some_and(|mask| !mask.intersection(cpus).is_empty());
+        let running = task.running.as_ref();
+        let is_here =
+            running.is_some_and(|now| !now.placement.cpus().intersection(cpus).is_empty());
         (overload, load.demand / size, !is_here, region)
     }
 
@@ -306,9 +301,8 @@ impl<'a> Layout<'a> {
         let mut anew = self.clone();
         anew.loads.fill(Load::default());
         for (ix, task) in self.snap.tasks.iter().enumerate() {
-            let kept = anew.masks[ix].take();
-            if (task.asleep || !task.control.place)
-                && let Some(mask) = kept
+            if let Some(mask) = anew.masks[ix].take()
+                && !is_ready(task)
             {
                 anew.bind(ix, mask);
             }
@@ -335,9 +329,8 @@ impl<'a> Layout<'a> {
         };
         for (task, mask) in self.snap.tasks.iter().zip(self.masks) {
             let running = task.running.as_ref();
-            let is_ready = !task.asleep && task.control.place;
             match mask {
-                None if is_ready => decision.waits.push(Wait {
+                None if is_ready(task) => decision.waits.push(Wait {
                     task: task.id,
                     reason: WaitReason::Affinity,
                 }),

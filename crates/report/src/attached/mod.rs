@@ -5,8 +5,5 @@ mod now;
 mod tests;
 mod text;
 
-pub use now::{
-    ATTACHED_SCHEMA, AttachedNow, CpuAttached, DisturbanceNow, LeftOutNow, OnCpuNow, SubjectNow,
-    SubjectState,
-};
+pub use now::{ATTACHED_SCHEMA, AttachedNow, DisturbanceNow, LeftOutNow, SubjectNow, SubjectState};
 pub use text::attached_text;

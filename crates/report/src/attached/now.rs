@@ -2,15 +2,14 @@
 
 use crate::figures::{Absences, Figures};
 use cosched_core::{
-    Counter, CpuSet, Disturbance, Nanos, Observed, Pressure, Rate, Reading, SubjectSample,
+    Counter, CpuSet, CpuShare, CpuUsed, Disturbance, Disturber, Nanos, Observed, Pressure, Rate,
+    Reading, SubjectSample,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The schema of an interval.
 pub const ATTACHED_SCHEMA: &str = "cosched.attached/1";
-/// Bytes of a line of memory.
-const LINE_BYTES: f64 = 64.0;
 
 /// An interval of attached programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,7 +29,7 @@ pub struct AttachedNow {
     /// Who probably disturbs whom.
     pub disturbances: Vec<DisturbanceNow>,
     /// How each CPU spent the interval.
-    pub cpus: Option<Vec<CpuAttached>>,
+    pub cpus: Option<Vec<CpuUsed>>,
     /// What was not read.
     pub left_out: LeftOutNow,
     /// Reasons of absence of null values.
@@ -58,7 +57,7 @@ pub struct SubjectNow {
     /// Threads that run or wait for a CPU.
     pub wants: u32,
     /// Where its threads ran and waited.
-    pub on: Vec<OnCpuNow>,
+    pub on: Vec<CpuShare>,
     /// The CPUs that its threads may use.
     pub allowed: Option<String>,
     /// Whether the pressures are those of the whole machine.
@@ -81,28 +80,6 @@ pub enum SubjectState {
     Ended,
 }
 
-/// A subject on a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OnCpuNow {
-    /// The CPU.
-    pub cpu: u32,
-    /// CPU time there.
-    pub used_s: f64,
-    /// Time that its threads waited for it, summed over them.
-    pub waited_s: f64,
-}
-
-/// How a CPU spent an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CpuAttached {
-    /// The CPU.
-    pub cpu: u32,
-    /// Time in which it executed something.
-    pub busy_s: f64,
-    /// Time in which the hypervisor ran others.
-    pub stolen_s: f64,
-}
-
 /// Who probably disturbs whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DisturbanceNow {
@@ -110,7 +87,7 @@ pub struct DisturbanceNow {
     pub by: Option<String>,
     /// The subject that is slowed.
     pub slows: String,
-    /// The kind of evidence and its measurements, times in nanoseconds.
+    /// The kind of evidence and its measurements; each name ends with the unit.
     pub evidence: Value,
     /// All of it in words.
     pub text: String,
@@ -149,14 +126,12 @@ impl AttachedNow {
                 .map(|subject| SubjectNow::new(subject, observed.length))
                 .collect(),
             disturbances: disturbances.iter().map(DisturbanceNow::new).collect(),
-            cpus: cpus.map(|cpus| cpus.iter().map(CpuAttached::new).collect()),
+            cpus: cpus.cloned(),
             left_out,
             absent,
         }
     }
-}
 
-impl AttachedNow {
     /// Whether some subject lives.
     pub fn has_live(&self) -> bool {
         let mut subjects = self.subjects.iter();
@@ -164,24 +139,9 @@ impl AttachedNow {
     }
 }
 
-impl CpuAttached {
-    fn new(cpu: &cosched_core::CpuUsed) -> CpuAttached {
-        CpuAttached {
-            cpu: cpu.cpu.0,
-            busy_s: cpu.busy.as_s(),
-            stolen_s: cpu.stolen.as_s(),
-        }
-    }
-}
-
 impl SubjectNow {
     fn new(sample: &SubjectSample, length: Nanos) -> SubjectNow {
         let mut absent = Absences::default();
-        let on = sample.on.iter().map(|on| OnCpuNow {
-            cpu: on.cpu.0,
-            used_s: on.used.as_s(),
-            waited_s: on.waited.as_s(),
-        });
         let allowed = absent.note("allowed", sample.allowed.as_ref());
         SubjectNow {
             name: sample.name.clone(),
@@ -191,7 +151,7 @@ impl SubjectNow {
             processes: sample.processes,
             threads: sample.threads,
             wants: sample.wants,
-            on: on.collect(),
+            on: sample.on.clone(),
             allowed: allowed.map(CpuSet::to_string),
             pressure_of_machine: sample.pressure.of_machine,
             figures: figures(sample, length),
@@ -250,19 +210,19 @@ fn figures(sample: &SubjectSample, length: Nanos) -> Figures<f64> {
 
 fn bandwidth(sample: &SubjectSample, counter: Counter, length: Nanos) -> Reading<f64> {
     let rate = |count| Rate::from_count(count, length).unwrap_or_default();
-    sample.counts[counter].map(|count| rate(count).per_us() * 1e6 * LINE_BYTES)
+    sample.counts[counter].map(|count| rate(count).bytes_per_s())
 }
 
 impl DisturbanceNow {
     fn new(disturbance: &Disturbance) -> DisturbanceNow {
         let mut absent = Absences::default();
         let by = match &disturbance.by {
-            cosched_core::Disturber::Subject(name) => Ok(name.clone()),
-            other => Err(other.to_string()),
+            Disturber::Subject(name) => Some(name.clone()),
+            Disturber::Others | Disturber::Hypervisor => None,
         };
-        let by = absent.note_result("by", by.as_ref().map_err(String::as_str));
+        let by = absent.note_option("by", by, &disturbance.by.to_string());
         DisturbanceNow {
-            by: by.cloned(),
+            by,
             slows: disturbance.slows.clone(),
             evidence: serde_json::to_value(&disturbance.evidence).unwrap_or_default(),
             text: disturbance.to_string(),

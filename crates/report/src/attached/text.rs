@@ -3,7 +3,7 @@
 use super::now::{AttachedNow, SubjectNow, SubjectState};
 use crate::table::{Column, lines, or_none};
 use crate::text::{bytes, count, grouped, seconds, visible, wrap};
-use cosched_core::{CpuId, CpuSet};
+use cosched_core::{CpuSet, CpuShare, CpuUsed, Nanos};
 use std::collections::BTreeMap;
 
 /// Maximum number of subjects shown.
@@ -60,11 +60,9 @@ fn headline(now: &AttachedNow) -> String {
     ];
     match &now.cpus {
         Some(cpus) => {
-            let busy: f64 = cpus.iter().map(|cpu| cpu.busy_s).sum();
-            let stolen: f64 = cpus.iter().map(|cpu| cpu.stolen_s).sum();
             let all = now.interval_s * cpus.len() as f64;
-            parts.push(format!("CPUs busy {}", percent(busy, all)));
-            parts.push(format!("steal {}", percent(stolen, all)));
+            parts.push(format!("CPUs busy {}", percent(cpus, |cpu| cpu.busy, all)));
+            parts.push(format!("steal {}", percent(cpus, |cpu| cpu.stolen, all)));
         }
         None => parts.extend(now.absent.why("cpus").map(|why| format!("CPUs: {why}"))),
     }
@@ -78,8 +76,10 @@ fn process_count(n: usize) -> String {
     }
 }
 
-fn percent(part: f64, whole: f64) -> String {
-    let share = if whole > 0.0 { part / whole } else { 0.0 };
+/// The share of one kind of time in the time of all CPUs, in seconds.
+fn percent(cpus: &[CpuUsed], kind: fn(&CpuUsed) -> Nanos, all_s: f64) -> String {
+    let time_s: f64 = cpus.iter().map(|cpu| kind(cpu).as_s()).sum();
+    let share = if all_s > 0.0 { time_s / all_s } else { 0.0 };
     format!("{:.0} %", 100.0 * share)
 }
 
@@ -146,12 +146,10 @@ fn on_text(subject: &SubjectNow, interval_s: f64) -> String {
     if subject.state == SubjectState::Ended {
         return "ended".to_owned();
     }
-    let least = LEAST_SHARE * interval_s;
-    let used = subject
-        .on
-        .iter()
-        .filter(|on| on.used_s + on.waited_s >= least);
-    let cpus: CpuSet = used.map(|on| CpuId(on.cpu)).collect();
+    let least = Nanos::from_s(LEAST_SHARE * interval_s);
+    let is_used = |on: &&CpuShare| on.used + on.waited >= least;
+    let used = subject.on.iter().filter(is_used);
+    let cpus: CpuSet = used.map(|on| on.cpu).collect();
     or_none(Some(cpus.to_string()).filter(|cpus| !cpus.is_empty()))
 }
 

@@ -23,8 +23,6 @@ const MAX_QUEUED: usize = 1_000;
 const MAX_ENDED: usize = 500;
 /// Maximum number of characters of a command in a state.
 const MAX_COMMAND: usize = 300;
-/// Bytes that one access to memory moves.
-const LINE_BYTES: f64 = 64.0;
 /// Why an estimate is absent at first.
 const TOO_EARLY: &str = "too little has been done to tell";
 /// Least progress in seconds for an estimate of the slowdown.
@@ -306,8 +304,14 @@ fn add_estimates(
     let figures = &mut row.figures;
     let estimates = &view.estimates;
     figures.push_reading("ipc", estimates.ipc);
-    figures.push_reading("read_bytes_per_s", estimates.mm_reads.map(bytes_per_s));
-    figures.push_reading("written_bytes_per_s", estimates.mm_writes.map(bytes_per_s));
+    figures.push_reading(
+        "read_bytes_per_s",
+        estimates.mm_reads.map(Rate::bytes_per_s),
+    );
+    figures.push_reading(
+        "written_bytes_per_s",
+        estimates.mm_writes.map(Rate::bytes_per_s),
+    );
     let (progress, from) = progress(task);
     row.progress_from = progress.is_value().then(|| from.to_owned());
     figures.push_reading("progress_quanta", progress);
@@ -323,10 +327,6 @@ fn add_estimates(
     row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
     figures.push("share", share);
     figures.push("left_s", left_s);
-}
-
-fn bytes_per_s(rate: Rate) -> f64 {
-    rate.per_us() * 1e6 * LINE_BYTES
 }
 
 fn slowdown(age_s: f64, needed_s: Reading<f64>) -> Result<f64, &'static str> {

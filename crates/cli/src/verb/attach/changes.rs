@@ -3,10 +3,10 @@
 use cosched_report::{AttachedNow, SubjectState, visible};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Intervals without a disturbance until it counts as over, so that one that comes and goes is not told again and again.
+/// Intervals without a disturbance until it is over, so that one that comes and goes is logged once.
 const CALM: u32 = 5;
 
-/// What was told.
+/// What was logged.
 #[derive(Default)]
 pub struct Changes {
     live: BTreeSet<String>,
@@ -15,7 +15,7 @@ pub struct Changes {
 }
 
 /// Who disturbs, whom, and by which kind of evidence.
-type Pair = (String, String, String);
+type Pair = [String; 3];
 
 impl Changes {
     /// A line for each change.
@@ -37,9 +37,10 @@ impl Changes {
             *since += 1;
         }
         for found in &now.disturbances {
-            let by = found.by.clone().unwrap_or_default();
-            let kind = found.evidence["kind"].as_str().unwrap_or_default();
-            let pair = (by, found.slows.clone(), kind.to_owned());
+            let by = found.by.as_deref().or(found.absent.why("by"));
+            let kind = found.evidence["kind"].as_str();
+            let pair =
+                [by, Some(&found.slows), kind].map(|word| word.unwrap_or_default().to_owned());
             if self.disturbed.insert(pair, 0).is_none() {
                 text += &format!("{}\n", visible(&found.text));
             }
@@ -50,14 +51,9 @@ impl Changes {
     /// The disturbances that are over.
     fn over(&mut self) -> String {
         let mut text = String::new();
-        self.disturbed.retain(|(by, slows, _), since| {
+        self.disturbed.retain(|[by, slows, _], since| {
             let is_over = *since >= CALM;
             if is_over {
-                let by = if by.is_empty() {
-                    "something not observed here"
-                } else {
-                    by
-                };
                 text += &format!("{} no longer slows {}\n", visible(by), visible(slows));
             }
             !is_over
@@ -98,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_told_once() {
+    fn each_change_is_logged_once() {
         let mut changes = Changes::default();
         let begun = "a: attached\nb: attached\na probably slows b\n";
         assert_eq!(changes.lines(&interval(&["a", "b"], true)), begun);

@@ -6,7 +6,7 @@ use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, LiveRun, Request, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
-use cosched_top::keys::Keys;
+use cosched_top::keys::{Key, Keys};
 use cosched_top::{Effect, Scene, View, draw, page, rows};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -37,6 +37,20 @@ pub struct App {
 pub struct Came {
     pub signals: bool,
     pub keys: bool,
+}
+
+impl Came {
+    /// The pressed keys. Where nothing follows an escape character, it is a key.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub fn typed(&self, screen: &mut Screen, keys: &mut Keys) -> io::Result<Vec<Key>> {
+        Ok(if self.keys {
+            keys.feed(&screen.pressed()?)
+        } else {
+            keys.settle().into_iter().collect()
+        })
+    }
 }
 
 /// Waits until something comes, a key is complete, or `next` has passed.
@@ -108,12 +122,7 @@ impl App {
                     return Ok(exit);
                 }
             }
-            let typed = if came.keys {
-                self.keys.feed(&screen.pressed()?)
-            } else {
-                self.keys.settle().into_iter().collect()
-            };
-            for key in typed {
+            for key in came.typed(screen, &mut self.keys)? {
                 is_new = true;
                 // A key is about what the one before it has led to, also where that was not shown yet.
                 let page = self.arrange(screen.size());

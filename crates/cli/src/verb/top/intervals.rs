@@ -1,4 +1,4 @@
-//! Intervals of attached programs on the whole screen.
+//! Attached programs on the whole screen, one interval after the other.
 
 use super::app::{Came, suspend, take_signals, wait};
 use super::terminal::Screen;
@@ -90,19 +90,14 @@ impl<S: Source> LiveView<S> {
         }
     }
 
-    /// Handles what was pressed; returns whether the user leaves.
+    /// Handles the pressed keys; returns whether the user leaves.
     fn press(
         &mut self,
         came: &Came,
         screen: &mut Screen,
         signals: &ScreenSignals,
     ) -> io::Result<bool> {
-        let typed = if came.keys {
-            self.keys.feed(&screen.pressed()?)
-        } else {
-            self.keys.settle().into_iter().collect()
-        };
-        for key in typed {
+        for key in came.typed(screen, &mut self.keys)? {
             let (count, page) = (self.lines(screen).len(), Lines::page(screen.size().1));
             match self.view.press(key, count, page) {
                 Effect::Quit => return Ok(true),
@@ -129,7 +124,7 @@ impl<S: Source> LiveView<S> {
         let message = match &self.now {
             _ if self.has_ended => "ALL THAT WAS ATTACHED HAS ENDED",
             None => "the first interval is being measured",
-            Some(_) => "attached; nothing is changed",
+            Some(_) => "attached",
         };
         let lines = self.lines(screen);
         self.view.settle(lines.len(), Lines::page(screen.size().1));

@@ -67,6 +67,14 @@ pub(crate) fn json(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
 }
 
+/// Says that something can't be tested here. Not captured, so that it is counted.
+pub(crate) fn skipped(why: &str) {
+    drop(std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!("skipped, because {why}\n"),
+    ));
+}
+
 /// A CPU that this process may use: the first is not 0 everywhere.
 pub(crate) fn one_cpu() -> String {
     let cpus = cosched_linux::affinity(0).expect("the CPUs of this process");

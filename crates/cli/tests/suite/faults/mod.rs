@@ -15,7 +15,7 @@ mod reaped;
 mod resources;
 mod resumed;
 #[path = "../../../../xtask/src/seen.rs"]
-mod seen;
+pub(crate) mod seen;
 mod signals;
 mod support;
 mod unmarked;

@@ -3,7 +3,7 @@
 use super::seen::{Seen, guardian, in_folder, is_named, lists, mount, token};
 pub(crate) use super::seen::{all, seen, signal};
 use crate::common::{PATIENCE, bounded};
-pub(crate) use crate::common::{one_cpu, until};
+pub(crate) use crate::common::{one_cpu, skipped, until};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::File;
@@ -32,14 +32,6 @@ fn use_two_cpus() {
     sched_setaffinity(None, &two).unwrap();
 }
 
-/// Says that something can't be tested here. Not captured, so that it is counted.
-pub(crate) fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("skipped, because {why}\n"),
-    ));
-}
-
 /// The ways of freezing that work here; prints why one does not.
 pub(crate) fn freezers() -> Vec<&'static str> {
     let probe = cosched()
@@ -49,13 +41,8 @@ pub(crate) fn freezers() -> Vec<&'static str> {
     if probe.status.success() {
         return vec!["signals", "cgroup"];
     }
-    drop(std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!(
-            "skipped, because the cgroup freezer can't be used: {}\n",
-            String::from_utf8_lossy(&probe.stderr).trim()
-        ),
-    ));
+    let why = String::from_utf8_lossy(&probe.stderr);
+    skipped(&format!("the cgroup freezer can't be used: {}", why.trim()));
     vec!["signals"]
 }
 
