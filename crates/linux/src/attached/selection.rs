@@ -1,7 +1,7 @@
 //! Which programs are observed: the words of the user, and the rows that they lead to.
 
 use crate::sys::RawPid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub enum SubjectKey {
 }
 
 /// A process of a subject. A later process with the same number has another start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Member {
     /// Its number.
     pub pid: RawPid,

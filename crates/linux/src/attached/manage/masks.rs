@@ -4,7 +4,7 @@
 //! left alone. A thread that starts later inherits the CPUs of its creator. They came from here if the session has given
 //! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
-use super::changes::{Changes, List, Pin};
+use super::changes::{Changes, Entry, List, Pin};
 use super::restore::give_back;
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
@@ -158,7 +158,9 @@ impl Masks {
     fn enter_group(&mut self, subject: &Subject) {
         if let SubjectKey::Group(dir) = &subject.key
             && !self.groups.contains_key(dir)
-            && let Ok(slot) = self.changes.group(dir, now())
+            && let Ok(slot) = self
+                .changes
+                .enter(None, &Entry::Group(now(), dir.as_path().into()))
         {
             self.groups.insert(dir.clone(), slot);
         }
@@ -272,10 +274,10 @@ impl Masks {
 
     fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
         if !self.sets.contains(&pin.set) {
-            self.changes.set(&pin.set)?;
+            self.changes.enter(None, &Entry::Set(pin.set.clone()))?;
             self.sets.push(pin.set.clone());
         }
-        self.changes.pin(slot, pin)
+        self.changes.enter(slot, &Entry::Pin(pin.clone()))
     }
 
     /// Frees another thread that was bound because it has got the number of this one.
@@ -291,7 +293,7 @@ impl Masks {
     fn leave(&mut self, thread: Member, why: Left) -> Left {
         self.strike(&thread);
         if why != Left::TooMany {
-            let slot = self.changes.keep(thread).ok();
+            let slot = self.changes.enter(None, &Entry::Alone(thread)).ok();
             self.left.insert(thread, slot);
         }
         why

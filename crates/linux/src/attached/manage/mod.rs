@@ -18,7 +18,7 @@ use crate::cgroup;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
-use changes::Changes;
+use changes::{Changes, Entry};
 use cosched_core::CpuSet;
 use keeper::Keeper;
 use masks::Masks;
@@ -113,7 +113,10 @@ impl Hold {
         if cgroup::is_frozen(dir) {
             return Ok(false);
         }
-        let slot = self.masks.changes().frozen(dir)?;
+        let slot = self
+            .masks
+            .changes()
+            .enter(None, &Entry::Frozen(dir.into()))?;
         let frozen = cgroup::set_frozen(dir, true);
         if frozen.is_err() {
             self.masks.changes().strike(slot);
