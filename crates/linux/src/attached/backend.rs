@@ -4,7 +4,7 @@
 
 use super::census::INIT;
 use super::manage::{Hold, Left, limit_of};
-use super::notes::Note;
+use super::notes::{left_alone, not_thawed, of_undo};
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
 use super::usage::Totals;
@@ -74,7 +74,7 @@ impl ManageConfig {
 }
 
 /// Sees each look, with what was done and what could not be done since the last one. Returns whether to go on.
-pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[Note]) -> bool + 'a>;
+pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[String]) -> bool + 'a>;
 
 /// Manages subjects until it is dropped, which undoes all changes.
 pub struct Attached<'a> {
@@ -95,7 +95,7 @@ pub struct Attached<'a> {
     ended_early: Vec<TaskId>,
     some_live: bool,
     queued: Vec<Event>,
-    notes: Vec<Note>,
+    notes: Vec<String>,
     watch: Watch<'a>,
 }
 
@@ -144,13 +144,13 @@ impl<'a> Attached<'a> {
         let machine = Arc::new(machine_now(root)?);
         let interval = Duration::from_nanos(config.interval.0);
         let mut hold = Hold::begin(root, run, interval).map_err(ManageError::Keeper)?;
-        let lost = hold.take_lost();
-        let notes: Vec<Note> = lost
-            .map(|why| Note::NoList(why.to_string()))
-            .into_iter()
-            .collect();
+        let lost = hold.take_lost().map(|why| {
+            format!(
+                "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"
+            )
+        });
         let first = sampler.look(since_boot());
-        watch(&first, &notes);
+        watch(&first, lost.as_slice());
         let mut managed = first.subjects.clone();
         managed.retain(|subject| config.is_managed(subject));
         Ok(Attached {
@@ -176,9 +176,9 @@ impl<'a> Attached<'a> {
     }
 
     /// Gives all programs their CPUs back, and thaws their groups. Returns what could not be done.
-    pub fn undo(&mut self) -> Vec<Note> {
+    pub fn undo(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(Note::of_undo(&self.hold.undo()));
+        notes.extend(of_undo(&self.hold.undo()));
         notes
     }
 
@@ -210,7 +210,8 @@ impl<'a> Attached<'a> {
 
     fn keep_keeper(&mut self) -> Result<(), ManageError> {
         if self.hold.renew_keeper().map_err(ManageError::Keeper)? {
-            self.notes.push(Note::KeeperReplaced);
+            let note = "the keeper of the CPU masks was gone and was replaced";
+            self.notes.push(note.to_owned());
         }
         Ok(())
     }
@@ -335,8 +336,8 @@ impl<'a> Attached<'a> {
         let skipped = self.hold.bind(&task.subject, cpus);
         let before = task.cpus.as_ref().unwrap_or(&task.limit);
         if before != cpus && self.hold.binds(&task.subject) {
-            let (name, cpus) = (task.subject.name.clone(), cpus.clone());
-            self.notes.push(Note::Bound { name, cpus });
+            let name = &task.subject.name;
+            self.notes.push(format!("{name}: bound to CPUs {cpus}"));
         }
         task.cpus = Some(cpus.clone());
         self.note_skipped(id, skipped);
@@ -359,8 +360,8 @@ impl<'a> Attached<'a> {
             return;
         };
         for (why, threads) in skipped {
-            let name = task.subject.name.clone();
-            self.notes.push(Note::LeftAlone { name, threads, why });
+            self.notes
+                .push(left_alone(&task.subject.name, threads, why));
         }
     }
 
@@ -371,14 +372,15 @@ impl<'a> Attached<'a> {
         let Some(dir) = task.group().filter(|_| task.freezes).map(Path::to_owned) else {
             return;
         };
-        let name = task.subject.name.clone();
+        let name = &task.subject.name;
         match self.hold.freeze(&dir) {
             Ok(true) => task.is_frozen = true,
-            Ok(false) => self.notes.push(Note::FrozenByOther { name }),
-            Err(error) => self.notes.push(Note::NotFrozen {
-                name,
-                error: error.to_string(),
-            }),
+            Ok(false) => self.notes.push(format!(
+                "{name}: not paused: somebody else has frozen its cgroup"
+            )),
+            Err(error) => self.notes.push(format!(
+                "{name}: not paused: its cgroup can't be frozen: {error}"
+            )),
         }
     }
 
@@ -391,10 +393,10 @@ impl<'a> Attached<'a> {
         };
         match self.hold.thaw(&dir) {
             Ok(()) => task.is_frozen = false,
-            Err(error) => self.notes.push(Note::NotThawed {
-                name: task.subject.name.clone(),
-                error: error.to_string(),
-            }),
+            Err(error) => {
+                let note = not_thawed(&task.subject.name, &error.to_string());
+                self.notes.push(note);
+            }
         }
     }
 
@@ -412,7 +414,11 @@ impl<'a> Attached<'a> {
         while let Some(interrupt) = self.interrupts.next_signal() {
             match interrupt {
                 Interrupt::End(signal) => self.queued.push(Event::Interrupt { signal }),
-                Interrupt::Suspend => self.notes.push(Note::NotSuspended),
+                Interrupt::Suspend => {
+                    let note =
+                        "not suspended: the programs depend on it; Ctrl-C ends it and frees them";
+                    self.notes.push(note.to_owned());
+                }
             }
         }
     }

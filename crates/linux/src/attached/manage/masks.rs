@@ -26,7 +26,7 @@ const PASSES: u32 = 8;
 
 /// Why a thread is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Left {
+pub(crate) enum Left {
     /// Somebody had narrowed its CPUs before.
     Narrowed,
     /// Somebody has changed its CPUs since.

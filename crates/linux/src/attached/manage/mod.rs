@@ -6,10 +6,9 @@ mod masks;
 mod restore;
 mod threads;
 
-pub use masks::Left;
 pub use restore::Restored;
 
-pub(crate) use masks::Skipped;
+pub(crate) use masks::{Left, Skipped};
 pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
