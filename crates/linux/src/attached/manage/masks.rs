@@ -4,7 +4,8 @@
 //! left alone. A thread that starts later inherits the CPUs of its creator. They came from here if the session has given
 //! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
-use super::changes::{Changes, Entry, List, Pin};
+use super::Hold;
+use super::changes::{Entry, Pin};
 use super::restore::give_back;
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
@@ -15,12 +16,11 @@ use cosched_core::CpuSet;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 
 /// Maximum number of threads bound or left alone; each costs half a kilobyte.
 const MOST_THREADS: usize = 8_192;
 /// Number of known threads at which dead ones are struck out for the first time.
-const PRUNE: usize = 256;
+pub(super) const PRUNE: usize = 256;
 /// Passes over a process whose threads start threads.
 const PASSES: u32 = 8;
 
@@ -39,37 +39,10 @@ pub(crate) enum Left {
     TooMany,
 }
 
-/// The threads of managed programs.
-#[derive(Debug)]
-pub(crate) struct Masks {
-    root: Root,
-    changes: Changes,
-    pins: BTreeMap<Member, (u64, Pin)>,
-    /// The threads that are left alone, each with its slot in the list if it has one.
-    left: BTreeMap<Member, Option<u64>>,
-    groups: BTreeMap<PathBuf, u64>,
-    /// All sets of CPUs that threads got.
-    sets: Vec<CpuSet>,
-    /// Number of known threads at which dead ones are struck out.
-    prune_at: usize,
-}
-
 /// How many threads were newly left alone, by reason.
 pub(crate) type Skipped = BTreeMap<Left, usize>;
 
-impl Masks {
-    pub(super) fn new(root: &Root, changes: Changes) -> Masks {
-        Masks {
-            root: root.clone(),
-            changes,
-            pins: BTreeMap::new(),
-            left: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            sets: Vec::new(),
-            prune_at: PRUNE,
-        }
-    }
-
+impl Hold {
     /// Binds all threads of a subject. Returns how many are left alone that were not before.
     pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
         self.bind_members(subject, cpus, false)
@@ -335,24 +308,6 @@ impl Masks {
         }
         self.prune_at = (2 * self.len()).max(PRUNE);
     }
-
-    /// The list of all changes.
-    pub(super) fn list(&self) -> Option<List> {
-        self.changes.read()
-    }
-
-    pub(super) fn changes(&mut self) -> &mut Changes {
-        &mut self.changes
-    }
-
-    /// Forgets all threads: their CPUs were given back.
-    pub(super) fn forget_all(&mut self) {
-        let slots = self.pins.values().map(|(slot, _)| *slot);
-        let slots: Vec<u64> = slots.chain(self.groups.values().copied()).collect();
-        slots.into_iter().for_each(|slot| self.changes.strike(slot));
-        self.pins.clear();
-        self.groups.clear();
-    }
 }
 
 /// The ticks since boot.
@@ -375,6 +330,7 @@ mod tests {
     use rustix::process::geteuid;
     use std::io::Write as _;
     use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
 
     struct Killed(Child);
 
@@ -480,25 +436,25 @@ mod tests {
         same.set(&one_text);
         let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
         pass_a_tick();
-        let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
-        let skipped = masks.bind(&subject(&each), &one);
+        let mut hold = Hold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let skipped = hold.bind(&subject(&each), &one);
         assert_eq!(skipped, [(Left::Narrowed, 2)].into());
         let state = |of: [&Killed; 4]| of.map(Killed::cpus);
         let four = [&plain, &moved, &narrowed, &same];
         let [first, second] = [&one_text, &other_text].map(String::as_str);
         assert_eq!(state(four), [first, first, second, first]);
         // Again: nothing is told twice. A late child inherits, whether it is seen or not.
-        assert_eq!(masks.bind(&subject(&each), &one), Skipped::new());
+        assert_eq!(hold.bind(&subject(&each), &one), Skipped::new());
         let child = fork(&mut shell);
-        let late = masks.bind_new(&subject(&[member(child)]), &one);
+        let late = hold.bind_new(&subject(&[member(child)]), &one);
         assert_eq!((late, cpus_of(child)), (Skipped::new(), one_text.clone()));
         // Somebody changes one. The next move leaves it alone, and moves the others.
         moved.set(&all);
-        let skipped = masks.bind(&subject(&each), &other);
+        let skipped = hold.bind(&subject(&each), &other);
         assert_eq!(skipped, [(Left::Changed, 1)].into());
         assert_eq!(state(four), [second, all.as_str(), second, first]);
         // An entry of an earlier thread with the same number.
-        let mut list = masks.list().unwrap();
+        let mut list = hold.changes.read().unwrap();
         let pin = list.pins[0].clone();
         list.pins.push(Pin {
             thread: Member {
@@ -534,25 +490,25 @@ mod tests {
             return eprintln!("skipped, because this test may not use all CPUs");
         }
         pass_a_tick();
-        let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
+        let mut hold = Hold::without_keeper(&root, run, Duration::ZERO).unwrap();
         let mut alone = forker();
         let one = CpuSet::from(limit.first().unwrap());
         let other = CpuSet::from(limit.iter().nth(1).unwrap());
         alone.set(&one.to_string());
         pass_a_tick();
         let family = subject(&[shell.member(), alone.member()]);
-        assert_eq!(masks.bind(&family, &one), [(Left::Narrowed, 1)].into());
+        assert_eq!(hold.bind(&family, &one), [(Left::Narrowed, 1)].into());
         let [child, of_alone] = [&mut shell, &mut alone].map(fork);
         // That they were bound longer ago, and in whose subject they are, makes no difference.
-        masks.bind(&family, &other);
-        masks.bind(&family, &limit);
-        let late = masks.bind_new(&subject(&[member(of_alone)]), &other);
+        hold.bind(&family, &other);
+        hold.bind(&family, &limit);
+        let late = hold.bind_new(&subject(&[member(of_alone)]), &other);
         assert_eq!(late, [(Left::Narrowed, 1)].into());
         assert_eq!(
             [child, of_alone].map(cpus_of),
             [one.to_string(), one.to_string()]
         );
-        let done = restore(&root, &masks.list().unwrap(), geteuid().as_raw());
+        let done = restore(&root, &hold.changes.read().unwrap(), geteuid().as_raw());
         assert_eq!(cpus_of(child), limit.to_string());
         assert_eq!(
             [alone.cpus(), cpus_of(of_alone)],
