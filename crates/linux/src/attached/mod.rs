@@ -28,6 +28,6 @@ pub use error::SelectError;
 pub use finder::{Finder, Found};
 pub use manage::Restored;
 pub(crate) use manage::mend;
-pub use published::{LiveSession, Published, sessions};
+pub use published::{publish, sessions};
 pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};
