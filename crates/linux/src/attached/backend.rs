@@ -14,7 +14,7 @@ use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
-use crate::topology::{self, TopologyError};
+use crate::topology::{self, TopologyError, whole_machine};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, Control, Counter, CpuSet, Device, Event,
     Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
@@ -141,7 +141,7 @@ impl<'a> Attached<'a> {
             return Err(ManageError::Threads);
         }
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
-        let machine = Arc::new(machine_now(root)?);
+        let machine = Arc::new(whole_machine(root)?);
         let interval = Duration::from_nanos(config.interval.0);
         let mut hold = Hold::begin(root, run, interval).map_err(ManageError::Keeper)?;
         let lost = hold.take_lost().map(|why| {
@@ -149,7 +149,7 @@ impl<'a> Attached<'a> {
                 "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"
             )
         });
-        let first = sampler.look(since_boot());
+        let first = sampler.look();
         watch(&first, lost.as_slice());
         let mut managed = first.subjects.clone();
         managed.retain(|subject| config.is_managed(subject));
@@ -190,7 +190,7 @@ impl<'a> Attached<'a> {
     fn look(&mut self) -> Result<(), ManageError> {
         self.keep_keeper()?;
         self.look_at_machine()?;
-        let sampled = self.sampler.look(since_boot());
+        let sampled = self.sampler.look();
         self.looked = Instant::now();
         let length = sampled.observed.length;
         let each = sampled.subjects.iter().zip(&sampled.observed.subjects);
@@ -217,8 +217,8 @@ impl<'a> Attached<'a> {
     }
 
     fn look_at_machine(&mut self) -> Result<(), ManageError> {
-        if online(&self.root) != self.machine.all_cpus() {
-            self.machine = Arc::new(machine_now(&self.root)?);
+        if topology::online(&self.root)? != self.machine.all_cpus() {
+            self.machine = Arc::new(whole_machine(&self.root)?);
             self.queued.push(Event::MachineChanged);
         }
         Ok(())
@@ -631,20 +631,4 @@ fn capabilities(
     };
     missing.extend(why.map(|why| (Capability::Freeze, why)));
     Capabilities { missing }
-}
-
-fn online(root: &Root) -> CpuSet {
-    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs");
-    online.ok().flatten().unwrap_or_default()
-}
-
-/// The machine with all online CPUs, whatever this process may use.
-fn machine_now(root: &Root) -> Result<Machine, TopologyError> {
-    Ok(topology::read(root, &online(root), None)?.machine)
-}
-
-/// The time since the machine was started.
-fn since_boot() -> Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }

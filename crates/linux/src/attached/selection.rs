@@ -1,5 +1,6 @@
 //! Which programs are observed: the words of the user, and the rows that they lead to.
 
+use crate::process::Process;
 use crate::sys::RawPid;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -49,6 +50,15 @@ pub struct Member {
     pub pid: RawPid,
     /// Its start, in clock ticks since boot.
     pub start: u64,
+}
+
+impl From<&Process> for Member {
+    fn from(process: &Process) -> Member {
+        Member {
+            pid: process.pid,
+            start: process.start,
+        }
+    }
 }
 
 /// What is observed as one: a row of the table, or a task of a policy.

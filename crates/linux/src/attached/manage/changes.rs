@@ -81,7 +81,7 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// Whether these CPUs of the thread come from this session, where it may use those of `limit` at most.
+    /// Whether these CPUs of the thread come from cosched, where it may use those of `limit` at most.
     pub(super) fn is_ours(&self, present: &CpuSet, limit: &CpuSet) -> bool {
         let was_moved = self.before != self.old;
         comes_from(present, &self.set, limit)
@@ -129,8 +129,7 @@ impl Changes {
 
     /// Enters the session's keeper.
     pub(super) fn keeper(&mut self, keeper: &Process) {
-        let (pid, start) = (keeper.pid, keeper.start);
-        let _ = self.enter(Some(KEEPER), &Entry::Keeper(Member { pid, start }));
+        let _ = self.enter(Some(KEEPER), &Entry::Keeper(keeper.into()));
     }
 
     /// The current list.

@@ -11,6 +11,7 @@ use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
 use crate::process::{self, Process};
 use crate::root::Root;
+use crate::stat::ticks_since_boot;
 use crate::sys::{self, RawPid};
 use cosched_core::CpuSet;
 use rustix::io::Errno;
@@ -131,9 +132,10 @@ impl Hold {
     fn enter_group(&mut self, subject: &Subject) {
         if let SubjectKey::Group(dir) = &subject.key
             && !self.groups.contains_key(dir)
-            && let Ok(slot) = self
-                .changes
-                .enter(None, &Entry::Group(now(), dir.as_path().into()))
+            && let Ok(slot) = self.changes.enter(
+                None,
+                &Entry::Group(ticks_since_boot(), dir.as_path().into()),
+            )
         {
             self.groups.insert(dir.clone(), slot);
         }
@@ -213,7 +215,7 @@ impl Hold {
             old: limit.clone(),
             set: cpus.clone(),
             before: present,
-            since: now(),
+            since: ticks_since_boot(),
         };
         Ok(Some((None, pin)))
     }
@@ -310,13 +312,6 @@ impl Hold {
     }
 }
 
-/// The ticks since boot.
-fn now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let ticks = rustix::param::clock_ticks_per_second();
-    now.tv_sec as u64 * ticks + now.tv_nsec as u64 * ticks / 1_000_000_000
-}
-
 /// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.
 fn exists(root: &Root, thread: &Member) -> bool {
     Process::find(root, thread.pid, thread.start).is_some()
@@ -362,8 +357,7 @@ mod tests {
     }
 
     fn member(pid: RawPid) -> Member {
-        let start = Process::read(&Root::default(), pid).unwrap().start;
-        Member { pid, start }
+        Member::from(&Process::read(&Root::default(), pid).unwrap())
     }
 
     fn cpus_of(pid: RawPid) -> String {
@@ -398,8 +392,8 @@ mod tests {
 
     /// Waits until what has started is older than what is bound next.
     fn pass_a_tick() {
-        let begin = now();
-        while now() < begin + 2 {
+        let begin = ticks_since_boot();
+        while ticks_since_boot() < begin + 2 {
             std::thread::yield_now();
         }
     }

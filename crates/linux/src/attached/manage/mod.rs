@@ -110,7 +110,7 @@ impl Hold {
         self.changes.take_lost()
     }
 
-    /// Freezes a group; returns whether it is this session's to thaw. One that somebody else froze is left alone.
+    /// Freezes a group; returns false if somebody else has frozen it.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -131,7 +131,7 @@ impl Hold {
         frozen.map(|()| true)
     }
 
-    /// Thaws a group that this session froze.
+    /// Thaws a group, unless somebody else has frozen it.
     ///
     /// # Errors
     /// The kernel refuses.
