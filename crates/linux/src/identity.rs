@@ -2,6 +2,7 @@
 
 use crate::meminfo;
 use crate::root::Root;
+use crate::topology;
 
 /// The name of this host; `None` if unknown.
 pub fn host_name(root: &Root) -> Option<String> {
@@ -25,11 +26,7 @@ pub fn boot(root: &Root) -> Option<String> {
 /// Memory is rounded up to one of eight sizes between powers of two, because the kernel's own share differs slightly
 /// between its versions.
 pub fn machine_kind(root: &Root, name: &str) -> String {
-    let cpus = root
-        .cpus("/sys/devices/system/cpu/online", "online CPUs")
-        .ok()
-        .flatten();
-    let cpus = cpus
+    let cpus = topology::online(root)
         .map(|cpus| format!(", {} CPUs", cpus.len()))
         .unwrap_or_default();
     let memory = meminfo::read(root)

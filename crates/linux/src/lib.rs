@@ -72,4 +72,4 @@ pub use runtime::{NoFolder, folder_problem};
 pub use screen::{ScreenSignal, ScreenSignals};
 pub use spawn::{Environment, Program, find_program};
 pub use sys::{affinity, pin_thread, prefer_huge_pages, same_open_file, time_of_day, unix_time};
-pub use watch::{LiveRun, Request, Requests, Settings, WatchFiles, live_runs};
+pub use watch::{LiveRun, Published, Request, Requests, Settings, WatchFiles, live_runs};

@@ -3,6 +3,7 @@
 use crate::root::Root;
 use crate::sys::RawPid;
 use cosched_core::{CpuId, Nanos};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::str::SplitAsciiWhitespace;
@@ -84,7 +85,22 @@ fn field(fields: &mut SplitAsciiWhitespace<'_>, skipped: usize) -> Option<u64> {
 
 /// A time of the kernel's clock ticks.
 pub(crate) fn tick_time(ticks: u64) -> Nanos {
-    Nanos(ticks.saturating_mul(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+    Nanos(ticks.saturating_mul(tick_ns()))
+}
+
+/// Clock ticks since the machine was started, as in the start of a process.
+pub(crate) fn ticks_since_boot() -> u64 {
+    since_boot().0 / tick_ns()
+}
+
+/// The time since the machine was started.
+pub(crate) fn since_boot() -> Nanos {
+    let now = clock_gettime(ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 #[cfg(test)]

@@ -41,6 +41,24 @@ pub enum TopologyError {
     Machine(#[from] MachineError),
 }
 
+/// The online CPUs.
+///
+/// # Errors
+/// The kernel does not list them.
+pub(crate) fn online(root: &Root) -> Result<CpuSet, TopologyError> {
+    let (path, item) = ("/sys/devices/system/cpu/online", "online CPUs");
+    let online = root.cpus(path, item)?;
+    Ok(online.ok_or_else(|| root.missing(path, item, "a list of CPUs"))?)
+}
+
+/// Describes the machine with all online CPUs, whatever this process may use.
+///
+/// # Errors
+/// As [`read`].
+pub fn whole_machine(root: &Root) -> Result<Machine, TopologyError> {
+    Ok(read(root, &online(root)?, None)?.machine)
+}
+
 /// Describes the machine under `root`, restricted to `affinity` and, if given, to the CPUs `asked`.
 ///
 /// Sets of siblings, cache sharers and node members contain only used CPUs. Without sysfs files, a CPU without siblings

@@ -16,14 +16,24 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+/// State of a run.
 const STATUS: &str = "status-";
-/// The next state, while it is being written.
-const NEXT: &str = "next-status-";
+/// Latest interval of a process that attached to programs.
+pub(crate) const ATTACHED: &str = "attached-";
+/// Before the name of a state: the next one, while it is being written.
+const NEXT: &str = "next-";
 const REQUESTS: &str = "requests-";
 /// Tokens of a job; the name ends with its number.
 pub(crate) const JOBSERVER: &str = "jobserver-";
-/// Prefixes of all files of live runs.
-const PREFIXES: [&str; 2] = [STATUS, "run-"];
+/// Prefixes of all files that are removed when their process is dead.
+const ALL: [&str; 6] = [
+    STATUS,
+    "next-status-",
+    REQUESTS,
+    JOBSERVER,
+    ATTACHED,
+    "next-attached-",
+];
 /// Maximum length of a request. The kernel never splits a write of this length to a pipe.
 const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
 /// Maximum number of bytes of requests read at once.
@@ -56,11 +66,57 @@ pub struct Settings {
     pub pause: Option<bool>,
 }
 
+/// The state of this process for observers, in a file. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct Published {
+    folder: Folder,
+    prefix: &'static str,
+    run: String,
+}
+
+impl Published {
+    /// Prepares the file, with a name after this prefix.
+    ///
+    /// # Errors
+    /// There is no folder for it.
+    pub(crate) fn make(root: &Root, prefix: &'static str) -> Result<Published, NoFolder> {
+        let folder = Folder::own(root)?;
+        let run = RunId::own(root).ok_or(NoFolder::Missing)?.to_string();
+        Ok(Published {
+            folder,
+            prefix,
+            run,
+        })
+    }
+
+    /// Replaces the state.
+    ///
+    /// # Errors
+    /// An error of the system. The last state stays.
+    pub fn write(&self, state: &[u8]) -> Result<(), NoFolder> {
+        self.folder.replace(&self.next(), &self.name(), state)
+    }
+
+    fn name(&self) -> String {
+        format!("{}{}", self.prefix, self.run)
+    }
+
+    fn next(&self) -> String {
+        format!("{NEXT}{}", self.name())
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        self.folder.remove(self.name());
+        self.folder.remove(self.next());
+    }
+}
+
 /// The files of a run for observers. They are removed when this is dropped.
 #[derive(Debug)]
 pub struct WatchFiles {
-    folder: Folder,
-    run: String,
+    status: Published,
     pipe: File,
 }
 
@@ -70,11 +126,10 @@ impl WatchFiles {
     /// # Errors
     /// There is no folder for them, or they cannot be created in it.
     pub fn make(root: &Root) -> Result<WatchFiles, NoFolder> {
-        let folder = Folder::own(root)?;
-        let run = RunId::own(root).ok_or(NoFolder::Missing)?.to_string();
-        let name = format!("{REQUESTS}{run}");
-        let pipe = folder.create_pipe(&name)?;
-        Ok(WatchFiles { folder, run, pipe })
+        let status = Published::make(root, STATUS)?;
+        let name = format!("{REQUESTS}{}", status.run);
+        let pipe = status.folder.create_pipe(&name)?;
+        Ok(WatchFiles { status, pipe })
     }
 
     /// Replaces the state.
@@ -82,8 +137,7 @@ impl WatchFiles {
     /// # Errors
     /// An error of the system. The last state stays.
     pub fn write_status(&self, status: &[u8]) -> Result<(), NoFolder> {
-        let (next, name) = (self.name(NEXT), self.name(STATUS));
-        self.folder.replace(&next, &name, status)
+        self.status.write(status)
     }
 
     /// The requests to the run.
@@ -96,17 +150,12 @@ impl WatchFiles {
             unread: Vec::new(),
         })
     }
-
-    fn name(&self, prefix: &str) -> String {
-        format!("{prefix}{}", self.run)
-    }
 }
 
 impl Drop for WatchFiles {
     fn drop(&mut self) {
-        for prefix in [STATUS, NEXT, REQUESTS] {
-            self.folder.remove(self.name(prefix));
-        }
+        let name = format!("{REQUESTS}{}", self.status.run);
+        self.status.folder.remove(name);
     }
 }
 
@@ -157,6 +206,8 @@ pub struct LiveRun {
     pub is_seen: bool,
     /// Its folder, if that contains its state.
     folder: Option<Folder>,
+    /// Prefix of its state.
+    prefix: &'static str,
 }
 
 impl LiveRun {
@@ -171,7 +222,7 @@ impl LiveRun {
     /// An error of the system; `NotFound` if the run has no state.
     pub fn status(&self) -> io::Result<(Vec<u8>, f64)> {
         let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        folder.read(&format!("{STATUS}{}", self.run))
+        folder.read(&format!("{}{}", self.prefix, self.run))
     }
 
     /// Sends a request to the run.
@@ -196,11 +247,16 @@ impl LiveRun {
 
 /// The live runs that the caller can find: its own, and for root all users'. Removes the files of dead runs.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
+    live(root, STATUS, &[STATUS, "run-"])
+}
+
+/// The live processes with files of these prefixes, where the state has the prefix `state`.
+pub(crate) fn live(root: &Root, state: &'static str, prefixes: &[&str]) -> Vec<LiveRun> {
     forget_dead(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
     for folder in Folder::all(root) {
         let owner = folder.owner;
-        for prefix in PREFIXES {
+        for &prefix in prefixes {
             for name in folder.names(prefix) {
                 let Some(run) = RunId::in_name(&name, prefix) else {
                     continue;
@@ -215,8 +271,9 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
                     owner,
                     is_seen: fate == Fate::Alive,
                     folder: None,
+                    prefix: state,
                 });
-                if prefix == STATUS && entry.folder.is_none() {
+                if prefix == state && entry.folder.is_none() {
                     entry.folder = folder.again();
                     entry.owner = owner;
                 }
@@ -229,7 +286,7 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
 /// Removes the files of dead runs, as far as permitted.
 pub(crate) fn forget_dead(root: &Root) {
     for folder in Folder::all(root) {
-        for prefix in [STATUS, NEXT, REQUESTS, JOBSERVER] {
+        for prefix in ALL {
             for name in folder.names(prefix) {
                 let without_job = Path::new(&name).file_stem();
                 let run = without_job.and_then(|name| RunId::in_name(name, prefix));
@@ -260,11 +317,12 @@ mod tests {
     fn files_of(root: &Root, run: &str) -> WatchFiles {
         let folder = Folder::own(root).unwrap();
         let pipe = folder.create_pipe(&format!("{REQUESTS}{run}")).unwrap();
-        let files = WatchFiles {
+        let status = Published {
             folder,
+            prefix: STATUS,
             run: run.to_owned(),
-            pipe,
         };
+        let files = WatchFiles { status, pipe };
         files.write_status(b"state").unwrap();
         files
     }

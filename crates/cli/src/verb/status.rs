@@ -6,7 +6,8 @@ use crate::live::{Known, known, look_at_jobs, meant};
 use crate::print::print;
 use anyhow::Result;
 use clap::Args;
-use cosched_linux::attached::{LiveSession, sessions};
+use cosched_linux::LiveRun;
+use cosched_linux::attached::sessions;
 use cosched_linux::orphans::{Orphan, orphans};
 use cosched_linux::root::Root;
 use cosched_report::{
@@ -107,10 +108,10 @@ fn left_text(orphans: &[Orphan]) -> String {
 }
 
 /// The sessions that observe programs which run already.
-fn sessions_text(sessions: &[LiveSession]) -> String {
+fn sessions_text(sessions: &[LiveRun]) -> String {
     let mut text = String::new();
     for session in sessions {
-        let read = session.read().ok();
+        let read = session.status().ok();
         let now = read.and_then(|(text, _)| serde_json::from_slice::<AttachedNow>(&text).ok());
         let selected = now.map_or_else(String::new, |now| visible(&now.selected.join(" ")));
         let pid = session.pid;

@@ -4,7 +4,7 @@
 
 use super::census::INIT;
 use super::manage::{Hold, Left, limit_of};
-use super::notes::Note;
+use super::notes::{left_alone, not_thawed, of_undo};
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
 use super::usage::Totals;
@@ -14,7 +14,7 @@ use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
-use crate::topology::{self, TopologyError};
+use crate::topology::{self, TopologyError, whole_machine};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, Control, Counter, CpuSet, Device, Event,
     Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
@@ -74,7 +74,7 @@ impl ManageConfig {
 }
 
 /// Sees each look, with what was done and what could not be done since the last one. Returns whether to go on.
-pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[Note]) -> bool + 'a>;
+pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[String]) -> bool + 'a>;
 
 /// Manages subjects until it is dropped, which undoes all changes.
 pub struct Attached<'a> {
@@ -95,7 +95,7 @@ pub struct Attached<'a> {
     ended_early: Vec<TaskId>,
     some_live: bool,
     queued: Vec<Event>,
-    notes: Vec<Note>,
+    notes: Vec<String>,
     watch: Watch<'a>,
 }
 
@@ -141,16 +141,16 @@ impl<'a> Attached<'a> {
             return Err(ManageError::Threads);
         }
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
-        let machine = Arc::new(machine_now(root)?);
+        let machine = Arc::new(whole_machine(root)?);
         let interval = Duration::from_nanos(config.interval.0);
         let mut hold = Hold::begin(root, run, interval).map_err(ManageError::Keeper)?;
-        let lost = hold.take_lost();
-        let notes: Vec<Note> = lost
-            .map(|why| Note::NoList(why.to_string()))
-            .into_iter()
-            .collect();
-        let first = sampler.look(since_boot());
-        watch(&first, &notes);
+        let lost = hold.take_lost().map(|why| {
+            format!(
+                "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"
+            )
+        });
+        let first = sampler.look();
+        watch(&first, lost.as_slice());
         let mut managed = first.subjects.clone();
         managed.retain(|subject| config.is_managed(subject));
         Ok(Attached {
@@ -176,9 +176,9 @@ impl<'a> Attached<'a> {
     }
 
     /// Gives all programs their CPUs back, and thaws their groups. Returns what could not be done.
-    pub fn undo(&mut self) -> Vec<Note> {
+    pub fn undo(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(Note::of_undo(&self.hold.undo()));
+        notes.extend(of_undo(&self.hold.undo()));
         notes
     }
 
@@ -190,7 +190,7 @@ impl<'a> Attached<'a> {
     fn look(&mut self) -> Result<(), ManageError> {
         self.keep_keeper()?;
         self.look_at_machine()?;
-        let sampled = self.sampler.look(since_boot());
+        let sampled = self.sampler.look();
         self.looked = Instant::now();
         let length = sampled.observed.length;
         let each = sampled.subjects.iter().zip(&sampled.observed.subjects);
@@ -210,14 +210,15 @@ impl<'a> Attached<'a> {
 
     fn keep_keeper(&mut self) -> Result<(), ManageError> {
         if self.hold.renew_keeper().map_err(ManageError::Keeper)? {
-            self.notes.push(Note::KeeperReplaced);
+            let note = "the keeper of the CPU masks was gone and was replaced";
+            self.notes.push(note.to_owned());
         }
         Ok(())
     }
 
     fn look_at_machine(&mut self) -> Result<(), ManageError> {
-        if online(&self.root) != self.machine.all_cpus() {
-            self.machine = Arc::new(machine_now(&self.root)?);
+        if topology::online(&self.root)? != self.machine.all_cpus() {
+            self.machine = Arc::new(whole_machine(&self.root)?);
             self.queued.push(Event::MachineChanged);
         }
         Ok(())
@@ -335,8 +336,8 @@ impl<'a> Attached<'a> {
         let skipped = self.hold.bind(&task.subject, cpus);
         let before = task.cpus.as_ref().unwrap_or(&task.limit);
         if before != cpus && self.hold.binds(&task.subject) {
-            let (name, cpus) = (task.subject.name.clone(), cpus.clone());
-            self.notes.push(Note::Bound { name, cpus });
+            let name = &task.subject.name;
+            self.notes.push(format!("{name}: bound to CPUs {cpus}"));
         }
         task.cpus = Some(cpus.clone());
         self.note_skipped(id, skipped);
@@ -359,8 +360,8 @@ impl<'a> Attached<'a> {
             return;
         };
         for (why, threads) in skipped {
-            let name = task.subject.name.clone();
-            self.notes.push(Note::LeftAlone { name, threads, why });
+            self.notes
+                .push(left_alone(&task.subject.name, threads, why));
         }
     }
 
@@ -371,14 +372,15 @@ impl<'a> Attached<'a> {
         let Some(dir) = task.group().filter(|_| task.freezes).map(Path::to_owned) else {
             return;
         };
-        let name = task.subject.name.clone();
+        let name = &task.subject.name;
         match self.hold.freeze(&dir) {
             Ok(true) => task.is_frozen = true,
-            Ok(false) => self.notes.push(Note::FrozenByOther { name }),
-            Err(error) => self.notes.push(Note::NotFrozen {
-                name,
-                error: error.to_string(),
-            }),
+            Ok(false) => self.notes.push(format!(
+                "{name}: not paused: somebody else has frozen its cgroup"
+            )),
+            Err(error) => self.notes.push(format!(
+                "{name}: not paused: its cgroup can't be frozen: {error}"
+            )),
         }
     }
 
@@ -391,10 +393,10 @@ impl<'a> Attached<'a> {
         };
         match self.hold.thaw(&dir) {
             Ok(()) => task.is_frozen = false,
-            Err(error) => self.notes.push(Note::NotThawed {
-                name: task.subject.name.clone(),
-                error: error.to_string(),
-            }),
+            Err(error) => {
+                let note = not_thawed(&task.subject.name, &error.to_string());
+                self.notes.push(note);
+            }
         }
     }
 
@@ -412,7 +414,11 @@ impl<'a> Attached<'a> {
         while let Some(interrupt) = self.interrupts.next_signal() {
             match interrupt {
                 Interrupt::End(signal) => self.queued.push(Event::Interrupt { signal }),
-                Interrupt::Suspend => self.notes.push(Note::NotSuspended),
+                Interrupt::Suspend => {
+                    let note =
+                        "not suspended: the programs depend on it; Ctrl-C ends it and frees them";
+                    self.notes.push(note.to_owned());
+                }
             }
         }
     }
@@ -625,20 +631,4 @@ fn capabilities(
     };
     missing.extend(why.map(|why| (Capability::Freeze, why)));
     Capabilities { missing }
-}
-
-fn online(root: &Root) -> CpuSet {
-    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs");
-    online.ok().flatten().unwrap_or_default()
-}
-
-/// The machine with all online CPUs, whatever this process may use.
-fn machine_now(root: &Root) -> Result<Machine, TopologyError> {
-    Ok(topology::read(root, &online(root), None)?.machine)
-}
-
-/// The time since the machine was started.
-fn since_boot() -> Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }

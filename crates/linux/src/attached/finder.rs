@@ -17,7 +17,7 @@ const MOST_SUBJECTS: usize = 512;
 const MOST_PROCESSES: usize = 4_096;
 
 /// Finds the subjects of selections. It remembers what it has read, so that a look costs little.
-pub struct Finder {
+pub(super) struct Finder {
     root: Root,
     census: Census,
     parts: Vec<Part>,
@@ -25,7 +25,7 @@ pub struct Finder {
 
 /// What a look has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub(super) struct Found {
     /// The subjects, in the order of the selections. A process belongs to the first one that selects it.
     pub subjects: Vec<Subject>,
     /// Processes that were left out because there are too many.
@@ -44,7 +44,7 @@ impl Finder {
     ///
     /// # Errors
     /// A named process, group or user does not exist. A pattern may match later.
-    pub fn new(root: &Root, selections: &[Selection]) -> Result<Finder, SelectError> {
+    pub(super) fn new(root: &Root, selections: &[Selection]) -> Result<Finder, SelectError> {
         let mut finder = Finder {
             root: root.clone(),
             census: Census::new(root),
@@ -76,7 +76,7 @@ impl Finder {
     }
 
     /// Looks at the machine.
-    pub fn find(&mut self) -> Found {
+    pub(super) fn find(&mut self) -> Found {
         self.look();
         let (root, census) = (&self.root, &mut self.census);
         let mut subjects = Vec::new();
@@ -97,7 +97,7 @@ impl Finder {
     }
 
     /// Forgets a process that has ended, so that a later one with its number is read anew.
-    pub fn forget(&mut self, pid: RawPid) {
+    pub(super) fn forget(&mut self, pid: RawPid) {
         self.census.forget(pid);
     }
 

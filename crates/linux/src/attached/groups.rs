@@ -89,10 +89,7 @@ impl Groups {
         let mut members = Vec::new();
         for pid in cgroup::processes(dir) {
             let known = census.process(pid).filter(|_| census.never(pid).is_none());
-            members.extend(known.map(|process| Member {
-                pid,
-                start: process.start,
-            }));
+            members.extend(known.map(Member::from));
         }
         members.sort_unstable();
         Subject {

@@ -36,9 +36,8 @@ impl Jobs {
         let mut groups: BTreeMap<RawPid, Vec<Member>> = BTreeMap::new();
         for process in all {
             if census.user(process.pid) == Some(self.user) {
-                let (pid, start) = (process.pid, process.start);
                 let members = groups.entry(process.group).or_default();
-                members.push(Member { pid, start });
+                members.push(Member::from(&process));
             }
         }
         self.named.retain(|group, _| groups.contains_key(group));

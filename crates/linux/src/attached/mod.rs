@@ -1,6 +1,6 @@
 //! Programs that run already: which of them are observed, and what they do. Only [`Attached`] changes processes.
 //!
-//! A [`Selection`] names processes as the user does. A [`Finder`] turns it into [`Subject`]s, again and again, because
+//! A [`Selection`] names processes as the user does. A `Finder` turns it into [`Subject`]s, again and again, because
 //! processes come and go. Each subject is a row of the table. A [`Sampler`] observes what they do between two looks.
 
 mod backend;
@@ -25,10 +25,8 @@ mod watched;
 
 pub use backend::{Attached, ManageConfig, ManageError, Newcomers, Watch};
 pub use error::SelectError;
-pub use finder::{Finder, Found};
+pub use manage::Restored;
 pub(crate) use manage::mend;
-pub use manage::{Left, Restored};
-pub use notes::Note;
-pub use published::{LiveSession, Published, sessions};
+pub use published::{publish, sessions};
 pub use sampler::{Sampled, Sampler};
 pub use selection::{Member, Selection, Subject, SubjectKey};

@@ -1,118 +1,34 @@
-//! What a managing session did, and what it could not do, in words.
+//! What a managing session did and could not do, in words.
 
 use super::manage::{Left, Restored};
-use cosched_core::CpuSet;
-use std::fmt;
 
-/// A change of a managed program, or something that could not be done, with its reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// A subject was bound to CPUs.
-    Bound {
-        /// The subject.
-        name: String,
-        /// Its CPUs.
-        cpus: CpuSet,
-    },
-    /// Threads of a subject are left alone.
-    LeftAlone {
-        /// The subject.
-        name: String,
-        /// How many threads.
-        threads: usize,
-        /// Why.
-        why: Left,
-    },
-    /// Somebody else has frozen a group.
-    FrozenByOther {
-        /// The subject.
-        name: String,
-    },
-    /// A group cannot be frozen.
-    NotFrozen {
-        /// The subject.
-        name: String,
-        /// The kernel's error.
-        error: String,
-    },
-    /// A group cannot be thawed.
-    NotThawed {
-        /// The subject.
-        name: String,
-        /// The kernel's error.
-        error: String,
-    },
-    /// The keeper was killed or stopped.
-    KeeperReplaced,
-    /// The session was to be suspended.
-    NotSuspended,
-    /// There is no list in the runtime folder.
-    NoList(String),
-    /// Somebody else has changed the CPUs of these threads.
-    ChangedSince(usize),
-    /// These threads did not get their CPUs back.
-    NotRestored(usize),
+/// What could not be undone.
+pub(super) fn of_undo(done: &Restored) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !done.changed.is_empty() {
+        let threads = count(done.changed.len());
+        notes.push(format!(
+            "{threads} left as somebody else has set them since"
+        ));
+    }
+    if !done.refused.is_empty() {
+        let threads = count(done.refused.len());
+        notes.push(format!(
+            "{threads} not given their CPUs back, since the kernel refuses; `taskset -pc CPUS TID` sets them"
+        ));
+    }
+    let groups = done.frozen.iter().map(|dir| dir.display());
+    notes.extend(groups.map(|dir| not_thawed(&dir.to_string(), "the kernel refuses")));
+    notes
 }
 
-impl Note {
-    /// What could not be undone.
-    pub(super) fn of_undo(done: &Restored) -> Vec<Note> {
-        let mut notes = Vec::new();
-        if !done.changed.is_empty() {
-            notes.push(Note::ChangedSince(done.changed.len()));
-        }
-        if !done.refused.is_empty() {
-            notes.push(Note::NotRestored(done.refused.len()));
-        }
-        for group in &done.frozen {
-            notes.push(Note::NotThawed {
-                name: group.display().to_string(),
-                error: "the kernel refuses".to_owned(),
-            });
-        }
-        notes
-    }
+/// A group stays frozen.
+pub(super) fn not_thawed(name: &str, error: &str) -> String {
+    format!("{name}: still frozen: {error}; write 0 to its cgroup.freeze")
 }
 
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Bound { name, cpus } => write!(f, "{name}: bound to CPUs {cpus}"),
-            Note::LeftAlone { name, threads, why } => {
-                write!(f, "{name}: {} left alone: {}", count(*threads), why.text())
-            }
-            Note::FrozenByOther { name } => {
-                write!(f, "{name}: not paused: somebody else has frozen its cgroup")
-            }
-            Note::NotFrozen { name, error } => {
-                write!(f, "{name}: not paused: its cgroup can't be frozen: {error}")
-            }
-            Note::NotThawed { name, error } => write!(
-                f,
-                "{name}: still frozen: {error}; write 0 to its cgroup.freeze"
-            ),
-            Note::KeeperReplaced => {
-                f.write_str("the keeper of the CPU masks was gone and was replaced")
-            }
-            Note::NotSuspended => f.write_str(
-                "not suspended: the programs depend on it; Ctrl-C ends it and frees them",
-            ),
-            Note::NoList(why) => write!(
-                f,
-                "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"
-            ),
-            Note::ChangedSince(threads) => write!(
-                f,
-                "{} left as somebody else has set them since",
-                count(*threads)
-            ),
-            Note::NotRestored(threads) => write!(
-                f,
-                "{} not given their CPUs back, since the kernel refuses; `taskset -pc CPUS TID` sets them",
-                count(*threads)
-            ),
-        }
-    }
+pub(super) fn left_alone(name: &str, threads: usize, why: Left) -> String {
+    format!("{name}: {} left alone: {}", count(threads), why.text())
 }
 
 fn count(threads: usize) -> String {

@@ -9,7 +9,7 @@ use crate::accounts::{self, CpuSpent};
 use crate::events::MachineEvents;
 use crate::pressure;
 use crate::root::Root;
-use crate::stat::{Stat, tick_time};
+use crate::stat::{Stat, since_boot, tick_time};
 use crate::sys::{self, RawPid};
 use cosched_core::{
     Absence, CpuId, CpuSet, CpuShare, CpuUsed, Nanos, Observed, Pressure, Reading, SubjectSample,
@@ -89,8 +89,13 @@ impl Sampler {
         })
     }
 
+    /// Looks at all subjects.
+    pub fn look(&mut self) -> Sampled {
+        self.look_at(since_boot())
+    }
+
     /// Looks at all subjects; `at` is the time since the machine was started.
-    pub fn look(&mut self, at: Nanos) -> Sampled {
+    pub(super) fn look_at(&mut self, at: Nanos) -> Sampled {
         let Found { subjects, left_out } = self.finder.find();
         let before = self.before.take();
         let root = self.root.clone();

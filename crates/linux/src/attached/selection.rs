@@ -1,7 +1,8 @@
 //! Which programs are observed: the words of the user, and the rows that they lead to.
 
+use crate::process::Process;
 use crate::sys::RawPid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -43,12 +44,21 @@ pub enum SubjectKey {
 }
 
 /// A process of a subject. A later process with the same number has another start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Member {
     /// Its number.
     pub pid: RawPid,
     /// Its start, in clock ticks since boot.
     pub start: u64,
+}
+
+impl From<&Process> for Member {
+    fn from(process: &Process) -> Member {
+        Member {
+            pid: process.pid,
+            start: process.start,
+        }
+    }
 }
 
 /// What is observed as one: a row of the table, or a task of a policy.

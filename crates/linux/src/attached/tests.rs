@@ -90,7 +90,7 @@ fn seconds(s: u64) -> Nanos {
 fn time_used_and_waited_belongs_to_the_cpu_of_the_last_run() {
     let (dir, mut sampler) = machine(&[10], &[SPINNER]);
     fs::write(dir.path().join("proc/stat"), "cpu0 100 0 0 50 0 0 0 0\n").unwrap();
-    let first = sampler.look(seconds(100));
+    let first = sampler.look_at(seconds(100));
     assert_eq!(
         (first.observed.length, only(&first).on.len()),
         (Nanos::ZERO, 0)
@@ -108,7 +108,7 @@ fn time_used_and_waited_belongs_to_the_cpu_of_the_last_run() {
     };
     now.write(dir.path(), 1_800, 1_700);
     fs::write(dir.path().join("proc/stat"), "cpu0 250 0 0 60 0 0 0 40\n").unwrap();
-    let second = sampler.look(seconds(102));
+    let second = sampler.look_at(seconds(102));
     let sample = only(&second);
     assert_eq!(second.observed.length, seconds(2));
     let share = CpuShare {
@@ -135,15 +135,15 @@ fn time_used_and_waited_belongs_to_the_cpu_of_the_last_run() {
 #[test]
 fn a_thread_that_never_gets_its_cpu_waits_all_the_time() {
     let (dir, mut sampler) = machine(&[10], &[SPINNER]);
-    sampler.look(seconds(100));
-    let starved = only(&sampler.look(seconds(103))).waited;
+    sampler.look_at(seconds(100));
+    let starved = only(&sampler.look_at(seconds(103))).waited;
     assert_eq!(starved, Reading::Value(seconds(3)));
     let sleeps = Fake {
         state: 'S',
         ..SPINNER
     };
     sleeps.write(dir.path(), 1_000, 500);
-    let slept = sampler.look(seconds(106));
+    let slept = sampler.look_at(seconds(106));
     assert_eq!(only(&slept).waited, Reading::Value(Nanos::ZERO));
     assert_eq!(only(&slept).wants, 0);
 }
@@ -153,14 +153,14 @@ fn a_kernel_that_does_not_count_waits_says_so() {
     let (dir, mut sampler) = machine(&[10], &[SPINNER]);
     let schedstat = dir.path().join("proc/10/schedstat");
     fs::write(&schedstat, "0 0 0\n").unwrap();
-    sampler.look(seconds(100));
+    sampler.look_at(seconds(100));
     let busy = Fake {
         ticks: (150, 0),
         ..SPINNER
     };
     busy.write(dir.path(), 0, 0);
     fs::write(&schedstat, "0 0 0\n").unwrap();
-    let sampled = sampler.look(seconds(102));
+    let sampled = sampler.look_at(seconds(102));
     let sample = only(&sampled);
     assert_eq!(sample.waited, Reading::Absent(Absence::NotTold));
     assert_eq!(sample.on[0].used, Nanos::from_ms(500), "by clock ticks");
@@ -185,7 +185,7 @@ fn each_thread_counts_where_it_ran() {
     };
     thread(10, 0, 10, 0);
     thread(11, 1, 20, 0);
-    sampler.look(seconds(100));
+    sampler.look_at(seconds(100));
     let busy = Fake {
         ticks: (200, 0),
         ..process
@@ -193,7 +193,7 @@ fn each_thread_counts_where_it_ran() {
     busy.write(dir.path(), 10, 0);
     thread(11, 1, 1_020, 300);
     thread(12, 2, 400, 0);
-    let sampled = sampler.look(seconds(102));
+    let sampled = sampler.look_at(seconds(102));
     let on = only(&sampled).on.iter();
     let on: Vec<(u32, u64)> = on.map(|on| (on.cpu.0, on.used.0 / 1_000_000)).collect();
     assert_eq!(on, [(0, 0), (1, 1_000), (2, 400)]);
@@ -219,7 +219,7 @@ fn the_time_of_children_that_ended_counts_once() {
         ..shell
     };
     let (dir, mut sampler) = machine(&[10], &[shell, child, grandchild]);
-    sampler.look(seconds(100));
+    sampler.look_at(seconds(100));
     // Both end: they used 10 and 5 ticks more. A child that was never seen used 20.
     for pid in ["11", "12"] {
         fs::remove_dir_all(dir.path().join("proc").join(pid)).unwrap();
@@ -229,7 +229,7 @@ fn the_time_of_children_that_ended_counts_once() {
         ..shell
     };
     waited.write(dir.path(), 1_010, 500);
-    let sampled = sampler.look(seconds(102));
+    let sampled = sampler.look_at(seconds(102));
     assert_eq!(
         only(&sampled).cpu_time,
         Nanos::from_ms(10 * (1 + 10 + 5 + 20))
@@ -243,7 +243,7 @@ fn the_time_of_children_that_ended_counts_once() {
         ..shell
     };
     young.write(dir.path(), 70, 0);
-    let sampled = sampler.look(seconds(104));
+    let sampled = sampler.look_at(seconds(104));
     assert_eq!(only(&sampled).cpu_time, Nanos::from_ms(70));
 }
 
@@ -251,14 +251,14 @@ fn the_time_of_children_that_ended_counts_once() {
 fn a_subject_that_has_ended_is_named_once() {
     let other = Fake { pid: 20, ..SPINNER };
     let (dir, mut sampler) = machine(&[10, 20], &[SPINNER, other]);
-    assert_eq!(sampler.look(seconds(100)).subjects.len(), 2);
+    assert_eq!(sampler.look_at(seconds(100)).subjects.len(), 2);
     let zombie = Fake {
         pid: 20,
         state: 'Z',
         ..SPINNER
     };
     zombie.write(dir.path(), 1_000, 500);
-    let sampled = sampler.look(seconds(102));
+    let sampled = sampler.look_at(seconds(102));
     assert_eq!(
         (sampled.ended, sampled.subjects.len()),
         (vec!["spin 20".to_owned()], 1)
@@ -272,7 +272,7 @@ fn a_subject_that_has_ended_is_named_once() {
     fs::remove_dir_all(dir.path().join("proc/20")).unwrap();
     later.write(dir.path(), 0, 0);
     for at in [104, 106] {
-        let sampled = sampler.look(seconds(at));
+        let sampled = sampler.look_at(seconds(at));
         assert_eq!((sampled.ended.len(), sampled.subjects.len()), (0, 1));
     }
 }

@@ -61,17 +61,17 @@ impl Trees {
     }
 
     fn plant(&mut self, root: &Root, census: &mut Census, pid: RawPid) {
-        let Some(start) = census.process(pid).map(|process| process.start) else {
+        let Some(member) = census.process(pid).map(Member::from) else {
             return;
         };
         let command = census.command(pid).unwrap_or_default().to_owned();
         let tree = TreeRoot {
-            member: Member { pid, start },
+            member,
             name: process_name(pid, &command),
             command,
             group: cgroup::directory_of(root, pid),
         };
-        self.placed.insert(pid, (start, self.planted));
+        self.placed.insert(pid, (member.start, self.planted));
         self.roots.insert(self.planted, tree);
         self.planted += 1;
     }
@@ -104,9 +104,8 @@ impl Trees {
     fn grow(&mut self, census: &Census) {
         let mut children: BTreeMap<RawPid, Vec<Member>> = BTreeMap::new();
         for process in census.processes() {
-            let (pid, start) = (process.pid, process.start);
             let siblings = children.entry(process.parent).or_default();
-            siblings.push(Member { pid, start });
+            siblings.push(process.into());
         }
         let mut open: Vec<RawPid> = self.placed.keys().copied().collect();
         while let Some(parent) = open.pop() {

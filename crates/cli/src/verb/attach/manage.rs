@@ -12,7 +12,7 @@ use cosched_core::{
     Backend as _, Capabilities, Importance, Machine, Nanos, NullRecorder, Params, PolicyEntry,
     RunConfig, find_policy, run_all,
 };
-use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Note, Restored, Sampled};
+use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::root::Root;
 use cosched_linux::{Interrupts, settle_signals};
@@ -70,7 +70,7 @@ pub fn run(
         manages,
         stays: args.rules.is_some(),
     };
-    let watch = |sampled: &Sampled, notes: &[Note]| {
+    let watch = |sampled: &Sampled, notes: &[String]| {
         tell(notes);
         let now = rows.of(sampled);
         output.publish(&now);
@@ -168,10 +168,8 @@ fn check(entry: &PolicyEntry, params: &Params, capabilities: &Capabilities) -> R
     Ok(())
 }
 
-fn tell(notes: &[Note]) {
-    notes
-        .iter()
-        .for_each(|note| say(visible(&note.to_string())));
+fn tell(notes: &[String]) {
+    notes.iter().for_each(|note| say(visible(note)));
 }
 
 /// What a killed session had left.

@@ -13,8 +13,9 @@ use anyhow::Result;
 use changes::Changes;
 use clap::Args;
 use cosched_core::Nanos;
+use cosched_linux::Published;
 use cosched_linux::ScreenSignals;
-use cosched_linux::attached::{Published, Selection};
+use cosched_linux::attached::{Selection, publish};
 use cosched_linux::root::Root;
 use cosched_report::{AttachedNow, attached_text, visible_json};
 use cosched_run::terminal_width;
@@ -146,7 +147,7 @@ impl Output {
     fn new(root: &Root, once: bool) -> Output {
         // Without a folder the session works, and only other terminals don't see it.
         Output {
-            published: (!once).then(|| Published::make(root).ok()).flatten(),
+            published: (!once).then(|| publish(root).ok()).flatten(),
             changes: Changes::default(),
         }
     }

@@ -1,15 +1,14 @@
 //! A session: it looks at the attached programs, and remembers what has ended.
 
 use crate::exit::OrUsage as _;
-use anyhow::{Context as _, Result};
-use cosched_core::{CpuSet, Machine, Nanos, disturbances};
+use anyhow::Result;
+use cosched_core::{Machine, disturbances};
 use cosched_linux::attached::{Sampled, Sampler, Selection};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
-use cosched_linux::topology;
+use cosched_linux::topology::whole_machine;
 use cosched_report::{AttachedNow, LeftOutNow, SubjectNow};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 
 /// Maximum number of ended subjects that are shown, the latest.
@@ -51,7 +50,7 @@ impl Session {
 
     /// Looks at the programs. The first look only begins an interval.
     pub fn look(&mut self) -> AttachedNow {
-        self.rows.of(&self.sampler.look(since_boot()))
+        self.rows.of(&self.sampler.look())
     }
 }
 
@@ -82,17 +81,4 @@ impl Rows {
         now.subjects.extend(ended);
         now
     }
-}
-
-/// The machine with all online CPUs, whatever the affinity of this process.
-fn whole_machine(root: &Root) -> Result<Machine> {
-    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs")?;
-    let all: CpuSet = online.context("the kernel does not list the online CPUs")?;
-    Ok(topology::read(root, &all, None)?.machine)
-}
-
-/// The time since the machine was started.
-fn since_boot() -> Nanos {
-    let now = clock_gettime(ClockId::Boottime);
-    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }

@@ -4,9 +4,9 @@ use super::intervals::{LiveView, Source};
 use super::take_screen;
 use crate::live::known;
 use anyhow::Result;
-use cosched_linux::ScreenSignals;
-use cosched_linux::attached::{LiveSession, sessions};
+use cosched_linux::attached::sessions;
 use cosched_linux::root::Root;
+use cosched_linux::{Fate, LiveRun, ScreenSignals, fate_of};
 use cosched_report::AttachedNow;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The session that `name` means; without a name the only one, where no run is live.
-pub fn chosen(root: &Root, name: Option<&str>) -> Option<LiveSession> {
+pub fn chosen(root: &Root, name: Option<&str>) -> Option<LiveRun> {
     let mut all = sessions(root);
     match name {
         Some(name) => all.retain(|session| session.pid.to_string() == name),
@@ -29,7 +29,7 @@ pub fn chosen(root: &Root, name: Option<&str>) -> Option<LiveSession> {
 ///
 /// # Errors
 /// The terminal has gone.
-pub fn watch(root: Root, session: LiveSession) -> Result<ExitCode> {
+pub fn watch(root: Root, session: LiveRun) -> Result<ExitCode> {
     let signals = ScreenSignals::hold()?;
     let mut screen = take_screen()?;
     let source = Elsewhere { root, session };
@@ -40,15 +40,15 @@ pub fn watch(root: Root, session: LiveSession) -> Result<ExitCode> {
 /// A session of another process.
 struct Elsewhere {
     root: Root,
-    session: LiveSession,
+    session: LiveRun,
 }
 
 impl Source for Elsewhere {
     fn next(&mut self) -> Option<AttachedNow> {
-        if !self.session.is_live(&self.root) {
+        if fate_of(&self.root, &self.session.run) == Fate::Dead {
             return None;
         }
-        let (text, _) = self.session.read().ok()?;
+        let (text, _) = self.session.status().ok()?;
         serde_json::from_slice(&text).ok()
     }
 }

@@ -12,6 +12,7 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
 use cosched_core::CpuSet;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,8 +28,43 @@ const FIRST_LINE: &str = "cosched masks 1";
 /// The slot of the keeper.
 const KEEPER: u64 = 0;
 
+/// An entry of the list: a slot contains it as JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Entry {
+    /// The session's keeper.
+    Keeper(Member),
+    /// A thread whose CPUs were changed.
+    Pin(Pin),
+    /// A thread that is left alone, although its CPUs may be the same as those of bound ones.
+    Alone(Member),
+    /// CPUs that threads get, and that those which they start inherit.
+    Set(CpuSet),
+    /// A group whose threads are bound from this tick since boot on.
+    Group(u64, Name),
+    /// A group that is frozen next.
+    Frozen(Name),
+}
+
+/// The path of a group with a character for each byte: it need not be UTF-8.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Name(String);
+
+impl From<&Path> for Name {
+    fn from(path: &Path) -> Name {
+        let bytes = path.as_os_str().as_bytes().iter();
+        Name(bytes.map(|&byte| char::from(byte)).collect())
+    }
+}
+
+impl From<Name> for PathBuf {
+    fn from(name: Name) -> PathBuf {
+        let bytes = name.0.chars().map(|byte| byte as u8);
+        OsString::from_vec(bytes.collect()).into()
+    }
+}
+
 /// A thread whose CPUs were changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pin {
     /// The thread.
     pub thread: Member,
@@ -45,35 +81,6 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    fn text(&self) -> String {
-        let Pin {
-            thread,
-            process,
-            old,
-            set,
-            before,
-            since,
-        } = self;
-        format!(
-            "thread {} {} {} {} {old} {set} {before} {since} ",
-            thread.pid, thread.start, process.pid, process.start
-        )
-    }
-
-    fn parse(words: &[&[u8]]) -> Option<Pin> {
-        let [tid, tid_start, pid, start, old, set, before, since, ..] = words else {
-            return None;
-        };
-        Some(Pin {
-            thread: member(&[tid, tid_start])?,
-            process: member(&[pid, start])?,
-            old: parse(old)?,
-            set: parse(set)?,
-            before: parse(before)?,
-            since: parse(since)?,
-        })
-    }
-
     /// Whether the list gave the thread these CPUs, where it may use those of `limit` at most.
     pub(super) fn is_ours(&self, present: &CpuSet, limit: &CpuSet) -> bool {
         let was_moved = self.before != self.old;
@@ -101,60 +108,17 @@ impl Changes {
         Ok(Changes { slots })
     }
 
-    /// Enters a thread, in the slot that it had or in a new one.
+    /// Writes an entry, in the slot that it had or in a new one.
     ///
     /// # Errors
-    /// Out of memory, or its masks are too long for a slot.
-    pub(super) fn pin(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
-        self.enter(slot, pin.text().as_bytes())
-    }
-
-    /// Enters a thread that is left alone, although its CPUs may be the same as those of bound ones.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub(super) fn keep(&mut self, thread: Member) -> io::Result<u64> {
-        let text = format!("alone {} {} ", thread.pid, thread.start);
-        self.enter(None, text.as_bytes())
-    }
-
-    /// Enters CPUs that threads get, and that those which they start inherit.
-    ///
-    /// # Errors
-    /// As [`Changes::pin`].
-    pub(super) fn set(&mut self, set: &CpuSet) -> io::Result<u64> {
-        self.enter(None, format!("set {set} ").as_bytes())
-    }
-
-    /// Enters a group whose threads are bound from now on.
-    ///
-    /// # Errors
-    /// As [`Changes::pin`].
-    pub(super) fn group(&mut self, dir: &Path, since: u64) -> io::Result<u64> {
-        self.enter_path(&format!("group {since} "), dir)
-    }
-
-    /// Enters a group that is frozen next.
-    ///
-    /// # Errors
-    /// As [`Changes::pin`].
-    pub(super) fn frozen(&mut self, dir: &Path) -> io::Result<u64> {
-        self.enter_path("frozen - ", dir)
-    }
-
-    fn enter_path(&mut self, words: &str, dir: &Path) -> io::Result<u64> {
-        let mut text = words.as_bytes().to_vec();
-        text.extend_from_slice(dir.as_os_str().as_bytes());
-        text.push(b'\n');
-        self.enter(None, &text)
-    }
-
-    fn enter(&mut self, slot: Option<u64>, text: &[u8]) -> io::Result<u64> {
+    /// Out of memory, or its masks or its path are too long for a slot.
+    pub(super) fn enter(&mut self, slot: Option<u64>, entry: &Entry) -> io::Result<u64> {
+        let text = serde_json::to_vec(entry)?;
         if text.len() > SLOT_BYTES {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let slot = slot.unwrap_or_else(|| self.slots.take());
-        self.slots.write(slot, text)?;
+        self.slots.write(slot, &text)?;
         Ok(slot)
     }
 
@@ -165,8 +129,7 @@ impl Changes {
 
     /// Enters the session's keeper.
     pub(super) fn keeper(&mut self, keeper: &Process) {
-        let text = format!("keeper {} {} ", keeper.pid, keeper.start);
-        let _ = self.slots.write(KEEPER, text.as_bytes());
+        let _ = self.enter(Some(KEEPER), &Entry::Keeper(keeper.into()));
     }
 
     /// The current list.
@@ -229,45 +192,25 @@ impl List {
             boot,
             ..List::default()
         };
-        slots
-            .chunks_exact(SLOT_BYTES)
-            .for_each(|slot| list.enter(slot));
+        for slot in slots.chunks_exact(SLOT_BYTES) {
+            // A free slot is blank.
+            if let Ok(entry) = serde_json::from_slice(slot) {
+                list.add(entry);
+            }
+        }
         Some(list)
     }
 
-    fn enter(&mut self, slot: &[u8]) {
-        let words: Vec<&[u8]> = slot.split(|&byte| byte == b' ').collect();
-        match *words[0] {
-            [b't', ..] => self.pins.extend(Pin::parse(&words[1..])),
-            [b'k', ..] => self.keeper = member(&words[1..]),
-            [b'a', ..] => self.kept.extend(member(&words[1..])),
-            [b's', ..] => self.sets.extend(words.get(1).and_then(|set| parse(set))),
-            [b'g', ..] => {
-                let since = words.get(1).and_then(|since| parse(since));
-                self.groups.extend(since.zip(path(slot)));
-            }
-            [b'f', ..] => self.frozen.extend(path(slot)),
-            _ => {}
+    fn add(&mut self, entry: Entry) {
+        match entry {
+            Entry::Keeper(keeper) => self.keeper = Some(keeper),
+            Entry::Pin(pin) => self.pins.push(pin),
+            Entry::Alone(thread) => drop(self.kept.insert(thread)),
+            Entry::Set(set) => self.sets.push(set),
+            Entry::Group(since, dir) => self.groups.push((since, dir.into())),
+            Entry::Frozen(dir) => self.frozen.push(dir.into()),
         }
     }
-}
-
-fn member(words: &[&[u8]]) -> Option<Member> {
-    Some(Member {
-        pid: parse(words.first()?)?,
-        start: parse(words.get(1)?)?,
-    })
-}
-
-/// The path behind the second blank, up to the end of the line.
-fn path(slot: &[u8]) -> Option<PathBuf> {
-    let path = slot.splitn(3, |&byte| byte == b' ').nth(2)?;
-    let end = path.iter().rposition(|&byte| byte == b'\n')?;
-    Some(OsString::from_vec(path[..end].to_vec()).into())
-}
-
-fn parse<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
-    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -292,11 +235,15 @@ mod tests {
             before: "0-3".parse().unwrap(),
             since: 85,
         };
-        let slot = changes.pin(None, &pin).unwrap();
+        let slot = changes.enter(None, &Entry::Pin(pin.clone())).unwrap();
         let odd = PathBuf::from(OsString::from_vec(b"/groups/\xd0 x\n y".to_vec()));
-        changes.set(&pin.set).unwrap();
-        changes.group(&odd, 90).unwrap();
-        changes.frozen(&odd).unwrap();
+        changes.enter(None, &Entry::Set(pin.set.clone())).unwrap();
+        changes
+            .enter(None, &Entry::Group(90, odd.as_path().into()))
+            .unwrap();
+        changes
+            .enter(None, &Entry::Frozen(odd.as_path().into()))
+            .unwrap();
         let list = changes.read().unwrap();
         assert_eq!(list.pins, std::slice::from_ref(&pin));
         assert_eq!(list.sets, std::slice::from_ref(&pin.set));
@@ -310,13 +257,19 @@ mod tests {
             thread: Member { pid: 13, start: 81 },
             ..pin
         };
-        assert_eq!(changes.pin(None, &moved).unwrap(), slot);
+        assert_eq!(
+            changes.enter(None, &Entry::Pin(moved.clone())).unwrap(),
+            slot
+        );
         assert_eq!(changes.read().unwrap().pins, [moved]);
         let long = Pin {
             old: (0..1_000).step_by(2).map(cosched_core::CpuId).collect(),
             ..changes.read().unwrap().pins.remove(0)
         };
-        assert!(changes.pin(None, &long).is_err(), "a cut mask is none");
+        assert!(
+            changes.enter(None, &Entry::Pin(long)).is_err(),
+            "a cut mask is none"
+        );
     }
 
     #[test]

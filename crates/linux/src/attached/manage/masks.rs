@@ -4,29 +4,30 @@
 //! left alone. A thread that starts later inherits the CPUs of its creator. They came from here if the session has given
 //! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
-use super::changes::{Changes, List, Pin};
+use super::Hold;
+use super::changes::{Entry, Pin};
 use super::restore::give_back;
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
 use crate::process::{self, Process};
 use crate::root::Root;
+use crate::stat::ticks_since_boot;
 use crate::sys::{self, RawPid};
 use cosched_core::CpuSet;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 
 /// Maximum number of threads bound or left alone; each costs half a kilobyte.
 const MOST_THREADS: usize = 8_192;
 /// Number of known threads at which dead ones are struck out for the first time.
-const PRUNE: usize = 256;
+pub(super) const PRUNE: usize = 256;
 /// Passes over a process whose threads start threads.
 const PASSES: u32 = 8;
 
 /// Why a thread is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Left {
+pub(crate) enum Left {
     /// Somebody had narrowed its CPUs before.
     Narrowed,
     /// Somebody has changed its CPUs since.
@@ -39,37 +40,10 @@ pub enum Left {
     TooMany,
 }
 
-/// The threads of managed programs.
-#[derive(Debug)]
-pub(crate) struct Masks {
-    root: Root,
-    changes: Changes,
-    pins: BTreeMap<Member, (u64, Pin)>,
-    /// The threads that are left alone, each with its slot in the list if it has one.
-    left: BTreeMap<Member, Option<u64>>,
-    groups: BTreeMap<PathBuf, u64>,
-    /// All sets of CPUs that threads got.
-    sets: Vec<CpuSet>,
-    /// Number of known threads at which dead ones are struck out.
-    prune_at: usize,
-}
-
 /// How many threads were newly left alone, by reason.
 pub(crate) type Skipped = BTreeMap<Left, usize>;
 
-impl Masks {
-    pub(super) fn new(root: &Root, changes: Changes) -> Masks {
-        Masks {
-            root: root.clone(),
-            changes,
-            pins: BTreeMap::new(),
-            left: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            sets: Vec::new(),
-            prune_at: PRUNE,
-        }
-    }
-
+impl Hold {
     /// Binds all threads of a subject. Returns how many are left alone that were not before.
     pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
         self.bind_members(subject, cpus, false)
@@ -158,7 +132,10 @@ impl Masks {
     fn enter_group(&mut self, subject: &Subject) {
         if let SubjectKey::Group(dir) = &subject.key
             && !self.groups.contains_key(dir)
-            && let Ok(slot) = self.changes.group(dir, now())
+            && let Ok(slot) = self.changes.enter(
+                None,
+                &Entry::Group(ticks_since_boot(), dir.as_path().into()),
+            )
         {
             self.groups.insert(dir.clone(), slot);
         }
@@ -238,7 +215,7 @@ impl Masks {
             old: limit.clone(),
             set: cpus.clone(),
             before: present,
-            since: now(),
+            since: ticks_since_boot(),
         };
         Ok(Some((None, pin)))
     }
@@ -272,10 +249,10 @@ impl Masks {
 
     fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
         if !self.sets.contains(&pin.set) {
-            self.changes.set(&pin.set)?;
+            self.changes.enter(None, &Entry::Set(pin.set.clone()))?;
             self.sets.push(pin.set.clone());
         }
-        self.changes.pin(slot, pin)
+        self.changes.enter(slot, &Entry::Pin(pin.clone()))
     }
 
     /// Frees another thread that was bound because it has got the number of this one.
@@ -291,7 +268,7 @@ impl Masks {
     fn leave(&mut self, thread: Member, why: Left) -> Left {
         self.strike(&thread);
         if why != Left::TooMany {
-            let slot = self.changes.keep(thread).ok();
+            let slot = self.changes.enter(None, &Entry::Alone(thread)).ok();
             self.left.insert(thread, slot);
         }
         why
@@ -333,31 +310,6 @@ impl Masks {
         }
         self.prune_at = (2 * self.len()).max(PRUNE);
     }
-
-    /// The list of all changes.
-    pub(super) fn list(&self) -> Option<List> {
-        self.changes.read()
-    }
-
-    pub(super) fn changes(&mut self) -> &mut Changes {
-        &mut self.changes
-    }
-
-    /// Forgets all threads: their CPUs were given back.
-    pub(super) fn forget_all(&mut self) {
-        let slots = self.pins.values().map(|(slot, _)| *slot);
-        let slots: Vec<u64> = slots.chain(self.groups.values().copied()).collect();
-        slots.into_iter().for_each(|slot| self.changes.strike(slot));
-        self.pins.clear();
-        self.groups.clear();
-    }
-}
-
-/// The ticks since boot.
-fn now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let ticks = rustix::param::clock_ticks_per_second();
-    now.tv_sec as u64 * ticks + now.tv_nsec as u64 * ticks / 1_000_000_000
 }
 
 /// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.
@@ -373,6 +325,7 @@ mod tests {
     use rustix::process::geteuid;
     use std::io::Write as _;
     use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
 
     struct Killed(Child);
 
@@ -404,8 +357,7 @@ mod tests {
     }
 
     fn member(pid: RawPid) -> Member {
-        let start = Process::read(&Root::default(), pid).unwrap().start;
-        Member { pid, start }
+        Member::from(&Process::read(&Root::default(), pid).unwrap())
     }
 
     fn cpus_of(pid: RawPid) -> String {
@@ -440,8 +392,8 @@ mod tests {
 
     /// Waits until what has started is older than what is bound next.
     fn pass_a_tick() {
-        let begin = now();
-        while now() < begin + 2 {
+        let begin = ticks_since_boot();
+        while ticks_since_boot() < begin + 2 {
             std::thread::yield_now();
         }
     }
@@ -478,25 +430,25 @@ mod tests {
         same.set(&one_text);
         let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
         pass_a_tick();
-        let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
-        let skipped = masks.bind(&subject(&each), &one);
+        let mut hold = Hold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let skipped = hold.bind(&subject(&each), &one);
         assert_eq!(skipped, [(Left::Narrowed, 2)].into());
         let state = |of: [&Killed; 4]| of.map(Killed::cpus);
         let four = [&plain, &moved, &narrowed, &same];
         let [first, second] = [&one_text, &other_text].map(String::as_str);
         assert_eq!(state(four), [first, first, second, first]);
         // Again: nothing is told twice. A late child inherits, whether it is seen or not.
-        assert_eq!(masks.bind(&subject(&each), &one), Skipped::new());
+        assert_eq!(hold.bind(&subject(&each), &one), Skipped::new());
         let child = fork(&mut shell);
-        let late = masks.bind_new(&subject(&[member(child)]), &one);
+        let late = hold.bind_new(&subject(&[member(child)]), &one);
         assert_eq!((late, cpus_of(child)), (Skipped::new(), one_text.clone()));
         // Somebody changes one. The next move leaves it alone, and moves the others.
         moved.set(&all);
-        let skipped = masks.bind(&subject(&each), &other);
+        let skipped = hold.bind(&subject(&each), &other);
         assert_eq!(skipped, [(Left::Changed, 1)].into());
         assert_eq!(state(four), [second, all.as_str(), second, first]);
         // An entry of an earlier thread with the same number.
-        let mut list = masks.list().unwrap();
+        let mut list = hold.changes.read().unwrap();
         let pin = list.pins[0].clone();
         list.pins.push(Pin {
             thread: Member {
@@ -532,25 +484,25 @@ mod tests {
             return eprintln!("skipped, because this test may not use all CPUs");
         }
         pass_a_tick();
-        let mut masks = Masks::new(&root, Changes::begin(&root, &run).unwrap());
+        let mut hold = Hold::without_keeper(&root, run, Duration::ZERO).unwrap();
         let mut alone = forker();
         let one = CpuSet::from(limit.first().unwrap());
         let other = CpuSet::from(limit.iter().nth(1).unwrap());
         alone.set(&one.to_string());
         pass_a_tick();
         let family = subject(&[shell.member(), alone.member()]);
-        assert_eq!(masks.bind(&family, &one), [(Left::Narrowed, 1)].into());
+        assert_eq!(hold.bind(&family, &one), [(Left::Narrowed, 1)].into());
         let [child, of_alone] = [&mut shell, &mut alone].map(fork);
         // That they were bound longer ago, and in whose subject they are, makes no difference.
-        masks.bind(&family, &other);
-        masks.bind(&family, &limit);
-        let late = masks.bind_new(&subject(&[member(of_alone)]), &other);
+        hold.bind(&family, &other);
+        hold.bind(&family, &limit);
+        let late = hold.bind_new(&subject(&[member(of_alone)]), &other);
         assert_eq!(late, [(Left::Narrowed, 1)].into());
         assert_eq!(
             [child, of_alone].map(cpus_of),
             [one.to_string(), one.to_string()]
         );
-        let done = restore(&root, &masks.list().unwrap(), geteuid().as_raw());
+        let done = restore(&root, &hold.changes.read().unwrap(), geteuid().as_raw());
         assert_eq!(cpus_of(child), limit.to_string());
         assert_eq!(
             [alone.cpus(), cpus_of(of_alone)],

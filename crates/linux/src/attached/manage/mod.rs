@@ -6,25 +6,25 @@ mod masks;
 mod restore;
 mod threads;
 
-pub use masks::Left;
 pub use restore::Restored;
 
-pub(crate) use masks::Skipped;
+pub(crate) use masks::Left;
 pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
-use super::selection::Subject;
+use super::selection::Member;
 use crate::cgroup;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
-use changes::Changes;
+use changes::{Changes, Entry, Pin};
 use cosched_core::CpuSet;
 use keeper::Keeper;
-use masks::Masks;
+use masks::PRUNE;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::io;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,11 +38,21 @@ const MISSED: u32 = 3;
 pub(crate) struct Hold {
     root: Root,
     run: RunId,
-    masks: Masks,
+    changes: Changes,
     keeper: Option<Keeper>,
     silence: Duration,
+    /// The bound threads, each with its slot in the list.
+    pins: BTreeMap<Member, (u64, Pin)>,
+    /// The threads that are left alone, each with its slot in the list if it has one.
+    left: BTreeMap<Member, Option<u64>>,
+    /// The groups with bound threads, with their slots in the list.
+    groups: BTreeMap<PathBuf, u64>,
+    /// All sets of CPUs that threads got.
+    sets: Vec<CpuSet>,
     /// The groups that are frozen, with their slots in the list.
     frozen: BTreeMap<PathBuf, u64>,
+    /// Number of known threads at which dead ones are struck out.
+    prune_at: usize,
 }
 
 impl Hold {
@@ -51,17 +61,32 @@ impl Hold {
     /// # Errors
     /// Out of memory, or no process could be made. Nothing is changed without a keeper.
     pub(crate) fn begin(root: &Root, run: RunId, interval: Duration) -> io::Result<Hold> {
-        let mut changes = Changes::begin(root, &run)?;
         let silence = SILENCE.max(interval.saturating_mul(MISSED));
-        let keeper = Keeper::start(root, &run, &mut changes, silence)?;
+        let mut hold = Hold::without_keeper(root, run, silence)?;
+        hold.start_keeper()?;
+        Ok(hold)
+    }
+
+    fn without_keeper(root: &Root, run: RunId, silence: Duration) -> io::Result<Hold> {
         Ok(Hold {
             root: root.clone(),
+            changes: Changes::begin(root, &run)?,
             run,
-            masks: Masks::new(root, changes),
-            keeper: Some(keeper),
+            keeper: None,
             silence,
+            pins: BTreeMap::new(),
+            left: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            sets: Vec::new(),
             frozen: BTreeMap::new(),
+            prune_at: PRUNE,
         })
+    }
+
+    fn start_keeper(&mut self) -> io::Result<()> {
+        let keeper = Keeper::start(&self.root, &self.run, &mut self.changes, self.silence)?;
+        self.keeper = Some(keeper);
+        Ok(())
     }
 
     /// Tells the keeper that the session goes on. Starts another one if it was killed or stopped; returns whether it was.
@@ -76,30 +101,13 @@ impl Hold {
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
         }
-        let changes = self.masks.changes();
-        let keeper = Keeper::start(&self.root, &self.run, changes, self.silence)?;
-        self.keeper = Some(keeper);
+        self.start_keeper()?;
         Ok(true)
-    }
-
-    /// The CPUs of the subjects' threads.
-    pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
-        self.masks.bind(subject, cpus)
-    }
-
-    /// Whether a thread of a subject is bound.
-    pub(crate) fn binds(&self, subject: &Subject) -> bool {
-        self.masks.binds(subject)
-    }
-
-    /// As [`Hold::bind`], for threads that are new.
-    pub(crate) fn bind_new(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
-        self.masks.bind_new(subject, cpus)
     }
 
     /// Why there is no list in the runtime folder; returned once.
     pub(crate) fn take_lost(&mut self) -> Option<NoFolder> {
-        self.masks.changes().take_lost()
+        self.changes.take_lost()
     }
 
     /// Freezes a group. Returns `false`, and leaves it alone, if somebody else froze it.
@@ -113,10 +121,10 @@ impl Hold {
         if cgroup::is_frozen(dir) {
             return Ok(false);
         }
-        let slot = self.masks.changes().frozen(dir)?;
+        let slot = self.changes.enter(None, &Entry::Frozen(dir.into()))?;
         let frozen = cgroup::set_frozen(dir, true);
         if frozen.is_err() {
-            self.masks.changes().strike(slot);
+            self.changes.strike(slot);
         } else {
             self.frozen.insert(dir.to_owned(), slot);
         }
@@ -134,7 +142,7 @@ impl Hold {
         let thawed = cgroup::set_frozen(dir, false);
         if thawed.is_ok() || !dir.exists() {
             self.frozen.remove(dir);
-            self.masks.changes().strike(slot);
+            self.changes.strike(slot);
             return Ok(());
         }
         thawed
@@ -142,15 +150,16 @@ impl Hold {
 
     /// Undoes all changes.
     pub(crate) fn undo(&mut self) -> Restored {
-        let Some(list) = self.masks.list() else {
+        let Some(list) = self.changes.read() else {
             return Restored::default();
         };
         let done = restore::restore(&self.root, &list, geteuid().as_raw());
-        self.masks.forget_all();
-        let slots: Vec<u64> = std::mem::take(&mut self.frozen).into_values().collect();
-        slots
-            .into_iter()
-            .for_each(|slot| self.masks.changes().strike(slot));
+        let pins = take(&mut self.pins).into_values().map(|(slot, _)| slot);
+        let groups = take(&mut self.groups).into_values();
+        let frozen = take(&mut self.frozen).into_values();
+        for slot in pins.chain(groups).chain(frozen) {
+            self.changes.strike(slot);
+        }
         done
     }
 }

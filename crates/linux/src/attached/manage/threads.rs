@@ -5,6 +5,7 @@ use crate::cgroup;
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
+use crate::topology;
 use cosched_core::CpuSet;
 
 /// The CPUs that a process may use by its group: the nearest one with a cpuset, else all that are online.
@@ -18,16 +19,15 @@ pub(crate) fn limit_of(root: &Root, pid: RawPid) -> CpuSet {
             return cpus;
         }
     }
-    let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs");
-    online.ok().flatten().unwrap_or_default()
+    topology::online(root).unwrap_or_default()
 }
 
 /// A thread with its start, and the CPUs that it may use now; `None` if it is gone.
 pub(super) fn thread_now(root: &Root, pid: RawPid, tid: RawPid) -> Option<(Member, CpuSet)> {
     let folder = format!("/proc/{pid}/task/{tid}");
-    let start = Process::read_from(root, &format!("{folder}/stat"), tid)?.start;
+    let thread = Process::read_from(root, &format!("{folder}/stat"), tid)?;
     let present = process::allowed_cpus(root, &format!("{folder}/status"))?;
-    Some((Member { pid: tid, start }, present))
+    Some((Member::from(&thread), present))
 }
 
 /// Whether these CPUs of a thread are what the kernel makes of a set, where the group has those of `limit`. It takes all
@@ -49,11 +49,10 @@ pub(super) fn may_inherit(
     let mut started = thread.start;
     let mut next = Process::read(root, pid);
     while let Some(process) = next {
-        let (pid, start) = (process.pid, process.start);
-        if let Some(since) = since(Member { pid, start }) {
+        if let Some(since) = since(Member::from(&process)) {
             return Some(started >= since);
         }
-        started = start;
+        started = process.start;
         next = Process::read(root, process.parent);
     }
     None
