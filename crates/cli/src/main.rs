@@ -105,6 +105,7 @@ fn parse() -> Result<Verb, clap::Error> {
             return Err(cli.error(clap::error::ErrorKind::ArgumentConflict, why));
         }
         args.is_bare = is_bare;
+        args.note_worker(matches);
     }
     Ok(verb)
 }

@@ -161,11 +161,16 @@ impl<'a> FileRecorder<'a> {
             return;
         };
         let jobs = self.jobs.borrow();
-        let (seq, command) = match jobs.get(result.spec.id) {
+        let info = jobs.get(result.spec.id);
+        let (seq, command) = match info {
             Some(info) => (info.seq, info.command_or_name()),
             None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
         };
-        joblog.ended(&Entry::of(result, seq, command, self.run_start));
+        let mut entry = Entry::of(result, seq, command, self.run_start);
+        if let Some(host) = info.and_then(|info| info.host.clone()) {
+            entry.host = host;
+        }
+        joblog.ended(&entry);
     }
 
     fn name(&self, task: TaskId) -> String {

@@ -106,10 +106,12 @@ impl<P: Platform> Batch<'_, P> {
             jobs,
             session.screen,
             session.watch.and_then(Watch::requests),
+            &self.folder,
         )?;
         let mut info = self.info(platform, &mut backend);
         reporter.started_at = info.started_at;
         let infos = info.job_infos();
+        P::note_hosts(&mut backend, &infos);
         let mut recorder = FileRecorder::new(&info, infos.clone());
         if session.watch.is_some() {
             let facts = facts::facts(session, &info, !self.shows_output);

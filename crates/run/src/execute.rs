@@ -38,7 +38,7 @@ pub(crate) fn execute<P: Platform>(
         None => plan.config.jobs.min(plan.jobs.len()),
     };
     // A file that can't be written is an error before anything is started.
-    let (folder, mut files) = open_files(options, &mut plan)?;
+    let (folder, mut files) = open_files(options, platform, &mut plan)?;
     let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
@@ -117,6 +117,7 @@ pub(crate) fn execute<P: Platform>(
 /// Opens the log folder and all files that the run writes. A simulation that keeps none has no folder.
 fn open_files<P: Platform>(
     options: &RunOptions,
+    platform: &P,
     plan: &mut Plan<P>,
 ) -> Result<(Option<Folder>, Files)> {
     let output = &options.output;
@@ -125,7 +126,8 @@ fn open_files<P: Platform>(
     if !P::HAS_OUTPUT && !is_kept {
         return Ok((None, Files::default()));
     }
-    let names = names(options, plan);
+    let mut names = names(options, plan);
+    names.written.extend_from_slice(platform.folders());
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen)?;
     if let Some(aside) = &folder.aside {
@@ -138,7 +140,7 @@ fn open_files<P: Platform>(
 /// too.
 fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
-    if P::HAS_OUTPUT {
+    if P::HAS_FILES {
         for TaskSpec { name, .. } in &plan.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
             names.written.extend(files);

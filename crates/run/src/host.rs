@@ -24,7 +24,7 @@ use cosched_linux::{
     Place, Program, Requests, RoomLimits, Share, check_open_files, own_run,
 };
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -263,6 +263,7 @@ impl Platform for HostPlatform {
 
     const SOLO_BY_DEFAULT: bool = false;
     const HAS_OUTPUT: bool = true;
+    const HAS_FILES: bool = true;
     const MARK: &'static str = "";
     const UNMEASURED: Absence = Absence::NotTold;
 
@@ -276,6 +277,10 @@ impl Platform for HostPlatform {
             run_id: own_run(&Root::default()),
             started_at: Some(SystemTime::now() - elapsed),
         }
+    }
+
+    fn folders(&self) -> &[String] {
+        &[]
     }
 
     fn gauge(&self) -> Option<Gauge> {
@@ -350,6 +355,7 @@ impl Platform for HostPlatform {
         jobs: Vec<HostJob>,
         screen: &Screen,
         requests: Option<Requests>,
+        _logs: &Path,
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
@@ -383,6 +389,8 @@ impl Platform for HostPlatform {
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }
+
+    fn note_hosts(_backend: &mut Self::Backend, _infos: &JobInfos) {}
 
     fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
         match job {

@@ -10,7 +10,7 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel`), `simulated` and `nodes` (with `launch`) do it
 //! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
@@ -37,9 +37,11 @@ pub mod input;
 mod kernel;
 mod keys;
 mod killed;
+mod launch;
 mod limits;
 mod memory;
 mod named;
+mod nodes;
 mod options;
 mod plan;
 mod platform;
@@ -68,10 +70,11 @@ pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
 pub use host::within_quota;
 pub use killed::orphan_text;
+pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
-    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions,
-    PolicyOptions, RunOptions, Show, SoloSource, Source,
+    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
+    OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source,
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
@@ -123,6 +126,13 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         let platform = simulated::SimPlatform::open(options, on, &collected.jobs)?;
         return run_on(options, &platform, collected);
+    }
+    if let Some(nodes) = &options.nodes {
+        if collected.restart != Restart::Never {
+            return Err(usage("--nodes restarts no jobs; leave out `restart`"));
+        }
+        let platform = nodes::NodesPlatform::open(options, nodes)?;
+        return run_on(&nodes::own_options(options), &platform, collected);
     }
     let publish = !options.dry_run;
     let platform = host::HostPlatform::look(&Root::default(), &options.machine, publish)?;

@@ -1,0 +1,111 @@
+//! All nodes as one machine: a node is a memory domain, and its CPUs are the jobs that its worker runs at once.
+
+use crate::protocol::Node;
+use cosched_core::{Absence, CoreType, Cpu, CpuId, CpuSet, Machine, Reading};
+
+/// The machine of these nodes. A node that has not answered has no CPU.
+pub(crate) fn machine_of(nodes: &[Option<&Node>]) -> Machine {
+    let mut machine = Machine {
+        name: name(nodes),
+        cpus: Vec::new(),
+        cores: Vec::new(),
+        llcs: Vec::new(),
+        memory_domains: Vec::new(),
+        core_types: vec![CoreType {
+            name: "slot".to_owned(),
+            capacity: None,
+            max_khz: None,
+        }],
+        llc_bytes: Reading::Absent(Absence::NotOffered),
+    };
+    for node in nodes.iter().flatten() {
+        add(&mut machine, slots(node));
+    }
+    machine
+}
+
+fn add(machine: &mut Machine, slots: u32) {
+    let domain = machine.memory_domains.len();
+    let mut all = CpuSet::new();
+    for _ in 0..slots {
+        let id = CpuId(machine.cpus.len() as u32);
+        machine.cpus.push(Cpu {
+            id,
+            core: machine.cores.len(),
+            llc: domain,
+            memory_domain: domain,
+            core_type: 0,
+        });
+        machine.cores.push(id.into());
+        all.insert(id);
+    }
+    machine.llcs.push(all.clone());
+    machine.memory_domains.push(all);
+}
+
+fn name(nodes: &[Option<&Node>]) -> String {
+    let count = nodes.iter().flatten().count();
+    let nodes = if count == 1 { "node" } else { "nodes" };
+    format!("{count} {nodes}")
+}
+
+/// The jobs that a node runs at once.
+fn slots(node: &Node) -> u32 {
+    node.jobs.unwrap_or(node.cpus).max(1)
+}
+
+/// The first CPU of each node.
+pub(crate) fn first_cpus(nodes: &[Option<&Node>]) -> Vec<u32> {
+    let mut next = 0;
+    let mut first = Vec::new();
+    for node in nodes {
+        first.push(next);
+        next += node.map_or(0, slots);
+    }
+    first
+}
+
+/// The node of a CPU. Of nodes with the same first CPU, all but the last have none.
+pub(crate) fn node_of(first: &[u32], cpu: CpuId) -> Option<usize> {
+    first
+        .partition_point(|&first| first <= cpu.0)
+        .checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(cpus: u32, jobs: Option<u32>) -> Node {
+        Node {
+            host: "node".to_owned(),
+            cpus,
+            jobs,
+            memory: None,
+            machine: "m".to_owned(),
+            run_id: "1".to_owned(),
+            version: "1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_node_that_answered_is_a_domain() {
+        let (a, c) = (node(2, None), node(64, Some(3)));
+        let nodes = [Some(&a), None, Some(&c)];
+        let machine = machine_of(&nodes);
+        machine.validate().unwrap();
+        assert_eq!(machine.name, "2 nodes");
+        let domains: Vec<String> = machine
+            .memory_domains
+            .iter()
+            .map(CpuSet::to_string)
+            .collect();
+        assert_eq!(domains, ["0-1", "2-4"]);
+        let first = first_cpus(&nodes);
+        let of = |cpu| node_of(&first, CpuId(cpu));
+        assert_eq!(
+            [of(0), of(1), of(2), of(4)],
+            [Some(0), Some(0), Some(2), Some(2)]
+        );
+    }
+}
