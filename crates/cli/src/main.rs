@@ -63,6 +63,8 @@ enum Verb {
     Thaw(verb::thaw::ThawArgs),
     #[command(hide = true)]
     Workload(verb::workload::WorkloadArgs),
+    #[command(hide = true)]
+    Worker(verb::worker::WorkerArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
     #[command(hide = true)]
@@ -154,6 +156,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Drain(args) => verb::queue::change::drain(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
+        Verb::Worker(args) => verb::worker::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console { showing, folder } => {

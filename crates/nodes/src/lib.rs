@@ -5,6 +5,7 @@
 //! - [`protocol`]: orders and frames
 //! - [`Cluster`]: the nodes as a backend; `node` and `link`: one of them, and the way to it; `jobs`: where each job is;
 //!   `sink`: the files of a node; `machine`: all nodes as a machine; [`Notice`]: what the user is told
+//! - [`work`]: the worker
 
 mod cluster;
 mod jobs;
@@ -19,3 +20,6 @@ pub use cluster::{Cluster, ClusterError, Launch, Tell, capabilities};
 pub use jobs::NodeJob;
 pub use notice::{Notice, OutputPiece};
 pub use protocol::Stream;
+mod worker;
+
+pub use worker::{Worker, work};

@@ -239,8 +239,8 @@ pub fn write_frame(to: &mut dyn Write, frame: &Frame, raw: &[u8]) -> io::Result<
     assert_eq!(frame.bytes(), raw.len() as u64, "{frame:?}");
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
-    to.write_all(&line)?;
-    to.write_all(raw)
+    line.extend_from_slice(raw);
+    to.write_all(&line)
 }
 
 /// What a reader of frames finds next.

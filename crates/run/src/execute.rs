@@ -5,6 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::frames;
 use super::limits::JobLimit;
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
@@ -42,6 +43,9 @@ pub(crate) fn execute<P: Platform>(
     let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
+    if options.output.frames {
+        frames::open(&screen, options, platform.view(), at_once, &plan.logs)?;
+    }
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
@@ -96,6 +100,9 @@ pub(crate) fn execute<P: Platform>(
             folder.keep();
         }
         kept = keep(record_file, &logs, &record);
+    }
+    if options.output.frames {
+        frames::close(&screen, &logs);
     }
     screen.clear();
     // A full disk does not hide the result.

@@ -384,6 +384,7 @@ impl Platform for HostPlatform {
             counters: self.counters.clone(),
             room,
             max_pause: limits.max_pause,
+            ends_jobs: options.output.frames,
             kernel,
             requests,
             notice: Box::new(move |notice| tell.warn(warning(notice))),

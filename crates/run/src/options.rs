@@ -207,6 +207,9 @@ pub struct OutputOptions {
     pub metrics: Option<PathBuf>,
     /// Where a JSON line for each start and end of a job goes.
     pub progress_to: Option<ProgressTarget>,
+    /// Standard output gets frames for a coordinator, the jobs' output among them, and no log folder stays. The jobs end with
+    /// the run. An error with several attempts, solo runs, `resume` or a simulation.
+    pub frames: bool,
     /// Print no progress, no warnings and no summary.
     pub quiet: bool,
     /// Print each job's start and end, and more in the summary.

@@ -18,4 +18,5 @@ pub mod thaw;
 pub mod top;
 pub mod trace;
 pub mod why;
+pub mod worker;
 pub mod workload;
