@@ -211,7 +211,10 @@ impl ProgressTo {
                 how: How::of(result),
             }),
             Notice::Progress(progress) => self.progress(progress),
-            Notice::Starting { .. } | Notice::Status(_) | Notice::Warning(_) => {}
+            Notice::Starting { .. }
+            | Notice::Lost { .. }
+            | Notice::Status(_)
+            | Notice::Warning(_) => {}
         }
     }
 
