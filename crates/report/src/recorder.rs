@@ -43,6 +43,13 @@ pub enum Notice<'a> {
         /// The job's command, log files and solo time.
         info: Option<&'a JobInfo>,
     },
+    /// A job's machine is gone, and the job is queued again.
+    Lost {
+        /// The task.
+        task: &'a TaskSpec,
+        /// The job's command, log files and solo time.
+        info: Option<&'a JobInfo>,
+    },
     /// A job ended.
     Ended {
         /// The task's result.
@@ -235,7 +242,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn retried(&mut self, _now: Nanos, result: &TaskResult) {
-        self.tracker.failed_once();
+        self.tracker.queued_again();
         self.log_job(result);
         if let Some(listener) = &mut self.listener {
             let info = self.jobs.borrow();
@@ -243,6 +250,15 @@ impl Recorder for FileRecorder<'_> {
             listener(Notice::Retried { result, info });
         }
         self.check_files();
+    }
+
+    fn lost(&mut self, _now: Nanos, task: &TaskSpec) {
+        self.tracker.queued_again();
+        if let Some(listener) = &mut self.listener {
+            let info = self.jobs.borrow();
+            let info = info.get(task.id);
+            listener(Notice::Lost { task, info });
+        }
     }
 
     fn decided(&mut self, record: DecisionRecord<'_>) {
@@ -402,6 +418,7 @@ mod tests {
                     Notice::Starting { info, at } => {
                         format!("{} starts at {}", info.unwrap().name, at.0)
                     }
+                    Notice::Lost { info, .. } => format!("{} is lost", info.unwrap().name),
                     Notice::Retried { result, info } => {
                         format!("{} failed in attempt {}", info.unwrap().name, result.runs)
                     }

@@ -115,7 +115,10 @@ impl Events {
                 how: job_end(result),
             }),
             Notice::Progress(now) => self.progress(now),
-            Notice::Starting { .. } | Notice::Status(_) | Notice::Warning(_) => None,
+            Notice::Starting { .. }
+            | Notice::Lost { .. }
+            | Notice::Status(_)
+            | Notice::Warning(_) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use super::program::Programs;
 use super::screen::Screen;
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{Job, job_line, wrong};
-use crate::launch::{Nodes, launches};
+use crate::launch::launches;
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// The policy that chooses the nodes.
-const POLICY: &str = "place";
+const POLICY: &str = "spread";
 
 /// The nodes of a run.
 pub(crate) struct NodesPlatform {

@@ -56,6 +56,7 @@ impl Reporter<'_> {
             Notice::Starting { info, at } => self.starting(info, at),
             Notice::Started { task, info, .. } => self.started(task, info),
             Notice::Retried { result, info } => self.retried(result, info),
+            Notice::Lost { task, info } => self.lost(task, info),
             Notice::Ended {
                 result,
                 info,
@@ -103,10 +104,7 @@ impl Reporter<'_> {
 
     fn retried(&self, result: &TaskResult, info: Option<&JobInfo>) {
         let task = &result.spec;
-        let job = task.id.0;
-        let lengths = output_files(&self.folder, &task.name)
-            .map(|file| file.metadata().map_or(0, |meta| meta.len()));
-        self.screen.send(Order::Again { job, lengths });
+        self.show_again(task);
         let mark = self.mark;
         let what = what(task, info);
         let exit = result.exit.as_ref().map(Exit::to_string);
@@ -115,6 +113,20 @@ impl Reporter<'_> {
         self.say(&format!(
             "{mark}{what}: {exit} in attempt {attempt}; retrying"
         ));
+    }
+
+    fn lost(&self, task: &TaskSpec, info: Option<&JobInfo>) {
+        self.show_again(task);
+        let (mark, what) = (self.mark, what(task, info));
+        self.say(&format!("{mark}{what}: its machine is gone; starting anew"));
+    }
+
+    /// Shows the output of the job's next run apart from that of the last.
+    fn show_again(&self, task: &TaskSpec) {
+        let lengths = output_files(&self.folder, &task.name)
+            .map(|file| file.metadata().map_or(0, |meta| meta.len()));
+        let job = task.id.0;
+        self.screen.send(Order::Again { job, lengths });
     }
 
     /// Writes a line about a job. In a real run it begins with the time of day.

@@ -3,8 +3,8 @@
 
 use super::console::{Console, Finished, Order, Showing, show_message};
 use super::terminal::{Terminal, width_of};
-use cosched_core::TaskId;
-use cosched_nodes::protocol::{Frame, Stream};
+use cosched_nodes::OutputPiece;
+use cosched_nodes::protocol::Frame;
 use cosched_report::{RunWarning, visible_lines};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -148,13 +148,13 @@ impl Screen {
     }
 
     /// A piece of a job's output has come, and lies in this file of its node.
-    pub fn piece(&self, task: TaskId, stream: Stream, file: &Path, offset: u64, bytes: u64) {
+    pub(crate) fn piece(&self, piece: OutputPiece) {
         self.send(Order::Piece {
-            job: task.0,
-            stream,
-            file: file.to_owned(),
-            offset,
-            bytes,
+            job: piece.task.0,
+            stream: piece.stream,
+            file: piece.file,
+            offset: piece.offset,
+            bytes: piece.bytes,
         });
     }
 

@@ -5,7 +5,7 @@ use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
 use super::order::sort;
 use super::recorder::{EndedBy, Warning};
-use super::state::{Drain, Loop, Tally};
+use super::state::{Drain, Dying, Loop, Tally};
 use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
@@ -112,12 +112,12 @@ impl<B: Backend> Loop<'_, B> {
             let record = &self.records[id];
             let view = TaskView {
                 // A restarted task arrives again; a new task may have queued since its arrival.
-                arrived: if record.runs > 0 {
+                arrived: if record.is_again {
                     now
                 } else {
                     record.spec.arrives
                 },
-                turn: self.turns,
+                turn: record.turn.unwrap_or(self.turns),
                 cpus: fitting(&record.spec, &self.snap.machine.all_cpus()),
                 ..TaskView::arriving(&record.spec, now, Estimates::default())
             };
@@ -169,7 +169,7 @@ impl<B: Backend> Loop<'_, B> {
         let arrived = pending.partition_point(|id| records[*id].spec.arrives <= now);
         if arrived > *ordered {
             let waiting = &mut pending.make_contiguous()[..arrived];
-            let again = waiting.iter().rposition(|id| records[*id].runs > 0);
+            let again = waiting.iter().rposition(|id| records[*id].is_again);
             let fresh = again.map_or(0, |place| place + 1);
             sort(&mut waiting[fresh..], |id| records[id].class);
             // What waits frozen holds its memory.
@@ -237,6 +237,8 @@ impl<B: Backend> Loop<'_, B> {
     ) -> Result<(), RunError<B::Error>> {
         match event {
             Event::Ended { task, exit } => self.end(now, task, exit, triggers),
+            Event::Began { task, at } => self.begin_program(task, at),
+            Event::Lost(id) => self.lose(now, id, triggers),
             Event::Slept(id) | Event::Woke(id) => {
                 self.take_nap(now, id, event == Event::Woke(id), triggers)
             }
@@ -379,6 +381,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let was_dying = self.dying.remove(&id).is_some();
         if !never_ran {
+            self.begin_program(id, now);
             self.close(&[id], false);
             if was_dying {
                 self.final_read(id);
@@ -426,12 +429,60 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
+    /// Records that the program of a task that was handed over began.
+    fn begin_program(&mut self, id: TaskId, at: Nanos) {
+        let Some(record) = self.records.get_mut(id) else {
+            return;
+        };
+        if !std::mem::replace(&mut record.handed_over, false) {
+            return;
+        }
+        let began = record.started.map_or(at, |given| given.max(at));
+        record.started = Some(began);
+        record.tell_start(self.recorder);
+        self.open_intervals(&[id], self.next_wake);
+        if let Some(interval) = &mut self.records[id].interval {
+            interval.since = began;
+        }
+    }
+
+    /// Queues a lost task again, before all others. Its run counts neither as an attempt nor as a failure. A task that
+    /// was asked to end has ended, and so has any other if no further task starts.
+    fn lose(&mut self, now: Nanos, id: TaskId, triggers: &mut Vec<Trigger>) {
+        let Some(record) = self.records.get_mut(id) else {
+            return;
+        };
+        if record.started.is_none() || record.finished.is_some() {
+            return;
+        }
+        record.interval = None;
+        let was_dying = self.dying.contains_key(&id);
+        if was_dying || self.drain.is_some() {
+            self.dying.entry(id).or_insert(Dying {
+                kill_at: now,
+                killed: true,
+            });
+            return self.end(now, id, Exit::ToldToEnd, triggers);
+        }
+        record.runs -= 1;
+        let turn = self.snap.task(id).map(|task| task.turn);
+        self.leave_scheduling(id, false, triggers);
+        let record = &mut self.records[id];
+        if record.start_told {
+            self.recorder.lost(now, &record.spec);
+        }
+        record.begin_anew(self.config.quantum);
+        record.turn = turn;
+        self.pending.push_front(id);
+        self.ordered += 1;
+    }
+
     /// Records the start of a task that was found running and has ended before it was placed.
     fn begin_late(&mut self, now: Nanos, id: TaskId) {
         let record = &mut self.records[id];
         record.started = Some(now);
         record.runs += 1;
-        self.recorder.started(now, &record.spec);
+        record.tell_start(self.recorder);
     }
 
     /// Prepares a failed task for its next attempt, if one is left.
