@@ -146,7 +146,7 @@ impl Cluster {
 
     fn launch(&mut self, launch: Launch) {
         let Launch { node, words } = launch;
-        match Link::start(&words) {
+        match Link::start(&words, &self.interrupts) {
             Ok(link) => {
                 let node = Node::new(self.nodes.len(), node, link);
                 self.nodes.push(node);

@@ -1,11 +1,11 @@
 //! The coordinator's connection to the worker of a node: the process that carries the pipes, which never block.
 
 use crate::protocol::{FrameError, FrameReader, Order, Piece};
+use cosched_linux::{Interrupts, settle_child};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -67,9 +67,10 @@ impl Link {
     ///
     /// # Errors
     /// It can't be started.
-    pub(crate) fn start(words: &[OsString]) -> io::Result<Link> {
+    pub(crate) fn start(words: &[OsString], signals: &Interrupts) -> io::Result<Link> {
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).process_group(0);
+        command.args(&words[1..]);
+        settle_child(&mut command, signals);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn()?;
         let (input, output, errors) =
