@@ -112,6 +112,13 @@ pub enum WaitReason {
         /// CPUs free.
         free: u32,
     },
+    /// It needs more memory than a node with room has left.
+    Memory {
+        /// Bytes needed.
+        needs: u64,
+        /// The most bytes left on a node.
+        free: u64,
+    },
     /// None of the CPUs that it may use is free.
     Affinity,
     /// It does not fit on the memory bus, or on a device, beside the running tasks: energy per work would rise (EFS,
@@ -149,6 +156,7 @@ impl WaitReason {
             | WaitReason::Fitness { .. }
             | WaitReason::Ahead { .. }
             | WaitReason::Gang { .. }
+            | WaitReason::Memory { .. }
             | WaitReason::Affinity => false,
         }
     }
@@ -170,6 +178,7 @@ one_of_each! {
         Lead { progress_milli: 12_345, limit_milli: 11_900 },
         Outweighed { worth_milli: 480, loss_milli: 120, power_milli: 400 },
         Gang { needs: 4, free: 1 },
+        Memory { needs: 4_000_000_000, free: 1_500_000_000 },
         Affinity,
         BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
     }

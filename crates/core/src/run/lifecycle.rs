@@ -12,7 +12,7 @@ use crate::placement::Placement;
 use crate::policy::weights::{Weights, entitled};
 use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
 use crate::task::{Exit, TaskId, TaskSpec};
-use crate::topology::CpuSet;
+use crate::topology::{CpuSet, Machine};
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -82,10 +82,13 @@ fn least(
 }
 
 /// The CPUs that a task gets at the same time: as many as it needs, or all that it may use if there are fewer by now.
-fn fitting(spec: &TaskSpec, all: &CpuSet) -> u32 {
+fn fitting(spec: &TaskSpec, machine: &Machine, all: &CpuSet) -> u32 {
+    if spec.cpus == 1 {
+        return 1;
+    }
     let usable = match &spec.allowed {
-        Some(mask) => mask.intersection(all).len(),
-        None => all.len(),
+        Some(mask) => machine.widest(&mask.intersection(all)),
+        None => machine.widest(all),
     };
     spec.cpus.min(usable.max(1) as u32)
 }
@@ -95,6 +98,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         let mut admitted: Vec<TaskId> = Vec::new();
+        let all = self.snap.machine.all_cpus();
         self.put_in_order(now);
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
@@ -110,6 +114,7 @@ impl<B: Backend> Loop<'_, B> {
             };
             self.ordered = self.ordered.saturating_sub(1);
             let record = &self.records[id];
+            let machine = &self.snap.machine;
             let view = TaskView {
                 // A restarted task arrives again; a new task may have queued since its arrival.
                 arrived: if record.is_again {
@@ -118,7 +123,7 @@ impl<B: Backend> Loop<'_, B> {
                     record.spec.arrives
                 },
                 turn: record.turn.unwrap_or(self.turns),
-                cpus: fitting(&record.spec, &self.snap.machine.all_cpus()),
+                cpus: fitting(&record.spec, machine, &all),
                 ..TaskView::arriving(&record.spec, now, Estimates::default())
             };
             self.turns += 1;
@@ -348,9 +353,14 @@ impl<B: Backend> Loop<'_, B> {
                 interval.traffic = self.traffic.1.clone();
             }
         }
-        let all = self.snap.machine.all_cpus();
+        let machine = &*self.snap.machine;
+        let all = machine.all_cpus();
         for task in &mut self.snap.tasks {
-            task.cpus = fitting(&self.records[task.id].spec, &all);
+            task.cpus = fitting(&self.records[task.id].spec, machine, &all);
+            if !machine.nodes.is_empty() {
+                // Tasks stay on their node, and the backend reports those that are lost with it.
+                continue;
+            }
             let stays = match task.running.as_ref().map(|running| &running.placement) {
                 Some(Placement::Exclusive { cpus, .. }) => {
                     cpus.is_subset(&all) && cpus.len() == task.cpus as usize
