@@ -175,13 +175,12 @@ impl Cluster {
             }
             self.hear(&ready, &mut Vec::new());
         }
-        let sizes: Vec<_> = self
-            .nodes
-            .iter()
-            .map(|node| node.desk.told.as_ref())
+        let told = self.nodes.iter();
+        let told: Vec<_> = told
+            .map(|node| (&*node.name, node.desk.told.as_ref()))
             .collect();
-        self.whole = machine_of(&sizes);
-        self.first = first_cpus(&sizes);
+        self.whole = machine_of(&told);
+        self.first = first_cpus(&told);
         self.machine = Arc::new(self.whole.clone());
         if self.machine.cpus.is_empty() {
             return Err(ClusterError::NoNode(self.last_loss.clone()));
@@ -644,12 +643,10 @@ impl Backend for Cluster {
         None
     }
 
-    /// A worker kills what does not end in its grace period.
-    fn kill(&mut self, task: TaskId, how: Kill) {
+    /// A worker that is asked a second time kills the job.
+    fn kill(&mut self, task: TaskId, _how: Kill) {
         let node = self.jobs.node(task);
-        if how == Kill::Term
-            && let Some(link) = node.and_then(|index| self.nodes[index].link.as_mut())
-        {
+        if let Some(link) = node.and_then(|index| self.nodes[index].link.as_mut()) {
             link.send(&Order::Cancel(task.0.to_string()));
         }
     }

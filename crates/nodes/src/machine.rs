@@ -1,10 +1,13 @@
 //! All nodes as one machine: a node is a memory domain, and its CPUs are the jobs that its worker runs at once.
 
-use crate::protocol::Node;
-use cosched_core::{Absence, CoreType, Cpu, CpuId, CpuSet, Machine, Reading};
+use crate::protocol;
+use cosched_core::{Absence, CoreType, Cpu, CpuId, CpuSet, Machine, Node, Reading};
+
+/// A node's name, and what its worker said, if it has answered.
+pub(crate) type Named<'a> = (&'a str, Option<&'a protocol::Node>);
 
 /// The machine of these nodes. A node that has not answered has no CPU.
-pub(crate) fn machine_of(nodes: &[Option<&Node>]) -> Machine {
+pub(crate) fn machine_of(nodes: &[Named<'_>]) -> Machine {
     let mut machine = Machine {
         name: name(nodes),
         cpus: Vec::new(),
@@ -17,17 +20,20 @@ pub(crate) fn machine_of(nodes: &[Option<&Node>]) -> Machine {
             max_khz: None,
         }],
         llc_bytes: Reading::Absent(Absence::NotOffered),
+        nodes: Vec::new(),
     };
-    for node in nodes.iter().flatten() {
-        add(&mut machine, slots(node));
+    for (name, told) in nodes {
+        if let Some(told) = told {
+            add(&mut machine, name, told);
+        }
     }
     machine
 }
 
-fn add(machine: &mut Machine, slots: u32) {
+fn add(machine: &mut Machine, name: &str, told: &protocol::Node) {
     let domain = machine.memory_domains.len();
     let mut all = CpuSet::new();
-    for _ in 0..slots {
+    for _ in 0..slots(told) {
         let id = CpuId(machine.cpus.len() as u32);
         machine.cpus.push(Cpu {
             id,
@@ -40,27 +46,32 @@ fn add(machine: &mut Machine, slots: u32) {
         all.insert(id);
     }
     machine.llcs.push(all.clone());
-    machine.memory_domains.push(all);
+    machine.memory_domains.push(all.clone());
+    machine.nodes.push(Node {
+        name: name.to_owned(),
+        cpus: all,
+        memory: told.memory,
+    });
 }
 
-fn name(nodes: &[Option<&Node>]) -> String {
-    let count = nodes.iter().flatten().count();
+fn name(nodes: &[Named<'_>]) -> String {
+    let count = nodes.iter().filter(|(_, told)| told.is_some()).count();
     let nodes = if count == 1 { "node" } else { "nodes" };
     format!("{count} {nodes}")
 }
 
 /// The jobs that a node runs at once.
-fn slots(node: &Node) -> u32 {
+fn slots(node: &protocol::Node) -> u32 {
     node.jobs.unwrap_or(node.cpus).max(1)
 }
 
 /// The first CPU of each node.
-pub(crate) fn first_cpus(nodes: &[Option<&Node>]) -> Vec<u32> {
+pub(crate) fn first_cpus(nodes: &[Named<'_>]) -> Vec<u32> {
     let mut next = 0;
     let mut first = Vec::new();
-    for node in nodes {
+    for (_, told) in nodes {
         first.push(next);
-        next += node.map_or(0, slots);
+        next += told.map_or(0, slots);
     }
     first
 }
@@ -76,8 +87,8 @@ pub(crate) fn node_of(first: &[u32], cpu: CpuId) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn node(cpus: u32, jobs: Option<u32>) -> Node {
-        Node {
+    fn node(cpus: u32, jobs: Option<u32>) -> protocol::Node {
+        protocol::Node {
             host: "node".to_owned(),
             cpus,
             jobs,
@@ -91,7 +102,7 @@ mod tests {
     #[test]
     fn each_node_that_answered_is_a_domain() {
         let (a, c) = (node(2, None), node(64, Some(3)));
-        let nodes = [Some(&a), None, Some(&c)];
+        let nodes = [("a", Some(&a)), ("b", None), ("c", Some(&c))];
         let machine = machine_of(&nodes);
         machine.validate().unwrap();
         assert_eq!(machine.name, "2 nodes");
@@ -101,6 +112,7 @@ mod tests {
             .map(CpuSet::to_string)
             .collect();
         assert_eq!(domains, ["0-1", "2-4"]);
+        assert_eq!(machine.nodes[1].name, "c");
         let first = first_cpus(&nodes);
         let of = |cpu| node_of(&first, CpuId(cpu));
         assert_eq!(

@@ -255,7 +255,9 @@ fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
             let example = |error| usage(format!("{error}; as in `cosched run -f commands.txt`"));
             reads_input = is_input(file);
             if streams {
-                arriving = Arriving::commands(file, !options.output.frames).map_err(example)?;
+                // A coordinator gives jobs only to nodes that it knows.
+                let waits = !options.output.frames;
+                arriving = Arriving::commands(file, waits).map_err(example)?;
             }
             if arriving.is_some() {
                 setting::open_input("list", file)

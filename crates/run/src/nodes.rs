@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// The policy that chooses the nodes.
-const POLICY: &str = "spread";
+const POLICY: &str = "place";
 
 /// The nodes of a run.
 pub(crate) struct NodesPlatform {

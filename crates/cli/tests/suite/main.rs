@@ -41,4 +41,5 @@ mod values;
 mod weights;
 mod why;
 mod width;
+mod worker;
 mod workload;

@@ -185,6 +185,7 @@ impl Console {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_nodes::protocol::Frame;
 
     /// A console whose process does nothing, and the other end of its line.
     fn deaf() -> (Console, UnixStream) {
@@ -250,9 +251,16 @@ mod tests {
                 name: "name".to_owned(),
             });
             console.send(&Order::Ended { job, failed: false });
+            console.send(&Order::Frame(Box::new(Frame::Beat)));
+            for frame in [
+                Frame::Progress(Default::default()),
+                Frame::Warning { text: text.clone() },
+            ] {
+                console.send(&Order::Frame(Box::new(frame)));
+            }
         }
         assert!(
-            console.kept_bytes < before + 200 * 1_000,
+            console.kept_bytes < before + 250 * 1_000,
             "{}",
             console.kept_bytes - before
         );
@@ -265,7 +273,11 @@ mod tests {
             .iter()
             .filter(|order| matches!(order, Order::Started { .. }))
             .count();
-        assert_eq!((started, ended), (1_000, 1_000));
+        let frames = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Frame { .. }))
+            .count();
+        assert_eq!((started, ended, frames), (1_000, 1_000, 1_000));
     }
 
     #[test]

@@ -402,6 +402,7 @@ impl FollowedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt as _;
 
     struct Shown {
         dir: tempfile::TempDir,
@@ -429,6 +430,22 @@ mod tests {
                 .unwrap()
                 .write_all(text)
                 .unwrap();
+        }
+
+        /// A piece comes, in the file that all jobs share.
+        fn piece(&mut self, node: &Rc<File>, job: u32, stream: Stream, text: &str) {
+            let offset = node.metadata().unwrap().len() + 2;
+            node.write_all_at(b"==", offset - 2).unwrap();
+            node.write_all_at(text.as_bytes(), offset).unwrap();
+            let bytes = text.len() as u64;
+            self.output.piece(job, stream, node, offset, bytes);
+        }
+
+        fn node(&self) -> Rc<File> {
+            let path = self.dir.path().join("node");
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true);
+            Rc::new(options.open(path).unwrap())
         }
 
         fn start(&mut self, job: u32) {
@@ -617,5 +634,52 @@ mod tests {
             text[0] == text[1] && text[2] == text[3] && text[1] != text[2],
             "{all}"
         );
+    }
+
+    #[test]
+    fn pieces_of_all_jobs_in_one_file_are_shown_as_files_of_their_own_are() {
+        for (how, first, rest) in [
+            (Show::Group, "", "one\ntwo\nthree"),
+            (Show::Live, "one\n", "two\nthree"),
+            (Show::Tag, "job1\tone\n", "job1\ttwo\njob1\tthree\n"),
+        ] {
+            let mut shown = Shown::new(how, false);
+            let node = shown.node();
+            (1..=2).for_each(|job| shown.start(job));
+            shown.piece(&node, 1, Stream::Out, "one\ntw");
+            shown.piece(&node, 2, Stream::Err, "other\n");
+            shown.piece(&node, 3, Stream::Out, "of no job\n");
+            assert_eq!(shown.shows(Output::follow)[0], first, "{how:?}");
+            shown.piece(&node, 1, Stream::Out, "o\nth");
+            shown.piece(&node, 1, Stream::Out, "ree");
+            assert_eq!(shown.ends(1), [rest, ""], "{how:?}");
+            assert_eq!(shown.output.rewritten().count(), 0);
+        }
+    }
+
+    #[test]
+    fn pieces_of_earlier_attempts_are_left_out_where_whole_jobs_are_shown() {
+        for (how, all) in [(Show::Group, "good\n"), (Show::Live, "bad\ngood\n")] {
+            let mut shown = Shown::new(how, false);
+            let node = shown.node();
+            shown.start(1);
+            shown.piece(&node, 1, Stream::Out, "bad\n");
+            shown.output.started_again(1, [0, 0]);
+            shown.piece(&node, 1, Stream::Out, "good\n");
+            assert_eq!(shown.ends(1)[0], all);
+        }
+    }
+
+    #[test]
+    fn pieces_keep_the_order_of_the_jobs() {
+        let mut shown = Shown::new(Show::Group, true);
+        let node = shown.node();
+        for job in 0..3 {
+            shown.start(job);
+            shown.piece(&node, job, Stream::Out, &format!("{job}\n"));
+        }
+        assert_eq!(shown.ends(2)[0], "");
+        assert_eq!(shown.ends(0)[0], "0\n");
+        assert_eq!(shown.ends(1)[0], "1\n2\n");
     }
 }

@@ -170,3 +170,50 @@ impl Pieces {
         got
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn file(text: &str) -> Rc<File> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        Rc::new(file)
+    }
+
+    #[test]
+    fn what_follows_is_one_piece_and_what_was_shown_is_forgotten() {
+        let (first, second) = (file("..abcdef"), file("gh"));
+        let mut pieces = Pieces::default();
+        pieces.add(&first, 2, 1);
+        pieces.add(&first, 3, 2);
+        assert_eq!(pieces.pieces.len(), 1);
+        pieces.add(&first, 6, 2);
+        pieces.add(&second, 0, 2);
+        assert_eq!((pieces.pieces.len(), pieces.end()), (3, 7));
+        let read = |pieces: &Pieces, from, most| {
+            let mut to = vec![0; most];
+            let got = pieces.read(&mut to, from);
+            String::from_utf8(to[..got].to_vec()).unwrap()
+        };
+        assert_eq!(read(&pieces, 0, 9), "abcefgh");
+        assert_eq!(read(&pieces, 1, 3), "bce");
+        pieces.forget(4);
+        assert_eq!(pieces.pieces.len(), 2);
+        assert_eq!(read(&pieces, 4, 9), "fgh");
+        assert_eq!(read(&pieces, 7, 9), "");
+        pieces.forget(7);
+        assert_eq!((pieces.pieces.len(), pieces.end()), (0, 7));
+    }
+
+    #[test]
+    fn the_last_line_may_be_in_several_pieces() {
+        let node = file("why\n no  t?\n");
+        let mut source = Source::new("none".into());
+        assert_eq!(source.last_line(9), None);
+        source.pieces().add(&node, 0, 7);
+        source.pieces().add(&node, 9, 3);
+        assert_eq!(source.last_line(9).as_deref(), Some(" not?"));
+    }
+}

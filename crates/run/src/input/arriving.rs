@@ -35,7 +35,8 @@ pub(crate) struct Arrived {
 }
 
 impl Arriving {
-    /// Commands that come at this path; `None` if the list there is complete. With `waits` the first has come.
+    /// Commands that come at this path; `None` if the list there is complete. With `waits` the first has come on return, or none
+    /// will.
     ///
     /// # Errors
     /// It can't be read.
