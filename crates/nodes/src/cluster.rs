@@ -43,7 +43,7 @@ pub struct Launch {
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// None is left.
-    #[error("no node is left: {0}")]
+    #[error("no node is left: {0}; with --resume a run starts what is left")]
     NoNode(String),
     /// The user interrupted it before it began.
     #[error("interrupted before all nodes had answered")]

@@ -68,6 +68,8 @@ impl Reporter<'_> {
                     watch.write(status, self.screen);
                 }
             }
+            // Its coordinator knows that.
+            Notice::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
             Notice::Warning(warning) => {
                 self.screen.show_warning(&warning.text());
             }

@@ -18,6 +18,7 @@ mod log_folders;
 mod machine_files;
 mod managed;
 mod metrics;
+mod nodes;
 mod parallel_options;
 mod queue;
 mod report;
