@@ -114,6 +114,13 @@ pub enum WaitReason {
     },
     /// None of the CPUs that it may use is free.
     Affinity,
+    /// It is expected to end after the machine is taken away, so it does not start in this run.
+    NoTime {
+        /// Its expected time.
+        expected: Nanos,
+        /// Time until then.
+        left: Nanos,
+    },
     /// It does not fit on the memory bus, or on a device, beside the running tasks: energy per work would rise (EFS,
     /// Eq. 16).
     BusFull {
@@ -149,6 +156,7 @@ impl WaitReason {
             | WaitReason::Fitness { .. }
             | WaitReason::Ahead { .. }
             | WaitReason::Gang { .. }
+            | WaitReason::NoTime { .. }
             | WaitReason::Affinity => false,
         }
     }
@@ -171,6 +179,7 @@ one_of_each! {
         Outweighed { worth_milli: 480, loss_milli: 120, power_milli: 400 },
         Gang { needs: 4, free: 1 },
         Affinity,
+        NoTime { expected: Nanos(90_000_000_000), left: Nanos(20_000_000_000) },
         BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
     }
 }
