@@ -15,6 +15,10 @@ pub struct Allocation {
     pub cpus: Option<(usize, &'static str)>,
     /// Memory in bytes, and the variable that says it; `None` without one, or without a limit.
     pub memory: Option<(u64, &'static str)>,
+    /// The number of its nodes (`SLURM_JOB_NUM_NODES`).
+    pub nodes: Option<u64>,
+    /// The number of CPUs on all nodes (`SLURM_JOB_CPUS_PER_NODE`).
+    pub cpus_of_all: Option<u64>,
     /// End of the allocation in seconds since the epoch (`SLURM_JOB_END_TIME`); `None` without it, or without a limit.
     end_s: Option<u64>,
     /// The number of this process among those of its job step on this node.
@@ -81,16 +85,28 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
 fn on_node(list: &str, node: u64) -> Option<u64> {
     let mut first = 0;
     for part in list.split(',') {
-        let (number, times) = match part.strip_suffix(')') {
-            Some(part) => part.split_once("(x")?,
-            None => (part, "1"),
-        };
-        first += times.parse::<u64>().ok()?;
+        let (number, times) = number_and_times(part)?;
+        first += times;
         if node < first {
-            return number.parse().ok().filter(|&number| number > 0);
+            return Some(number).filter(|&number| number > 0);
         }
     }
     None
+}
+
+/// The sum of a list such as `2(x3),1`.
+fn sum(list: &str) -> Option<u64> {
+    let parts: Option<Vec<_>> = list.split(',').map(number_and_times).collect();
+    Some(parts?.iter().map(|(number, times)| number * times).sum())
+}
+
+/// The parts of `2(x3)`, or of `2`.
+fn number_and_times(part: &str) -> Option<(u64, u64)> {
+    let (number, times) = match part.strip_suffix(')') {
+        Some(part) => part.split_once("(x")?,
+        None => (part, "1"),
+    };
+    Some((number.parse().ok()?, times.parse().ok()?))
 }
 
 impl Allocation {
@@ -111,6 +127,8 @@ impl Allocation {
             restarts: u32::try_from(restarts).unwrap_or(u32::MAX),
             cpus: cpus.map(|(cpus, name)| (cpus as usize, name)),
             memory: variables.memory(cpus.map(|(cpus, _)| cpus)),
+            nodes: variables.number("SLURM_JOB_NUM_NODES"),
+            cpus_of_all: (variables.0)("SLURM_JOB_CPUS_PER_NODE").and_then(|list| sum(&list)),
             end_s: end_s.filter(|&end| end < NO_TIME),
             local: variables.number("SLURM_LOCALID").unwrap_or(0),
         })
@@ -219,5 +237,7 @@ mod tests {
         let ended = [("7", 1), ("7", 2), ("8", 1)].map(|(job, count)| again.has_ended(job, count));
         assert_eq!(ended, [true, false, false]);
         assert_eq!((of("JOB_ID="), of("CPUS_ON_NODE=2")), (None, None));
+        let nodes = of("JOB_ID=7 JOB_NUM_NODES=4 JOB_CPUS_PER_NODE=2(x3),1").unwrap();
+        assert_eq!((nodes.nodes, nodes.cpus_of_all), (Some(4), Some(7)));
     }
 }

@@ -1,6 +1,8 @@
 //! `cosched slurm` where there is no Slurm.
 
-use crate::common::{command, cosched, err, out};
+use crate::common::schema::Schemas;
+use crate::common::{command, cosched, err, out, read, write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use tempfile::tempdir;
 
@@ -65,4 +67,42 @@ fn options_that_mean_nothing_in_a_batch_job_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(err(&output).contains(why), "{}", err(&output));
     }
+}
+
+/// The accounts of Slurm are those of a script.
+#[test]
+fn a_report_says_what_a_batch_job_asked_for_and_used() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--logs", "L", "--", "true"];
+    let mut run = command(folder.path(), &words);
+    run.env("SLURM_JOB_ID", "7").env("SLURM_JOB_NUM_NODES", "4");
+    run.env("SLURM_JOB_CPUS_PER_NODE", "2(x3),4")
+        .env("SLURM_MEM_PER_NODE", "2048");
+    let output = run.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", err(&output));
+    let record = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
+    Schemas::read().check("run.json", &record);
+
+    let report = |sacct: &str| {
+        write(&folder, "bin/sacct", sacct);
+        let sacct = folder.path().join("bin/sacct");
+        std::fs::set_permissions(sacct, PermissionsExt::from_mode(0o755)).expect("its mode");
+        let mut report = command(folder.path(), &["report", "L"]);
+        out(&report
+            .env("PATH", folder.path().join("bin"))
+            .output()
+            .expect("the binary runs"))
+    };
+    let text = report("#!/bin/sh\necho 4200\n");
+    assert!(text.contains("energy of Slurm job 7: 4200 J"), "{text}");
+    let asked = "Slurm job 7 asked for 10 CPUs on 4 nodes for ";
+    assert!(
+        text.contains(asked) && text.contains("asked for 2.00 GiB a node"),
+        "{text}"
+    );
+    let text = report("#!/bin/sh\necho accounting storage is disabled >&2\nexit 1\n");
+    assert!(
+        text.contains("not known (sacct: accounting storage is disabled)"),
+        "{text}"
+    );
 }

@@ -1,5 +1,6 @@
 //! The summary of a run for people: its jobs, its metrics with their meaning, and how they were obtained.
 
+mod allocation;
 mod failures;
 mod jobs;
 mod metrics;
@@ -35,6 +36,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     if options.verbose {
         details(record, &mut page);
         setting(record, &mut page);
+        allocation::allocation(record, &mut page);
     }
     notes(record, &mut page);
     for line in failures::failures(record, options.width) {

@@ -110,7 +110,7 @@ pub fn run(mut args: SlurmArgs) -> Result<ExitCode> {
     let ready = args.run.options().and_then(|options| total(&options));
     let submitted = ready.and_then(|total| Ok((total, submit(&batch)?)));
     let (total, id) = submitted.inspect_err(|_| batch.remove())?;
-    print(&format!("{id}\n"))?;
+    print(format!("{id}\n"))?;
     if !quiet {
         say(format_args!("cosched: job {id}, {}", told(&batch.folder)));
     }

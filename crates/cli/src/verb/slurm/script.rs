@@ -9,9 +9,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-/// Jobs that a killed attempt left are gone where Slurm starts the script again: it has ended them, or their node is dead.
-const RESTARTED: &[u8] = b"${SLURM_RESTART_COUNT:+--orphans=ignore}";
-
 /// The script that runs the jobs. Its shell becomes cosched, which so gets the signals of the batch job.
 ///
 /// # Errors
@@ -30,8 +27,6 @@ pub fn text(args: &SlurmArgs, batch: &Batch) -> Result<Vec<u8>> {
     }
     text.extend_from_slice(b"\nexec");
     push(&mut text, &run_words(args, batch)?);
-    text.push(b' ');
-    text.extend_from_slice(RESTARTED);
     push(&mut text, &args.given);
     push(&mut text, &batch.jobs);
     text.push(b'\n');
