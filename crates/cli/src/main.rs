@@ -53,6 +53,7 @@ enum Verb {
     Top(verb::top::TopArgs),
     Attach(Box<verb::attach::AttachArgs>),
     Set(verb::set::SetArgs),
+    Slurm(Box<verb::slurm::SlurmArgs>),
     Serve(verb::queue::serve::ServeArgs),
     Submit(verb::queue::submit::SubmitArgs),
     Wait(verb::queue::wait::WaitArgs),
@@ -109,6 +110,9 @@ fn parse() -> Result<Verb, clap::Error> {
         args.is_bare = is_bare;
         args.note_worker(matches);
     }
+    if let (Verb::Slurm(args), Some(matches)) = (&mut verb, matches.subcommand_matches("slurm")) {
+        args.keep(matches, is_bare);
+    }
     Ok(verb)
 }
 
@@ -147,6 +151,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Top(args) => verb::top::run(args),
         Verb::Attach(args) => verb::attach::run(*args),
         Verb::Set(args) => verb::set::run(args),
+        Verb::Slurm(args) => verb::slurm::run(*args),
         Verb::Serve(args) => verb::queue::serve::run(args),
         Verb::Submit(args) => verb::queue::submit::run(args),
         Verb::Wait(args) => verb::queue::wait::run(args),

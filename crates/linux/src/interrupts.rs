@@ -29,6 +29,9 @@ const MEANINGLESS: [i32; 9] = [
     libc::SIGSTKFLT,
 ];
 
+/// The signal after which a run of real jobs starts no more of them, unless it was ignored when cosched was started.
+pub(crate) const DRAINING: i32 = libc::SIGUSR2;
+
 static INHERITED: OnceLock<Vec<i32>> = OnceLock::new();
 
 /// Sets the signal dispositions of this process, once: children are reported (its parent may have ignored SIGCHLD), and

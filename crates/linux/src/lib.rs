@@ -6,6 +6,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod accounts;
+mod allocation;
 pub mod attached;
 mod cgroup;
 mod child;
@@ -53,6 +54,7 @@ mod tree;
 mod wanting;
 mod watch;
 
+pub use allocation::Allocation;
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
 pub use console::become_helper;

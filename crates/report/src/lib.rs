@@ -74,7 +74,9 @@ pub use series::{
     SeriesError, SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run,
     rebuild,
 };
-pub use setting::{Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
+pub use setting::{
+    AllocationSetting, Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile,
+};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};

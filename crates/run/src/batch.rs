@@ -32,6 +32,8 @@ use std::time::Instant;
 pub(crate) struct Batch<'a, P: Platform> {
     /// The policy that decides.
     pub(crate) entry: &'static PolicyEntry,
+    /// Whether it freezes jobs.
+    pub(crate) freezes: bool,
     pub(crate) params: &'a Params,
     pub(crate) config: &'a RunConfig,
     pub(crate) capabilities: &'a Capabilities,
@@ -130,6 +132,8 @@ impl<P: Platform> Batch<'_, P> {
             recorder.events = Some(EventWriter::new(Box::new(file), context));
         }
         recorder.joblog = files.joblog;
+        let allocation = platform.view().allocation.as_ref();
+        recorder.host = allocation.and_then(|_| info.setting.host.clone());
         let mut listed = Listed::new(self.specs.to_vec());
         let open = self.open.take();
         if let Some(open) = &open {
@@ -179,6 +183,7 @@ impl<P: Platform> Batch<'_, P> {
                 platform: session.platform,
                 logs: &self.folder,
                 policy: self.entry,
+                freezes: self.freezes,
             },
             session,
             infos,

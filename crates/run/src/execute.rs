@@ -21,10 +21,12 @@ use crate::exit::Exit;
 use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, EndedBy, RunResult, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, Nanos, RunResult, TaskResult, TaskSpec};
+use cosched_linux::Allocation;
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Runs a plan to its end and reports.
 pub(crate) fn execute<P: Platform>(
@@ -230,9 +232,11 @@ fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
 /// Runs all jobs of the plan together.
 fn run_together<P: Platform>(
     session: &Session<'_, P>,
-    plan: Plan<P>,
+    mut plan: Plan<P>,
     files: Files,
 ) -> Result<BatchResult> {
+    let allocation = session.platform.view().allocation.as_ref();
+    plan.config.ends = allocation.and_then(Allocation::end).map(time_until);
     let choice = &plan.choice;
     let record_as = setting(
         session.options,
@@ -245,6 +249,7 @@ fn run_together<P: Platform>(
     );
     let batch = Batch {
         entry: choice.entry,
+        freezes: choice.freezes(),
         params: &choice.params,
         config: &plan.config,
         capabilities: &plan.capabilities,
@@ -261,6 +266,12 @@ fn run_together<P: Platform>(
     };
     let mut policy = (choice.entry.build)(&choice.params);
     batch.run(session, &mut *policy)
+}
+
+/// The time until an instant; zero if that is past.
+fn time_until(end: SystemTime) -> Nanos {
+    let left = end.duration_since(SystemTime::now());
+    Nanos::from_s(left.unwrap_or_default().as_secs_f64())
 }
 
 /// The warnings that follow from the result.

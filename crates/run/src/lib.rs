@@ -10,7 +10,8 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel`), `simulated` and `nodes` (with `launch`) do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `simulated` and `nodes` (with
+//!   `launch`) do it
 //! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
@@ -20,6 +21,7 @@
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 
+mod allotted;
 mod answer;
 mod batch;
 mod calibrated;
@@ -66,10 +68,10 @@ mod terminal;
 mod watch;
 pub mod whole_file;
 
+pub use allotted::Allotted;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
-pub use host::within_quota;
 pub use killed::orphan_text;
 pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
@@ -173,7 +175,7 @@ fn run_on<P: platform::Platform>(
     if !options.dry_run {
         if let Some(refused) = &platform.view().refused {
             // A wrong command line is reported first.
-            plan::policy(options, platform, false)?;
+            plan::policy(options, platform, false, false)?;
             return Err(refused.clone().into());
         }
         // Resuming writes beside the job log.

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
-use cosched_linux::{Requests, own_run};
+use cosched_linux::{Allocation, Requests, own_run};
 use cosched_memory::Key;
 use cosched_nodes::{Cluster, ClusterError, NodeJob, Notice, Tell, capabilities};
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
@@ -79,6 +79,8 @@ impl NodesPlatform {
             kind: BackendKind::Nodes,
             whole: machine.clone(),
             quota: None,
+            by_slurm: Vec::new(),
+            allocation: Allocation::here(),
             memory: None,
             counters: None,
             capabilities: capabilities(),

@@ -82,6 +82,8 @@ pub struct MachineOptions {
     pub actuator: Actuator,
     /// How decisions are carried out; always as plans by a scheduler in the kernel.
     pub actuation: Actuation,
+    /// A coordinator gives it the jobs of a node.
+    pub is_worker: bool,
     /// Folder in which a reaper of each job notes its start and its end, under the job's `id`. The jobs outlive the run. Their
     /// output is in the folder `logs` beside it; by default there are no reapers.
     pub reaper: Option<PathBuf>,

@@ -4,7 +4,7 @@ use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource};
 use super::platform::Platform;
 use super::policy::{Choice, choose};
-use super::prepare::{Prepared, Preparer};
+use super::prepare::{Prepared, Preparer, is_srun};
 use super::resume::{Resumed, Seen};
 use super::setting;
 use super::stream::Open;
@@ -14,6 +14,9 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, TaskSpec,
 };
+use cosched_linux::Allocation;
+use cosched_linux::identity::host_name;
+use cosched_linux::root::Root;
 use cosched_memory::Patience;
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
@@ -189,16 +192,21 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
 }
 
 /// The sources of solo times, the machine's capabilities with them, and the policy. `crowded` says that the user wants more
-/// jobs at once than there are CPUs.
+/// jobs at once than there are CPUs, `remote` that some job does its work on other machines.
 pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
     crowded: bool,
+    remote: bool,
 ) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
     let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
     solo.capabilities(&mut capabilities);
+    if remote && !view.is_simulated() {
+        let missing = &mut capabilities.missing;
+        missing.insert(Capability::Freeze, Absence::OnlyClient);
+    }
     let choice = choose(options, &capabilities, &view.params, crowded)?;
     Ok((solo, capabilities, choice))
 }
@@ -226,7 +234,8 @@ impl<P: Platform> Plan<P> {
         // Of an open list nobody knows how many jobs `-j 0` asks for.
         let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
         let is_crowded = asked.min(most) > cpus;
-        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded)?;
+        let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
+        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded, is_remote)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
@@ -239,6 +248,7 @@ impl<P: Platform> Plan<P> {
             platform,
             logs: &logs,
             policy: choice.entry,
+            freezes: choice.freezes(),
         };
         let mut prepared = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
@@ -354,12 +364,24 @@ fn temporary() -> Result<PathBuf> {
     )))
 }
 
-/// A name for a new folder that no other process uses: the time (UTC) and the number of the process.
+/// A name for a new folder that no other process uses: the time (UTC) and the number of the process. Processes of other
+/// hosts and namespaces may have the same number, so the host's name is in it where they may share the folder.
 pub fn stamp() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now());
     let digits = now.to_string().replace(['-', ':', 'Z'], "");
     let time = digits.replace('T', "-");
-    format!("{time}-{}", std::process::id())
+    let process = std::process::id();
+    let shares = process == 1 || Allocation::here().is_some();
+    match host_name(&Root::default()).filter(|_| shares) {
+        Some(host) => format!("{time}-{}-{process}", plain(&host)),
+        None => format!("{time}-{process}"),
+    }
+}
+
+/// A name without characters that mean something in a path or to a terminal.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+    name.replace(|c| !is_plain(c), "-")
 }
 
 #[cfg(test)]

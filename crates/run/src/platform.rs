@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
 use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile, TaskId};
-use cosched_linux::Requests;
+use cosched_linux::{Allocation, Requests};
 use cosched_memory::Key;
 use cosched_report::{
     BackendKind, EnergySource, Given, JobInfos, RunWarning, SettingFile, SoloSource,
@@ -26,6 +26,10 @@ pub(crate) struct View {
     pub(crate) machine: Arc<Machine>,
     /// How many of its CPUs the run uses because of a quota, in words; `None` without one.
     pub(crate) quota: Option<String>,
+    /// What Slurm gave the run, a line each; none outside of an allocation.
+    pub(crate) by_slurm: Vec<String>,
+    /// The allocation of Slurm in which the run takes place; `None` outside of one, and in a simulation.
+    pub(crate) allocation: Option<Allocation>,
     /// Memory that its jobs may use, in bytes; `None` in a simulation, or if it is unknown.
     pub(crate) memory: Option<u64>,
     /// The machine with all CPUs that the run may come to use while it goes on: the record names them.

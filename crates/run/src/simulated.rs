@@ -283,6 +283,8 @@ impl SimPlatform {
             whole: seen.clone(),
             machine: seen,
             quota: None,
+            by_slurm: Vec::new(),
+            allocation: None,
             memory: None,
             counters: counted(&capabilities),
             capabilities,

@@ -13,6 +13,7 @@ pub mod reproduce;
 pub mod run;
 pub mod set;
 pub mod shell;
+pub mod slurm;
 pub mod status;
 pub mod thaw;
 pub mod top;

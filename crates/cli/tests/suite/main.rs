@@ -32,6 +32,7 @@ mod set;
 mod shown;
 mod simulated;
 mod simulated_refusals;
+mod slurm;
 mod standard_input;
 mod status;
 mod streams;

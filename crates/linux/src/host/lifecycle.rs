@@ -112,7 +112,10 @@ impl Lifecycle {
             ends_jobs,
         };
         let guard = Guard::start(charge, notices.clone());
-        let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
+        let mut taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
+        if !interrupts::inherited().contains(&interrupts::DRAINING) {
+            taken.push(interrupts::DRAINING);
+        }
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
         // Without a higher limit fewer jobs can be counted at once; the meter warns about that.
         let files = sys::raise_file_limit();

@@ -33,6 +33,7 @@ pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
 use crate::disk::Disk;
+use crate::interrupts::DRAINING;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
@@ -379,6 +380,7 @@ impl Host {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
+                DRAINING => events.push(Event::Drain),
                 signal => events.push(Event::Interrupt { signal }),
             }
         }

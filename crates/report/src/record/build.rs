@@ -119,6 +119,8 @@ fn finished_by(ended_by: EndedBy) -> (&'static str, Option<i32>) {
         EndedBy::Completion => ("completion", None),
         EndedBy::Halt => ("halt", None),
         EndedBy::Deadline => ("deadline", None),
+        EndedBy::Drain => ("drain", None),
+        EndedBy::NoTime => ("allocation", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     }
 }

@@ -50,7 +50,7 @@ pub struct Record {
     pub quantum_s: f64,
     /// How the run was started.
     pub setting: RunSetting,
-    /// What ended the run: `completion`, `halt`, `deadline` or `signal`; `killed` if it left no record, since it was killed or could not
+    /// What ended the run: `completion`, `halt`, `deadline`, `drain`, `allocation` or `signal`; `killed` if it left no record, since it was killed or could not
     /// write one.
     pub finished_by: String,
     /// The signal that ended it, if one did.

@@ -394,7 +394,15 @@ impl History {
         let jobs = self.replay.jobs.iter();
         let live = jobs.filter(|job| job.is_live()).count();
         let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
+        let last = self.steps.back().map(|step| &step.did);
+        let is_left_out = matches!(
+            last,
+            Some(Did::Waits {
+                reason: WaitReason::NoTime { .. }
+            })
+        );
         match state {
+            _ if is_left_out => None,
             State::Queued { .. } if self.replay.job(self.task).let_in => Some(Latest::Order),
             State::Queued { .. } => Some(Latest::Queue { live }),
             State::Waits { since } if max_pause > Nanos::ZERO => {

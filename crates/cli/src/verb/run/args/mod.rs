@@ -218,8 +218,9 @@ impl RunArgs {
             quiet: self.output.quiet,
             ..self.values.reading()
         };
-        let (machine, policy) = self.policy.options(&self.research);
+        let (mut machine, policy) = self.policy.options(&self.research);
         let output = self.output.options(self.research.events)?;
+        machine.is_worker = output.frames;
         Ok(RunOptions {
             jobs: source(self.mix, self.list, self.command, reading)?,
             shell,
