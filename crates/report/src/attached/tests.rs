@@ -23,7 +23,6 @@ fn subject(name: &str, used: u64, waited: u64) -> SubjectSample {
         cpu_time: ms(used),
         waited: Reading::Value(ms(waited)),
         on: vec![on],
-        allowed: Reading::Value("0-1".parse().unwrap()),
         resident: Reading::Value(96 << 20),
         grew: Reading::Value(0),
         pressure: Pressure {

@@ -106,9 +106,6 @@ fn columns(shown: &[&SubjectNow], interval_s: f64) -> Vec<Column> {
     let mut columns = vec![
         Column::text("NAME", 0, all, |subject| visible(&subject.name)),
         Column::text("ON", 0, all, |subject| on_text(subject, interval_s)),
-        Column::text("MAY USE", 6, all, |subject| {
-            or_none(subject.allowed.clone())
-        }),
         Column::number("CPU", 0, all, |subject| {
             figure(subject, "cpus_used", |used| {
                 format!("{:.0} %", 100.0 * used)
