@@ -4,7 +4,7 @@ use super::{Did, Latest, Preferred, SeriesEnd, State, Step, Why};
 use crate::reason::{trigger_text, wait_text_naming};
 use crate::series::Mode;
 use crate::text::{count, seconds, visible, wrap};
-use cosched_core::{CpuSet, Nanos, Purpose};
+use cosched_core::{Nanos, Purpose};
 use std::fmt::Write as _;
 
 /// Maximum number of other jobs named in one line.

@@ -237,7 +237,7 @@ fn show(args: &AttachArgs, now: &AttachedNow) -> Result<ExitCode> {
         return print(visible_json(&serde_json::to_string(now)?) + "\n");
     }
     let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
-    let mut text = attached_text(now, width);
+    let mut text = attached_text(now, width, usize::MAX);
     if !args.once {
         text.push('\n');
     }
