@@ -1,4 +1,4 @@
-//! Tasks of the project that are neither the program nor its tests: `cargo xtask attack` and `tidy`.
+//! Tasks of the project that are neither the program nor its tests: `cargo xtask attack`, `record` and `tidy`.
 
 // Nothing can be reached from outside of a program.
 #![allow(unreachable_pub)]
@@ -8,6 +8,7 @@ mod attack;
 mod batch;
 mod left;
 mod queue;
+mod record;
 mod seen;
 mod tidy;
 
@@ -21,6 +22,8 @@ use std::process::ExitCode;
 enum Task {
     /// Start small batches, kill something at a random moment, and count what is left against docs/safety.md
     Attack(attack::AttackArgs),
+    /// Type commands into a shell, and write what is seen as an animated SVG
+    Record(record::RecordArgs),
     /// Check bounds on the size and the structure of the code
     Tidy,
 }
@@ -28,6 +31,7 @@ enum Task {
 fn main() -> Result<ExitCode> {
     match Task::parse() {
         Task::Attack(args) => attack::run(&args),
+        Task::Record(args) => record::run(&args),
         Task::Tidy => tidy::run(),
     }
 }
