@@ -199,7 +199,8 @@ pub(crate) fn policy<P: Platform>(
     let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
     solo.capabilities(&mut capabilities);
-    let choice = choose(options, &capabilities, &view.params, crowded)?;
+    let has_nodes = !view.machine.nodes.is_empty();
+    let choice = choose(options, &capabilities, &view.params, crowded, has_nodes)?;
     Ok((solo, capabilities, choice))
 }
 
