@@ -194,7 +194,8 @@ fn run_on<P: platform::Platform>(
     }
     if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
         let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet))?;
-        plan.choice = policy::choose(options, &plan.capabilities, &params, false)?;
+        let has_nodes = !platform.view().machine.nodes.is_empty();
+        plan.choice = policy::choose(options, &plan.capabilities, &params, false, has_nodes)?;
     }
     platform.prepare()?;
     execute::execute(options, platform, plan)
