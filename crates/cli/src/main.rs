@@ -64,6 +64,8 @@ enum Verb {
     Thaw(verb::thaw::ThawArgs),
     #[command(hide = true)]
     Workload(verb::workload::WorkloadArgs),
+    #[command(hide = true)]
+    Worker(verb::worker::WorkerArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
     #[command(hide = true)]
@@ -106,6 +108,7 @@ fn parse() -> Result<Verb, clap::Error> {
             return Err(cli.error(clap::error::ErrorKind::ArgumentConflict, why));
         }
         args.is_bare = is_bare;
+        args.note_worker(matches);
     }
     if let (Verb::Slurm(args), Some(matches)) = (&mut verb, matches.subcommand_matches("slurm")) {
         args.keep(matches, is_bare);
@@ -158,6 +161,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Drain(args) => verb::queue::change::drain(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
+        Verb::Worker(args) => verb::worker::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console { showing, folder } => {

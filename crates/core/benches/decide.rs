@@ -377,8 +377,8 @@ impl Backend for Instant {
         black_box(changes);
         Ok(())
     }
-    fn began(&self, _: TaskId) -> Option<Nanos> {
-        None
+    fn began(&self, _: TaskId) -> Began {
+        Began::WithDecision
     }
     fn planner(&mut self) -> Option<&mut dyn Planner<Enough>> {
         None

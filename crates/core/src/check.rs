@@ -4,7 +4,7 @@ use crate::decision::{Change, Decision};
 use crate::placement::Placement;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
-use crate::topology::CpuId;
+use crate::topology::{CpuId, Machine};
 use crate::units::Nanos;
 
 /// A decision that cannot be carried out.
@@ -37,6 +37,9 @@ pub enum InvalidDecision {
         /// CPUs given.
         given: usize,
     },
+    /// The task would run on several nodes, or move to another node.
+    #[error("task {0} would not stay on one node")]
+    Nodes(TaskId),
     /// Two tasks would have the same CPU, or a task would run on a CPU that another needs idle.
     #[error("tasks {a} and {b} would collide on CPU {}", cpu.0)]
     Collision {
@@ -155,6 +158,17 @@ fn check_collisions(
     Ok(())
 }
 
+fn stays_on_a_node(machine: &Machine, task: &TaskView, placement: &Placement) -> bool {
+    let first = placement
+        .cpus()
+        .first()
+        .and_then(|cpu| machine.node_of(cpu));
+    first.is_some_and(|node| {
+        let cpus = &machine.nodes[node].cpus;
+        placement.cpus().is_subset(cpus) && task.last_cpus.is_subset(cpus)
+    })
+}
+
 fn check_placement(
     snapshot: &Snapshot,
     task: &TaskView,
@@ -174,6 +188,9 @@ fn check_placement(
             needs: task.cpus,
             given,
         });
+    }
+    if !snapshot.machine.nodes.is_empty() && !stays_on_a_node(&snapshot.machine, task, placement) {
+        return Err(InvalidDecision::Nodes(task.id));
     }
     for cpu in placement.cpus().iter() {
         if !task.may_use(cpu) || snapshot.machine.index_of(cpu).is_none() {

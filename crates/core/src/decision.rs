@@ -112,6 +112,13 @@ pub enum WaitReason {
         /// CPUs free.
         free: u32,
     },
+    /// It needs more memory than a node with room has left.
+    Memory {
+        /// Bytes needed.
+        needs: u64,
+        /// The most bytes left on a node.
+        free: u64,
+    },
     /// None of the CPUs that it may use is free.
     Affinity,
     /// It is expected to end after the machine is taken away, so it does not start in this run.
@@ -156,6 +163,7 @@ impl WaitReason {
             | WaitReason::Fitness { .. }
             | WaitReason::Ahead { .. }
             | WaitReason::Gang { .. }
+            | WaitReason::Memory { .. }
             | WaitReason::NoTime { .. }
             | WaitReason::Affinity => false,
         }
@@ -178,6 +186,7 @@ one_of_each! {
         Lead { progress_milli: 12_345, limit_milli: 11_900 },
         Outweighed { worth_milli: 480, loss_milli: 120, power_milli: 400 },
         Gang { needs: 4, free: 1 },
+        Memory { needs: 4_000_000_000, free: 1_500_000_000 },
         Affinity,
         NoTime { expected: Nanos(90_000_000_000), left: Nanos(20_000_000_000) },
         BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },

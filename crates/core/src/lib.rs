@@ -61,7 +61,7 @@ pub use residency::Residency;
 pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
+    Actuation, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
     HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder, Occupation, Order,
     Overhead, PlanCounts, Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
     Switch, Switched, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run, run_all,
@@ -71,6 +71,8 @@ pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use spare::spare_cpus;
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, Width, signal_name};
-pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
+pub use topology::{
+    CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError, Node,
+};
 pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};

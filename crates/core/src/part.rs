@@ -6,6 +6,9 @@ impl Machine {
     /// The machine with only some of its CPUs, without the cores, caches, domains and types that lose all of theirs.
     pub fn part(&self, usable: &CpuSet) -> Machine {
         let mut part = self.clone();
+        for node in &mut part.nodes {
+            node.cpus = node.cpus.intersection(usable);
+        }
         part.cpus.retain(|cpu| usable.contains(cpu.id));
         let cores = keep(&mut part.cores, usable);
         let llcs = keep(&mut part.llcs, usable);

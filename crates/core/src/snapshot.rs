@@ -238,6 +238,12 @@ pub struct TaskView {
     /// Stated solo bus use of each of its CPUs, in thousandths; `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_use_milli: Option<u16>,
+    /// Solo reads from memory, measured before the run; `None` if not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solo_reads: Option<Rate>,
+    /// Memory that it needs in bytes, as stated or expected; `None` if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
     /// Whether this run started it or found it running.
     pub origin: Origin,
     /// Operations that are allowed on it.
@@ -278,6 +284,10 @@ impl TaskView {
             allowed: spec.allowed.clone(),
             weight: spec.weight,
             bus_use_milli: spec.bus_use_milli,
+            solo_reads: spec.solo.mm_reads,
+            memory: spec
+                .memory
+                .or(spec.expected.and_then(|expected| expected.memory)),
             origin: spec.origin,
             control: spec.control,
             arrived: now,

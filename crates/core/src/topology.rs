@@ -247,6 +247,18 @@ pub struct CoreType {
     pub max_khz: Option<u64>,
 }
 
+/// One of several computers that a run has jobs on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its usable CPUs; none while it is away.
+    pub cpus: CpuSet,
+    /// Its memory in bytes, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+}
+
 /// A machine as the policies see it: it contains only the usable CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
@@ -264,6 +276,9 @@ pub struct Machine {
     pub core_types: Vec<CoreType>,
     /// Size of one last-level cache in bytes.
     pub llc_bytes: Reading<u64>,
+    /// The computers that it consists of; empty for a single one. A task runs on one of them, to its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
 }
 
 /// A machine description that contradicts itself.
@@ -332,6 +347,7 @@ impl Machine {
                 max_khz: None,
             }],
             llc_bytes: Reading::Absent(Absence::NotRequested),
+            nodes: Vec::new(),
         }
     }
 
@@ -391,6 +407,18 @@ impl Machine {
         let fastest = self.core_types[0].max_khz.filter(|&khz| khz > 0)?;
         let here = kind.max_khz.filter(|&khz| khz > 0)?;
         Some(here as f64 / fastest as f64)
+    }
+
+    /// The index of the node with this CPU.
+    pub fn node_of(&self, cpu: CpuId) -> Option<usize> {
+        self.nodes.iter().position(|node| node.cpus.contains(cpu))
+    }
+
+    /// The greatest number of these CPUs that a task can have: on several nodes, that of one of them.
+    pub fn widest(&self, usable: &CpuSet) -> usize {
+        let each = self.nodes.iter();
+        let widest = each.map(|node| node.cpus.intersection(usable).len()).max();
+        widest.unwrap_or_else(|| usable.len())
     }
 
     /// All usable CPUs.

@@ -109,6 +109,7 @@ pub fn read(
         memory_domains,
         core_types,
         llc_bytes: smallest(&caches),
+        nodes: Vec::new(),
     };
     machine.validate()?;
     Ok(Topology {

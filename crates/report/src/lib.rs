@@ -54,7 +54,7 @@ pub use joblog::{
     append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
-pub use last_line::last_line;
+pub use last_line::{MOST_READ, last_line, last_line_of};
 pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, Reason, RunFacts, RunLine,
     STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, queue_text, runs_text,

@@ -243,8 +243,8 @@ impl ProgressTracker {
         self.count();
     }
 
-    /// An attempt of a job failed, and it is queued again.
-    pub fn failed_once(&mut self) {
+    /// A job failed or was lost, and is queued again.
+    pub fn queued_again(&mut self) {
         self.started = self.started.saturating_sub(1);
         self.count();
     }
@@ -480,7 +480,7 @@ mod tests {
     fn a_job_between_two_attempts_is_queued() {
         let mut tracker = tracker(&[None, Some(10.0)]);
         tracker.started();
-        tracker.failed_once();
+        tracker.queued_again();
         assert_eq!(
             (tracker.progress().waiting, tracker.progress().queued),
             (0, 2)

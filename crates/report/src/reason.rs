@@ -59,6 +59,10 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             let needs = count(needs.into(), "CPU");
             format!("It needs {needs} at once; free: {free}.")
         }
+        WaitReason::Memory { needs, free } => {
+            let [needs, free] = [needs, free].map(|bytes| bytes as f64 / 1e9);
+            format!("It needs {needs:.1} GB of memory; the most that a node has left: {free:.1}.")
+        }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
         WaitReason::NoTime { expected, left } => {
             let (expected, left) = (seconds(expected.as_s()), seconds(left.as_s()));

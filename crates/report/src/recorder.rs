@@ -43,6 +43,13 @@ pub enum Notice<'a> {
         /// The job's command, log files and solo time.
         info: Option<&'a JobInfo>,
     },
+    /// A job's machine is gone, and the job is queued again.
+    Lost {
+        /// The task.
+        task: &'a TaskSpec,
+        /// The job's command, log files and solo time.
+        info: Option<&'a JobInfo>,
+    },
     /// A job ended.
     Ended {
         /// The task's result.
@@ -164,12 +171,14 @@ impl<'a> FileRecorder<'a> {
             return;
         };
         let jobs = self.jobs.borrow();
-        let (seq, command) = match jobs.get(result.spec.id) {
+        let info = jobs.get(result.spec.id);
+        let (seq, command) = match info {
             Some(info) => (info.seq, info.command_or_name()),
             None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
         };
         let mut entry = Entry::of(result, seq, command, self.run_start);
-        if let Some(host) = &self.host {
+        let host = info.and_then(|info| info.host.as_ref());
+        if let Some(host) = host.or(self.host.as_ref()) {
             entry.host.clone_from(host);
         }
         joblog.ended(&entry);
@@ -237,7 +246,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn retried(&mut self, _now: Nanos, result: &TaskResult) {
-        self.tracker.failed_once();
+        self.tracker.queued_again();
         self.log_job(result);
         if let Some(listener) = &mut self.listener {
             let info = self.jobs.borrow();
@@ -245,6 +254,15 @@ impl Recorder for FileRecorder<'_> {
             listener(Notice::Retried { result, info });
         }
         self.check_files();
+    }
+
+    fn lost(&mut self, _now: Nanos, task: &TaskSpec) {
+        self.tracker.queued_again();
+        if let Some(listener) = &mut self.listener {
+            let info = self.jobs.borrow();
+            let info = info.get(task.id);
+            listener(Notice::Lost { task, info });
+        }
     }
 
     fn decided(&mut self, record: DecisionRecord<'_>) {
@@ -411,6 +429,7 @@ mod tests {
                     Notice::Starting { info, at } => {
                         format!("{} starts at {}", info.unwrap().name, at.0)
                     }
+                    Notice::Lost { info, .. } => format!("{} is lost", info.unwrap().name),
                     Notice::Retried { result, info } => {
                         format!("{} failed in attempt {}", info.unwrap().name, result.runs)
                     }

@@ -245,6 +245,18 @@ pub enum RunWarning {
         visible(folder)
     )]
     OutputLost { why: String, folder: String },
+    #[error("node {node} is not used: {}", visible(why))]
+    NodeAbsent { node: String, why: String },
+    #[error("node {node} is lost: {}; {} on other nodes", visible(why), restarted_text(*jobs))]
+    NodeLost {
+        node: String,
+        why: String,
+        jobs: usize,
+    },
+    #[error("{node}: {}", visible(text))]
+    NodeSays { node: String, text: String },
+    #[error("{what} has no effect on a run over nodes")]
+    NotOverNodes { what: String },
     #[error("{warning} ({times} times)")]
     Repeated {
         warning: Box<RunWarning>,
@@ -318,6 +330,13 @@ pub fn shortfall_text(shortfall: &Shortfall) -> String {
     match shortfall.importance {
         Importance::Required => format!("{capability} ({})", shortfall.why),
         Importance::Wanted(effect) => format!("{capability}: {effect} ({})", shortfall.why),
+    }
+}
+
+fn restarted_text(jobs: usize) -> String {
+    match jobs {
+        1 => "1 job starts again".to_owned(),
+        jobs => format!("{jobs} jobs start again"),
     }
 }
 

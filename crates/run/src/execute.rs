@@ -5,6 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::frames;
 use super::limits::JobLimit;
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
@@ -40,10 +41,13 @@ pub(crate) fn execute<P: Platform>(
         None => plan.config.jobs.min(plan.jobs.len()),
     };
     // A file that can't be written is an error before anything is started.
-    let (folder, mut files) = open_files(options, &mut plan)?;
+    let (folder, mut files) = open_files(options, platform, &mut plan)?;
     let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
+    if options.output.frames {
+        frames::open(&screen, options, platform.view(), at_once, &plan.logs)?;
+    }
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
@@ -99,6 +103,9 @@ pub(crate) fn execute<P: Platform>(
         }
         kept = keep(record_file, &logs, &record);
     }
+    if options.output.frames {
+        frames::close(&screen, &logs);
+    }
     screen.clear();
     // A full disk does not hide the result.
     let ending = Ending::new(&result, &halt, &logs, reads_input);
@@ -119,6 +126,7 @@ pub(crate) fn execute<P: Platform>(
 /// Opens the log folder and all files that the run writes. A simulation that keeps none has no folder.
 fn open_files<P: Platform>(
     options: &RunOptions,
+    platform: &P,
     plan: &mut Plan<P>,
 ) -> Result<(Option<Folder>, Files)> {
     let output = &options.output;
@@ -127,7 +135,8 @@ fn open_files<P: Platform>(
     if !P::HAS_OUTPUT && !is_kept {
         return Ok((None, Files::default()));
     }
-    let names = names(options, plan);
+    let mut names = names(options, plan);
+    names.written.extend_from_slice(platform.folders());
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen)?;
     if let Some(aside) = &folder.aside {
@@ -140,7 +149,7 @@ fn open_files<P: Platform>(
 /// too.
 fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
-    if P::HAS_OUTPUT {
+    if P::HAS_FILES {
         for TaskSpec { name, .. } in &plan.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
             names.written.extend(files);

@@ -25,7 +25,7 @@ use cosched_linux::{
     Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, own_run,
 };
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,11 @@ fn part_beside_others(
         // What the user lists is used.
         Some(_) => Allotted::listed(whole, allocation),
     };
-    let (place, mut warnings) = beside_others(root, &whole.all_cpus(), options, publish);
+    // Slurm gave these CPUs to this worker alone.
+    let is_alone = options.is_worker && allocation.is_some();
+    let choice = options.cpus.clone().or(is_alone.then_some(CpuChoice::All));
+    let all = whole.all_cpus();
+    let (place, mut warnings) = beside_others(root, &all, choice.as_ref(), options, publish);
     warnings.extend(warning);
     Ok(Part {
         whole,
@@ -234,10 +238,10 @@ fn counted(counters: &CounterSupport) -> Option<String> {
 fn beside_others(
     root: &Root,
     given: &CpuSet,
+    choice: Option<&CpuChoice>,
     options: &MachineOptions,
     publish: bool,
 ) -> (Place, Vec<RunWarning>) {
-    let choice = options.cpus.as_ref();
     let share = match choice {
         Some(_) => Share::All,
         None if options.actuator == Actuator::Freezer => Share::Fair,
@@ -272,6 +276,7 @@ impl Platform for HostPlatform {
 
     const SOLO_BY_DEFAULT: bool = false;
     const HAS_OUTPUT: bool = true;
+    const HAS_FILES: bool = true;
     const MARK: &'static str = "";
     const UNMEASURED: Absence = Absence::NotTold;
 
@@ -285,6 +290,10 @@ impl Platform for HostPlatform {
             run_id: own_run(&Root::default()),
             started_at: Some(SystemTime::now() - elapsed),
         }
+    }
+
+    fn folders(&self) -> &[String] {
+        &[]
     }
 
     fn gauge(&self) -> Option<Gauge> {
@@ -359,6 +368,7 @@ impl Platform for HostPlatform {
         jobs: Vec<HostJob>,
         screen: &Screen,
         requests: Option<Requests>,
+        _logs: &Path,
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
@@ -388,11 +398,14 @@ impl Platform for HostPlatform {
             counters: self.counters.clone(),
             room,
             max_pause: limits.max_pause,
+            ends_jobs: options.output.frames,
             kernel,
             requests,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }
+
+    fn note_hosts(_backend: &mut Self::Backend, _infos: &JobInfos) {}
 
     fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
         match job {

@@ -10,12 +10,13 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`) and `simulated` do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `simulated` and `nodes` (with
+//!   `launch`) do it
 //! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `progress_to`: what watchers see, the machine's load, and its progress
+//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `frames`, `progress_to`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
@@ -32,15 +33,18 @@ mod explain;
 mod facts;
 mod files;
 mod folder;
+mod frames;
 mod gauge;
 mod host;
 pub mod input;
 mod kernel;
 mod keys;
 mod killed;
+mod launch;
 mod limits;
 mod memory;
 mod named;
+mod nodes;
 mod options;
 mod plan;
 mod platform;
@@ -69,10 +73,11 @@ use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
 pub use killed::orphan_text;
+pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
-    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions,
-    PolicyOptions, RunOptions, Show, SoloSource, Source,
+    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
+    OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source,
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
@@ -115,6 +120,9 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         simulated::check_options(options, on)?;
     }
+    if options.output.frames {
+        frames::check_options(options)?;
+    }
     let Some(collected) = collect(options, may_stream(options))? else {
         if !options.output.quiet {
             stderr::say("cosched: there are no values, so nothing to run");
@@ -124,6 +132,13 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         let platform = simulated::SimPlatform::open(options, on, &collected.jobs)?;
         return run_on(options, &platform, collected);
+    }
+    if let Some(nodes) = &options.nodes {
+        if collected.restart != Restart::Never {
+            return Err(usage("--nodes restarts no jobs; leave out `restart`"));
+        }
+        let platform = nodes::NodesPlatform::open(options, nodes)?;
+        return run_on(&nodes::own_options(options), &platform, collected);
     }
     let publish = !options.dry_run;
     let platform = host::HostPlatform::look(&Root::default(), &options.machine, publish)?;
@@ -242,7 +257,9 @@ fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
             let example = |error| usage(format!("{error}; as in `cosched run -f commands.txt`"));
             reads_input = is_input(file);
             if streams {
-                arriving = Arriving::commands(file).map_err(example)?;
+                // A coordinator gives jobs only to nodes that it knows.
+                let waits = !options.output.frames;
+                arriving = Arriving::commands(file, waits).map_err(example)?;
             }
             if arriving.is_some() {
                 setting::open_input("list", file)

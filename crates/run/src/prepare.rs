@@ -157,7 +157,7 @@ fn tell_stated(spec: &mut TaskSpec, job: &Job) {
 
 /// Notes the files of a job's output in a folder, for the record.
 pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
-    if P::HAS_OUTPUT {
+    if P::HAS_FILES {
         let files = output_files(folder, &info.name);
         [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
     }

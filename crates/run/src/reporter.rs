@@ -3,6 +3,7 @@
 use super::answer::exited_ok;
 use super::console::Order;
 use super::folder::output_files;
+use super::frames::Events;
 use super::memory::Memory;
 use super::options::OutputOptions;
 use super::progress_to::ProgressTo;
@@ -27,6 +28,8 @@ pub(super) struct Reporter<'a> {
     pub(super) watch: Option<&'a Watch>,
     pub(super) journal: Journal,
     pub(super) progress_to: Option<ProgressTo>,
+    /// Makes the frames of `--frames`.
+    pub(super) events: Option<Events>,
     /// What earlier runs know of each job.
     pub(super) known: AllKnown,
     /// The folder of the jobs' output.
@@ -47,10 +50,13 @@ impl Reporter<'_> {
             let problem = to.take_warning();
             self.warn_of(problem);
         }
+        let frame = self.events.as_mut();
+        let frame = frame.and_then(|events| events.frame(&notice));
         match notice {
             Notice::Starting { info, at } => self.starting(info, at),
             Notice::Started { task, info, .. } => self.started(task, info),
             Notice::Retried { result, info } => self.retried(result, info),
+            Notice::Lost { task, info } => self.lost(task, info),
             Notice::Ended {
                 result,
                 info,
@@ -62,10 +68,15 @@ impl Reporter<'_> {
                     watch.write(status, self.screen);
                 }
             }
+            // Its coordinator knows that.
+            Notice::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
             Notice::Warning(warning) => {
-                let text = warning.text();
-                self.screen.say(&format!("cosched: {text}"));
+                self.screen.show_warning(&warning.text());
             }
+        }
+        // A job's output comes before its end.
+        if let Some(frame) = frame {
+            self.screen.send(Order::Frame(Box::new(frame)));
         }
     }
 
@@ -78,7 +89,10 @@ impl Reporter<'_> {
     }
 
     fn started(&self, task: &TaskSpec, info: Option<&JobInfo>) {
-        let tag = info.and_then(|info| info.tag.as_ref());
+        let tag = info.and_then(|info| match self.events {
+            Some(_) => info.id.as_ref(),
+            None => info.tag.as_ref(),
+        });
         self.screen.send(Order::Started {
             job: task.id.0,
             tag: tag.unwrap_or(&task.name).clone(),
@@ -92,10 +106,7 @@ impl Reporter<'_> {
 
     fn retried(&self, result: &TaskResult, info: Option<&JobInfo>) {
         let task = &result.spec;
-        let job = task.id.0;
-        let lengths = output_files(&self.folder, &task.name)
-            .map(|file| file.metadata().map_or(0, |meta| meta.len()));
-        self.screen.send(Order::Again { job, lengths });
+        self.show_again(task);
         let mark = self.mark;
         let what = what(task, info);
         let exit = result.exit.as_ref().map(Exit::to_string);
@@ -104,6 +115,20 @@ impl Reporter<'_> {
         self.say(&format!(
             "{mark}{what}: {exit} in attempt {attempt}; retrying"
         ));
+    }
+
+    fn lost(&self, task: &TaskSpec, info: Option<&JobInfo>) {
+        self.show_again(task);
+        let (mark, what) = (self.mark, what(task, info));
+        self.say(&format!("{mark}{what}: its machine is gone; starting anew"));
+    }
+
+    /// Shows the output of the job's next run apart from that of the last.
+    fn show_again(&self, task: &TaskSpec) {
+        let lengths = output_files(&self.folder, &task.name)
+            .map(|file| file.metadata().map_or(0, |meta| meta.len()));
+        let job = task.id.0;
+        self.screen.send(Order::Again { job, lengths });
     }
 
     /// Writes a line about a job. In a real run it begins with the time of day.
@@ -125,7 +150,8 @@ impl Reporter<'_> {
         self.screen.send(Order::Ended { job, failed });
         if self.options.quiet {
             // A job that did not start cannot report that itself.
-            if matches!(result.exit, Some(Exit::NotStarted(_))) && !result.ended_by_user {
+            let is_told = self.events.is_some() || result.ended_by_user;
+            if matches!(result.exit, Some(Exit::NotStarted(_))) && !is_told {
                 let line = ended_line(progress, result, info);
                 self.screen.answer(&format!("cosched: {line}"));
             }
@@ -178,8 +204,11 @@ impl Reporter<'_> {
         self.warn_of(problem);
     }
 
-    /// Warns about output that was rewritten or not shown, after the last job.
+    /// Warns about output that was rewritten or not shown, after the last job. Frames go on to the end of the run.
     pub(super) fn leave_console(&self, infos: &ByTask<JobInfo>) {
+        if self.events.is_some() {
+            return;
+        }
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
             let Some(job) = infos.get(TaskId(job)) else {

@@ -6,9 +6,9 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId,
-    TaskSpec, Traffic, Usage,
+    Absence, Backend, Began, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill,
+    Machine, MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch,
+    TaskId, TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -142,8 +142,8 @@ impl Backend for Sim {
         Ok(())
     }
 
-    fn began(&self, _task: TaskId) -> Option<Nanos> {
-        None
+    fn began(&self, _task: TaskId) -> Began {
+        Began::WithDecision
     }
 
     fn planner(&mut self) -> Option<&mut dyn Planner<SimError>> {

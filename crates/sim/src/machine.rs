@@ -264,6 +264,7 @@ impl MachineSpec {
                 .map(CoreTypeSpec::core_type)
                 .collect(),
             llc_bytes: Reading::Value((self.llc.mb * 1_048_576.0) as u64),
+            nodes: Vec::new(),
             cpus,
         }
     }

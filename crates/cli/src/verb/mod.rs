@@ -19,4 +19,5 @@ pub mod thaw;
 pub mod top;
 pub mod trace;
 pub mod why;
+pub mod worker;
 pub mod workload;

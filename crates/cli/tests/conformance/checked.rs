@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
-    Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
+    Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
     MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
     Switch, TaskId, TaskSpec, Traffic, Usage,
 };
@@ -282,6 +282,8 @@ impl<F: Fixture> Backend for Checked<F> {
                     );
                 }
                 Event::MachineChanged
+                | Event::Began { .. }
+                | Event::Lost(_)
                 | Event::Arrivals
                 | Event::JobLimit(_)
                 | Event::Paused
@@ -344,7 +346,7 @@ impl<F: Fixture> Backend for Checked<F> {
         Ok(())
     }
 
-    fn began(&self, task: TaskId) -> Option<Nanos> {
+    fn began(&self, task: TaskId) -> Began {
         self.inner.began(task)
     }
 

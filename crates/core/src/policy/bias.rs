@@ -15,6 +15,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: false,
     can_hand_over: false,
+    for_nodes: false,
     params: &[QUANTUM_S],
     needs: |_| measuring_needs(),
     build: |params| each_quantum(params, is_full, |snap, end, _| decide(snap, end)),

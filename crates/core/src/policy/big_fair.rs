@@ -11,6 +11,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: false,
     can_hand_over: false,
+    for_nodes: false,
     params: &[QUANTUM_S],
     needs: |_| {
         vec![

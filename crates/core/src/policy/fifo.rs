@@ -13,6 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: false,
     weighs: false,
     can_hand_over: false,
+    for_nodes: false,
     params: &[QUANTUM_S],
     needs: |_| vec![WANTS_BINDING],
     build: |params| {

@@ -27,7 +27,7 @@
 //! Tasks that may not be frozen keep their CPUs for good. So m counts only the other CPUs, and a task that may use none
 //! of those can wait for ever.
 //!
-//! `linux`, `fifo`, `spread`, `bias`, `big-fair` and `lucky` never stop a task. Where several tasks may use a CPU, the kernel
+//! `linux`, `fifo`, `spread`, `place`, `bias`, `big-fair` and `lucky` never stop a task. Where several tasks may use a CPU, the kernel
 //! bounds the wait. `efs` has a bound of its own besides this one.
 //!
 //! A task that has not begun is never overdue, because it holds nothing. So if `max_pause` is shorter than ⌈n / m⌉ q,
@@ -50,6 +50,7 @@ mod needs;
 mod oracle;
 mod params;
 mod perf_fair;
+mod place;
 mod quantum;
 mod round;
 mod round_robin;
@@ -103,6 +104,8 @@ pub struct PolicyEntry {
     pub weighs: bool,
     /// Whether a scheduler in the kernel can decide in its place, at each event.
     pub can_hand_over: bool,
+    /// Whether it places tasks on the [nodes](crate::Node) of a machine. Only such a policy can run on several nodes.
+    pub for_nodes: bool,
     /// Its parameters, with their ranges and defaults.
     pub params: &'static [ParamSpec],
     /// The capabilities that it needs with these parameters.
@@ -126,6 +129,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     big_fair::ENTRY,
     lucky::ENTRY,
     spread::ENTRY,
+    place::ENTRY,
 ];
 
 /// The policy of that name; `None` if there is none.

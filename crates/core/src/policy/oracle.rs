@@ -18,6 +18,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: true,
     can_hand_over: false,
+    for_nodes: false,
     params: &[QUANTUM_S, LEAD],
     needs: |_| {
         sharing_needs(&[

@@ -40,6 +40,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: true,
     can_hand_over: false,
+    for_nodes: false,
     params: &[
         QUANTUM_S,
         ESTIMATION_QUANTUM,

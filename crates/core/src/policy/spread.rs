@@ -28,6 +28,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: false,
     can_hand_over: false,
+    for_nodes: false,
     params: &[LONG_QUANTUM_S, GAIN_PERCENT, CPU_DEMAND, REGIONS],
     needs: |_| {
         vec![

@@ -111,10 +111,11 @@ fn check_sizes<E: std::error::Error>(
     tasks: &[TaskSpec],
     machine: &Machine,
 ) -> Result<(), RunError<E>> {
+    let all = machine.all_cpus();
     for task in tasks {
         let have = match &task.allowed {
-            Some(mask) => mask.intersection(&machine.all_cpus()).len(),
-            None => machine.cpus.len(),
+            Some(mask) => machine.widest(&mask.intersection(&all)),
+            None => machine.widest(&all),
         };
         if task.cpus as usize > have || task.cpus == 0 {
             return Err(RunError::TooLarge {

@@ -23,6 +23,15 @@ pub enum Event {
         /// How the task ended.
         exit: Exit,
     },
+    /// The program of a task that was [handed over](Began::Later) began.
+    Began {
+        /// The task that began.
+        task: TaskId,
+        /// When it began.
+        at: Nanos,
+    },
+    /// The machine that ran the task is gone, and the task with it. It is as before its start, and has to start anew.
+    Lost(TaskId),
     /// A task went to sleep by its own choice.
     Slept(TaskId),
     /// A sleeping task woke.
@@ -81,6 +90,17 @@ pub enum MayStart {
     Later,
     /// It may not, because free memory is too little for it. Others may.
     NeedsMemory,
+}
+
+/// When the program of a task that was just started begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Began {
+    /// With the decision, as far as known.
+    WithDecision,
+    /// At this time: starting a program takes time. It is not later than [`now`](Backend::now).
+    At(Nanos),
+    /// Later: the task was handed over to another scheduler. [`Event::Began`] will tell.
+    Later,
 }
 
 /// How to end a task.
@@ -142,9 +162,8 @@ pub trait Backend {
     /// Tasks cannot be controlled any longer.
     fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error>;
 
-    /// Start time of the task that [`apply`](Backend::apply) has just started, if known to be later than the decision:
-    /// starting a program takes time. It is not later than [`now`](Backend::now).
-    fn began(&self, task: TaskId) -> Option<Nanos>;
+    /// When the task that [`apply`](Backend::apply) has just started begins.
+    fn began(&self, task: TaskId) -> Began;
 
     /// The executor of plans; `None` without [`Capability::Plans`](crate::Capability::Plans).
     fn planner(&mut self) -> Option<&mut dyn Planner<Self::Error>>;

@@ -2,7 +2,7 @@
 //! estimators. The loop knows the plan: where each task was placed, beside which others, and for how long. The backend
 //! reports only usage. So a sample means the same on every backend.
 
-use super::backend::Backend;
+use super::backend::{Backend, Began};
 use super::looseness::cpus_of;
 use super::state::Loop;
 use super::task_record::Interval;
@@ -213,13 +213,16 @@ impl<B: Backend> Loop<'_, B> {
         if task.running.is_none() && record.started.is_some() {
             record.waited_max = record.waited_max.max(now - task.waiting_since);
         } else if task.running.is_none() {
-            let began = self.backend.began(task.id).unwrap_or(now).max(now);
-            record.started = Some(began);
+            let began = self.backend.began(task.id);
+            record.started = Some(match began {
+                Began::At(at) => at.max(now),
+                Began::WithDecision | Began::Later => now,
+            });
             record.runs += 1;
+            record.handed_over = began == Began::Later;
             self.last_start = Some(now);
-            match record.first {
-                None if record.runs == 1 => self.recorder.started(began, &record.spec),
-                _ => self.recorder.restarted(began, &record.spec, record.runs),
+            if !record.handed_over {
+                record.tell_start(self.recorder);
             }
         }
         record.told_overdue = false;
@@ -236,7 +239,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Opens intervals for tasks that were just placed, unless theirs continue.
-    fn open_intervals(&mut self, placed: &[TaskId], wake: Option<Nanos>) {
+    pub(super) fn open_intervals(&mut self, placed: &[TaskId], wake: Option<Nanos>) {
         if placed.is_empty() {
             return;
         }
@@ -248,6 +251,9 @@ impl<B: Backend> Loop<'_, B> {
                 continue;
             };
             let record = &mut self.records[id];
+            if record.handed_over {
+                continue;
+            }
             let planned_end = [running.lease_end, wake].into_iter().flatten().min();
             if let Some(open) = record.interval.as_mut().filter(|open| open.since < now) {
                 open.planned_end = planned_end;

@@ -5,14 +5,14 @@ use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
 use super::order::sort;
 use super::recorder::{EndedBy, Warning};
-use super::state::{Drain, Loop, Tally};
+use super::state::{Drain, Dying, Loop, Tally};
 use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
 use crate::policy::weights::{Weights, entitled};
 use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
 use crate::task::{Exit, TaskId, TaskSpec};
-use crate::topology::CpuSet;
+use crate::topology::{CpuSet, Machine};
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -82,10 +82,13 @@ fn least(
 }
 
 /// The CPUs that a task gets at the same time: as many as it needs, or all that it may use if there are fewer by now.
-fn fitting(spec: &TaskSpec, all: &CpuSet) -> u32 {
+fn fitting(spec: &TaskSpec, machine: &Machine, all: &CpuSet) -> u32 {
+    if spec.cpus == 1 {
+        return 1;
+    }
     let usable = match &spec.allowed {
-        Some(mask) => mask.intersection(all).len(),
-        None => all.len(),
+        Some(mask) => machine.widest(&mask.intersection(all)),
+        None => machine.widest(all),
     };
     spec.cpus.min(usable.max(1) as u32)
 }
@@ -95,6 +98,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         let mut admitted: Vec<TaskId> = Vec::new();
+        let all = self.snap.machine.all_cpus();
         self.put_in_order(now);
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
@@ -110,15 +114,16 @@ impl<B: Backend> Loop<'_, B> {
             };
             self.ordered = self.ordered.saturating_sub(1);
             let record = &self.records[id];
+            let machine = &self.snap.machine;
             let view = TaskView {
                 // A restarted task arrives again; a new task may have queued since its arrival.
-                arrived: if record.runs > 0 {
+                arrived: if record.is_again {
                     now
                 } else {
                     record.spec.arrives
                 },
-                turn: self.turns,
-                cpus: fitting(&record.spec, &self.snap.machine.all_cpus()),
+                turn: record.turn.unwrap_or(self.turns),
+                cpus: fitting(&record.spec, machine, &all),
                 ..TaskView::arriving(&record.spec, now, Estimates::default())
             };
             self.turns += 1;
@@ -169,7 +174,7 @@ impl<B: Backend> Loop<'_, B> {
         let arrived = pending.partition_point(|id| records[*id].spec.arrives <= now);
         if arrived > *ordered {
             let waiting = &mut pending.make_contiguous()[..arrived];
-            let again = waiting.iter().rposition(|id| records[*id].runs > 0);
+            let again = waiting.iter().rposition(|id| records[*id].is_again);
             let fresh = again.map_or(0, |place| place + 1);
             sort(&mut waiting[fresh..], |id| records[id].class);
             // What waits frozen holds its memory.
@@ -241,6 +246,8 @@ impl<B: Backend> Loop<'_, B> {
     ) -> Result<(), RunError<B::Error>> {
         match event {
             Event::Ended { task, exit } => self.end(now, task, exit, triggers),
+            Event::Began { task, at } => self.begin_program(task, at),
+            Event::Lost(id) => self.lose(now, id, triggers),
             Event::Slept(id) | Event::Woke(id) => {
                 self.take_nap(now, id, event == Event::Woke(id), triggers)
             }
@@ -351,9 +358,14 @@ impl<B: Backend> Loop<'_, B> {
                 interval.traffic = self.traffic.1.clone();
             }
         }
-        let all = self.snap.machine.all_cpus();
+        let machine = &*self.snap.machine;
+        let all = machine.all_cpus();
         for task in &mut self.snap.tasks {
-            task.cpus = fitting(&self.records[task.id].spec, &all);
+            task.cpus = fitting(&self.records[task.id].spec, machine, &all);
+            if !machine.nodes.is_empty() {
+                // Tasks stay on their node, and the backend reports those that are lost with it.
+                continue;
+            }
             let stays = match task.running.as_ref().map(|running| &running.placement) {
                 Some(Placement::Exclusive { cpus, .. }) => {
                     cpus.is_subset(&all) && cpus.len() == task.cpus as usize
@@ -384,6 +396,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let was_dying = self.dying.remove(&id).is_some();
         if !never_ran {
+            self.begin_program(id, now);
             self.close(&[id], false);
             if was_dying {
                 self.final_read(id);
@@ -431,12 +444,60 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
+    /// Records that the program of a task that was handed over began.
+    fn begin_program(&mut self, id: TaskId, at: Nanos) {
+        let Some(record) = self.records.get_mut(id) else {
+            return;
+        };
+        if !std::mem::replace(&mut record.handed_over, false) {
+            return;
+        }
+        let began = record.started.map_or(at, |given| given.max(at));
+        record.started = Some(began);
+        record.tell_start(self.recorder);
+        self.open_intervals(&[id], self.next_wake);
+        if let Some(interval) = &mut self.records[id].interval {
+            interval.since = began;
+        }
+    }
+
+    /// Queues a lost task again, before all others. Its run counts neither as an attempt nor as a failure. A task that
+    /// was asked to end has ended, and so has any other if no further task starts.
+    fn lose(&mut self, now: Nanos, id: TaskId, triggers: &mut Vec<Trigger>) {
+        let Some(record) = self.records.get_mut(id) else {
+            return;
+        };
+        if record.started.is_none() || record.finished.is_some() {
+            return;
+        }
+        record.interval = None;
+        let was_dying = self.dying.contains_key(&id);
+        if was_dying || self.drain.is_some() {
+            self.dying.entry(id).or_insert(Dying {
+                kill_at: now,
+                killed: true,
+            });
+            return self.end(now, id, Exit::ToldToEnd, triggers);
+        }
+        record.runs -= 1;
+        let turn = self.snap.task(id).map(|task| task.turn);
+        self.leave_scheduling(id, false, triggers);
+        let record = &mut self.records[id];
+        if record.start_told {
+            self.recorder.lost(now, &record.spec);
+        }
+        record.begin_anew(self.config.quantum);
+        record.turn = turn;
+        self.pending.push_front(id);
+        self.ordered += 1;
+    }
+
     /// Records the start of a task that was found running and has ended before it was placed.
     fn begin_late(&mut self, now: Nanos, id: TaskId) {
         let record = &mut self.records[id];
         record.started = Some(now);
         record.runs += 1;
-        self.recorder.started(now, &record.spec);
+        record.tell_start(self.recorder);
     }
 
     /// Prepares a failed task for its next attempt, if one is left.

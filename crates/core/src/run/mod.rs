@@ -19,7 +19,7 @@ mod shutdown;
 mod state;
 mod task_record;
 
-pub use backend::{Backend, Event, Kill, MayStart, Planner};
+pub use backend::{Backend, Began, Event, Kill, MayStart, Planner};
 pub use config::{
     Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit,
 };

@@ -82,11 +82,13 @@ pub trait Recorder {
     fn starting(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A task was started.
     fn started(&mut self, _now: Nanos, _task: &TaskSpec) {}
-    /// An ended task restarted; `run` counts from 1, so it is at least 2. The end of such a run is not reported.
+    /// An ended or lost task restarted; `run` counts from 1, and does not count lost runs.
     fn restarted(&mut self, _now: Nanos, _task: &TaskSpec, _run: u32) {}
     /// A task failed and has attempts left, so it will restart. `result` describes the failed attempt, and
     /// `result.runs` includes it. The next start is reported by `restarted`.
     fn retried(&mut self, _now: Nanos, _result: &TaskResult) {}
+    /// The machine that ran a task is gone, and the task is queued again. `restarted` reports its next start.
+    fn lost(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A decision was checked, and is about to be applied.
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
     /// A task is left out: it does not start in this run.

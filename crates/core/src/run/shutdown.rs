@@ -72,9 +72,13 @@ impl<B: Backend> Loop<'_, B> {
         let Some(record) = self.records.get_mut(id) else {
             return;
         };
-        let is_over = record.finished.is_some() || self.dying.contains_key(&id);
-        if record.spec.name != name || is_over {
+        if record.spec.name != name || record.finished.is_some() {
             return;
+        }
+        if let Some(dying) = self.dying.get_mut(&id) {
+            // Asked twice, it is killed.
+            dying.killed = true;
+            return self.backend.kill(id, Kill::Kill);
         }
         record.ended_by_user = true;
         self.recorder.warn(now, &Warning::EndedByUser(id));

@@ -1,6 +1,6 @@
 //! The loop's record of a task from before its arrival to after its end, besides the view that policies see.
 
-use super::recorder::TaskResult;
+use super::recorder::{Recorder, TaskResult};
 use crate::estimate::{Earlier, Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
 use crate::resources::Resources;
@@ -41,6 +41,14 @@ pub(super) struct TaskRecord {
     pub(super) ended_by_user: bool,
     pub(super) told_overdue: bool,
     pub(super) runs: u32,
+    /// Whether its program has yet to begin, although it was started.
+    pub(super) handed_over: bool,
+    /// Whether a start was reported.
+    pub(super) start_told: bool,
+    /// Whether it was queued again. It then keeps its place in the queue.
+    pub(super) is_again: bool,
+    /// The position in the order of admission that it keeps, because it was lost.
+    pub(super) turn: Option<u32>,
     /// The result of the first run, if it restarts.
     pub(super) first: Option<Box<TaskResult>>,
     /// The model learnt in its last run.
@@ -87,6 +95,10 @@ impl TaskRecord {
             ended_by_user: false,
             told_overdue: false,
             runs: 0,
+            handed_over: false,
+            start_told: false,
+            is_again: false,
+            turn: None,
             first: None,
             learnt: None,
             progress_learnt: Reading::Absent(Absence::NotEnded),
@@ -99,10 +111,24 @@ impl TaskRecord {
         *self = TaskRecord {
             class: self.class,
             runs: self.runs,
+            start_told: self.start_told,
+            is_again: true,
             first: self.first.take(),
             learnt: self.learnt.take(),
             ..fresh
         };
+    }
+
+    /// Reports that its program began.
+    pub(super) fn tell_start(&mut self, recorder: &mut dyn Recorder) {
+        let Some(at) = self.started else {
+            return;
+        };
+        if std::mem::replace(&mut self.start_told, true) {
+            recorder.restarted(at, &self.spec, self.runs);
+        } else {
+            recorder.started(at, &self.spec);
+        }
     }
 
     /// Records the end of this run, and returns the exit that counts.

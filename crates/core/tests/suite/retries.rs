@@ -9,6 +9,7 @@ use proptest::prelude::*;
 struct Told {
     starts: Vec<(Nanos, u32, u32)>,
     retried: Vec<(u32, u32, bool)>,
+    lost: Vec<u32>,
     ended: Vec<u32>,
 }
 
@@ -22,6 +23,9 @@ impl Recorder for Told {
     fn retried(&mut self, _: Nanos, result: &TaskResult) {
         self.retried
             .push((result.spec.id.0, result.runs, result.timed_out));
+    }
+    fn lost(&mut self, _: Nanos, task: &TaskSpec) {
+        self.lost.push(task.id.0);
     }
     fn ended(&mut self, _: Nanos, result: &TaskResult) {
         self.ended.push(result.spec.id.0);
@@ -97,6 +101,72 @@ fn what_can_not_be_started_or_was_told_to_end_is_left_alone() {
         (result.ended_by, result.tasks[0].runs),
         (EndedBy::Signal(15), 1)
     );
+}
+
+#[test]
+fn what_is_lost_starts_anew_before_the_others_and_lost_runs_do_not_count() {
+    let ms = Nanos::from_ms;
+    let mut world = world(1, [300, 100].map(Work::ms).to_vec());
+    world.naps = [200, 300, 350]
+        .map(|at| (ms(at), Event::Lost(TaskId(0))))
+        .to_vec();
+    let (result, told) = told(&mut world, "fifo", &attempts(1));
+    let starts = [(0, 0), (200, 0), (300, 0), (350, 0), (650, 1)];
+    assert_eq!(told.starts, starts.map(|(at, id)| (ms(at), id, 1)));
+    assert_eq!((told.lost, told.retried), (vec![0; 3], vec![]));
+    let first = &result.tasks[0];
+    assert_eq!((first.runs, first.exit.clone()), (1, Some(Exit::Code(0))));
+    assert_eq!((first.started, first.ran), (Some(ms(350)), ms(300)));
+}
+
+#[test]
+fn what_is_lost_has_ended_if_it_was_asked_to_or_no_task_may_start() {
+    let stubborn = Work {
+        ignores_term: true,
+        ..Work::ms(1_000)
+    };
+    for halt in ["never", "soon,fail=1"] {
+        let failing = Work::ms(50).exit(1);
+        let mut world = world(2, vec![stubborn.clone(), failing]);
+        world.naps = vec![(Nanos::from_ms(200), Event::Lost(TaskId(0)))];
+        let config = RunConfig {
+            halt: halt.parse().unwrap(),
+            deadline: (halt == "never").then_some(Nanos::from_ms(100)),
+            ..attempts(3)
+        };
+        let (result, told) = told(&mut world, "fifo", &config);
+        let first = &result.tasks[0];
+        assert_eq!(first.exit, Some(Exit::ToldToEnd), "{halt}");
+        assert_eq!(
+            (first.finished, first.told_to_end),
+            (Some(Nanos::from_ms(200)), true)
+        );
+        assert!(told.lost.is_empty());
+    }
+}
+
+#[test]
+fn the_time_of_a_task_that_is_handed_over_counts_from_its_own_begin() {
+    let ms = Nanos::from_ms;
+    let mut world = world(1, [400, 50].map(Work::ms).to_vec());
+    world.hands_over = true;
+    let at = ms(150);
+    let task = TaskId(0);
+    world.naps = vec![(ms(200), Event::Began { task, at })];
+    let config = RunConfig {
+        timeout: Some(TimeLimit::Fixed(ms(300))),
+        ..attempts(1)
+    };
+    let (result, told) = told(&mut world, "fifo", &config);
+    // What ends before its begin was reported began no earlier than it ended.
+    assert_eq!(told.starts, [(at, 0, 1), (ms(450), 1, 1)]);
+    let times: Vec<_> = result
+        .tasks
+        .iter()
+        .map(|task| (task.started, task.ran))
+        .collect();
+    assert_eq!(times, [(Some(at), ms(250)), (Some(ms(450)), ms(0))]);
+    assert!(result.tasks.iter().all(TaskResult::succeeded));
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::run_id::RunId;
 use crate::sys;
 use crate::topology::{self, TopologyError, whole_machine};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, Control, Counter, CpuSet, Device, Event,
-    Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
+    Absence, Backend, Began, Capabilities, Capability, Change, Control, Counter, CpuSet, Device,
+    Event, Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
     SubjectSample, TaskId, TaskSpec, Traffic, Usage, Width,
 };
 use rustix::event::{PollFd, PollFlags, poll};
@@ -505,8 +505,8 @@ impl Backend for Attached<'_> {
         Ok(())
     }
 
-    fn began(&self, _task: TaskId) -> Option<Nanos> {
-        None
+    fn began(&self, _task: TaskId) -> Began {
+        Began::WithDecision
     }
 
     fn planner(&mut self) -> Option<&mut dyn Planner<ManageError>> {

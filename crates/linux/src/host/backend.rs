@@ -5,8 +5,8 @@ use super::loaded::{Loaded, in_charge};
 use super::{Host, HostError, capabilities, go_on};
 use crate::tree::Tree;
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event, Kill,
-    Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
+    Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
+    Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
     Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use rustix::process::Signal;
@@ -137,8 +137,9 @@ impl Backend for Host {
         Ok(())
     }
 
-    fn began(&self, task: TaskId) -> Option<Nanos> {
-        self.began.get(&task).copied()
+    fn began(&self, task: TaskId) -> Began {
+        let at = self.began.get(&task);
+        at.map_or(Began::WithDecision, |&at| Began::At(at))
     }
 
     fn planner(&mut self) -> Option<&mut dyn Planner<HostError>> {

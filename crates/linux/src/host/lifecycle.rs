@@ -81,7 +81,8 @@ fn tell_lost(ledger: &Ledger, notices: &Notices) {
 }
 
 impl Lifecycle {
-    /// Prepares for jobs; none is started yet. `home` are the CPUs that the guardian gives back to jobs.
+    /// Prepares for jobs; none is started yet. `home` are the CPUs that the guardian gives back to jobs. With `ends_jobs` it kills
+    /// them when this process dies.
     ///
     /// # Errors
     /// A requirement for a safe run is missing.
@@ -91,6 +92,7 @@ impl Lifecycle {
         group: Option<RunGroup>,
         home: CpuSet,
         max_pause: Nanos,
+        ends_jobs: bool,
         notices: Notices,
     ) -> Result<Lifecycle, HostError> {
         settle_process(&root, &notices)?;
@@ -107,6 +109,7 @@ impl Lifecycle {
             root: root.clone(),
             head,
             ledger: ledger.clone(),
+            ends_jobs,
         };
         let guard = Guard::start(charge, notices.clone());
         let mut taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();

@@ -119,6 +119,7 @@ impl Host {
             group,
             home.clone(),
             config.max_pause,
+            config.ends_jobs,
             notices.clone(),
         )?;
         let clock = RunClock::start();

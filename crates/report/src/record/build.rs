@@ -97,7 +97,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
 fn no_start(info: &RunInfo) -> &'static str {
     match info.backend {
         BackendKind::Sim => Absence::Simulated.text(),
-        BackendKind::Host => NOT_GIVEN,
+        BackendKind::Host | BackendKind::Nodes => NOT_GIVEN,
     }
 }
 

@@ -292,7 +292,7 @@ impl Backend for Other {
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
         self.sim.apply(changes)
     }
-    fn began(&self, task: TaskId) -> Option<Nanos> {
+    fn began(&self, task: TaskId) -> Began {
         self.sim.began(task)
     }
     fn planner(&mut self) -> Option<&mut dyn Planner<SimError>> {

@@ -102,6 +102,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: true,
     can_hand_over: true,
+    for_nodes: false,
     params: settings::PARAMS,
     needs,
     build: |params| {

@@ -133,6 +133,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     weighs: true,
     can_hand_over: false,
+    for_nodes: false,
     params: PARAMS,
     needs: |_| measuring_needs(),
     build: |params| {

@@ -168,6 +168,8 @@ pub struct Memory {
     let_in: BTreeMap<TaskId, u64>,
     /// Time from a task's start until it executes its program.
     pub start_takes: Nanos,
+    /// Whether tasks are handed over, so that they begin later.
+    pub hands_over: bool,
     /// When tasks began to execute their programs.
     began: BTreeMap<TaskId, Nanos>,
     pub acts: Vec<(Nanos, Act)>,
@@ -192,6 +194,7 @@ impl Memory {
             moved: vec![(0, 0); machine.memory_domains.len()],
             foreign_per_us: (0, 0),
             start_takes: Nanos::ZERO,
+            hands_over: false,
             began: BTreeMap::new(),
             traffic_gap: (Nanos::MAX, Nanos::MAX),
             machine: Arc::new(machine),
@@ -383,7 +386,12 @@ impl Backend for Memory {
             }
         }
         while self.naps.first().is_some_and(|(at, _)| *at <= self.now) {
-            events.push(self.naps.remove(0).1);
+            let event = self.naps.remove(0).1;
+            if let Event::Lost(task) = event {
+                let state = &mut self.tasks[task.0 as usize];
+                *state = State::new(state.work.clone());
+            }
+            events.push(event);
         }
         while self.interrupts.first().is_some_and(|&at| at <= self.now) {
             self.interrupts.remove(0);
@@ -502,8 +510,12 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn began(&self, task: TaskId) -> Option<Nanos> {
-        self.began.get(&task).copied()
+    fn began(&self, task: TaskId) -> Began {
+        if self.hands_over {
+            return Began::Later;
+        }
+        let at = self.began.get(&task);
+        at.map_or(Began::WithDecision, |&at| Began::At(at))
     }
 
     fn planner(&mut self) -> Option<&mut dyn Planner<WorldEnd>> {
@@ -559,8 +571,8 @@ impl Backend for Memory {
 
     fn resources(&mut self, task: TaskId) -> Resources {
         assert!(
-            self.tasks[task.0 as usize].ended.is_some(),
-            "only what has ended is asked for"
+            self.tasks[task.0 as usize].ended.is_some() || !self.tasks[task.0 as usize].started,
+            "only what has ended or was lost is asked for"
         );
         Resources::absent(Absence::NotOffered)
     }

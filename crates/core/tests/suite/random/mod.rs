@@ -46,6 +46,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                 })
                 .collect(),
             llc_bytes: Reading::Absent(Absence::NotRequested),
+            nodes: Vec::new(),
             cpus,
         };
         machine.validate().unwrap();

@@ -409,7 +409,7 @@ impl Backend for Watched {
         self.sim.apply(changes)
     }
 
-    fn began(&self, task: TaskId) -> Option<Nanos> {
+    fn began(&self, task: TaskId) -> Began {
         self.sim.began(task)
     }
 
