@@ -98,7 +98,7 @@ const INSTEAD: [(&str, &str); 9] = [
     ),
     (
         "-S --sshlogin --slf --sshloginfile --onall --nonall --transfer --transferfile --return --trc --basefile --cleanup",
-        "jobs run on this machine; for another one write `ssh HOST cosched run ...`",
+        "`--nodes ssh:HOST,HOST` runs the jobs on other machines, which share their files",
     ),
     ("-X -m --xargs -L", "`-n N` puts N values into each job"),
     (

@@ -3,6 +3,7 @@
 use super::super::run::RunArgs;
 use crate::exit::usage;
 use anyhow::Result;
+use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command};
 use std::ffi::OsString;
@@ -41,7 +42,8 @@ pub fn leave_letters(arg: Arg) -> Arg {
         return arg;
     }
     let letter = arg.get_short().filter(|letter| !"NctpA".contains(*letter));
-    arg.short(letter).hide(true)
+    // What an option goes with can be in the script.
+    arg.short(letter).hide(true).requires(Resettable::Reset)
 }
 
 /// The options of `run` that were given, as words that mean the same.
