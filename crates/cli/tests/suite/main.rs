@@ -31,6 +31,7 @@ mod set;
 mod shown;
 mod simulated;
 mod simulated_refusals;
+mod slurm;
 mod standard_input;
 mod status;
 mod streams;
