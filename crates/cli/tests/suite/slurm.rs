@@ -55,7 +55,7 @@ fn plan_and_doctor_say_what_was_given() {
     assert_eq!(unknown["slurm"], serde_json::json!([line]));
     // The user's own list comes first.
     let all = cosched_linux::affinity(0).expect("the CPUs of this process");
-    let listed = [&plan[..], &["--cpus", "all"]].concat();
+    let listed = [&["run", "--cpus", "all"], &plan[1..]].concat();
     let listed = json(&cosched(&folder, ONE, &listed));
     assert_eq!(listed["cpus"], all.to_string());
 }
@@ -172,15 +172,16 @@ fn a_job_that_would_end_after_the_allocation_is_left() {
     assert_eq!(record["finished_by"], "allocation");
     let why = cosched(&folder, "", &["why", "long#1", "L"]);
     let told = out(&why);
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("is in the queue"), "{told}{}", err(&why));
-    let why = "It is expected to take 5000 s, and the allocation ends in ";
+    let why = "why: It is expected to take 1 h 23 min, and the allocation ends in ";
     assert!(told.contains(why) && !told.contains("latest"), "{told}");
 }
 
 #[test]
 fn after_usr2_running_jobs_go_on_and_no_more_start() {
     let folder = tempdir().expect("a folder");
-    let job = "touch begun; until test -e go; do sleep 0.01; done";
+    let job = ": {}; touch begun; until test -e go; do sleep 0.01; done";
     let words = [
         "run", "--policy", "fifo", "--jobs", "1", job, ":::", "1", "2",
     ];
