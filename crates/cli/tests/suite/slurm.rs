@@ -9,10 +9,20 @@ use std::process::{Command, Output, Stdio};
 use std::time::SystemTime;
 use tempfile::{TempDir, tempdir};
 
+/// Puts a program of Slurm into a folder in front of the real one.
+fn stub(folder: &TempDir, name: &str, script: &str) {
+    write(folder, name, &format!("#!/bin/sh\n{script}\n"));
+    let file = folder.path().join(name);
+    let set = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755));
+    set.expect("permissions");
+}
+
 /// A call of cosched with these variables, each given as `JOB_ID=7` without `SLURM_`.
 fn within(folder: &Path, variables: &str, words: &[&str]) -> Command {
     let mut command = command(folder, words);
     command.env_remove("COSCHED_CPUS");
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    command.env("PATH", path);
     for (name, value) in variables.split(' ').filter_map(|pair| pair.split_once('=')) {
         command.env(format!("SLURM_{name}"), value);
     }
@@ -50,8 +60,19 @@ fn plan_and_doctor_say_what_was_given() {
     let cpus = one["cpus"].as_str().expect("CPUs");
     assert!(cpus.parse::<u32>().is_ok(), "{cpus}");
     assert_eq!(one["mem_keep_bytes"], 64 * (1 << 20) / 20);
+    stub(&folder, "squeue", "echo \"$@\" > asked; echo 1-00:00:00");
+    let asked = json(&cosched(&folder, "JOB_ID=7", &plan));
+    assert!(
+        asked["slurm"][0]
+            .as_str()
+            .expect("a line")
+            .contains(": ends 2"),
+        "{asked}"
+    );
+    assert_eq!(read(&folder, "asked"), "--noheader --format=%L --jobs=7\n");
+    stub(&folder, "squeue", "echo UNLIMITED");
     let unknown = json(&cosched(&folder, "JOB_ID=7", &plan));
-    let line = "Slurm job 7: its end is unknown (no SLURM_JOB_END_TIME)";
+    let line = "Slurm job 7: its end is unknown (no SLURM_JOB_END_TIME, and no answer of squeue)";
     assert_eq!(unknown["slurm"], serde_json::json!([line]));
     // The user's own list comes first.
     let all = cosched_linux::affinity(0).expect("the CPUs of this process");
@@ -210,15 +231,8 @@ fn after_usr2_running_jobs_go_on_and_no_more_start() {
 #[test]
 fn no_policy_freezes_srun() {
     let folder = tempdir().expect("a folder");
-    write(&folder, "srun", "#!/bin/sh\nshift\nexec \"$@\"\n");
-    let srun = folder.path().join("srun");
-    let set = std::fs::set_permissions(&srun, std::fs::Permissions::from_mode(0o755));
-    set.expect("permissions");
-    let path = format!("{}:/usr/bin:/bin", folder.path().display());
-    let call = |words: &[&str]| {
-        let mut run = command(folder.path(), words);
-        run.env("PATH", &path).output().expect("the binary runs")
-    };
+    stub(&folder, "srun", "shift\nexec \"$@\"");
+    let call = |words: &[&str]| cosched(&folder, "", words);
     let remote = ["srun", "-n1", "echo", "{}", ":::", "a", "b"];
     for policy in [&["--policy", "fifo"][..], &[]] {
         let output = call(&[&["run"], policy, &remote].concat());
