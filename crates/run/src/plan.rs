@@ -304,12 +304,18 @@ const MOST_LIVE: usize = 5_000;
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
 const LIVE_PER_CPU: usize = 2;
 
+/// Live jobs of a run over nodes, some of which are sent ahead if they are short.
+fn live_over_nodes(cpus: usize) -> usize {
+    (16 * cpus).min(512).max(LIVE_PER_CPU * cpus)
+}
+
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
     let is_open = jobs.is_none();
     let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),
+        None if choice.entry.for_nodes => live_over_nodes(cpus),
         None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
         None => cpus,
     };

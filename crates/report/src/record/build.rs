@@ -236,6 +236,7 @@ fn job(
         width: absent.note("width", task.width),
         width_source: task.spec.width,
         weight: task.spec.given_weight(),
+        node: info.host.clone(),
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
         start_s: absent.note_option("start_s", started, why.not_started),

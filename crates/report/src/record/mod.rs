@@ -206,6 +206,9 @@ pub struct Job {
     /// Its weight; left out if it is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// The node that ran it; left out for a run on one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Its expected times from earlier runs; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedOfJob>,
