@@ -261,7 +261,11 @@ fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
             if streams {
                 // A coordinator gives jobs only to nodes that it knows.
                 let waits = !options.output.frames;
-                arriving = Arriving::commands(file, waits).map_err(example)?;
+                let most = match options.nodes {
+                    Some(_) => nodes::MOST_AT_ONCE,
+                    None => u64::MAX,
+                };
+                arriving = Arriving::commands(file, waits, most).map_err(example)?;
             }
             if arriving.is_some() {
                 setting::open_input("list", file)
@@ -317,7 +321,7 @@ fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
 fn may_stream(options: &RunOptions) -> bool {
     !options.is_simulated()
         && !options.dry_run
-        && options.resume.is_none()
+        && !resume::has_begun(options)
         && options.solo == SoloSource::Nothing
         && options.machine.actuation() == Actuation::Decisions
 }

@@ -35,13 +35,13 @@ pub(crate) struct Arrived {
 }
 
 impl Arriving {
-    /// Commands that come at this path; `None` if the list there is complete. With `waits` the first has come on return, or none
-    /// will.
+    /// Commands that come at this path; `None` if the list there is complete, and has at most `most` bytes. With `waits` the first
+    /// has come on return, or none will.
     ///
     /// # Errors
     /// It can't be read.
-    pub(crate) fn commands(path: &Path, waits: bool) -> Result<Option<Arriving>> {
-        let Some(mut lines) = Lines::open(path, b'\n')? else {
+    pub(crate) fn commands(path: &Path, waits: bool, most: u64) -> Result<Option<Arriving>> {
+        let Some(mut lines) = Lines::open(path, b'\n', most)? else {
             return Ok(None);
         };
         if waits {
