@@ -43,6 +43,8 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
                 bus_use_milli: None,
+                solo_reads: None,
+                memory: None,
                 turn: 0,
                 expected: None,
                 running: None,

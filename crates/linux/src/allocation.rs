@@ -2,6 +2,7 @@
 
 use crate::quota;
 use cosched_core::{CpuSet, Machine};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// What Slurm gave this process.
@@ -19,7 +20,7 @@ pub struct Allocation {
     pub nodes: Option<u64>,
     /// The number of CPUs on all nodes (`SLURM_JOB_CPUS_PER_NODE`).
     pub cpus_of_all: Option<u64>,
-    /// End of the allocation in seconds since the epoch (`SLURM_JOB_END_TIME`); `None` without it, or without a limit.
+    /// End of the allocation in seconds since the epoch (`SLURM_JOB_END_TIME`); `None` if it is unknown, or there is none.
     end_s: Option<u64>,
     /// The number of this process among those of its job step on this node.
     local: u64,
@@ -109,6 +110,18 @@ fn number_and_times(part: &str) -> Option<(u64, u64)> {
     Some((number.parse().ok()?, times.parse().ok()?))
 }
 
+/// The time in a text such as `1-02:03:04`, `3:04` or `0:04`; `None` for `UNLIMITED` and other words.
+fn seconds_left(text: &str) -> Option<u64> {
+    let (days, clock) = text.trim().split_once('-').unwrap_or(("0", text.trim()));
+    let mut seconds = 0u64;
+    for part in clock.split(':') {
+        let part: u64 = part.parse().ok()?;
+        seconds = seconds.checked_mul(60)?.checked_add(part)?;
+    }
+    let days: u64 = days.parse().ok()?;
+    days.checked_mul(86_400)?.checked_add(seconds)
+}
+
 impl Allocation {
     /// The allocation of this process; `None` outside of one.
     pub fn here() -> Option<Allocation> {
@@ -132,6 +145,26 @@ impl Allocation {
             end_s: end_s.filter(|&end| end < NO_TIME),
             local: variables.number("SLURM_LOCALID").unwrap_or(0),
         })
+    }
+
+    /// Asks Slurm for the end if no variable says it, as before Slurm 23.02. Without an answer in 5 s it stays unknown.
+    #[must_use]
+    pub fn with_end(mut self) -> Allocation {
+        if self.end_s.is_none() {
+            let left = self.squeue().and_then(|text| seconds_left(&text));
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            self.end_s = left.zip(now.ok()).map(|(left, now)| now.as_secs() + left);
+        }
+        self
+    }
+
+    /// The answer of `squeue` to the question how much time is left.
+    fn squeue(&self) -> Option<String> {
+        let mut squeue = Command::new("timeout");
+        squeue.args(["5", "squeue", "--noheader", "--format=%L"]);
+        squeue.arg(format!("--jobs={}", self.job));
+        squeue.stdin(Stdio::null()).stderr(Stdio::null());
+        String::from_utf8(squeue.output().ok()?.stdout).ok()
     }
 
     /// The CPUs to use where Slurm binds to none; `None` for all. Neighbours in number use others.
@@ -233,6 +266,9 @@ mod tests {
         assert_eq!(end("10"), Some(ten));
         let unknown = ["", "0", "soon", "4294967295", "18446744073709551615"];
         assert_eq!(unknown.map(end), [None; 5]);
+        let left = ["1-02:03:04\n", "3:04", "0:00", "UNLIMITED", "NOT_SET", ""];
+        let seconds = [Some(93_784), Some(184), Some(0), None, None, None];
+        assert_eq!(left.map(seconds_left), seconds);
         let again = of("JOB_ID=7 RESTART_COUNT=2").unwrap();
         let ended = [("7", 1), ("7", 2), ("8", 1)].map(|(job, count)| again.has_ended(job, count));
         assert_eq!(ended, [true, false, false]);

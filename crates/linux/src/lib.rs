@@ -21,6 +21,7 @@ pub mod events;
 mod guardian;
 mod host;
 pub mod identity;
+mod in_dir;
 mod interrupts;
 mod ledger;
 mod limits;

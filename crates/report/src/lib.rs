@@ -92,6 +92,4 @@ pub use tidy::{
 pub use timeline::{Stay, Timeline, Traffic};
 pub use trace::{TraceDone, TraceError, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
-pub use why::{
-    Did, Held, Latest, Preferred, Seen, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text,
-};
+pub use why::{Did, Latest, Preferred, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};

@@ -537,6 +537,8 @@ pub(crate) fn snapshot() -> Snapshot {
         control: Default::default(),
         arrived: Nanos::ZERO,
         bus_use_milli: None,
+        solo_reads: None,
+        memory: None,
         turn: 0,
         expected: None,
         waiting_since: if running.is_some() {

@@ -102,7 +102,7 @@ fn lines(allocation: &Allocation) -> Vec<String> {
             let end = humantime::format_rfc3339_seconds(end);
             format!("ends {end}; no job starts that is expected to end later")
         }
-        None => "its end is unknown (no SLURM_JOB_END_TIME)".to_owned(),
+        None => "its end is unknown (no SLURM_JOB_END_TIME, and no answer of squeue)".to_owned(),
     };
     lines.push(format!("Slurm job {job}: {end}"));
     lines

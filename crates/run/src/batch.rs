@@ -3,7 +3,7 @@
 use super::console::Showing;
 use super::facts;
 use super::files::{Files, Watched};
-use super::frames::Events;
+use super::job_frames::Events;
 use super::memory::Known;
 use super::options::Format;
 use super::platform::{KernelPart, Platform, RunIdentity};

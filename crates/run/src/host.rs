@@ -68,7 +68,7 @@ impl HostPlatform {
             let why = "needs --actuator freezer; leave one of them out";
             return Err(usage(format!("{option} {why}")));
         }
-        let allocation = Allocation::here();
+        let allocation = Allocation::here().map(Allocation::with_end);
         let Part {
             whole,
             quota,

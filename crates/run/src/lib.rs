@@ -16,7 +16,7 @@
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `frames`, `progress_to`: what watchers see, the machine's load, and its progress
+//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `job_frames`, `progress_to`, `frames`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
@@ -37,6 +37,7 @@ mod frames;
 mod gauge;
 mod host;
 pub mod input;
+mod job_frames;
 mod kernel;
 mod keys;
 mod killed;
@@ -194,7 +195,8 @@ fn run_on<P: platform::Platform>(
     }
     if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
         let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet))?;
-        plan.choice = policy::choose(options, &plan.capabilities, &params, false)?;
+        let has_nodes = !platform.view().machine.nodes.is_empty();
+        plan.choice = policy::choose(options, &plan.capabilities, &params, false, has_nodes)?;
     }
     platform.prepare()?;
     execute::execute(options, platform, plan)

@@ -207,7 +207,8 @@ pub(crate) fn policy<P: Platform>(
         let missing = &mut capabilities.missing;
         missing.insert(Capability::Freeze, Absence::OnlyClient);
     }
-    let choice = choose(options, &capabilities, &view.params, crowded)?;
+    let has_nodes = !view.machine.nodes.is_empty();
+    let choice = choose(options, &capabilities, &view.params, crowded, has_nodes)?;
     Ok((solo, capabilities, choice))
 }
 

@@ -100,20 +100,31 @@ fn has_param(entry: &PolicyEntry, name: &str) -> bool {
 
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
 /// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
-/// that the user wants more jobs at once than there are CPUs.
+/// that the user wants more jobs at once than there are CPUs, `has_nodes` that the machine consists of several nodes.
 pub(crate) fn choose(
     options: &RunOptions,
     capabilities: &Capabilities,
     machine: &[(String, String)],
     crowd: bool,
+    has_nodes: bool,
 ) -> Result<Choice> {
     let entry = match options.policy.name.as_deref() {
+        None if has_nodes => POLICIES
+            .iter()
+            .find(|entry| entry.for_nodes)
+            .unwrap_or(&POLICIES[0]),
         None => auto_policy(capabilities, crowd),
         Some(name) => find_policy(name).ok_or_else(|| {
             let problem = unknown("policy", name, &spec::policy_names());
             usage(format!("--policy: {problem}, as in --policy fair"))
         })?,
     };
+    if has_nodes && !entry.for_nodes {
+        return Err(usage(format!(
+            "--policy {}: it decides on one machine, not on several nodes; use --policy place",
+            entry.name
+        )));
+    }
     let given = &options.policy;
     let mut settings = Settings::default();
     for (name, value) in machine {

@@ -2,8 +2,8 @@
 //! follows it. docs/schema/progress-line.json describes the lines.
 
 use crate::exit::usage;
-use crate::frames::Events;
 use crate::input::told;
+use crate::job_frames::Events;
 use anyhow::Result;
 use cosched_nodes::protocol::Frame;
 use cosched_report::{Notice, RunWarning};

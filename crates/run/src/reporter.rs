@@ -3,7 +3,7 @@
 use super::answer::exited_ok;
 use super::console::Order;
 use super::folder::output_files;
-use super::frames::Events;
+use super::job_frames::Events;
 use super::memory::Memory;
 use super::options::OutputOptions;
 use super::progress_to::ProgressTo;

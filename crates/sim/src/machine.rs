@@ -3,7 +3,7 @@
 use crate::curve::LatencyCurve;
 use cosched_core::{
     Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Device, Machine,
-    ParamError, Params, PerCounter, PerDevice, PolicyEntry, Reading,
+    Node, ParamError, Params, PerCounter, PerDevice, PolicyEntry, Reading,
 };
 use std::sync::Arc;
 
@@ -14,7 +14,9 @@ pub struct MachineSpec {
     pub name: String,
     /// A one-line description.
     pub title: String,
-    /// Sockets; each is a memory domain.
+    /// Nodes: computers like this one, each with all of its parts; 1 for a single computer.
+    pub nodes: u32,
+    /// Sockets of a node; each is a memory domain.
     pub sockets: u32,
     /// Last-level caches per socket.
     pub llcs_per_socket: u32,
@@ -251,9 +253,20 @@ impl MachineSpec {
     pub fn machine(&self) -> Machine {
         let cpus = self.cpus();
         let cores = cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(0);
-        let llcs = (self.sockets * self.llcs_per_socket) as usize;
-        let domains = self.sockets as usize;
+        let domains = self.domains();
+        let llcs = domains * self.llcs_per_socket as usize;
+        let at_node = |cpu: &Cpu| cpu.memory_domain / self.sockets as usize;
+        let mut nodes = Vec::new();
+        if self.nodes > 1 {
+            nodes = groups(&cpus, self.nodes as usize, at_node);
+        }
+        let node = |(ix, cpus)| Node {
+            name: format!("{}-{ix}", self.name),
+            cpus,
+            memory: None,
+        };
         Machine {
+            nodes: (1..).zip(nodes).map(node).collect(),
             name: self.name.clone(),
             cores: groups(&cpus, cores, |cpu| cpu.core),
             llcs: groups(&cpus, llcs, |cpu| cpu.llc),
@@ -264,7 +277,6 @@ impl MachineSpec {
                 .map(CoreTypeSpec::core_type)
                 .collect(),
             llc_bytes: Reading::Value((self.llc.mb * 1_048_576.0) as u64),
-            nodes: Vec::new(),
             cpus,
         }
     }
@@ -272,25 +284,43 @@ impl MachineSpec {
     fn cpus(&self) -> Vec<Cpu> {
         let threads = self.core_types.iter().map(|kind| kind.threads_per_core);
         let mut cpus = Vec::new();
-        for thread in 0..threads.max().unwrap_or(1) {
-            for (core, (llc, core_type)) in self.cores().enumerate() {
-                if thread < self.core_types[core_type].threads_per_core {
-                    cpus.push(Cpu {
-                        id: CpuId(cpus.len() as u32),
-                        core,
-                        llc,
-                        memory_domain: llc / self.llcs_per_socket as usize,
-                        core_type,
-                    });
+        let threads = threads.max().unwrap_or(1);
+        let cores: Vec<_> = self.cores().enumerate().collect();
+        for node in cores.chunks(cores.len() / self.nodes as usize) {
+            for thread in 0..threads {
+                for &(core, (llc, core_type)) in node {
+                    if thread < self.core_types[core_type].threads_per_core {
+                        cpus.push(Cpu {
+                            id: CpuId(cpus.len() as u32),
+                            core,
+                            llc,
+                            memory_domain: llc / self.llcs_per_socket as usize,
+                            core_type,
+                        });
+                    }
                 }
             }
         }
         cpus
     }
 
+    /// One of its nodes.
+    pub(crate) fn one_node(&self) -> Arc<MachineSpec> {
+        let node = MachineSpec {
+            nodes: 1,
+            ..self.clone()
+        };
+        Arc::new(node)
+    }
+
+    /// Memory domains of all nodes.
+    fn domains(&self) -> usize {
+        (self.nodes * self.sockets) as usize
+    }
+
     /// The last-level cache and the type of each core.
     fn cores(&self) -> impl Iterator<Item = (usize, usize)> {
-        let llcs = 0..(self.sockets * self.llcs_per_socket) as usize;
+        let llcs = 0..self.domains() * self.llcs_per_socket as usize;
         llcs.flat_map(move |llc| {
             let kinds = self.core_types.iter().enumerate();
             kinds.flat_map(move |(core_type, kind)| {

@@ -106,7 +106,7 @@ impl Sim {
         config: SimConfig,
         stop: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Sim, SimError> {
-        let (spec, step) = (config.machine.clone(), config.step);
+        let (spec, step) = (config.machine.one_node(), config.step);
         Sim::made(config, &mut |ix, job, instance| {
             SoloRun::simulate(&spec, job, instance, step, &mut || stop(ix))
                 .ok_or(SimError::Interrupted)
@@ -207,10 +207,11 @@ impl Sim {
         stop: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Vec<Option<SoloTrace>>, SimError> {
         let config = &self.config;
+        let node = config.machine.one_node();
         let mut traces = Vec::new();
         for (ix, (job, &instance)) in config.jobs.iter().zip(&self.instances).enumerate() {
             let stop = &mut || stop(ix);
-            let trace = SoloRun::trace(&config.machine, job, instance, config.step, every, stop);
+            let trace = SoloRun::trace(&node, job, instance, config.step, every, stop);
             traces.push(trace.ok_or(SimError::Interrupted)?);
         }
         Ok(traces)

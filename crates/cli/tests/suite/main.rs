@@ -1,5 +1,6 @@
 //! The tests of the built binary, as one program, which builds sooner than many.
 
+mod allocation;
 mod attach;
 mod calibrate;
 mod common;

@@ -388,7 +388,7 @@ fn many_jobs_leave_no_files() {
     while ends < 300 {
         ends += usize::from(matches!(worker.next().0, Frame::End { .. }));
     }
-    assert_eq!(worker.files(), [PathBuf::new(); 0]);
+    assert!(worker.files().is_empty(), "{:?}", worker.files());
     worker.send(&Order::End);
     worker.rest(0);
     assert!(!worker.has_temporary_folder());

@@ -37,6 +37,8 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         control: Control::FULL,
         arrived: Nanos::ZERO,
         bus_use_milli: None,
+        solo_reads: None,
+        memory: None,
         turn: 0,
         expected: None,
         running: runs_on.map(|_| Running {

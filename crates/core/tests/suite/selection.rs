@@ -494,6 +494,8 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
                 bus_use_milli: None,
+                solo_reads: None,
+                memory: None,
                 turn: 0,
                 expected: None,
                 running: cpu.map(|_| Running {

@@ -24,6 +24,7 @@ mod orphanage;
 mod room;
 
 pub use capabilities::capabilities;
+pub(crate) use capabilities::lacks;
 pub use clock::Clock;
 pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;

@@ -297,6 +297,16 @@ mod tests {
         left(0);
         let mut room = keep(0, usize::MAX);
         assert_eq!(ask(&mut room, 4.0), MayStart::Yes, "nothing is to be kept");
+        left(90);
+        let mut room = keep(10, usize::MAX);
+        room.limits.given = Some(30 << 10);
+        holds.set(15);
+        assert_eq!([5.0; 2].map(|at| ask(&mut room, at)), [MayStart::Yes; 2]);
+        assert_eq!(
+            ask(&mut room, 6.0),
+            MayStart::NeedsMemory,
+            "two hold all that was given"
+        );
     }
 
     fn peak(kb: u64) -> Resources {

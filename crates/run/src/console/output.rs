@@ -110,6 +110,11 @@ impl Output {
         self.jobs.insert(job, followed);
     }
 
+    /// Whether a job was started, and not wholly shown.
+    pub(super) fn knows(&self, job: u32) -> bool {
+        self.jobs.contains_key(&job)
+    }
+
     /// A piece of a job's output has come.
     pub(super) fn piece(
         &mut self,

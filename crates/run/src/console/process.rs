@@ -98,6 +98,9 @@ pub(crate) fn show_message(terminal: &mut Terminal, order: Order) {
     }
 }
 
+/// A piece of a job's output: its stream, file, offset and length.
+type Early = (Stream, Rc<File>, u64, u64);
+
 struct Console {
     showing: Showing,
     terminal: RefCell<Terminal>,
@@ -110,6 +113,8 @@ struct Console {
     folder: PathBuf,
     /// The error output of each job that has started, unless the output is shown.
     errors: BTreeMap<u32, Source>,
+    /// Pieces that came before the start of their job was told: a node tells both at once.
+    early: BTreeMap<u32, Vec<Early>>,
     /// The open files of nodes.
     nodes: BTreeMap<PathBuf, Rc<File>>,
     /// When something was written to standard output last.
@@ -125,6 +130,7 @@ impl Console {
             lost: None,
             folder: folder.to_owned(),
             errors: BTreeMap::new(),
+            early: BTreeMap::new(),
             nodes: BTreeMap::new(),
             written: Instant::now(),
             showing,
@@ -151,6 +157,9 @@ impl Console {
                     let [_, err] = files;
                     self.errors.insert(job, Source::new(err));
                 }
+                for (stream, file, offset, bytes) in self.early.remove(&job).unwrap_or_default() {
+                    self.piece(job, stream, &file, offset, bytes);
+                }
             }
             Order::Piece {
                 job,
@@ -159,7 +168,11 @@ impl Console {
                 offset,
                 bytes,
             } => match self.node_file(file) {
-                Ok(file) => self.piece(job, stream, &file, offset, bytes),
+                Ok(file) if self.knows(job) => self.piece(job, stream, &file, offset, bytes),
+                Ok(file) => {
+                    let early = self.early.entry(job).or_default();
+                    early.push((stream, file, offset, bytes));
+                }
                 Err(error) => self.lost = Some(error.to_string()),
             },
             Order::Again { job, lengths } => {
@@ -196,6 +209,14 @@ impl Console {
         let file = Rc::new(File::open(&path)?);
         self.nodes.insert(path, Rc::clone(&file));
         Ok(file)
+    }
+
+    /// Whether the start of a job was told.
+    fn knows(&self, job: u32) -> bool {
+        match &self.output {
+            Some(output) => output.knows(job),
+            None => self.errors.contains_key(&job),
+        }
     }
 
     fn piece(&mut self, job: u32, stream: Stream, file: &Rc<File>, offset: u64, bytes: u64) {

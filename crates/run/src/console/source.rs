@@ -154,6 +154,9 @@ impl Pieces {
         let first = self.pieces.partition_point(|piece| piece.end() <= position);
         let mut got = 0;
         for piece in self.pieces.range(first..) {
+            if got == to.len() {
+                break;
+            }
             let skipped = position + got as u64 - piece.at;
             let room = (to.len() - got) as u64;
             let length = (piece.bytes - skipped).min(room) as usize;

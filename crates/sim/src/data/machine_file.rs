@@ -65,13 +65,14 @@ pub fn parse_machine_with(
     let parsed = text.parse()?;
     let top = text.top(&parsed, &KEYS)?;
     top.schema("cosched.machine/1")?;
-    let topology = top.figures("topology", &["sockets", "llcs_per_socket"])?;
+    let topology = top.figures("topology", &["sockets", "llcs_per_socket", "nodes"])?;
     let sockets = topology.whole("sockets", 1..=64)?;
     let core_types = read_core_types(&top)?;
     let llc = read_llc(&top)?;
     let machine = MachineSpec {
         name: read_name(&top)?,
         title: top.words("title")?,
+        nodes: topology.whole_or_one("nodes", 1..=64)?,
         sockets,
         llcs_per_socket: topology.whole("llcs_per_socket", 1..=64)?,
         smt: read_smt(&top, &core_types)?,
@@ -115,7 +116,8 @@ fn check_size(topology: &Table<'_>, machine: &MachineSpec) -> Result<(), SpecErr
     for kind in &machine.core_types {
         at_llc += u64::from(kind.cores_per_llc * kind.threads_per_core);
     }
-    let cpus = u64::from(machine.sockets * machine.llcs_per_socket) * at_llc;
+    let llcs = machine.nodes * machine.sockets * machine.llcs_per_socket;
+    let cpus = u64::from(llcs) * at_llc;
     if cpus > MOST_CPUS {
         let message = format!("the number of CPUs is {cpus}; expected at most {MOST_CPUS}");
         return Err(topology.refuse("sockets", message));

@@ -278,6 +278,19 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// A whole number in this range, or 1 if it is missing.
+    pub(super) fn whole_or_one(
+        &self,
+        key: &str,
+        range: RangeInclusive<u32>,
+    ) -> Result<u32, SpecError> {
+        if self.has(key) {
+            self.whole(key, range)
+        } else {
+            Ok(1)
+        }
+    }
+
     /// A whole number in this range.
     pub(super) fn whole(&self, key: &str, range: RangeInclusive<u32>) -> Result<u32, SpecError> {
         let range = f64::from(*range.start())..=f64::from(*range.end());

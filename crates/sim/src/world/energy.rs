@@ -50,7 +50,7 @@ impl World {
             self.sync(core);
         }
         let mut energy = Energy {
-            idle: self.spec.power.static_w * seconds(self.now),
+            idle: self.spec.power.static_w * f64::from(self.spec.nodes) * seconds(self.now),
             ..Energy::default()
         };
         for core in &self.cores {

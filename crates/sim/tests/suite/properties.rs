@@ -13,7 +13,7 @@ use proptest::test_runner::RngSeed;
 const QUANTUM: Nanos = Nanos::from_ms(200);
 
 /// Policies that stop no task: the kernel schedules on the CPUs that they allow.
-const KERNEL_SHARES: [&str; 5] = ["linux", "spread", "bias", "big-fair", "lucky"];
+const KERNEL_SHARES: [&str; 6] = ["linux", "spread", "place", "bias", "big-fair", "lucky"];
 
 /// A job: its program, its work in ms, its CPUs, a mask as the bits of a number, its arrival, and its weight.
 type Job = (u8, u64, u32, Option<u32>, u64, f64);
@@ -135,7 +135,7 @@ impl Recorder for Watch {
 /// A machine; its cores are of two types for the policies that need two.
 fn machine_for(entry: &PolicyEntry, cores: u32, threads: u32) -> MachineSpec {
     let mut spec = machine(cores, threads);
-    if KERNEL_SHARES[2..].contains(&entry.name) {
+    if KERNEL_SHARES[3..].contains(&entry.name) {
         let mut small = spec.core_types[0].clone();
         small.name = "small".to_owned();
         small.ghz = 0.5;

@@ -30,12 +30,13 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let root = Root::default();
     let affinity = cosched_linux::affinity(0)?;
     let whole = topology::read(&root, &affinity, None)?;
+    let allocation = Allocation::here().map(Allocation::with_end);
     let Allotted {
         topology,
         quota,
         by_slurm,
         warning,
-    } = Allotted::of(&root, whole, Allocation::here().as_ref());
+    } = Allotted::of(&root, whole, allocation.as_ref());
     let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
     let features = feature::all(&root, &topology, &counters);
     let freezing = match freezer_problem(&root) {

@@ -357,6 +357,8 @@ pub fn snapshot(
             control: job.control,
             arrived: Nanos::ZERO,
             bus_use_milli: None,
+            solo_reads: None,
+            memory: None,
             turn: 0,
             expected: job
                 .expected_s
@@ -422,7 +424,7 @@ pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy>
 }
 
 /// Policies that stop no task: the kernel time-shares the allowed CPUs.
-pub const KERNEL_SHARES: [&str; 5] = ["linux", "spread", "bias", "big-fair", "lucky"];
+pub const KERNEL_SHARES: [&str; 6] = ["linux", "spread", "place", "bias", "big-fair", "lucky"];
 
 /// Policies that take CPUs from one task to give them to another.
 pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {

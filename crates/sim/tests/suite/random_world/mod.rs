@@ -64,6 +64,7 @@ prop_compose! {
             ..kind
         });
         MachineSpec {
+            nodes: 1,
             sockets,
             llcs_per_socket,
             core_types: core_types.collect(),

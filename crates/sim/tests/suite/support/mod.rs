@@ -30,6 +30,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
     MachineSpec {
         name: "small".to_owned(),
         title: "for tests".to_owned(),
+        nodes: 1,
         sockets: 1,
         llcs_per_socket: 1,
         core_types: vec![CoreTypeSpec {
