@@ -33,6 +33,15 @@ fn hosts(folder: &TempDir) -> Vec<String> {
     hosts
 }
 
+/// The word after this in what scontrol says of a job.
+fn word(job: &str, before: &str) -> String {
+    let (_, rest) = job.split_once(before).unwrap_or_default();
+    rest.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
 fn await_end(cluster: &Cluster, id: &str) {
     until("the batch job ends", || {
         let job = cluster.slurm(&format!("scontrol show job -o {id}"));
@@ -64,14 +73,10 @@ fn all_nodes_of_a_batch_job_run_jobs_at_once() {
     let nodes = [1, 1, 2, 2, 3, 3, 4, 4].map(|node| format!("node{node}"));
     assert_eq!(hosts(&folder), nodes);
     let shown = read(&folder, "L/slurm.out");
-    let order: Vec<&str> = shown
-        .lines()
-        .filter_map(|line| line.split(" node").next())
-        .collect();
-    assert!(
-        order.starts_with(&["1", "2", "3", "4", "5", "6", "7", "8"]),
-        "{shown}"
-    );
+    let of_jobs = shown.lines().filter_map(|line| line.split_once(" node"));
+    let numbers = of_jobs.map(|(job, _)| job).filter(|job| job.len() == 1);
+    let order: Vec<&str> = numbers.collect();
+    assert_eq!(order, ["1", "2", "3", "4", "5", "6", "7", "8"], "{shown}");
 }
 
 /// Slurm does not know yet that the node is dead when the run goes on without it.
@@ -106,4 +111,32 @@ fn the_jobs_of_a_dead_node_run_on_others() {
     let mut numbers = column(&folder, "L/joblog", 0);
     numbers.sort();
     assert_eq!(numbers, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+}
+
+/// Slurm lets the job run on without the script's node, until a worker requeues the job.
+#[test]
+fn a_batch_job_whose_script_is_dead_is_requeued() {
+    let Some(cluster) = cluster() else { return };
+    let folder = tempdir().expect("a folder");
+    write_list(&folder, 4);
+    let id = submit(
+        &cluster,
+        &folder,
+        &["-N2", "-c2", "-f", "list", "--logs", "L"],
+    );
+    await_begun(&folder, 4);
+    let job = || cluster.slurm(&format!("scontrol show job -o {id}"));
+    let of_script = word(&job(), "BatchHost=");
+    cluster.kill(&of_script);
+    until("Slurm takes the node away", || {
+        !word(&job(), " NodeList=").contains('[')
+    });
+    until("a worker requeues the job", || {
+        job().contains("JobState=PENDING")
+    });
+    write(&folder, "go", "");
+    cluster.slurm(&format!("scontrol update jobid={id} StartTime=now"));
+    await_end(&cluster, &id);
+    cluster.revive(&of_script);
+    assert_eq!(hosts(&folder).len(), 4);
 }
