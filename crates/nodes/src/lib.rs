@@ -22,4 +22,4 @@ pub use notice::{Notice, OutputPiece};
 pub use protocol::Stream;
 mod worker;
 
-pub use worker::{Worker, work};
+pub use worker::{Worker, WorkerEnd, work};

@@ -33,11 +33,20 @@ const LEEWAY: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// Relays orders from standard input until the run has ended; returns its exit code.
+/// The end of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerEnd {
+    /// Exit code of the run.
+    pub code: i32,
+    /// The coordinator was lost before the run ended.
+    pub is_lost: bool,
+}
+
+/// Relays orders from standard input until the run has ended.
 ///
 /// # Errors
 /// The run can't be started or waited for, or the coordinator sends something else than orders. No run goes on then.
-pub fn work(worker: &Worker) -> io::Result<i32> {
+pub fn work(worker: &Worker) -> io::Result<WorkerEnd> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("cosched").args(&worker.run);
     kill_with_parent(&mut command);
@@ -46,17 +55,17 @@ pub fn work(worker: &Worker) -> io::Result<i32> {
     become_helper(c"cosched-worker");
     let mut relay = Relay::new(child.stdin.take())?;
     let end = handle(&child)?;
-    match relay.run_until_end(&end, worker.silence) {
-        Ok(false) => {}
-        lost => {
-            end_run(&mut child, &end, worker.grace + LEEWAY)?;
-            lost?;
-        }
+    let lost = relay.run_until_end(&end, worker.silence);
+    if !matches!(lost, Ok(false)) {
+        end_run(&mut child, &end, worker.grace + LEEWAY)?;
     }
+    let is_lost = lost?;
     let status = child.wait()?;
-    Ok(status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+    let signal = status.signal().unwrap_or(0);
+    Ok(WorkerEnd {
+        code: status.code().unwrap_or(128 + signal),
+        is_lost,
+    })
 }
 
 /// A descriptor that is readable once a child has ended.

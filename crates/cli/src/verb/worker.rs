@@ -1,6 +1,7 @@
 //! `cosched worker`: runs the jobs of one node, for `cosched run --nodes`.
 
 use super::run::duration;
+use super::slurm::requeue_without_script;
 use crate::{Cli, Verb};
 use anyhow::Result;
 use clap::{Args, Parser as _};
@@ -26,12 +27,15 @@ pub struct WorkerArgs {
 pub fn run(args: WorkerArgs) -> Result<ExitCode> {
     let mut run: Vec<OsString> = ["run", "-f", "-", "--frames"].map(Into::into).into();
     run.extend(args.options);
-    let code = work(&Worker {
+    let end = work(&Worker {
         grace: grace(&run),
         run,
         silence: Duration::from_nanos(args.silence.0),
     })?;
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    if end.is_lost {
+        requeue_without_script();
+    }
+    Ok(ExitCode::from(u8::try_from(end.code).unwrap_or(1)))
 }
 
 /// The time from SIGTERM to SIGKILL under these words.

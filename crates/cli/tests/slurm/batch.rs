@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use tempfile::{TempDir, tempdir};
 
 /// Submits a run, and returns the job's number.
-fn submit(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> String {
+pub(crate) fn submit(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> String {
     let output = call(cluster, folder, words);
     assert!(output.status.success(), "{}", err(&output));
     out(&output).trim_end().to_owned()
@@ -18,7 +18,7 @@ fn call(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> Output {
 }
 
 /// The values of a column in a job log, without its title.
-fn column(folder: &TempDir, log: &str, ix: usize) -> Vec<String> {
+pub(crate) fn column(folder: &TempDir, log: &str, ix: usize) -> Vec<String> {
     let log = read(folder, log);
     let values = log
         .lines()

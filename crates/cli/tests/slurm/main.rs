@@ -7,3 +7,4 @@ mod common;
 
 mod batch;
 mod cluster;
+mod nodes;

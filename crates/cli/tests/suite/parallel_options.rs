@@ -140,7 +140,7 @@ fn words_that_are_not_there_name_what_to_do() {
             &["-S", "host", "ls"],
             "`--nodes ssh:HOST,HOST` runs the jobs on other machines",
         ),
-        (&["--sshlogin=host", "ls"], "jobs run on this machine"),
+        (&["--sshlogin=host", "ls"], "`--nodes ssh:HOST,HOST`"),
         (&["-X", "ls"], "`-n N` puts N values into each job"),
         (
             &["--resume-failed", "ls"],

@@ -59,7 +59,7 @@ pub fn until_end(id: &str, batch: &Batch, total: Option<usize>, quiet: bool) -> 
 }
 
 /// What Slurm knows of the job; `None` if its controller does not answer now.
-fn ask(id: &str) -> Result<Option<String>> {
+pub(super) fn ask(id: &str) -> Result<Option<String>> {
     let output = Command::new("scontrol")
         .args(["show", "job", "-o", id])
         .output()?;
@@ -75,7 +75,7 @@ fn ask(id: &str) -> Result<Option<String>> {
 }
 
 /// A field of a job, as scontrol prints it: `NAME=VALUE`, up to a blank.
-fn field<'a>(job: &'a str, name: &str) -> &'a str {
+pub(super) fn field<'a>(job: &'a str, name: &str) -> &'a str {
     let mut words = job.split_whitespace();
     let value = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     value.unwrap_or_default()

@@ -1,10 +1,14 @@
 //! `cosched slurm`: a run as a batch job of Slurm.
 //!
-//! [`words`]: the options of the run; [`script`]: the batch script; [`follow`]: waits for the end of the job.
+//! [`words`]: the options of the run; [`script`]: the batch script; [`follow`]: waits for the end of the job;
+//! [`rescue`]: requeues a job whose script is gone.
 
 mod follow;
+mod rescue;
 mod script;
 mod words;
+
+pub use rescue::requeue_without_script;
 
 use super::run::RunArgs;
 use crate::exit::{Exit, Failure, OrUsage as _, usage};

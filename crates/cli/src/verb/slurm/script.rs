@@ -51,6 +51,8 @@ fn options(args: &SlurmArgs, batch: &Batch) -> Vec<OsString> {
             None => "--exclusive".into(),
         },
         "--requeue".into(),
+        // The run goes on without a node that dies.
+        "--no-kill".into(),
         "--open-mode=append".into(),
         output(&batch.output()),
     ];
