@@ -16,7 +16,8 @@ const ENDING: [i32; 6] = [
     libc::SIGXCPU,
 ];
 
-/// Signals without meaning to cosched, whose default would end it: its jobs would continue without a scheduler.
+/// Signals without meaning to cosched outside of a run, whose default would end it: its jobs would continue without a
+/// scheduler.
 const MEANINGLESS: [i32; 9] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
