@@ -87,6 +87,9 @@ pub struct Cluster {
     buffer: Vec<u8>,
 }
 
+/// Takes a task and the name of its node.
+pub type Sent = Box<dyn FnMut(TaskId, &str)>;
+
 /// Where notices and output go.
 pub struct Tell {
     /// Takes notices.
@@ -94,7 +97,7 @@ pub struct Tell {
     /// Takes output, in its order.
     pub output: Box<dyn FnMut(OutputPiece)>,
     /// Takes the node of a task that is sent there.
-    pub sent: Box<dyn FnMut(TaskId, &str)>,
+    pub sent: Sent,
 }
 
 impl Default for Tell {
@@ -217,7 +220,7 @@ impl Cluster {
     }
 
     /// From now on each task that is sent to a node is noted there.
-    pub fn note_nodes(&mut self, sent: Box<dyn FnMut(TaskId, &str)>) {
+    pub fn note_nodes(&mut self, sent: Sent) {
         self.tell.sent = sent;
     }
 

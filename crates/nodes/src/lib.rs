@@ -16,7 +16,7 @@ mod notice;
 pub mod protocol;
 mod sink;
 
-pub use cluster::{Cluster, ClusterError, Launch, Tell, capabilities};
+pub use cluster::{Cluster, ClusterError, Launch, Sent, Tell, capabilities};
 pub use jobs::NodeJob;
 pub use notice::{Notice, OutputPiece};
 pub use protocol::Stream;
