@@ -221,7 +221,7 @@ mod tests {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks: (0..3).map(view).collect(),
+            tasks: (0..3).map(view).map(Box::new).collect(),
         }
     }
 
