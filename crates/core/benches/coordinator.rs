@@ -1,5 +1,6 @@
 //! The cost of a coordinator: the loop and `place` on 64 nodes of 64 CPUs, with jobs of 10 s in the mean that come and
 //! end. It prints the CPU time for each job, and its share of the time that the jobs take.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::*;
 use std::cmp::Reverse;

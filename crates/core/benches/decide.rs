@@ -141,7 +141,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
         ideal_bandwidth: Reading::Value(Rate(15_000)),
         admits: None,
         contention,
-        tasks,
+        tasks: tasks.into_iter().map(Box::new).collect(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
 use crate::topology::{CpuId, Machine};
 use crate::units::Nanos;
+use std::collections::BTreeSet;
 
 /// A decision that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +70,11 @@ pub enum InvalidDecision {
 /// The first fault found. No part of an invalid decision is applied.
 pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
     check_future(snapshot, decision.next_wake)?;
-    let after = placements_after(snapshot, decision)?;
+    check_changes(snapshot, decision)?;
+    if !may_collide_or_stall(decision) {
+        return Ok(());
+    }
+    let after = placements_after(snapshot, decision);
     check_collisions(snapshot, &after)?;
     let ready = snapshot.tasks.iter().filter(|task| !task.asleep).count();
     if ready > 0 && decision.next_wake.is_none() && after.iter().all(Option::is_none) {
@@ -86,27 +91,30 @@ fn check_future(snapshot: &Snapshot, at: Option<Nanos>) -> Result<(), InvalidDec
     }
 }
 
-/// Each task's placement after the decision, if each change by itself is allowed.
-fn placements_after<'a>(
-    snapshot: &'a Snapshot,
-    decision: &'a Decision,
-) -> Result<Vec<Option<&'a Placement>>, InvalidDecision> {
-    let mut after: Vec<Option<&Placement>> = snapshot
-        .tasks
-        .iter()
-        .map(|task| task.running.as_ref().map(|running| &running.placement))
-        .collect();
-    let mut named = vec![false; snapshot.tasks.len()];
+/// Whether the other tasks matter: some change is exclusive, or something may have to wake the loop.
+fn may_collide_or_stall(decision: &Decision) -> bool {
+    let mut runs = decision.next_wake.is_some();
+    for change in &decision.changes {
+        if let Change::Place { placement, .. } = change {
+            if matches!(placement, Placement::Exclusive { .. }) {
+                return true;
+            }
+            runs = true;
+        }
+    }
+    !runs
+}
+
+/// Checks each change by itself.
+fn check_changes(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
+    let mut named = BTreeSet::new();
     for change in &decision.changes {
         let id = change.task();
-        let ix = snapshot
-            .position(id)
-            .ok_or(InvalidDecision::UnknownTask(id))?;
-        if std::mem::replace(&mut named[ix], true) {
+        let task = snapshot.task(id).ok_or(InvalidDecision::UnknownTask(id))?;
+        if !named.insert(id) {
             return Err(InvalidDecision::NamedTwice(id));
         }
-        let task = &snapshot.tasks[ix];
-        after[ix] = match change {
+        match change {
             Change::Place {
                 placement,
                 lease_end,
@@ -114,13 +122,33 @@ fn placements_after<'a>(
             } => {
                 check_future(snapshot, *lease_end)?;
                 check_placement(snapshot, task, placement)?;
-                Some(placement)
             }
-            Change::Stop { .. } if task.control.freeze => None,
+            Change::Stop { .. } if task.control.freeze => {}
             Change::Stop { .. } => return Err(InvalidDecision::NotAllowed(id)),
-        };
+        }
     }
-    Ok(after)
+    Ok(())
+}
+
+/// Each task's placement after the decision.
+fn placements_after<'a>(
+    snapshot: &'a Snapshot,
+    decision: &'a Decision,
+) -> Vec<Option<&'a Placement>> {
+    let mut after: Vec<Option<&Placement>> = snapshot
+        .tasks
+        .iter()
+        .map(|task| task.running.as_ref().map(|running| &running.placement))
+        .collect();
+    for change in &decision.changes {
+        if let Some(ix) = snapshot.position(change.task()) {
+            after[ix] = match change {
+                Change::Place { placement, .. } => Some(placement),
+                Change::Stop { .. } => None,
+            };
+        }
+    }
+    after
 }
 
 /// Checks that no CPU has two exclusive tasks, and that the siblings of whole-core tasks are idle.

@@ -363,14 +363,15 @@ pub struct Snapshot {
     /// ones too.
     #[serde(default = "not_yet")]
     pub ideal_bandwidth: Reading<Rate>,
-    /// Every task that has arrived and not ended, in ascending order of their numbers.
-    pub tasks: Vec<TaskView>,
+    /// Every task that has arrived and not ended, in ascending order of their numbers. Boxed, since the end of a task
+    /// moves all later ones.
+    pub tasks: Vec<Box<TaskView>>,
 }
 
 impl Snapshot {
     /// The task with this number.
     pub fn task(&self, id: TaskId) -> Option<&TaskView> {
-        self.position(id).map(|ix| &self.tasks[ix])
+        self.position(id).map(|ix| &*self.tasks[ix])
     }
 
     /// The index in `tasks` of the task with this number.

@@ -569,7 +569,9 @@ pub(crate) fn snapshot() -> Snapshot {
         ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
-        tasks: vec![task(0, running("0")), task(1, running("1")), task(2, None)],
+        tasks: [(0, running("0")), (1, running("1")), (2, None)]
+            .map(|(id, running)| Box::new(task(id, running)))
+            .to_vec(),
     }
 }
 

@@ -279,10 +279,11 @@ impl<P: Platform> Explanation<'_, P> {
             let spec = &plan.specs[id.0 as usize];
             let estimator = TaskEstimator::new(spec, config.quantum, Start::default());
             let estimate = estimator.initial();
-            tasks.push(TaskView {
+            let view = TaskView {
                 turn,
                 ..TaskView::arriving(spec, Nanos::ZERO, estimate)
-            });
+            };
+            tasks.push(Box::new(view));
         }
         tasks.sort_by_key(|task| task.id);
         let mut ideal = IdealBandwidth::default();

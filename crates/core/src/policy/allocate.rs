@@ -70,7 +70,7 @@ pub(super) fn allocate(
         machine,
         tasks: chosen
             .iter()
-            .map(|chosen| &snap.tasks[chosen.ix as usize])
+            .map(|chosen| &*snap.tasks[chosen.ix as usize])
             .collect(),
         cpus: chosen
             .iter()

@@ -183,7 +183,7 @@ impl Estimation {
         if !round.full {
             // A task that ended left CPUs free. While the measurement goes on, only light tasks may fill them.
             let until = state.until.filter(|&until| until > now)?;
-            let goes_on = round.snap.tasks.iter().any(is_measured_alone);
+            let goes_on = round.snap.tasks.iter().any(|task| is_measured_alone(task));
             return goes_on.then(|| (until, Basis::default()));
         }
         state.until = None;
@@ -223,7 +223,7 @@ impl Estimation {
         !round.all_fit()
             && round.overdue() == 0
             && !round.order.iter().any(is_unknown)
-            && !round.snap.tasks.iter().any(disturbs)
+            && !round.snap.tasks.iter().any(|task| disturbs(task))
     }
 
     /// Chooses the task whose estimate expired longest ago for a whole core. Among tasks never estimated, the one that

@@ -27,7 +27,7 @@ fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     if must_share(snap) {
         return share(snap, end);
     }
-    let mut round = if snap.tasks.iter().any(is_shared) {
+    let mut round = if snap.tasks.iter().any(|task| is_shared(task)) {
         Round::new(snap)
     } else {
         Round::between_quanta(snap)
@@ -45,7 +45,8 @@ fn decide(snap: &Snapshot, end: Nanos) -> Decision {
 /// Whether tasks that have begun must share CPUs, since there are fewer CPUs than before: none of them pauses. They share
 /// from the end of a quantum to the end of a quantum.
 fn must_share(snap: &Snapshot) -> bool {
-    let begun: Vec<&TaskView> = snap.tasks.iter().filter(|task| has_begun(task)).collect();
+    let tasks = snap.tasks.iter().map(Box::as_ref);
+    let begun: Vec<&TaskView> = tasks.filter(|task| has_begun(task)).collect();
     let needed: usize = begun.iter().map(|task| task.cpus as usize).sum();
     let is_wanted = if is_full(snap) {
         needed > snap.machine.cpus.len()
@@ -112,7 +113,7 @@ mod tests {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         }
     }
 

@@ -404,7 +404,7 @@ mod tests {
             contention: Default::default(),
             admits: None,
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         }
     }
 

@@ -46,7 +46,7 @@ pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
     let is_critical = |task: &TaskView| {
         is_sure(task) && left(task).is_some_and(|left| left > 0.0 && left >= bound)
     };
-    let critical: Vec<bool> = snap.tasks.iter().map(is_critical).collect();
+    let critical: Vec<bool> = snap.tasks.iter().map(|task| is_critical(task)).collect();
     if critical.contains(&true) {
         critical
     } else {
@@ -84,7 +84,7 @@ mod tests {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks: (0..).zip(tasks).map(view).collect(),
+            tasks: (0..).zip(tasks).map(view).map(Box::new).collect(),
         }
     }
 

@@ -47,7 +47,7 @@ impl Target {
 }
 
 /// The sum of the mean bandwidths of the measured tasks, and the number of their CPUs.
-fn measured(tasks: &[TaskView]) -> (i128, i128) {
+fn measured(tasks: &[Box<TaskView>]) -> (i128, i128) {
     let (mut sum, mut cpus) = (0, 0);
     for task in tasks {
         if let Reading::Value(rate) = task.estimates.mm_reads_mean {

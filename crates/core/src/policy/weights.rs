@@ -9,7 +9,7 @@ use crate::snapshot::{Snapshot, TaskView};
 pub(super) const GREATEST: u32 = 1 << 24;
 
 /// The least and the greatest weight in a snapshot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weights {
     least: f64,
     pub(super) greatest: f64,

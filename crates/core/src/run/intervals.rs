@@ -140,7 +140,11 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
+    /// The running tasks, which may run beside each other; none on several nodes, whose own schedulers know.
     pub(super) fn running_now(&self) -> Arc<[TaskId]> {
+        if !self.snap.machine.nodes.is_empty() {
+            return Arc::default();
+        }
         self.snap
             .tasks
             .iter()
@@ -275,6 +279,10 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Updates whole cores and disturbances in all open intervals.
     fn update_intervals(&mut self, joined_ordinary: bool, wake: Option<Nanos>) {
+        if !self.snap.machine.nodes.is_empty() {
+            // The coordinator of several nodes does not know what runs beside a task.
+            return;
+        }
         let now = self.snap.now;
         let whole = self.whole_cores();
         for (task, whole_core) in self.snap.tasks.iter().zip(whole) {

@@ -12,7 +12,7 @@ use crate::placement::Placement;
 use crate::policy::weights::{Weights, entitled};
 use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
 use crate::task::{Exit, TaskId, TaskSpec};
-use crate::topology::{CpuSet, Machine};
+use crate::topology::Machine;
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -36,6 +36,15 @@ struct LeastProgress {
 
 impl LeastProgress {
     fn of(snap: &Snapshot) -> LeastProgress {
+        if !snap.machine.nodes.is_empty() {
+            // The coordinator of several nodes does not know the progress of its tasks.
+            return LeastProgress {
+                weights: Weights::default(),
+                estimated: None,
+                by_trace: None,
+                learnt: None,
+            };
+        }
         let entitled = entitled(snap);
         LeastProgress {
             weights: Weights::of(snap),
@@ -82,13 +91,13 @@ fn least(
 }
 
 /// The CPUs that a task gets at the same time: as many as it needs, or all that it may use if there are fewer by now.
-fn fitting(spec: &TaskSpec, machine: &Machine, all: &CpuSet) -> u32 {
+fn fitting(spec: &TaskSpec, machine: &Machine) -> u32 {
     if spec.cpus == 1 {
         return 1;
     }
     let usable = match &spec.allowed {
-        Some(mask) => machine.widest(&mask.intersection(all)),
-        None => machine.widest(all),
+        Some(mask) => machine.widest(&mask.intersection(&machine.all_cpus())),
+        None => machine.widest(&machine.all_cpus()),
     };
     spec.cpus.min(usable.max(1) as u32)
 }
@@ -98,7 +107,6 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         let mut admitted: Vec<TaskId> = Vec::new();
-        let all = self.snap.machine.all_cpus();
         self.put_in_order(now);
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
@@ -123,12 +131,12 @@ impl<B: Backend> Loop<'_, B> {
                     record.spec.arrives
                 },
                 turn: record.turn.unwrap_or(self.turns),
-                cpus: fitting(&record.spec, machine, &all),
+                cpus: fitting(&record.spec, machine),
                 ..TaskView::arriving(&record.spec, now, Estimates::default())
             };
             self.turns += 1;
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
-            self.snap.tasks.insert(pos, view);
+            self.snap.tasks.insert(pos, Box::new(view));
             admitted.push(id);
             triggers.push(Trigger::Arrived(id));
         }
@@ -361,7 +369,7 @@ impl<B: Backend> Loop<'_, B> {
         let machine = &*self.snap.machine;
         let all = machine.all_cpus();
         for task in &mut self.snap.tasks {
-            task.cpus = fitting(&self.records[task.id].spec, machine, &all);
+            task.cpus = fitting(&self.records[task.id].spec, machine);
             if !machine.nodes.is_empty() {
                 // Tasks stay on their node, and the backend reports those that are lost with it.
                 continue;

@@ -105,6 +105,9 @@ impl<B: Backend> Loop<'_, B> {
     /// Updates the CPUs of open intervals: an interval that starts now has exactly these CPUs, an older one has them in
     /// addition.
     pub(super) fn note_bounds(&mut self) {
+        if !self.measures_widths {
+            return;
+        }
         let now = self.snap.now;
         for task in self.snap.tasks.iter().filter(|task| task.running.is_some()) {
             let record = &mut self.records[task.id];

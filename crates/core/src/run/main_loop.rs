@@ -151,7 +151,6 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         for task in &mut self.snap.tasks {
-            let record = &mut self.records[task.id];
             match &mut task.running {
                 Some(running) => {
                     task.waiting_since = now;
@@ -160,7 +159,10 @@ impl<B: Backend> Loop<'_, B> {
                         triggers.push(Trigger::LeaseEnd(task.id));
                     }
                 }
+                // It has never run, so nothing of it is bound to a time.
+                None if task.last_cpus.is_empty() => {}
                 None => {
+                    let record = &mut self.records[task.id];
                     let waited = now - task.waiting_since;
                     task.overdue =
                         record.started.is_some() && !task.asleep && waited >= self.config.max_pause;
@@ -241,6 +243,13 @@ impl<B: Backend> Loop<'_, B> {
     /// Closes all intervals at the end of a quantum, otherwise those of tasks whose lease ends.
     fn close_for(&mut self, triggers: &[Trigger]) {
         let is_all = triggers.contains(&Trigger::QuantumEnd);
+        if !is_all
+            && !triggers
+                .iter()
+                .any(|trigger| matches!(trigger, Trigger::LeaseEnd(_)))
+        {
+            return;
+        }
         let due = self.snap.tasks.iter().map(|task| task.id).filter(|&id| {
             let is_open = self.records[id].interval.is_some();
             is_open && (is_all || triggers.contains(&Trigger::LeaseEnd(id)))
@@ -285,10 +294,18 @@ impl<B: Backend> Loop<'_, B> {
         }
         let time_limit = self.time_limit();
         for task in &self.snap.tasks {
+            if task.running.is_none() && task.last_cpus.is_empty() {
+                continue;
+            }
+            if let Some(running) = &task.running {
+                instants.extend(running.lease_end.map(Some));
+                if time_limit.is_none() {
+                    continue;
+                }
+            }
             let record = &self.records[task.id];
             match &task.running {
-                Some(running) => {
-                    instants.push(running.lease_end);
+                Some(_) => {
                     if let (Some(limit), Some(interval)) = (time_limit, &record.interval) {
                         instants.push(Some(interval.since + (limit - record.ran)));
                     }

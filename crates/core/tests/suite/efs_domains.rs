@@ -79,7 +79,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
         ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
-        tasks,
+        tasks: tasks.into_iter().map(Box::new).collect(),
     };
     let decision = policy.decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));

@@ -79,7 +79,7 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
         ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
-        tasks,
+        tasks: tasks.into_iter().map(Box::new).collect(),
     };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
@@ -108,7 +108,7 @@ fn the_objective_decides_between_energy_and_speed() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         let decision = policy(settings).decide(&snap, &mut Rng::new(1));
         decision
@@ -140,7 +140,7 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
@@ -230,7 +230,7 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
@@ -278,7 +278,7 @@ fn of_the_starved_the_one_that_has_not_run_for_longest_has_the_slice() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
         let has_slice = |change: &Change| {
@@ -311,7 +311,7 @@ fn a_slice_is_the_part_of_the_period_that_the_weight_has() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks: vec![of(0), of(1)],
+            tasks: [0, 1].map(of).map(Box::new).to_vec(),
         };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
         // The first runs.
@@ -340,7 +340,7 @@ fn time_asleep_on_a_cpu_is_not_charged() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         policy.decide(&snap, &mut Rng::new(1));
         let state = policy.save();
@@ -399,7 +399,7 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
         ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
-        tasks,
+        tasks: tasks.into_iter().map(Box::new).collect(),
     };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
@@ -473,7 +473,7 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
-        tasks,
+        tasks: tasks.into_iter().map(Box::new).collect(),
     };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     let power = PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap();
@@ -542,7 +542,7 @@ fn writes_count_as_reads_do() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
         decision
@@ -574,7 +574,9 @@ fn where_the_backend_admits_it_may_measure_too() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: Some(measured.iter().map(demand).collect()),
             contention: Default::default(),
-            tasks: (0..2).map(|id| view(id, None, Nanos::ZERO)).collect(),
+            tasks: (0..2)
+                .map(|id| Box::new(view(id, None, Nanos::ZERO)))
+                .collect(),
         };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
@@ -608,7 +610,7 @@ fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));

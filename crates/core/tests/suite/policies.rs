@@ -137,11 +137,11 @@ proptest! {
                 prop_assert!(placed().all(|(task, _)| task.overdue), "{}: {:?}", entry.name, decision);
             }
             // The first overdue task runs whatever its need, unless an immovable task holds its CPUs.
-            let mut overdue: Vec<&TaskView> =
+            let mut overdue: Vec<&Box<TaskView>> =
                 snap.tasks.iter().filter(|task| task.overdue && !task.asleep && task.control.place).collect();
             // Of equal waits, the task that has run least.
             overdue.sort_by_key(|task| (task.waiting_since, task.estimates.ran, task.id));
-            if let Some(first) = overdue.first() && !snap.tasks.iter().any(stays) {
+            if let Some(first) = overdue.first() && !snap.tasks.iter().any(|task| stays(task)) {
                 prop_assert!(placed().any(|(task, _)| task.id == first.id), "{}: {} waits", entry.name, first.id);
             }
         }

@@ -62,7 +62,8 @@ impl<'a> Oracle<'a> {
     /// start first. Ties go to the task that has run least.
     fn queue(&self) -> Vec<&'a TaskView> {
         let ready = |task: &&TaskView| !task.asleep && !self.chosen.contains(&task.id);
-        let mut queue: Vec<&TaskView> = self.snap.tasks.iter().filter(ready).collect();
+        let tasks = self.snap.tasks.iter().map(Box::as_ref);
+        let mut queue: Vec<&TaskView> = tasks.filter(ready).collect();
         queue.sort_by_key(|task| {
             let begun = task.running.as_ref().map(|running| Reverse(running.since));
             (
@@ -255,7 +256,7 @@ fn entitled(snap: &Snapshot) -> Vec<TaskId> {
         let taken = snap.tasks.iter().filter(|task| entitled.contains(&task.id));
         let left = snap.machine.cpus.len() as u32 - taken.map(|task| task.cpus).sum::<u32>();
         let awake = snap.tasks.iter().filter(|task| !task.asleep);
-        let rest: Vec<&TaskView> = awake.filter(|task| !entitled.contains(&task.id)).collect();
+        let rest: Vec<&Box<TaskView>> = awake.filter(|task| !entitled.contains(&task.id)).collect();
         let sum: f64 = rest
             .iter()
             .map(|task| task.weight * f64::from(task.cpus))
@@ -415,7 +416,7 @@ proptest! {
             }
         }
         let l1 = |task: &TaskView| task.estimates.l1.value().map_or(0, |rate| rate.0);
-        let mut order: Vec<u64> = snap.tasks.iter().map(l1).collect();
+        let mut order: Vec<u64> = snap.tasks.iter().map(|task| l1(task)).collect();
         order.sort_unstable();
         let mut expected: Vec<(u64, u64)> =
             order.iter().copied().zip(order.iter().rev().copied()).take(cores as usize).collect();
@@ -533,7 +534,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks,
+            tasks: tasks.into_iter().map(Box::new).collect(),
         };
         // `efs` has a queue per CPU: it does not pair.
         for entry in sharing().filter(|entry| entry.name != "efs") {

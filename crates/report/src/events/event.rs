@@ -84,7 +84,7 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     }
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     for (ix, task) in snapshot.tasks.iter().enumerate() {
-        let before = ix.checked_sub(1).map(|before| &snapshot.tasks[before]);
+        let before = ix.checked_sub(1).map(|before| &*snapshot.tasks[before]);
         let found =
             wrong_number(before, task).or_else(|| wrong_placement(task, machine, &mut taken));
         if let Some((key, problem)) = found {

@@ -216,7 +216,7 @@ fn may_measure(round: &Round<'_>) -> bool {
     let is_unknown = |&ix: &u32| round.task(ix).estimates.executed == 0;
     round.overdue() == 0
         && !round.order.iter().any(is_unknown)
-        && !round.snap.tasks.iter().any(TaskView::is_fixed)
+        && !round.snap.tasks.iter().any(|task| task.is_fixed())
 }
 
 /// Whether the caches of all measured jobs have filled far enough.

@@ -358,7 +358,7 @@ impl Even {
 fn choose_unpredictable(round: &mut Round<'_>) {
     let mut claimed = 0;
     let mut critical = 0;
-    let some_are_predictable = round.snap.tasks.iter().any(is_predictable);
+    let some_are_predictable = round.snap.tasks.iter().any(|task| is_predictable(task));
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
         let task = round.task(ix);

@@ -23,9 +23,14 @@ fn to_save_energy_cores_stay_idle_though_all_jobs_fit() {
             .snap
             .tasks
             .iter()
-            .map(progress)
+            .map(|task| progress(task))
             .fold(f64::INFINITY, f64::min);
-        let greatest = play.snap.tasks.iter().map(progress).fold(0.0, f64::max);
+        let greatest = play
+            .snap
+            .tasks
+            .iter()
+            .map(|task| progress(task))
+            .fold(0.0, f64::max);
         assert!(greatest - least < 2.0, "{objective}: {least} to {greatest}");
         if objective != "time" {
             assert!(play.decision.waits.iter().all(|wait| {

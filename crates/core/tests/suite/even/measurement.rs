@@ -199,7 +199,7 @@ fn a_job_that_is_ahead_is_no_company() {
             });
         }
         play.decide(0, None);
-        let beside = |task: &&TaskView| {
+        let beside = |task: &TaskView| {
             task.running
                 .as_ref()
                 .is_some_and(|running| running.purpose == Purpose::Run)
@@ -208,7 +208,7 @@ fn a_job_that_is_ahead_is_no_company() {
             .snap
             .tasks
             .iter()
-            .filter(beside)
+            .filter(|task| beside(task))
             .map(|task| task.id.0)
             .collect();
         (play.measured(), company)

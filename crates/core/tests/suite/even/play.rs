@@ -56,7 +56,7 @@ impl Play {
             ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
             admits: None,
             contention: Default::default(),
-            tasks: (0..8).map(view).collect(),
+            tasks: (0..8).map(view).map(Box::new).collect(),
         };
         Play {
             policy: even(&[]),
@@ -171,7 +171,7 @@ impl Play {
 
     /// The jobs that run in the present step with a core each.
     pub(crate) fn measured(&self) -> Vec<u32> {
-        let is_measured = |task: &&TaskView| {
+        let is_measured = |task: &TaskView| {
             let whole = |running: &Running| {
                 matches!(
                     running.placement,
@@ -186,7 +186,7 @@ impl Play {
         self.snap
             .tasks
             .iter()
-            .filter(is_measured)
+            .filter(|task| is_measured(task))
             .map(|task| task.id.0)
             .collect()
     }

@@ -99,10 +99,9 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
         play.snap.machine = Arc::new(Machine::uniform("one thread a core", cpus, 1));
         let first = play.snap.tasks[0].clone();
         for id in 8..2 * cpus {
-            play.snap.tasks.push(TaskView {
-                id: TaskId(id),
-                ..first.clone()
-            });
+            let mut next = first.clone();
+            next.id = TaskId(id);
+            play.snap.tasks.push(next);
         }
         play.all_learnt(|learnt| (learnt.measured, learnt.error) = (true, 0.0));
         let tasks = play.snap.tasks.len() as u32;
@@ -184,7 +183,7 @@ fn gangs_leave_a_cpu_for_a_critical_job_and_their_cores_are_their_own() {
     play.learnt(0, |learnt| learnt.progress = 20.0);
     play.decide(200, None);
     assert!(cpu_of(&play, 0).is_some());
-    let gangs: Vec<&TaskView> = play.snap.tasks[1..3]
+    let gangs: Vec<&Box<TaskView>> = play.snap.tasks[1..3]
         .iter()
         .filter(|task| task.running.is_some())
         .collect();

@@ -383,7 +383,7 @@ pub fn snapshot(
         ideal_bandwidth: Reading::Absent(Absence::NotYetMeasured),
         admits: None,
         contention: Default::default(),
-        tasks,
+        tasks: tasks.into_iter().map(Box::new).collect(),
     }
 }
 
