@@ -24,9 +24,8 @@ fn measure(jobs: u32) {
     let entry = find_policy("place").expect("a policy of the table");
     let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
     let mut policy = (entry.build)(&params);
-    let slots = (NODES * SLOTS) as usize;
     let config = RunConfig {
-        jobs: slots + slots / 8,
+        jobs_per_cpu: Some(2),
         results_max: 3_000,
         ..RunConfig::default()
     };

@@ -22,6 +22,9 @@ const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 /// Maximum number of queued tasks to try when those at the front need too much memory.
 const MOST_ASKED: usize = 64;
 
+/// Maximum number of tasks admitted beyond the CPUs of several nodes: each costs time at every event.
+const MOST_WAITING: usize = 512;
+
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
@@ -165,8 +168,14 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Maximum number of admitted tasks.
     pub(super) fn most_live(&self) -> usize {
+        let machine = &self.snap.machine;
+        let cpus = machine.cpus.len();
+        let most = match machine.nodes.len() {
+            0 => usize::MAX,
+            _ => cpus + MOST_WAITING,
+        };
         let by_cpus = self.config.jobs_per_cpu;
-        let by_cpus = by_cpus.map(|jobs| jobs * self.snap.machine.cpus.len());
+        let by_cpus = by_cpus.map(|jobs| most.min(jobs * cpus));
         self.jobs.or(by_cpus).unwrap_or(self.config.jobs)
     }
 
