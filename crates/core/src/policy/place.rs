@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "place",
-    gist: "each job on one of several nodes, by its demand on memory; none is moved",
+    gist: "over nodes: the node of each job, by its demand on memory",
     source: "ours, with FITNESS from Xu et al.",
     for_research: false,
     time_shares: true,
