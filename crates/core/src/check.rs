@@ -6,7 +6,6 @@ use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
 use crate::topology::{CpuId, Machine};
 use crate::units::Nanos;
-use std::collections::BTreeSet;
 
 /// A decision that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,11 +69,11 @@ pub enum InvalidDecision {
 /// The first fault found. No part of an invalid decision is applied.
 pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
     check_future(snapshot, decision.next_wake)?;
-    check_changes(snapshot, decision)?;
+    let places = check_changes(snapshot, decision)?;
     if !may_collide_or_stall(decision) {
         return Ok(());
     }
-    let after = placements_after(snapshot, decision);
+    let after = placements_after(snapshot, decision, &places);
     check_collisions(snapshot, &after)?;
     let ready = snapshot.tasks.iter().filter(|task| !task.asleep).count();
     if ready > 0 && decision.next_wake.is_none() && after.iter().all(Option::is_none) {
@@ -105,15 +104,15 @@ fn may_collide_or_stall(decision: &Decision) -> bool {
     !runs
 }
 
-/// Checks each change by itself.
-fn check_changes(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
-    let mut named = BTreeSet::new();
+/// Checks each change by itself, and returns the index of its task.
+fn check_changes(snapshot: &Snapshot, decision: &Decision) -> Result<Vec<usize>, InvalidDecision> {
+    let mut places = Vec::with_capacity(decision.changes.len());
     for change in &decision.changes {
         let id = change.task();
-        let task = snapshot.task(id).ok_or(InvalidDecision::UnknownTask(id))?;
-        if !named.insert(id) {
-            return Err(InvalidDecision::NamedTwice(id));
-        }
+        let ix = snapshot
+            .position(id)
+            .ok_or(InvalidDecision::UnknownTask(id))?;
+        let task = &snapshot.tasks[ix];
         match change {
             Change::Place {
                 placement,
@@ -126,27 +125,32 @@ fn check_changes(snapshot: &Snapshot, decision: &Decision) -> Result<(), Invalid
             Change::Stop { .. } if task.control.freeze => {}
             Change::Stop { .. } => return Err(InvalidDecision::NotAllowed(id)),
         }
+        places.push(ix);
     }
-    Ok(())
+    let mut sorted = places.clone();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(InvalidDecision::NamedTwice(snapshot.tasks[pair[0]].id)),
+        None => Ok(places),
+    }
 }
 
-/// Each task's placement after the decision.
+/// Each task's placement after the decision. `places` has the indices of the tasks that it changes.
 fn placements_after<'a>(
     snapshot: &'a Snapshot,
     decision: &'a Decision,
+    places: &[usize],
 ) -> Vec<Option<&'a Placement>> {
     let mut after: Vec<Option<&Placement>> = snapshot
         .tasks
         .iter()
         .map(|task| task.running.as_ref().map(|running| &running.placement))
         .collect();
-    for change in &decision.changes {
-        if let Some(ix) = snapshot.position(change.task()) {
-            after[ix] = match change {
-                Change::Place { placement, .. } => Some(placement),
-                Change::Stop { .. } => None,
-            };
-        }
+    for (change, &ix) in decision.changes.iter().zip(places) {
+        after[ix] = match change {
+            Change::Place { placement, .. } => Some(placement),
+            Change::Stop { .. } => None,
+        };
     }
     after
 }
