@@ -42,8 +42,8 @@ pub struct Launch {
 /// Why a run over nodes can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// None is left.
-    #[error("no node is left: {0}; with --resume a run starts what is left")]
+    /// None has answered.
+    #[error("no node answers: {0}")]
     NoNode(String),
     /// The user interrupted it before it began.
     #[error("interrupted before all nodes had answered")]
@@ -81,6 +81,8 @@ pub struct Cluster {
     notices: Vec<Notice>,
     pieces: Vec<OutputPiece>,
     tell: Tell,
+    /// No node is left.
+    is_alone: bool,
     /// Why the last node is gone.
     last_loss: String,
     began: Instant,
@@ -136,6 +138,7 @@ impl Cluster {
             notices: Vec::new(),
             pieces: Vec::new(),
             tell: Tell::default(),
+            is_alone: false,
             last_loss: "there was none".to_owned(),
             began: Instant::now(),
             buffer: Vec::new(),
@@ -306,7 +309,8 @@ impl Cluster {
         let name = node.name.clone();
         self.last_loss = format!("{name}: {why}");
         let lost = self.jobs.lose(index, self.retries_lost);
-        let (node, jobs) = (name, lost.len());
+        let again = lost.iter().filter(|(_, fate)| matches!(fate, Fate::Again));
+        let (node, jobs) = (name, again.count());
         self.notices.push(if was_up {
             Notice::Lost { node, why, jobs }
         } else {
@@ -321,7 +325,7 @@ impl Cluster {
                 Fate::Again => Event::Lost(task),
                 Fate::GivenUp(losses) => Event::Ended {
                     task,
-                    exit: Exit::NotStarted(format!("{losses} nodes were lost under it")),
+                    exit: Exit::NotStarted(lost_with(losses)),
                 },
             });
         }
@@ -487,6 +491,13 @@ impl Cluster {
     }
 }
 
+fn lost_with(nodes: u32) -> String {
+    match nodes {
+        1 => "its node was lost".to_owned(),
+        nodes => format!("its node was lost, {nodes} times"),
+    }
+}
+
 /// What a descriptor is.
 #[derive(Clone, Copy)]
 enum Source {
@@ -602,10 +613,11 @@ impl Backend for Cluster {
             let ready = self.poll(Some(timeout))?;
             self.take_news(&ready, events);
             self.lose_silent(events);
-            self.pass_notices();
-            if self.machine.cpus.is_empty() {
-                return Err(ClusterError::NoNode(self.last_loss.clone()));
+            if self.machine.cpus.is_empty() && !std::mem::replace(&mut self.is_alone, true) {
+                self.notices.push(Notice::NoneLeft);
+                events.push(Event::Drain);
             }
+            self.pass_notices();
             if events.len() > before || until.is_some_and(|until| self.elapsed() >= until) {
                 return Ok(());
             }

@@ -22,6 +22,8 @@ struct Job {
     job: Result<NodeJob, String>,
     /// The node that has it.
     node: Option<usize>,
+    /// It has begun there.
+    has_begun: bool,
     /// How many nodes have died under it.
     losses: u32,
     /// How it ended.
@@ -41,6 +43,7 @@ impl Jobs {
         let job = Job {
             job,
             node: None,
+            has_begun: false,
             losses: 0,
             end: None,
         };
@@ -73,11 +76,19 @@ impl Jobs {
         };
         let job = entry.job.as_ref().map_err(String::clone)?;
         entry.node = Some(node);
+        entry.has_begun = false;
         entry.end = None;
         let rest = job.line.strip_prefix('{').unwrap_or_default();
         Ok(Some(
             format!("{{\"id\":\"{}\",{rest}\n", task.0).into_bytes(),
         ))
+    }
+
+    /// Notes that a job has begun.
+    pub(crate) fn begin(&mut self, task: TaskId) {
+        if let Some(job) = self.0.get_mut(&task) {
+            job.has_begun = true;
+        }
     }
 
     /// Notes the end of a job, if this node has it.
@@ -98,7 +109,7 @@ impl Jobs {
                 continue;
             }
             job.node = None;
-            job.losses += 1;
+            job.losses += u32::from(job.has_begun);
             let fate = if job.losses > most {
                 Fate::GivenUp(job.losses)
             } else {
@@ -188,12 +199,19 @@ mod tests {
         assert_eq!(line, b"{\"id\":\"3\",\"argv\":[\"a\"]}\n");
         assert!(jobs.give(TASK, 1).unwrap().is_none(), "it stays");
         assert!(jobs.lose(1, 1).is_empty());
+        jobs.begin(TASK);
         assert!(matches!(jobs.lose(0, 1)[..], [(TASK, Fate::Again)]));
         assert!(
             !jobs.end(TASK, 0, JobEnd::default()),
             "of a node that was given up"
         );
         assert!(jobs.give(TASK, 1).unwrap().is_some());
+        assert!(
+            matches!(jobs.lose(1, 1)[..], [(TASK, Fate::Again)]),
+            "it had not begun"
+        );
+        assert!(jobs.give(TASK, 1).unwrap().is_some());
+        jobs.begin(TASK);
         assert!(matches!(jobs.lose(1, 1)[..], [(TASK, Fate::GivenUp(2))]));
     }
 

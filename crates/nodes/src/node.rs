@@ -28,6 +28,8 @@ pub(crate) struct Desk {
     /// Where its files go; `None` before the run.
     pub(crate) sink: Option<Sink>,
     coming: Coming,
+    /// The start of its clock on this run's, in ns.
+    start: Option<i128>,
     /// A file could not be written; told once.
     is_lossy: bool,
 }
@@ -58,6 +60,7 @@ impl Node {
                 told: None,
                 sink: None,
                 coming: Coming::Nothing,
+                start: None,
                 is_lossy: false,
             },
         }
@@ -106,9 +109,11 @@ impl Desk {
         self.coming = Coming::Nothing;
         match frame {
             Frame::Node(told) => self.told = Some(told),
-            Frame::Start { job, .. } => {
+            Frame::Start { job, at_s } => {
+                let at = self.here(at_s, news.now);
                 if let Some(task) = self.own(task_of(&job), news) {
-                    news.events.push(Event::Began { task, at: news.now });
+                    news.jobs.begin(task);
+                    news.events.push(Event::Began { task, at });
                 }
             }
             Frame::Output { id, stream, bytes } => {
@@ -132,6 +137,14 @@ impl Desk {
             Frame::Retry { .. } | Frame::Progress(_) | Frame::Beat => {}
         }
         Ok(())
+    }
+
+    /// A time on the node's clock, by this run's. A frame takes a while to come, so the least difference is the best.
+    fn here(&mut self, at_s: f64, now: Nanos) -> Nanos {
+        let at = Nanos::from_s(at_s);
+        let start = self.start.get_or_insert(i128::MAX);
+        *start = (*start).min(i128::from(now.0) - i128::from(at.0));
+        Nanos((*start + i128::from(at.0)).max(0) as u64)
     }
 
     /// The task, if this node has it.

@@ -23,6 +23,8 @@ pub enum Notice {
         /// How many jobs it had.
         jobs: usize,
     },
+    /// All nodes are gone.
+    NoneLeft,
     /// The run on a node warns of something.
     Says {
         /// The node's name.

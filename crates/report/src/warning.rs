@@ -253,6 +253,8 @@ pub enum RunWarning {
         why: String,
         jobs: usize,
     },
+    #[error("no node is left: the run ends")]
+    NoNodeLeft,
     #[error("{node}: {}", visible(text))]
     NodeSays { node: String, text: String },
     #[error("{what} has no effect on a run over nodes")]

@@ -204,7 +204,7 @@ impl<P: Platform> Batch<'_, P> {
             known: known_of(std::mem::take(&mut self.known)),
             folder: self.folder.clone(),
             progress_to: None,
-            events: session.options.output.frames.then(Events::default),
+            events: session.options.output.frames.then(Events::of_worker),
             is_open: self.open.is_some(),
             started_at: None,
             began: Instant::now(),

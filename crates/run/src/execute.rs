@@ -58,7 +58,8 @@ pub(crate) fn execute<P: Platform>(
         .is_some_and(|open| open.arriving.takes_values());
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
-    let is_watched = !platform.view().is_simulated();
+    // A coordinator shows what its workers do.
+    let is_watched = !platform.view().is_simulated() && !options.output.frames;
     let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
     let logs = plan.logs.clone();
     let session = Session {

@@ -12,9 +12,19 @@ const EVERY: Nanos = Nanos::from_ms(1_000);
 pub(crate) struct Events {
     /// When the next frame about the whole run is due.
     next: Nanos,
+    /// They are for a coordinator.
+    is_worker: bool,
 }
 
 impl Events {
+    /// For a coordinator.
+    pub(crate) fn of_worker() -> Events {
+        Events {
+            is_worker: true,
+            ..Events::default()
+        }
+    }
+
     /// The frame of a notice about a job or the whole run, if it has one.
     pub(crate) fn frame(&mut self, notice: &Notice<'_>) -> Option<Frame> {
         match notice {
@@ -27,6 +37,8 @@ impl Events {
                 how: job_end(result),
                 attempt: result.runs,
             }),
+            // The run is ended, not this job: the coordinator starts it on another node.
+            Notice::Ended { result, .. } if self.is_worker && is_interrupted(result) => None,
             Notice::Ended { result, info, .. } => Some(Frame::End {
                 job: job_name(&result.spec, *info),
                 how: job_end(result),
@@ -55,6 +67,11 @@ impl Events {
             left_s: now.left.map(Nanos::as_s),
         }))
     }
+}
+
+/// Whether a job was ended with its run.
+fn is_interrupted(result: &TaskResult) -> bool {
+    result.told_to_end && !result.ended_by_user
 }
 
 fn job_name(spec: &TaskSpec, info: Option<&JobInfo>) -> JobName {

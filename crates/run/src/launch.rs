@@ -80,7 +80,8 @@ fn worker(options: &[OsString]) -> Result<Vec<OsString>> {
 fn local(node: &str, options: &[OsString]) -> Result<Launch> {
     Ok(Launch {
         node: node.to_owned(),
-        words: worker(options)?,
+        // They share this machine, and each is to be as large as all of it.
+        words: worker(&[options, &["--cpus=all".into()]].concat())?,
     })
 }
 
@@ -108,7 +109,12 @@ fn ssh(host: &str, options: &[OsString]) -> Launch {
 }
 
 /// Options of srun for one task that uses all that the allocation has of a node, beside other steps.
-const SRUN: [&str; 8] = [
+///
+/// A worker is alone on its node, whatever the tasks of the allocation are.
+const SRUN: [&str; 11] = [
+    "env",
+    "-u",
+    "SLURM_CPUS_PER_TASK",
     "srun",
     "-Q",
     "-N1",

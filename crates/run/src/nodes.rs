@@ -5,6 +5,7 @@ use super::gauge::Gauge;
 use super::keys::Keys;
 use super::options::{NodeOptions, PolicyOptions, RunOptions, SoloSource as SoloWish};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
+use super::policy::named as named_policy;
 use super::program::Programs;
 use super::screen::Screen;
 use crate::exit::{Exit, Failure, incapable, usage};
@@ -56,8 +57,9 @@ pub(crate) fn own_options(options: &RunOptions) -> RunOptions {
     own
 }
 
-/// Refuses what has no meaning over nodes.
+/// Refuses what has no meaning over nodes, and what each node would refuse.
 fn check_options(options: &RunOptions) -> Result<()> {
+    named_policy(options)?;
     let given = [
         ("--on", options.machine.on.is_some()),
         ("--solo", options.solo != SoloWish::Nothing),
@@ -153,9 +155,15 @@ impl Platform for NodesPlatform {
             let why = format!("needs {cpus} CPUs at once, and the largest node has {widest}");
             return Err(incapable(wrong(job, why).to_string()));
         }
+        let mut line = job_line(job)?;
+        // A worker may have been started elsewhere.
+        if !line.contains_key("cwd") {
+            let folder = std::env::current_dir()?;
+            line.insert("cwd".to_owned(), serde_json::to_value(folder)?);
+        }
         Ok(NodeJob {
             name: job.name.clone(),
-            line: serde_json::to_string(&job_line(job)?)?,
+            line: serde_json::to_string(&line)?,
         })
     }
 
@@ -260,6 +268,7 @@ fn warning(notice: Notice) -> RunWarning {
     match notice {
         Notice::Absent { node, why } => RunWarning::NodeAbsent { node, why },
         Notice::Lost { node, why, jobs } => RunWarning::NodeLost { node, why, jobs },
+        Notice::NoneLeft => RunWarning::NoNodeLeft,
         Notice::Says { node, text } => RunWarning::NodeSays { node, text },
         Notice::OutputLost { node, why } => RunWarning::OutputLost { why, folder: node },
         Notice::NotHere(what) => RunWarning::NotOverNodes {

@@ -98,6 +98,21 @@ fn has_param(entry: &PolicyEntry, name: &str) -> bool {
     entry.params.iter().any(|spec| spec.name == name)
 }
 
+/// The policy that the user names; `None` if it is to be chosen.
+///
+/// # Errors
+/// There is none of this name.
+pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>> {
+    let Some(name) = options.policy.name.as_deref() else {
+        return Ok(None);
+    };
+    let entry = find_policy(name).ok_or_else(|| {
+        let problem = unknown("policy", name, &spec::policy_names());
+        usage(format!("--policy: {problem}, as in --policy fair"))
+    })?;
+    Ok(Some(entry))
+}
+
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
 /// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
 /// that the user wants more jobs at once than there are CPUs, `has_nodes` that the machine consists of several nodes.
@@ -108,16 +123,13 @@ pub(crate) fn choose(
     crowd: bool,
     has_nodes: bool,
 ) -> Result<Choice> {
-    let entry = match options.policy.name.as_deref() {
+    let entry = match named(options)? {
+        Some(entry) => entry,
         None if has_nodes => POLICIES
             .iter()
             .find(|entry| entry.for_nodes)
             .unwrap_or(&POLICIES[0]),
         None => auto_policy(capabilities, crowd),
-        Some(name) => find_policy(name).ok_or_else(|| {
-            let problem = unknown("policy", name, &spec::policy_names());
-            usage(format!("--policy: {problem}, as in --policy fair"))
-        })?,
     };
     if has_nodes && !entry.for_nodes {
         return Err(usage(format!(

@@ -97,6 +97,10 @@ impl<P: Platform> Stream<'_, P> {
         };
         let number = match &input.id {
             Some(key) if self.preparer.options.machine.reaper.is_some() => key.clone(),
+            // The number of the task at its coordinator, which names it by the number of the job.
+            Some(key) if self.preparer.options.machine.is_worker => key
+                .parse()
+                .map_or_else(|_| key.clone(), |task: u64| (task + 1).to_string()),
             _ => (id + 1).to_string(),
         };
         let name = format!("{}#{number}", base(&input));

@@ -63,17 +63,19 @@ fn kill(pid: i32, signal: &str) {
     assert!(done.expect("kill runs").success());
 }
 
+fn children(pid: i32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let numbers = children.split_whitespace();
+    numbers
+        .map(|child| child.parse().expect("a number"))
+        .collect()
+}
+
 /// The children of a process that are workers.
 fn workers(run: &Child) -> Vec<i32> {
-    let pid = run.id();
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children: Vec<i32> = children
-        .unwrap_or_default()
-        .split_whitespace()
-        .map(|child| child.parse().expect("a number"))
-        .collect();
     let all = processes("worker");
-    children
+    children(run.id() as i32)
         .into_iter()
         .filter(|child| all.contains(child))
         .collect()
@@ -168,6 +170,33 @@ fn the_jobs_of_a_lost_node_run_on_another_and_succeed_once() {
     assert_eq!(joblog(&folder).len(), 4);
     let output = child.wait_with_output().expect("output");
     assert!(err(&output).contains("is lost"), "{}", err(&output));
+}
+
+/// Slurm ends a job step, or a node shuts down: all runs there get SIGTERM.
+#[test]
+fn a_node_that_ends_gives_its_jobs_to_others_and_the_last_leaves_them() {
+    let folder = tempdir().expect("a folder");
+    let script = "touch started-$0; while [ ! -e go ]; do sleep 0.05; done";
+    let words = ["sh", "-c", script, ":::", "1", "2"];
+    let mut child = start(&folder, &words);
+    until("both jobs run", || {
+        ["started-1", "started-2"]
+            .iter()
+            .all(|name| folder.path().join(name).exists())
+    });
+    for worker in workers(&child) {
+        for run in children(worker) {
+            kill(run, "-TERM");
+        }
+    }
+    assert_eq!(ended(&mut child).code(), Some(75));
+    assert_eq!(succeeded(&folder), [0; 0]);
+    let output = child.wait_with_output().expect("output");
+    assert!(err(&output).contains("to continue"), "{}", err(&output));
+    fs::write(folder.path().join("go"), "").expect("a file");
+    let output = run(&folder, &[&["--resume=logs"][..], &words].concat());
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(succeeded(&folder), [1, 2]);
 }
 
 #[test]

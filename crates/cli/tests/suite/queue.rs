@@ -279,7 +279,7 @@ fn a_run_joins_the_queue_and_ends_as_any_run() {
             &["--policy", "fair", "true"][..],
             "--policy has no meaning with --join",
         ),
-        (&["mix.toml"], "the queue knows no nice"),
+        (&["mix.toml"], "a node knows no nice"),
     ] {
         let mix = "[[job]]\ncommand = 'true'\nnice = 1\n";
         std::fs::write(served.path("mix.toml"), mix).expect("a file");

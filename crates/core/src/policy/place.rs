@@ -79,6 +79,8 @@ const AHEAD_S: ParamSpec = number(
 const CPU_DEMAND: u64 = 3_500;
 /// Maximum number of tasks sent ahead, per slot.
 const MOST_AHEAD: u64 = 16;
+/// Least time between two looks at tasks on nodes.
+const LOOK: Nanos = Nanos::from_ms(1_000);
 /// Weight of the last ended task in the mean length.
 const FORGET: u64 = 16;
 
@@ -566,7 +568,7 @@ impl Turn<'_> {
         for (ahead, &(_, task)) in (0..).zip(&self.place.state.waiting) {
             let reason = if ahead == 0 && self.place.state.reserved.is_some() {
                 self.misfit(task)
-            } else if placed > 0 && by_demand.contains(&task) {
+            } else if placed > 0 && by_demand.contains(&task) && self.per_cpu(task) != wanted {
                 WaitReason::Fitness {
                     bandwidth: Rate(self.per_cpu(task)),
                     wanted: Rate(wanted),
@@ -583,14 +585,14 @@ impl Turn<'_> {
             Some((before, passed)) if before == id => (id, passed + placed),
             _ => (id, 0),
         });
-        let runs = state.waiting.len() < state.tasks.len();
         let is_full = self.snap.is_quantum_end();
-        let end = state
-            .quantum
-            .after(self.snap.now, is_full, self.place.quantum);
-        // Nodes measure their tasks themselves.
-        let is_single = self.snap.machine.nodes.is_empty();
-        self.decision.next_wake = (is_single || !runs).then_some(end);
+        // Nodes measure their tasks themselves; whoever watches the run wants to see that it goes on.
+        let quantum = match self.snap.machine.nodes.is_empty() {
+            true => self.place.quantum,
+            false => self.place.quantum.max(LOOK),
+        };
+        let end = state.quantum.after(self.snap.now, is_full, quantum);
+        self.decision.next_wake = Some(end);
         self.decision
     }
 

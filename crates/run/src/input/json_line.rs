@@ -91,7 +91,9 @@ pub(crate) fn line(job: &Job) -> Result<Map<String, Value>> {
     if let Some((key, _)) = unsaid.iter().find(|(_, is_given)| *is_given) {
         return Err(wrong(
             job,
-            format_args!("the queue knows no {key}; leave it out, or put it into the command"),
+            format_args!(
+                "a queue or a node knows no {key}; leave it out, or put it into the command"
+            ),
         ));
     }
     let words = match &input.command {

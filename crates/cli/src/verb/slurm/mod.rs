@@ -211,7 +211,10 @@ fn read(list: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// A line is wrong, or there is none.
 fn total(options: &RunOptions) -> Result<Option<usize>> {
-    match options.jobs {
+    match &options.jobs {
+        Source::Command(words, _) if words.is_empty() => Err(usage(
+            "there are no jobs; as in `cosched slurm -f commands.txt`",
+        )),
         Source::List(_) => Ok(Some(job_lines(options)?.len())),
         _ => Ok(None),
     }

@@ -6,7 +6,8 @@ use cosched_run::{NodeOptions, Nodes, Show};
 use std::ffi::OsString;
 
 /// Options that are for the runs on the nodes: identifier and name.
-const FOR_WORKERS: [(&str, &str); 14] = [
+const FOR_WORKERS: [(&str, &str); 15] = [
+    ("cpus", "cpus"),
     ("policy", "policy"),
     ("params", "param"),
     ("profile", "profile"),
