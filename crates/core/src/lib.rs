@@ -72,7 +72,7 @@ pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use spare::spare_cpus;
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, Width, signal_name};
 pub use topology::{
-    CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError, Node,
+    CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError, Node, node_of,
 };
 pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};

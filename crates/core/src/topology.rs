@@ -259,6 +259,12 @@ pub struct Node {
     pub memory: Option<u64>,
 }
 
+/// The node of a run over nodes that has these CPUs.
+pub fn node_of<'a>(nodes: &'a [Node], cpus: &CpuSet) -> Option<&'a Node> {
+    let first = cpus.first()?;
+    nodes.iter().find(|node| node.cpus.contains(first))
+}
+
 /// A machine as the policies see it: it contains only the usable CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {

@@ -13,7 +13,7 @@ use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
     ByTask, CpuSet, Doing, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
-    TaskResult, TaskView, WatchedTask,
+    TaskResult, TaskView, WatchedTask, node_of,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -255,7 +255,8 @@ fn live_row(
     if let Doing::Runs(cpus) = task.doing
         && !now.is_paused
     {
-        row.cpus = Some(cpus.to_string());
+        let node = node_of(&now.snapshot.machine.nodes, cpus);
+        row.cpus = Some(node.map_or_else(|| cpus.to_string(), |node| node.name.clone()));
     }
     row.reason = reason(task, now);
     row.runs = Some(task.runs).filter(|&runs| runs > 1);

@@ -8,7 +8,7 @@ mod text;
 use crate::series::in_order::RowsInOrder;
 use crate::series::replay::{JobReplay, Replay};
 use crate::series::{Mode, Row, SeriesError, SeriesHeader, SeriesReader};
-use cosched_core::{CpuSet, Nanos, Purpose, TaskId, Trigger, WaitReason};
+use cosched_core::{CpuSet, Nanos, Node, Purpose, TaskId, Trigger, WaitReason};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -151,6 +151,9 @@ pub struct Why {
     pub job: String,
     /// The names of all jobs, by number.
     pub names: Vec<String>,
+    /// The nodes of the run; empty for a run on one machine.
+    #[serde(skip)]
+    pub nodes: Vec<Node>,
     /// The policy that decided.
     pub policy: String,
     /// The given time, or the last time of the series if that is earlier.
@@ -303,6 +306,7 @@ impl History {
             steps: self.steps.into(),
             next_decision,
             series_end,
+            nodes: header.machine.nodes.clone(),
             names: header.tasks.into_iter().map(|task| task.name).collect(),
         }
     }

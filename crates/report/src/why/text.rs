@@ -4,7 +4,7 @@ use super::{Did, Latest, Preferred, SeriesEnd, State, Step, Why};
 use crate::reason::{trigger_text, wait_text_naming};
 use crate::series::Mode;
 use crate::text::{count, seconds, visible, wrap};
-use cosched_core::{Nanos, Purpose};
+use cosched_core::{CpuSet, Nanos, Purpose, node_of};
 use std::fmt::Write as _;
 
 /// Maximum number of other jobs named in one line.
@@ -82,12 +82,30 @@ impl Why {
                 mode,
                 purpose,
             } => {
-                let (mode, purpose) = (mode_text(*mode), purpose_text(*purpose));
+                let (mode, purpose) = (self.mode_text(*mode), purpose_text(*purpose));
                 let since = self.since(*since);
-                format!("runs on CPU {cpus}{mode}{purpose}, {since}")
+                let place = self.place(cpus);
+                format!("runs on {place}{mode}{purpose}, {since}")
             }
             State::Waits { since } => format!("waits, {}", self.since(*since)),
             State::Ended { ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
+        }
+    }
+
+    fn place(&self, cpus: &CpuSet) -> String {
+        match node_of(&self.nodes, cpus) {
+            Some(node) => format!("node {}", visible(&node.name)),
+            None => format!("CPU {cpus}"),
+        }
+    }
+
+    fn mode_text(&self, mode: Mode) -> &'static str {
+        match mode {
+            Mode::Exclusive => "",
+            Mode::WholeCore => ", with its whole core",
+            Mode::Shared if self.nodes.is_empty() => ", shared by the kernel",
+            // The node has a run of its own.
+            Mode::Shared => "",
         }
     }
 
@@ -135,7 +153,8 @@ impl Why {
         {
             let (name, since) = (self.name(*task), at(*since));
             let purpose = purpose_text(*purpose);
-            texts.push(format!("{name} on CPU {cpus} since {since}{purpose}"));
+            let place = self.place(cpus);
+            texts.push(format!("{name} on {place} since {since}{purpose}"));
         }
         let more = match self.preferred.len().saturating_sub(MAX_NAMED) {
             0 => String::new(),
@@ -205,8 +224,9 @@ impl Why {
                     Some(waited) => format!(" after {}", seconds(waited.as_s())),
                     None => String::new(),
                 };
-                let (mode, purpose) = (mode_text(*mode), purpose_text(*purpose));
-                format!("placed on CPU {cpus}{after}{mode}{purpose}")
+                let (mode, purpose) = (self.mode_text(*mode), purpose_text(*purpose));
+                let place = self.place(cpus);
+                format!("placed on {place}{after}{mode}{purpose}")
             }
             Did::Stopped => "stopped".to_owned(),
             Did::Waits { reason } => {
@@ -222,14 +242,6 @@ fn purpose_text(purpose: Purpose) -> &'static str {
         Purpose::Run => "",
         Purpose::MeasureAlone => ", to be measured alone",
         Purpose::LowContention => ", since it disturbs little beside a measurement",
-    }
-}
-
-fn mode_text(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Exclusive => "",
-        Mode::WholeCore => ", with its whole core",
-        Mode::Shared => ", shared by the kernel",
     }
 }
 
