@@ -9,7 +9,7 @@ use super::prelude::*;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bias",
-    gist: "big cores for the jobs that miss the last-level cache least per instruction",
+    gist: "big cores for the jobs with fewest cache misses per instruction",
     source: "bias scheduling, as in the lucky paper, section 4",
     for_research: true,
     time_shares: true,

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "place",
-    gist: "each job on one of several nodes, by its demand on memory; none is moved",
+    gist: "each job on one of several nodes, by reads; none is moved",
     source: "ours, with FITNESS from Xu et al.",
     for_research: false,
     time_shares: true,
