@@ -239,6 +239,32 @@ fn two_sockets_have_two_memories() {
 }
 
 #[test]
+fn nodes_are_machines_of_their_own() {
+    let one = machine(2, 1);
+    let four = MachineSpec {
+        nodes: 4,
+        ..one.clone()
+    };
+    let seen = four.machine();
+    seen.validate().unwrap();
+    let nodes: Vec<String> = seen
+        .nodes
+        .iter()
+        .map(|node| node.cpus.to_string())
+        .collect();
+    assert_eq!(nodes, ["0-1", "2-3", "4-5", "6-7"]);
+    let (alone, mut one) = run_on(&config(&one, vec![job(&stream(), 1_000)]), "place");
+    let (result, mut four) = run_on(&config(&four, vec![job(&stream(), 1_000); 4]), "place");
+    assert_eq!(
+        (result.policy_faults, result.turnaround),
+        (0, alone.turnaround)
+    );
+    let joules = |sim: &mut Sim| sim.energy_j().value().unwrap();
+    let (one, four) = (joules(&mut one), joules(&mut four));
+    assert!((four / one - 4.0).abs() < 0.001, "{four} {one}");
+}
+
+#[test]
 fn smaller_steps_change_little() {
     let machine = machine(2, 2);
     let jobs: Vec<SimJob> = [

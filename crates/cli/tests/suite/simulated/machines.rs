@@ -317,3 +317,30 @@ fn every_mix_of_the_repository_can_be_simulated() {
     }
     assert!(read >= 61);
 }
+
+#[test]
+fn only_place_decides_for_several_nodes() {
+    let folder = with_mix();
+    let machine = out(&cosched(&folder, &["list", "machines", MACHINE]));
+    let nodes = machine.replacen("sockets = 1", "sockets = 1\nnodes = 2", 1);
+    write(&folder, "nodes.toml", &nodes);
+    let run = [
+        "run",
+        "mix.toml",
+        "--on",
+        "./nodes.toml",
+        "--format",
+        "json",
+        "-q",
+    ];
+    let record = json(&cosched(&folder, &run));
+    assert_eq!(record["policy"], "place");
+    assert_eq!(record["machine_details"]["memory_domains"], 2);
+    let refused = cosched(&folder, &[&run[..], &["--policy", "fifo"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        err(&refused).contains("not on several nodes; use --policy place"),
+        "{}",
+        err(&refused)
+    );
+}
