@@ -53,6 +53,7 @@ enum Verb {
     Top(verb::top::TopArgs),
     Attach(Box<verb::attach::AttachArgs>),
     Set(verb::set::SetArgs),
+    Slurm(Box<verb::slurm::SlurmArgs>),
     Serve(verb::queue::serve::ServeArgs),
     Submit(verb::queue::submit::SubmitArgs),
     Wait(verb::queue::wait::WaitArgs),
@@ -63,6 +64,8 @@ enum Verb {
     Thaw(verb::thaw::ThawArgs),
     #[command(hide = true)]
     Workload(verb::workload::WorkloadArgs),
+    #[command(hide = true)]
+    Worker(verb::worker::WorkerArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
     #[command(hide = true)]
@@ -105,6 +108,10 @@ fn parse() -> Result<Verb, clap::Error> {
             return Err(cli.error(clap::error::ErrorKind::ArgumentConflict, why));
         }
         args.is_bare = is_bare;
+        args.note_worker(matches);
+    }
+    if let (Verb::Slurm(args), Some(matches)) = (&mut verb, matches.subcommand_matches("slurm")) {
+        args.keep(matches, is_bare);
     }
     Ok(verb)
 }
@@ -144,6 +151,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Top(args) => verb::top::run(args),
         Verb::Attach(args) => verb::attach::run(*args),
         Verb::Set(args) => verb::set::run(args),
+        Verb::Slurm(args) => verb::slurm::run(*args),
         Verb::Serve(args) => verb::queue::serve::run(args),
         Verb::Submit(args) => verb::queue::submit::run(args),
         Verb::Wait(args) => verb::queue::wait::run(args),
@@ -153,6 +161,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Drain(args) => verb::queue::change::drain(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
+        Verb::Worker(args) => verb::worker::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console { showing, folder } => {

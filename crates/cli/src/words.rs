@@ -8,7 +8,10 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 
-/// Puts `--` in front of the command of `cosched run`, if there is one and the user did not; returns whether it did.
+/// Verbs that take the command of a job.
+const RUNNERS: [&str; 2] = ["run", "slurm"];
+
+/// Puts `--` in front of the command of a job, if there is one and the user did not; returns whether it did.
 pub fn mark_command(cli: &Command, words: &mut Vec<OsString>) -> bool {
     let Some(at) = command_at(cli, words) else {
         return false;
@@ -24,9 +27,8 @@ fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
         .skip(1)
         .position(|word| !starts_with_dash(word));
     let verb = first? + 1;
-    let run = cli
-        .find_subcommand("run")
-        .filter(|_| words[verb] == "run")?;
+    let name = RUNNERS.iter().find(|name| words[verb] == **name)?;
+    let run = cli.find_subcommand(name)?;
     let mut at = verb + 1;
     while starts_with_dash(words.get(at)?) {
         if words[at] == "--" {
@@ -96,7 +98,7 @@ const INSTEAD: [(&str, &str); 9] = [
     ),
     (
         "-S --sshlogin --slf --sshloginfile --onall --nonall --transfer --transferfile --return --trc --basefile --cleanup",
-        "jobs run on this machine; for another one write `ssh HOST cosched run ...`",
+        "`--nodes ssh:HOST,HOST` runs the jobs on other machines, which share their files",
     ),
     ("-X -m --xargs -L", "`-n N` puts N values into each job"),
     (

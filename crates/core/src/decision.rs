@@ -121,6 +121,13 @@ pub enum WaitReason {
     },
     /// None of the CPUs that it may use is free.
     Affinity,
+    /// It is expected to end after the machine is taken away, so it does not start in this run.
+    NoTime {
+        /// Its expected time.
+        expected: Nanos,
+        /// Time until then.
+        left: Nanos,
+    },
     /// It does not fit on the memory bus, or on a device, beside the running tasks: energy per work would rise (EFS,
     /// Eq. 16).
     BusFull {
@@ -157,6 +164,7 @@ impl WaitReason {
             | WaitReason::Ahead { .. }
             | WaitReason::Gang { .. }
             | WaitReason::Memory { .. }
+            | WaitReason::NoTime { .. }
             | WaitReason::Affinity => false,
         }
     }
@@ -180,6 +188,7 @@ one_of_each! {
         Gang { needs: 4, free: 1 },
         Memory { needs: 4_000_000_000, free: 1_500_000_000 },
         Affinity,
+        NoTime { expected: Nanos(90_000_000_000), left: Nanos(20_000_000_000) },
         BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
     }
 }

@@ -55,7 +55,7 @@ pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec,
     ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy,
-    set_along, stand_in,
+    set_along, spread_has_choice, stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;

@@ -187,6 +187,8 @@ listed_enum! {
         NoOwnGroup,
         /// The program's cgroup contains cosched itself or the init process.
         HoldsCosched,
+        /// Some task is the client of work on other machines, which cannot be frozen from here.
+        OnlyClient,
     }
 }
 
@@ -224,6 +226,9 @@ impl Absence {
             }
             Absence::HoldsCosched => {
                 "a cgroup with cosched or the init process in it is never paused; select one below it"
+            }
+            Absence::OnlyClient => {
+                "freezing `srun` would stop the client alone, while its work on the nodes goes on"
             }
         }
     }

@@ -3,9 +3,10 @@
 //! The first run creates it. All users may create files in it, and remove only their own (mode 1777). A file counts as
 //! its owner's. The folder is not used if it is a link or has another mode.
 
+use crate::in_dir;
 use crate::root::Root;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::fs::{
     chmodat, fchmod, flock, fstat, mkdirat, openat, renameat, renameat_with, unlinkat,
 };
@@ -13,7 +14,6 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 const NAME: &str = "cosched-cpus";
@@ -48,9 +48,7 @@ impl Commons {
     pub(crate) fn publish(&self, name: &str, text: &str) -> Option<File> {
         let next = format!("{NEXT}{name}");
         self.remove(&next);
-        let flags =
-            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.fd, &next, flags, Mode::RUSR | Mode::WUSR).ok()?);
+        let mut file = in_dir::create_new(&self.fd, &next).ok()?;
         // Others cannot open it yet, so nobody else holds the lock.
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
         file.write_all(text.as_bytes()).ok()?;
@@ -61,30 +59,16 @@ impl Commons {
 
     /// Opens a file, and returns its owner.
     pub(crate) fn open_file(&self, name: &OsStr) -> Option<(File, u32)> {
-        // Non-blocking, because it might be a pipe.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = openat(&self.fd, name, flags, Mode::empty()).ok()?;
-        let stat = fstat(&fd).ok()?;
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        (is_file && stat.st_nlink == 1).then(|| (File::from(fd), stat.st_uid))
+        in_dir::open_file(&self.fd, name)
     }
 
     pub(crate) fn remove(&self, name: impl AsRef<OsStr>) {
-        let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
+        in_dir::remove(&self.fd, name);
     }
 
     /// The names in it with this prefix, sorted.
     pub(crate) fn names(&self, prefix: &str) -> Vec<OsString> {
-        let entries = Dir::read_from(&self.fd).ok().into_iter().flatten();
-        let mut names = Vec::new();
-        for entry in entries.flatten().take(MOST_FILES) {
-            let name = entry.file_name().to_bytes();
-            if name.starts_with(prefix.as_bytes()) {
-                names.push(OsStr::from_bytes(name).to_owned());
-            }
-        }
-        names.sort();
-        names
+        in_dir::names(&self.fd, prefix, MOST_FILES)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! It holds one end of a pipe, and the run holds the other. When the pipe closes or the run's process ends, and that process
 //! is dead, the guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
-//! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on. The guardian removes the
-//! groups and the list when the last of them has ended, and ends.
+//! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on, unless they are to end with the run:
+//! then the guardian kills them. It removes the groups and the list when the last of them has ended, and ends.
 //!
 //! A run with a scheduler in the kernel says through the pipe that it goes on ([`Beat`]). If it falls silent, the guardian gives its
 //! jobs back to the ordinary scheduler.
@@ -63,6 +63,8 @@ pub(crate) struct Charge {
     pub(crate) head: Head,
     /// The run's processes, now and later.
     pub(crate) ledger: Ledger,
+    /// The jobs are killed when the run dies.
+    pub(crate) ends_jobs: bool,
 }
 
 impl Charge {
@@ -134,7 +136,11 @@ fn guard(charge: &Charge, line: OwnedFd) {
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);
     }
-    free(charge);
+    if charge.ends_jobs {
+        end(charge);
+    } else {
+        free(charge);
+    }
     stay(charge);
 }
 
@@ -216,7 +222,9 @@ fn give_back(root: &Root) {
 
 /// Frees all that the dead run stopped or froze.
 fn free(charge: &Charge) {
-    let Charge { root, head, ledger } = charge;
+    let Charge {
+        root, head, ledger, ..
+    } = charge;
     let group = head.group.as_deref();
     if let Some(group) = group {
         let _ = cgroup::thaw(group);
@@ -249,9 +257,38 @@ fn free(charge: &Charge) {
     }
 }
 
+/// Kills all processes of the dead run's jobs.
+fn end(charge: &Charge) {
+    let Charge {
+        root, head, ledger, ..
+    } = charge;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        // The kernel kills what is frozen as well.
+        if let Some(group) = head.group.as_deref() {
+            cgroup::kill(group);
+            let _ = cgroup::thaw(group);
+        }
+        let record = ledger.read();
+        let claim = charge.claim(record.as_ref());
+        let mut claimed = claim.processes(&Look::new(root));
+        claimed.retain(|member| !member.process.is_dead());
+        if claimed.is_empty() {
+            return;
+        }
+        for member in claimed {
+            member.process.signal(root, Signal::KILL);
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(PATIENCE);
+    }
+}
+
 /// Waits for the end of the jobs, and removes their groups and their list.
 fn stay(charge: &Charge) {
-    let Charge { root, head, ledger } = charge;
+    let Charge {
+        root, head, ledger, ..
+    } = charge;
     let mut pause = BETWEEN_LOOKS;
     loop {
         let gone = head.group.as_deref().is_none_or(cgroup::remove);

@@ -16,7 +16,8 @@ const ENDING: [i32; 6] = [
     libc::SIGXCPU,
 ];
 
-/// Signals without meaning to cosched, whose default would end it: its jobs would continue without a scheduler.
+/// Signals without meaning to cosched outside of a run, whose default would end it: its jobs would continue without a
+/// scheduler.
 const MEANINGLESS: [i32; 9] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -28,6 +29,9 @@ const MEANINGLESS: [i32; 9] = [
     libc::SIGPWR,
     libc::SIGSTKFLT,
 ];
+
+/// The signal after which a run of real jobs starts no more of them, unless it was ignored when cosched was started.
+pub(crate) const DRAINING: i32 = libc::SIGUSR2;
 
 static INHERITED: OnceLock<Vec<i32>> = OnceLock::new();
 

@@ -6,6 +6,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod accounts;
+mod allocation;
 pub mod attached;
 mod cgroup;
 mod child;
@@ -20,6 +21,7 @@ pub mod events;
 mod guardian;
 mod host;
 pub mod identity;
+mod in_dir;
 mod interrupts;
 mod ledger;
 mod limits;
@@ -53,6 +55,7 @@ mod tree;
 mod wanting;
 mod watch;
 
+pub use allocation::Allocation;
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
 pub use console::become_helper;

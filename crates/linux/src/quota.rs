@@ -2,7 +2,7 @@
 
 use crate::cgroup;
 use crate::root::{ReadError, Root};
-use cosched_core::{CpuId, CpuSet, Machine};
+use cosched_core::{CpuSet, Machine};
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -56,35 +56,9 @@ impl CpuQuota {
         self.time.div_ceil(self.period).max(1) as usize
     }
 
-    /// The CPUs of a machine in the order in which to use a part of them: one of each core, then the others.
-    ///
-    /// Each group starts at another core. Containers on one machine do not see each other, and must not all use the same
-    /// CPUs.
-    fn preferred(self, machine: &Machine) -> Vec<CpuId> {
-        let cores = machine.cores.len().max(1);
-        let first = (self.group % cores as u64) as usize;
-        let mut ranked = Vec::new();
-        for (ix, core) in machine.cores.iter().enumerate() {
-            let distance = (ix + cores - first) % cores;
-            ranked.extend(
-                core.iter()
-                    .enumerate()
-                    .map(|(sibling, cpu)| (sibling, distance, cpu)),
-            );
-        }
-        ranked.sort();
-        ranked.into_iter().map(|(_, _, cpu)| cpu).collect()
-    }
-
-    /// The part of the machine to use; `None` if the time suffices for all of it.
+    /// The part of the machine to use; `None` if the time suffices for all of it. Each group starts at another core.
     pub fn part_of(self, machine: &Machine) -> Option<CpuSet> {
-        let is_less = self.cpus() < machine.cpus.len();
-        is_less.then(|| {
-            self.preferred(machine)
-                .into_iter()
-                .take(self.cpus())
-                .collect()
-        })
+        part_of(machine, self.cpus(), self.group)
     }
 
     /// What a run uses of `all` CPUs because of the quota, in words.
@@ -92,6 +66,26 @@ impl CpuQuota {
         let s = if all == 1 { "" } else { "s" };
         format!("{used} of {all} CPU{s}: the cgroup's quota is {self}")
     }
+}
+
+/// So many CPUs of a machine, from the core `first` on: one of each core, then the others; `None` if all are so many.
+///
+/// Containers and allocations on one machine do not see each other, and must not all use the same CPUs.
+pub(crate) fn part_of(machine: &Machine, count: usize, first: u64) -> Option<CpuSet> {
+    if count >= machine.cpus.len() {
+        return None;
+    }
+    let cores = machine.cores.len().max(1);
+    let first = (first % cores as u64) as usize;
+    let mut ranked = Vec::new();
+    for (ix, core) in machine.cores.iter().enumerate() {
+        let distance = (ix + cores - first) % cores;
+        let siblings = core.iter().enumerate();
+        ranked.extend(siblings.map(|(sibling, cpu)| (sibling, distance, cpu)));
+    }
+    ranked.sort();
+    let ranked = ranked.into_iter().take(count);
+    Some(ranked.map(|(_, _, cpu)| cpu).collect())
 }
 
 impl fmt::Display for CpuQuota {

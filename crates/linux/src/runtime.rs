@@ -5,17 +5,17 @@
 //! processes. So a folder is used only if it belongs to its user and no other user can access it. Links are not
 //! followed.
 
+use crate::in_dir;
 use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::fs::{chmodat, fstat, mkdirat, mkfifoat, openat, renameat, statat, unlinkat};
+use rustix::fs::{chmodat, fstat, mkdirat, mkfifoat, openat, renameat, statat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -173,15 +173,7 @@ impl Folder {
     /// An error of the system.
     pub(crate) fn create(&self, name: &str) -> Result<File, NoFolder> {
         self.remove(name);
-        self.create_new(name)
-            .map_err(|error| self.problem(name, error.into()))
-    }
-
-    fn create_new(&self, name: &str) -> rustix::io::Result<File> {
-        let flags =
-            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(File::from(file))
+        in_dir::create_new(&self.fd, name).map_err(|error| self.problem(name, error.into()))
     }
 
     /// Creates and opens a named pipe, and replaces one of that name. It is open for writing too, so that its reader sees
@@ -219,12 +211,8 @@ impl Folder {
 
     /// Opens a file of the folder's owner for reading.
     pub(crate) fn open_file(&self, name: &OsStr) -> Option<File> {
-        // Non-blocking, because it might be a pipe.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = openat(&self.fd, name, flags, Mode::empty()).ok()?;
-        let stat = fstat(&fd).ok()?;
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        (is_file && stat.st_uid == self.owner && stat.st_nlink == 1).then(|| File::from(fd))
+        let (file, owner) = in_dir::open_file(&self.fd, name)?;
+        (owner == self.owner).then_some(file)
     }
 
     /// Writes a file as a whole: a reader sees the old or the new content. `next` is its name meanwhile.
@@ -255,21 +243,12 @@ impl Folder {
     }
 
     pub(crate) fn remove(&self, name: impl AsRef<OsStr>) {
-        let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
+        in_dir::remove(&self.fd, name);
     }
 
     /// The names in it with this prefix, sorted.
     pub(crate) fn names(&self, prefix: &str) -> Vec<OsString> {
-        let entries = rustix::fs::Dir::read_from(&self.fd).ok();
-        let entries = entries.into_iter().flatten().take(MOST_ENTRIES);
-        let names = entries.filter_map(|entry| {
-            Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned())
-        });
-        let mut names: Vec<OsString> = names
-            .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()))
-            .collect();
-        names.sort();
-        names
+        in_dir::names(&self.fd, prefix, MOST_ENTRIES)
     }
 }
 

@@ -21,6 +21,16 @@ pub struct Topology {
     pub virtual_machine: bool,
 }
 
+const NOT_IN_AFFINITY: &str = "not in the affinity of this process";
+
+impl Topology {
+    /// Whether something binds this process to a part of the machine.
+    pub fn is_bound(&self) -> bool {
+        let mut reasons = self.left_out.iter().map(|(_, why)| *why);
+        reasons.any(|why| why == NOT_IN_AFFINITY)
+    }
+}
+
 /// Why a machine cannot be described or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
@@ -140,10 +150,7 @@ fn choose(
     }
     let mut left_out = vec![
         (minus(&present, &online), "offline"),
-        (
-            minus(&online, affinity),
-            "not in the affinity of this process",
-        ),
+        (minus(&online, affinity), NOT_IN_AFFINITY),
         (minus(&allowed, &cpus), "not asked for"),
     ];
     left_out.retain(|(cpus, _)| !cpus.is_empty());

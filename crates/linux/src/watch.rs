@@ -174,7 +174,7 @@ impl AsFd for Requests {
 
 impl Requests {
     /// Reads the pending requests. Skips invalid lines.
-    pub(crate) fn take(&mut self) -> Vec<Request> {
+    pub fn take(&mut self) -> Vec<Request> {
         let mut bytes = vec![0; MAX_READ];
         let read = self.pipe.read(&mut bytes).unwrap_or(0);
         self.unread.extend_from_slice(&bytes[..read]);

@@ -33,6 +33,9 @@ const STACK: usize = 512 << 10;
 /// Least time between two starts of a worker, and between two attempts to do what failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Turns between two looks for jobs that ended long ago: an hour.
+const FORGET_EVERY: u32 = 3_600;
+
 /// What a service is started with.
 pub struct Config {
     /// Where it keeps its files.
@@ -70,7 +73,10 @@ pub fn serve(config: Config) -> Result<(), Error> {
     let (listening, tidying) = (Arc::clone(&queue), Arc::clone(&queue));
     thread::spawn(move || welcome(&listening, &listener));
     thread::spawn(move || {
-        loop {
+        for turn in 0u32.. {
+            if turn.is_multiple_of(FORGET_EVERY) {
+                tidying.forget_old();
+            }
             thread::sleep(PAUSE);
             tidying.tidy();
         }

@@ -149,6 +149,26 @@ impl Store {
         self.jobs("SELECT job FROM job ORDER BY id", [])
     }
 
+    /// The jobs that ended before a moment, in seconds since 1970. The newest job is never among them: it keeps its number
+    /// from being used again.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn ended_before(&self, at: f64) -> Result<Vec<Job>, String> {
+        let sql = "SELECT job FROM job WHERE is_over AND job ->> 'ended_at' < ?1
+            AND id < (SELECT max(id) FROM job)";
+        self.jobs(sql, [at])
+    }
+
+    /// Forgets a job.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn forget(&self, id: u64) -> Result<(), String> {
+        let deleted = self.database.execute("DELETE FROM job WHERE id = ?1", [id]);
+        deleted.map(drop).map_err(|error| self.text(&error))
+    }
+
     fn jobs(&self, sql: &str, params: impl Params) -> Result<Vec<Job>, String> {
         let query = self.database.prepare(sql);
         let jobs = query.and_then(|mut query| query.query_map(params, parsed)?.collect());

@@ -45,6 +45,8 @@ pub struct JobInfo {
     pub solo: Option<Solo>,
     /// Its solo run failed, so that there is no solo time.
     pub solo_failed: bool,
+    /// Where it ran; `None` for the host of the run.
+    pub host: Option<String>,
     /// The file that its standard output went to.
     pub log: Option<String>,
     /// The file that its standard error went to.
@@ -64,6 +66,7 @@ impl JobInfo {
             tag: None,
             solo: None,
             solo_failed: false,
+            host: None,
             log: None,
             log_stderr: None,
         }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Maximum number of bytes read.
-const MOST_READ: usize = 64 << 10;
+pub const MOST_READ: usize = 64 << 10;
 
 /// Return the last line of a regular file that holds more than blanks, at most `most` characters of it.
 pub fn last_line(path: &Path, most: usize) -> Option<String> {
@@ -18,7 +18,12 @@ pub fn last_line(path: &Path, most: usize) -> Option<String> {
     let mut end = vec![0; MOST_READ.min(usize::try_from(length).unwrap_or(MOST_READ))];
     let from = length - end.len() as u64;
     File::open(path).ok()?.read_exact_at(&mut end, from).ok()?;
-    let text = String::from_utf8_lossy(&end);
+    last_line_of(&end, most)
+}
+
+/// The same of the end of a file.
+pub fn last_line_of(end: &[u8], most: usize) -> Option<String> {
+    let text = String::from_utf8_lossy(end);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     Some(line.chars().take(most).collect())
 }

@@ -54,7 +54,7 @@ pub use joblog::{
     append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
-pub use last_line::last_line;
+pub use last_line::{MOST_READ, last_line, last_line_of};
 pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, Reason, RunFacts, RunLine,
     STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, queue_text, runs_text,
@@ -74,7 +74,9 @@ pub use series::{
     SeriesError, SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run,
     rebuild,
 };
-pub use setting::{Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
+pub use setting::{
+    AllocationSetting, Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile,
+};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
@@ -90,6 +92,4 @@ pub use tidy::{
 pub use timeline::{Stay, Timeline, Traffic};
 pub use trace::{TraceDone, TraceError, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
-pub use why::{
-    Did, Held, Latest, Preferred, Seen, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text,
-};
+pub use why::{Did, Latest, Preferred, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};

@@ -1,6 +1,6 @@
 //! Reasons to wait and triggers of decisions as sentences, with their numbers and units.
 
-use crate::text::count;
+use crate::text::{count, seconds};
 use cosched_core::{DemandBasis, Device, Rate, Reading, TaskId, Trigger, WaitReason};
 
 /// The code of a reason to wait, as in the series and in events.
@@ -64,6 +64,12 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             format!("It needs {needs:.1} GB of memory; the most that a node has left: {free:.1}.")
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
+        WaitReason::NoTime { expected, left } => {
+            let (expected, left) = (seconds(expected.as_s()), seconds(left.as_s()));
+            format!(
+                "It is expected to take {expected}, and the allocation ends in {left}: this run does not start it."
+            )
+        }
         WaitReason::Measuring { task } => {
             format!("It would disturb {}, which is being measured.", name(task))
         }

@@ -10,7 +10,7 @@ use crate::source::BackendKind;
 use crate::warning::RunWarning;
 use cosched_core::{
     DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskResult,
-    TaskSpec, Warning,
+    TaskSpec, Wait, WaitReason, Warning,
 };
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -88,6 +88,8 @@ pub struct FileRecorder<'a> {
     pub events: Option<EventWriter<Output<'a>>>,
     /// The job log, if it is written.
     pub joblog: Option<JobLogWriter<Output<'a>>>,
+    /// The host that the job log names; `None` for that of a local job.
+    pub host: Option<String>,
     listener: Option<Listener<'a>>,
     tracker: ProgressTracker,
     live: Live,
@@ -107,6 +109,7 @@ impl<'a> FileRecorder<'a> {
             series: None,
             events: None,
             joblog: None,
+            host: None,
             listener: None,
             tracker: ProgressTracker::new(simulated),
             live: Live::new(info),
@@ -168,11 +171,17 @@ impl<'a> FileRecorder<'a> {
             return;
         };
         let jobs = self.jobs.borrow();
-        let (seq, command) = match jobs.get(result.spec.id) {
+        let info = jobs.get(result.spec.id);
+        let (seq, command) = match info {
             Some(info) => (info.seq, info.command_or_name()),
             None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
         };
-        joblog.ended(&Entry::of(result, seq, command, self.run_start));
+        let mut entry = Entry::of(result, seq, command, self.run_start);
+        let host = info.and_then(|info| info.host.as_ref());
+        if let Some(host) = host.or(self.host.as_ref()) {
+            entry.host.clone_from(host);
+        }
+        joblog.ended(&entry);
     }
 
     fn name(&self, task: TaskId) -> String {
@@ -262,6 +271,13 @@ impl Recorder for FileRecorder<'_> {
         }
         if let Some(events) = &mut self.events {
             events.decided(&record);
+        }
+        self.check_files();
+    }
+
+    fn left_out(&mut self, now: Nanos, task: TaskId, reason: WaitReason) {
+        if let Some(series) = &mut self.series {
+            series.waits(now, &Wait { task, reason });
         }
         self.check_files();
     }

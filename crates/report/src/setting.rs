@@ -20,10 +20,31 @@ pub struct RunSetting {
     pub host: Option<String>,
     /// The release of its kernel.
     pub kernel: Option<String>,
+    /// The allocation of Slurm in which it ran, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<AllocationSetting>,
     /// Every parameter of the policy.
     pub params: Vec<ParamSetting>,
     /// The options that can change the result.
     pub options: RunOptions,
+    /// Why null values are absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// What a batch job of Slurm asked for, on all of its nodes. The run may have had a part of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AllocationSetting {
+    /// The number of the batch job.
+    pub job: String,
+    /// How often Slurm had started it again.
+    pub restarts: u32,
+    /// The number of its nodes.
+    pub nodes: Option<u64>,
+    /// The number of its CPUs.
+    pub cpus: Option<u64>,
+    /// Its memory on each node, in bytes.
+    pub memory_bytes: Option<u64>,
     /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,

@@ -10,6 +10,8 @@ pub enum BackendKind {
     Host,
     /// A simulated machine.
     Sim,
+    /// Several nodes, each with a run of its own.
+    Nodes,
 }
 
 /// Where an energy figure comes from.

@@ -59,6 +59,14 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::NotRestarted(TaskId(1), None),
         Warning::Halting,
         Warning::DeadlineOver,
+        Warning::Draining,
+        Warning::NoTime(
+            TaskId(1),
+            WaitReason::NoTime {
+                expected: Nanos::from_ms(90_000),
+                left: Nanos::from_ms(20_000),
+            },
+        ),
         Warning::Interrupted {
             signal: 2,
             again: false,
@@ -106,6 +114,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::FileLags {
             file: RunFile::JobLog,
             error: why(),
+        },
+        RunWarning::CpusContradict {
+            bound: 4,
+            variable: "SLURM_CPUS_ON_NODE".to_owned(),
+            told: 2,
         },
         RunWarning::SoloFailed { job: job() },
         RunWarning::SoloMissing {

@@ -1,8 +1,9 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
+use crate::reason::wait_text;
 use crate::text::{count, seconds, visible};
 use cosched_core::{
-    Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, Warning, signal_name,
+    Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, WaitReason, Warning, signal_name,
 };
 
 /// A file that is written during a run.
@@ -75,6 +76,23 @@ pub enum RunWarning {
     Halting,
     #[error("the deadline has passed: {STOPPING}")]
     DeadlineOver,
+    #[error("SIGUSR2: no more jobs are started; running jobs go on")]
+    Draining,
+    #[error(
+        "jobs that can't end before the allocation does are not started, {job} first: {}",
+        wait_text(reason)
+    )]
+    NoTime { job: String, reason: WaitReason },
+    #[error(
+        "this process is bound to {}, and {variable} is {told}; the run uses {}",
+        count(*bound as u64, "CPU"),
+        bound.min(told)
+    )]
+    CpusContradict {
+        bound: usize,
+        variable: String,
+        told: usize,
+    },
     #[error("{}", interrupted_text(*signal, *again))]
     Interrupted { signal: i32, again: bool },
     #[error("{job} waits for memory: too little is free for one more job (--mem-keep)")]
@@ -227,6 +245,18 @@ pub enum RunWarning {
         visible(folder)
     )]
     OutputLost { why: String, folder: String },
+    #[error("node {node} is not used: {}", visible(why))]
+    NodeAbsent { node: String, why: String },
+    #[error("node {node} is lost: {}; {} on other nodes", visible(why), restarted_text(*jobs))]
+    NodeLost {
+        node: String,
+        why: String,
+        jobs: usize,
+    },
+    #[error("{node}: {}", visible(text))]
+    NodeSays { node: String, text: String },
+    #[error("{what} has no effect on a run over nodes")]
+    NotOverNodes { what: String },
     #[error("{warning} ({times} times)")]
     Repeated {
         warning: Box<RunWarning>,
@@ -247,6 +277,11 @@ impl RunWarning {
             },
             Warning::Halting => RunWarning::Halting,
             Warning::DeadlineOver => RunWarning::DeadlineOver,
+            Warning::Draining => RunWarning::Draining,
+            Warning::NoTime(task, reason) => RunWarning::NoTime {
+                job: name(*task),
+                reason: *reason,
+            },
             &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
             Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
             Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
@@ -295,6 +330,13 @@ pub fn shortfall_text(shortfall: &Shortfall) -> String {
     match shortfall.importance {
         Importance::Required => format!("{capability} ({})", shortfall.why),
         Importance::Wanted(effect) => format!("{capability}: {effect} ({})", shortfall.why),
+    }
+}
+
+fn restarted_text(jobs: usize) -> String {
+    match jobs {
+        1 => "1 job starts again".to_owned(),
+        jobs => format!("{jobs} jobs start again"),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::console::Showing;
 use super::facts;
 use super::files::{Files, Watched};
+use super::job_frames::Events;
 use super::memory::Known;
 use super::options::Format;
 use super::platform::{KernelPart, Platform, RunIdentity};
@@ -31,6 +32,8 @@ use std::time::Instant;
 pub(crate) struct Batch<'a, P: Platform> {
     /// The policy that decides.
     pub(crate) entry: &'static PolicyEntry,
+    /// Whether it freezes jobs.
+    pub(crate) freezes: bool,
     pub(crate) params: &'a Params,
     pub(crate) config: &'a RunConfig,
     pub(crate) capabilities: &'a Capabilities,
@@ -106,10 +109,12 @@ impl<P: Platform> Batch<'_, P> {
             jobs,
             session.screen,
             session.watch.and_then(Watch::requests),
+            &self.folder,
         )?;
         let mut info = self.info(platform, &mut backend);
         reporter.started_at = info.started_at;
         let infos = info.job_infos();
+        P::note_hosts(&mut backend, &infos);
         let mut recorder = FileRecorder::new(&info, infos.clone());
         if session.watch.is_some() {
             let facts = facts::facts(session, &info, !self.shows_output);
@@ -127,6 +132,8 @@ impl<P: Platform> Batch<'_, P> {
             recorder.events = Some(EventWriter::new(Box::new(file), context));
         }
         recorder.joblog = files.joblog;
+        let allocation = platform.view().allocation.as_ref();
+        recorder.host = allocation.and_then(|_| info.setting.host.clone());
         let mut listed = Listed::new(self.specs.to_vec());
         let open = self.open.take();
         if let Some(open) = &open {
@@ -176,6 +183,7 @@ impl<P: Platform> Batch<'_, P> {
                 platform: session.platform,
                 logs: &self.folder,
                 policy: self.entry,
+                freezes: self.freezes,
             },
             session,
             infos,
@@ -196,6 +204,7 @@ impl<P: Platform> Batch<'_, P> {
             known: known_of(std::mem::take(&mut self.known)),
             folder: self.folder.clone(),
             progress_to: None,
+            events: session.options.output.frames.then(Events::default),
             is_open: self.open.is_some(),
             started_at: None,
             began: Instant::now(),
@@ -204,16 +213,18 @@ impl<P: Platform> Batch<'_, P> {
 
     /// Moves all output to a process of its own, so that a terminal that stands still does not stop the jobs.
     fn open_console(&self, session: &Session<'_, P>) {
-        if !P::HAS_OUTPUT {
+        let output = &session.options.output;
+        // Frames have one from the beginning.
+        if !P::HAS_OUTPUT || output.frames {
             return;
         }
-        let output = &session.options.output;
         let show = session.options.show(self.specs.len());
         let showing = Showing {
             run: std::process::id(),
             output: show.filter(|_| self.shows_output),
             keep_order: output.keep_order,
             to_stderr: output.format != Format::Text,
+            frames: false,
         };
         session.screen.use_console(&showing, &self.folder);
     }

@@ -5,6 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::frames;
 use super::limits::JobLimit;
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
@@ -20,10 +21,12 @@ use crate::exit::Exit;
 use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, EndedBy, RunResult, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, Nanos, RunResult, TaskResult, TaskSpec};
+use cosched_linux::Allocation;
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Runs a plan to its end and reports.
 pub(crate) fn execute<P: Platform>(
@@ -38,10 +41,13 @@ pub(crate) fn execute<P: Platform>(
         None => plan.config.jobs.min(plan.jobs.len()),
     };
     // A file that can't be written is an error before anything is started.
-    let (folder, mut files) = open_files(options, &mut plan)?;
+    let (folder, mut files) = open_files(options, platform, &mut plan)?;
     let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
+    if options.output.frames {
+        frames::open(&screen, options, platform.view(), at_once, &plan.logs)?;
+    }
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
@@ -97,6 +103,9 @@ pub(crate) fn execute<P: Platform>(
         }
         kept = keep(record_file, &logs, &record);
     }
+    if options.output.frames {
+        frames::close(&screen, &logs);
+    }
     screen.clear();
     // A full disk does not hide the result.
     let ending = Ending::new(&result, &halt, &logs, reads_input);
@@ -117,6 +126,7 @@ pub(crate) fn execute<P: Platform>(
 /// Opens the log folder and all files that the run writes. A simulation that keeps none has no folder.
 fn open_files<P: Platform>(
     options: &RunOptions,
+    platform: &P,
     plan: &mut Plan<P>,
 ) -> Result<(Option<Folder>, Files)> {
     let output = &options.output;
@@ -125,7 +135,8 @@ fn open_files<P: Platform>(
     if !P::HAS_OUTPUT && !is_kept {
         return Ok((None, Files::default()));
     }
-    let names = names(options, plan);
+    let mut names = names(options, plan);
+    names.written.extend_from_slice(platform.folders());
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen)?;
     if let Some(aside) = &folder.aside {
@@ -138,7 +149,7 @@ fn open_files<P: Platform>(
 /// too.
 fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
-    if P::HAS_OUTPUT {
+    if P::HAS_FILES {
         for TaskSpec { name, .. } in &plan.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
             names.written.extend(files);
@@ -221,9 +232,11 @@ fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
 /// Runs all jobs of the plan together.
 fn run_together<P: Platform>(
     session: &Session<'_, P>,
-    plan: Plan<P>,
+    mut plan: Plan<P>,
     files: Files,
 ) -> Result<BatchResult> {
+    let allocation = session.platform.view().allocation.as_ref();
+    plan.config.ends = allocation.and_then(Allocation::end).map(time_until);
     let choice = &plan.choice;
     let record_as = setting(
         session.options,
@@ -236,6 +249,7 @@ fn run_together<P: Platform>(
     );
     let batch = Batch {
         entry: choice.entry,
+        freezes: choice.freezes(),
         params: &choice.params,
         config: &plan.config,
         capabilities: &plan.capabilities,
@@ -252,6 +266,12 @@ fn run_together<P: Platform>(
     };
     let mut policy = (choice.entry.build)(&choice.params);
     batch.run(session, &mut *policy)
+}
+
+/// The time until an instant; zero if that is past.
+fn time_until(end: SystemTime) -> Nanos {
+    let left = end.duration_since(SystemTime::now());
+    Nanos::from_s(left.unwrap_or_default().as_secs_f64())
 }
 
 /// The warnings that follow from the result.

@@ -17,6 +17,8 @@ pub enum Exit {
     Incapable,
     /// Permission is lacking; nothing was started.
     Permission,
+    /// Jobs are left, because no more were to start.
+    Left,
     /// Some job exceeded its `--timeout`, or the run its `--deadline`.
     TimedOut,
     /// A signal ended the run.
@@ -34,6 +36,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Incapable => 3,
             Exit::Permission => 4,
+            Exit::Left => 75,
             Exit::TimedOut => 124,
             Exit::Signal(signal) => 128u8.saturating_add(signal.clamp(0, 127) as u8),
             Exit::OnlyJob(code) => code,
@@ -149,6 +152,7 @@ mod tests {
             Exit::Usage,
             Exit::Incapable,
             Exit::Permission,
+            Exit::Left,
             Exit::TimedOut,
         ];
         for exit in all {

@@ -121,6 +121,7 @@ impl<P: Platform> Explanation<'_, P> {
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
             "cpu_quota": view.quota,
+            "slurm": view.by_slurm,
             "mem_keep_bytes": self.options.limits.kept_memory(view.memory),
             "live_jobs": plan.config.jobs,
             "order": plan.config.order,
@@ -198,8 +199,8 @@ impl<P: Platform> Explanation<'_, P> {
         let name = visible(&view.machine.name);
         let cpus = view.machine.all_cpus();
         self.add("machine", format_args!("{name}, CPUs {cpus}"));
-        if let Some(quota) = &view.quota {
-            self.more(quota);
+        for line in view.quota.iter().chain(&view.by_slurm) {
+            self.more(line);
         }
         let kept = self.options.limits.kept_memory(view.memory);
         if let Some(kept) = kept.filter(|&kept| kept > 0) {

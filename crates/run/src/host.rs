@@ -1,5 +1,6 @@
 //! This machine as the platform of a run: real processes.
 
+use super::allotted::Allotted;
 use super::cpus::{CpuChoice, usable_text};
 use super::gauge::Gauge;
 use super::kernel;
@@ -20,11 +21,11 @@ use cosched_linux::meminfo;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
-    Begin, CpuQuota, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour, Notice,
-    Place, Program, Requests, RoomLimits, Share, check_open_files, own_run,
+    Allocation, Begin, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour,
+    Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, own_run,
 };
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub(crate) struct HostPlatform {
     reaper: Option<PathBuf>,
     /// Its place among other runs.
     place: Rc<RefCell<Place>>,
+    /// Memory that Slurm gave, where that is less than the machine and its cgroups allow.
+    given: Option<u64>,
 }
 
 impl HostPlatform {
@@ -65,12 +68,14 @@ impl HostPlatform {
             let why = "needs --actuator freezer; leave one of them out";
             return Err(usage(format!("{option} {why}")));
         }
+        let allocation = Allocation::here().map(Allocation::with_end);
         let Part {
             whole,
             quota,
+            by_slurm,
             place,
             mut warnings,
-        } = part_beside_others(root, options, publish)?;
+        } = part_beside_others(root, options, allocation.as_ref(), publish)?;
         let machine = whole.part(place.cpus());
         // The CPUs of a scheduler in the kernel never change.
         let is_fixed = options.actuator != Actuator::Freezer;
@@ -85,15 +90,21 @@ impl HostPlatform {
             capabilities.missing.remove(&Capability::Plans);
             refused = kernel::refused(root);
         }
+        let memory = meminfo::read(root).ok().map(|memory| memory.allowed());
+        let given = allocation.as_ref().and_then(|allocation| allocation.memory);
+        let given = given.map(|(given, _)| given);
+        let given = given.filter(|&given| memory.is_some_and(|memory| given < memory));
         let keys = Keys::new(machine_kind(root, &machine.name));
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
             whole: Arc::new(whole),
             quota,
-            memory: meminfo::read(root).ok().map(|memory| memory.allowed()),
+            by_slurm,
+            memory: memory.map(|memory| given.map_or(memory, |given| given.min(memory))),
             counters: counted(&counters),
             freezing: freezing_text(freezing).to_owned(),
+            allocation,
             energy: match capabilities.why_missing(Capability::Energy) {
                 None => EnergySource::Measured,
                 Some(_) => EnergySource::Absent,
@@ -113,6 +124,7 @@ impl HostPlatform {
             keys,
             reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
+            given,
         })
     }
 }
@@ -131,11 +143,18 @@ struct Part {
     whole: Machine,
     /// What a quota leaves of its CPUs, in words.
     quota: Option<String>,
+    /// What Slurm gave, a line each.
+    by_slurm: Vec<String>,
     place: Place,
     warnings: Vec<RunWarning>,
 }
 
-fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> Result<Part> {
+fn part_beside_others(
+    root: &Root,
+    options: &MachineOptions,
+    allocation: Option<&Allocation>,
+    publish: bool,
+) -> Result<Part> {
     let affinity =
         cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
     let listed = options.cpus.as_ref().and_then(CpuChoice::list);
@@ -143,35 +162,29 @@ fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> R
         Some(_) => usage(format!("--cpus: {error}; {}", usable_text(&affinity))),
         None => error.into(),
     })?;
-    let (whole, quota) = match options.cpus {
-        None => within_quota(root, whole),
+    let Allotted {
+        topology: Topology { machine: whole, .. },
+        quota,
+        by_slurm,
+        warning,
+    } = match options.cpus {
+        None => Allotted::of(root, whole, allocation),
         // What the user lists is used.
-        Some(_) => (whole, None),
+        Some(_) => Allotted::listed(whole, allocation),
     };
-    let whole = whole.machine;
-    let (place, warnings) = beside_others(root, &whole.all_cpus(), options, publish);
+    // Slurm gave these CPUs to this worker alone.
+    let is_alone = options.is_worker && allocation.is_some();
+    let choice = options.cpus.clone().or(is_alone.then_some(CpuChoice::All));
+    let all = whole.all_cpus();
+    let (place, mut warnings) = beside_others(root, &all, choice.as_ref(), options, publish);
+    warnings.extend(warning);
     Ok(Part {
         whole,
         quota,
+        by_slurm,
         place,
         warnings,
     })
-}
-
-/// The CPUs that the cgroup's quota leaves of these, and which part that is, in words; all of them without a quota. A quota
-/// that can't be read is ignored; the words say why.
-pub fn within_quota(root: &Root, whole: Topology) -> (Topology, Option<String>) {
-    let quota = match CpuQuota::read(root) {
-        Ok(Some(quota)) => quota,
-        Ok(None) => return (whole, None),
-        Err(why) => return (whole, Some(format!("{why}; it is ignored"))),
-    };
-    let Some(cpus) = quota.part_of(&whole.machine) else {
-        return (whole, None);
-    };
-    let text = quota.text(cpus.len(), whole.present.len());
-    let machine = whole.machine.part(&cpus);
-    (Topology { machine, ..whole }, Some(text))
 }
 
 /// Reads what the counters can count, with the events that the user gave.
@@ -225,10 +238,10 @@ fn counted(counters: &CounterSupport) -> Option<String> {
 fn beside_others(
     root: &Root,
     given: &CpuSet,
+    choice: Option<&CpuChoice>,
     options: &MachineOptions,
     publish: bool,
 ) -> (Place, Vec<RunWarning>) {
-    let choice = options.cpus.as_ref();
     let share = match choice {
         Some(_) => Share::All,
         None if options.actuator == Actuator::Freezer => Share::Fair,
@@ -263,6 +276,7 @@ impl Platform for HostPlatform {
 
     const SOLO_BY_DEFAULT: bool = false;
     const HAS_OUTPUT: bool = true;
+    const HAS_FILES: bool = true;
     const MARK: &'static str = "";
     const UNMEASURED: Absence = Absence::NotTold;
 
@@ -276,6 +290,10 @@ impl Platform for HostPlatform {
             run_id: own_run(&Root::default()),
             started_at: Some(SystemTime::now() - elapsed),
         }
+    }
+
+    fn folders(&self) -> &[String] {
+        &[]
     }
 
     fn gauge(&self) -> Option<Gauge> {
@@ -350,6 +368,7 @@ impl Platform for HostPlatform {
         jobs: Vec<HostJob>,
         screen: &Screen,
         requests: Option<Requests>,
+        _logs: &Path,
     ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
@@ -364,6 +383,7 @@ impl Platform for HostPlatform {
         let cpus = machine.cpus.len();
         let room = RoomLimits {
             mem_keep: limits.kept_memory(self.view.memory).unwrap_or(0),
+            given: self.given,
             guess_from: limits.guess_from(cpus),
             most_load: limits.load.map(|load| load.on(cpus)),
         };
@@ -378,11 +398,14 @@ impl Platform for HostPlatform {
             counters: self.counters.clone(),
             room,
             max_pause: limits.max_pause,
+            ends_jobs: options.output.frames,
             kernel,
             requests,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }
+
+    fn note_hosts(_backend: &mut Self::Backend, _infos: &JobInfos) {}
 
     fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
         match job {
@@ -486,37 +509,5 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::LeftScheduler { job, processes } => RunWarning::LeftScheduler { job, processes },
         Notice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
         Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quota_that_can_not_be_read_is_ignored() {
-        let dir = tempfile::tempdir().unwrap();
-        for (file, text) in [
-            (
-                "proc/self/mountinfo",
-                "31 30 0:27 / /g rw - cgroup2 cgroup2 rw\n",
-            ),
-            ("proc/self/cgroup", "0::/\n"),
-            ("g/cpu.max", "lots\n"),
-        ] {
-            let path = dir.path().join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let affinity = cosched_linux::affinity(0).unwrap();
-        let whole = topology::read(&Root::default(), &affinity, None).unwrap();
-        let all = whole.machine.all_cpus();
-        let (used, why) = within_quota(&Root::new(dir.path()), whole);
-        assert_eq!(used.machine.all_cpus(), all);
-        let why = why.unwrap();
-        assert!(
-            why.contains("g/cpu.max says `lots`") && why.ends_with("; it is ignored"),
-            "{why}"
-        );
     }
 }

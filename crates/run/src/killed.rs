@@ -2,7 +2,7 @@
 
 use super::folder::{EARLIER, lock, output_files};
 use super::options::{Orphans, RunOptions};
-use super::runs::{self, JobLine, RunLine, Runs};
+use super::runs::{self, JobLine, RunLine, Runs, SlurmJob};
 use crate::exit::{Exit, Failure, usage};
 use crate::stderr;
 use crate::whole_file::{open_own, read_own, write_private};
@@ -11,7 +11,7 @@ use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, fate_of};
+use cosched_linux::{Allocation, Fate, fate_of};
 use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesFile, rebuild, visible};
 use rustix::process::geteuid;
 use std::io::ErrorKind;
@@ -212,8 +212,13 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
 /// Whether a run that left no record goes on.
 fn fate(root: &Root, line: &RunLine) -> Fate {
     if line.host != host_name(root) {
-        // Hosts can share a file system, and no other can be seen from here.
-        Fate::Unknown
+        // Hosts can share a file system, and no other can be seen from here. Slurm ends a job before it starts it again.
+        let here = Allocation::here();
+        let has_ended = line.slurm.as_ref().zip(here).is_some_and(|(slurm, here)| {
+            let SlurmJob { job, restarts } = slurm;
+            here.has_ended(job, *restarts)
+        });
+        if has_ended { Fate::Dead } else { Fate::Unknown }
     } else if line.boot != boot(root) {
         // Nothing outlives the machine.
         Fate::Dead

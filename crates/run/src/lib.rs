@@ -10,16 +10,18 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `simulated` and `nodes` (with
+//!   `launch`) do it
 //! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `progress_to`: what watchers see, the machine's load, and its progress
+//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `job_frames`, `progress_to`, `frames`: what watchers see, the machine's load, and its progress
 //! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 
+mod allotted;
 mod answer;
 mod batch;
 mod calibrated;
@@ -31,15 +33,19 @@ mod explain;
 mod facts;
 mod files;
 mod folder;
+mod frames;
 mod gauge;
 mod host;
 pub mod input;
+mod job_frames;
 mod kernel;
 mod keys;
 mod killed;
+mod launch;
 mod limits;
 mod memory;
 mod named;
+mod nodes;
 mod options;
 mod plan;
 mod platform;
@@ -63,15 +69,16 @@ mod terminal;
 mod watch;
 pub mod whole_file;
 
+pub use allotted::Allotted;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
-pub use host::within_quota;
 pub use killed::orphan_text;
+pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
-    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions,
-    PolicyOptions, RunOptions, Show, SoloSource, Source,
+    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
+    OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source,
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};
@@ -114,6 +121,9 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         simulated::check_options(options, on)?;
     }
+    if options.output.frames {
+        frames::check_options(options)?;
+    }
     let Some(collected) = collect(options, may_stream(options))? else {
         if !options.output.quiet {
             stderr::say("cosched: there are no values, so nothing to run");
@@ -123,6 +133,13 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     if let Some(on) = &options.machine.on {
         let platform = simulated::SimPlatform::open(options, on, &collected.jobs)?;
         return run_on(options, &platform, collected);
+    }
+    if let Some(nodes) = &options.nodes {
+        if collected.restart != Restart::Never {
+            return Err(usage("--nodes restarts no jobs; leave out `restart`"));
+        }
+        let platform = nodes::NodesPlatform::open(options, nodes)?;
+        return run_on(&nodes::own_options(options), &platform, collected);
     }
     let publish = !options.dry_run;
     let platform = host::HostPlatform::look(&Root::default(), &options.machine, publish)?;
@@ -159,7 +176,7 @@ fn run_on<P: platform::Platform>(
     if !options.dry_run {
         if let Some(refused) = &platform.view().refused {
             // A wrong command line is reported first.
-            plan::policy(options, platform, false)?;
+            plan::policy(options, platform, false, false)?;
             return Err(refused.clone().into());
         }
         // Resuming writes beside the job log.
@@ -242,7 +259,13 @@ fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
             let example = |error| usage(format!("{error}; as in `cosched run -f commands.txt`"));
             reads_input = is_input(file);
             if streams {
-                arriving = Arriving::commands(file).map_err(example)?;
+                // A coordinator gives jobs only to nodes that it knows.
+                let waits = !options.output.frames;
+                let most = match options.nodes {
+                    Some(_) => nodes::MOST_AT_ONCE,
+                    None => u64::MAX,
+                };
+                arriving = Arriving::commands(file, waits, most).map_err(example)?;
             }
             if arriving.is_some() {
                 setting::open_input("list", file)
@@ -298,7 +321,7 @@ fn collect(options: &RunOptions, streams: bool) -> Result<Option<Collected>> {
 fn may_stream(options: &RunOptions) -> bool {
     !options.is_simulated()
         && !options.dry_run
-        && options.resume.is_none()
+        && !resume::has_begun(options)
         && options.solo == SoloSource::Nothing
         && options.machine.actuation() == Actuation::Decisions
 }

@@ -2,6 +2,7 @@
 
 use crate::cpus::{CpuChoice, CpusPerJob};
 use crate::input::Reading;
+use crate::launch::Nodes;
 use crate::limits::{JobLimit, LoadLimit};
 use crate::progress_to::ProgressTarget;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
@@ -22,6 +23,8 @@ pub struct RunOptions {
     pub nice: Option<i8>,
     /// The machine, and how it is used.
     pub machine: MachineOptions,
+    /// Several nodes that run the jobs; by default this machine does.
+    pub nodes: Option<NodeOptions>,
     /// The policy.
     pub policy: PolicyOptions,
     /// Limits on the run and its jobs.
@@ -79,9 +82,22 @@ pub struct MachineOptions {
     pub actuator: Actuator,
     /// How decisions are carried out; always as plans by a scheduler in the kernel.
     pub actuation: Actuation,
+    /// A coordinator gives it the jobs of a node.
+    pub is_worker: bool,
     /// Folder in which a reaper of each job notes its start and its end, under the job's `id`. The jobs outlive the run. Their
     /// output is in the folder `logs` beside it; by default there are no reapers.
     pub reaper: Option<PathBuf>,
+}
+
+/// The nodes of a run.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// Which.
+    pub which: Nodes,
+    /// Words of the command line for the runs on the nodes.
+    pub worker: Vec<OsString>,
+    /// How many times a job starts again because its node was lost.
+    pub retries_lost: u32,
 }
 
 /// The policy.
@@ -193,6 +209,9 @@ pub struct OutputOptions {
     pub metrics: Option<PathBuf>,
     /// Where a JSON line for each start and end of a job goes.
     pub progress_to: Option<ProgressTarget>,
+    /// Standard output gets frames for a coordinator, the jobs' output among them, and no log folder stays. The jobs end with
+    /// the run. An error with several attempts, solo runs, `resume` or a simulation.
+    pub frames: bool,
     /// Print no progress, no warnings and no summary.
     pub quiet: bool,
     /// Print each job's start and end, and more in the summary.

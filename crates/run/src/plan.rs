@@ -4,7 +4,7 @@ use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource};
 use super::platform::Platform;
 use super::policy::{Choice, choose};
-use super::prepare::{Prepared, Preparer};
+use super::prepare::{Prepared, Preparer, is_srun};
 use super::resume::{Resumed, Seen};
 use super::setting;
 use super::stream::Open;
@@ -14,6 +14,9 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, TaskSpec,
 };
+use cosched_linux::Allocation;
+use cosched_linux::identity::host_name;
+use cosched_linux::root::Root;
 use cosched_memory::Patience;
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
@@ -189,16 +192,21 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
 }
 
 /// The sources of solo times, the machine's capabilities with them, and the policy. `crowded` says that the user wants more
-/// jobs at once than there are CPUs.
+/// jobs at once than there are CPUs, `remote` that some job does its work on other machines.
 pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
     crowded: bool,
+    remote: bool,
 ) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
     let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
     solo.capabilities(&mut capabilities);
+    if remote && !view.is_simulated() {
+        let missing = &mut capabilities.missing;
+        missing.insert(Capability::Freeze, Absence::OnlyClient);
+    }
     let has_nodes = !view.machine.nodes.is_empty();
     let choice = choose(options, &capabilities, &view.params, crowded, has_nodes)?;
     Ok((solo, capabilities, choice))
@@ -227,7 +235,8 @@ impl<P: Platform> Plan<P> {
         // Of an open list nobody knows how many jobs `-j 0` asks for.
         let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
         let is_crowded = asked.min(most) > cpus;
-        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded)?;
+        let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
+        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded, is_remote)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
@@ -240,6 +249,7 @@ impl<P: Platform> Plan<P> {
             platform,
             logs: &logs,
             policy: choice.entry,
+            freezes: choice.freezes(),
         };
         let mut prepared = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
@@ -294,12 +304,18 @@ const MOST_LIVE: usize = 5_000;
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
 const LIVE_PER_CPU: usize = 2;
 
+/// Live jobs of a run over nodes, some of which are sent ahead if they are short.
+fn live_over_nodes(cpus: usize) -> usize {
+    (16 * cpus).min(512).max(LIVE_PER_CPU * cpus)
+}
+
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
     let is_open = jobs.is_none();
     let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),
+        None if choice.entry.for_nodes => live_over_nodes(cpus),
         None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
         None => cpus,
     };
@@ -355,12 +371,24 @@ fn temporary() -> Result<PathBuf> {
     )))
 }
 
-/// A name for a new folder that no other process uses: the time (UTC) and the number of the process.
+/// A name for a new folder that no other process uses: the time (UTC) and the number of the process. Processes of other
+/// hosts and namespaces may have the same number, so the host's name is in it where they may share the folder.
 pub fn stamp() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now());
     let digits = now.to_string().replace(['-', ':', 'Z'], "");
     let time = digits.replace('T', "-");
-    format!("{time}-{}", std::process::id())
+    let process = std::process::id();
+    let shares = process == 1 || Allocation::here().is_some();
+    match host_name(&Root::default()).filter(|_| shares) {
+        Some(host) => format!("{time}-{}-{process}", plain(&host)),
+        None => format!("{time}-{process}"),
+    }
+}
+
+/// A name without characters that mean something in a path or to a terminal.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+    name.replace(|c| !is_plain(c), "-")
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
 use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile, TaskId};
-use cosched_linux::Requests;
+use cosched_linux::{Allocation, Requests};
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, Given, RunWarning, SettingFile, SoloSource};
+use cosched_report::{
+    BackendKind, EnergySource, Given, JobInfos, RunWarning, SettingFile, SoloSource,
+};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +26,10 @@ pub(crate) struct View {
     pub(crate) machine: Arc<Machine>,
     /// How many of its CPUs the run uses because of a quota, in words; `None` without one.
     pub(crate) quota: Option<String>,
+    /// What Slurm gave the run, a line each; none outside of an allocation.
+    pub(crate) by_slurm: Vec<String>,
+    /// The allocation of Slurm in which the run takes place; `None` outside of one, and in a simulation.
+    pub(crate) allocation: Option<Allocation>,
     /// Memory that its jobs may use, in bytes; `None` in a simulation, or if it is unknown.
     pub(crate) memory: Option<u64>,
     /// The machine with all CPUs that the run may come to use while it goes on: the record names them.
@@ -114,6 +120,8 @@ pub(crate) trait Platform {
     const SOLO_BY_DEFAULT: bool;
     /// Whether jobs write output.
     const HAS_OUTPUT: bool;
+    /// Whether each job writes to files of its own in the log folder.
+    const HAS_FILES: bool;
     /// Prefix of lines about jobs on the screen.
     const MARK: &'static str;
     /// Why figures of the real machine are absent.
@@ -128,6 +136,9 @@ pub(crate) trait Platform {
     /// # Errors
     /// The user interrupted it.
     fn prepare(&self) -> Result<()>;
+
+    /// The folders that it makes in the log folder.
+    fn folders(&self) -> &[String];
 
     /// Makes the platform's own form of a job, and checks it as far as possible before anything is started. The job's
     /// output goes to files in `logs`.
@@ -155,7 +166,8 @@ pub(crate) trait Platform {
     /// Reads the machine's counters at the start of a run; `None` in a simulation.
     fn gauge(&self) -> Option<Gauge>;
 
-    /// Makes the backend for these jobs; nothing is started yet. It takes `requests`, if it runs real jobs.
+    /// Makes the backend for these jobs; nothing is started yet. It takes `requests`, if it runs real jobs, and writes into
+    /// the folder `logs`.
     ///
     /// # Errors
     /// The machine can't be used.
@@ -166,7 +178,11 @@ pub(crate) trait Platform {
         jobs: Vec<Self::Job>,
         screen: &Screen,
         requests: Option<Requests>,
+        logs: &Path,
     ) -> Result<Self::Backend>;
+
+    /// Notes the host of each job in what is known of the jobs, if that is not this one.
+    fn note_hosts(backend: &mut Self::Backend, infos: &JobInfos);
 
     /// Gives the backend a job that has come while the run goes on, or why it can't be started.
     fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);

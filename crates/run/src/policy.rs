@@ -6,8 +6,8 @@ use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
-    Actuation, Capabilities, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry,
-    Shortfall, auto_policy, find_policy, set_along,
+    Actuation, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params,
+    PolicyEntry, Shortfall, auto_policy, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,6 +79,14 @@ const BY_BUS_RATE: [(&str, &str); 3] = [
 ];
 
 impl Choice {
+    /// Whether the policy freezes jobs.
+    pub(crate) fn freezes(&self) -> bool {
+        let needs = (self.entry.needs)(&self.params);
+        needs
+            .iter()
+            .any(|need| need.capability == Capability::Freeze)
+    }
+
     /// Whether the policy would judge by the rate of another machine's memory, its default.
     pub(crate) fn lacks_bus_rate(&self) -> bool {
         let is_set = |(name, word)| has_param(self.entry, name) && self.params.word(name) == word;

@@ -4,13 +4,15 @@ use super::folder::{output_files, reaped_files};
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
 use super::platform::Platform;
-use crate::input::{Command, Job};
+use crate::exit::incapable;
+use crate::input::{Command, Job, program_words};
 use anyhow::Result;
 use cosched_core::{
-    Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
+    Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
 };
 use cosched_memory::Patience;
 use cosched_report::{JobInfo, RunWarning};
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Makes the jobs of a run ready.
@@ -21,6 +23,15 @@ pub(crate) struct Preparer<'a, P> {
     pub(crate) logs: &'a Path,
     /// The policy that decides.
     pub(crate) policy: &'static PolicyEntry,
+    /// Whether that freezes jobs.
+    pub(crate) freezes: bool,
+}
+
+/// Whether a job is a client of Slurm, whose work is done elsewhere.
+pub(crate) fn is_srun(job: &Job) -> bool {
+    let words = job.input.command.as_ref().map(program_words);
+    let first = words.and_then(|words| words.into_iter().next());
+    first.is_some_and(|word| Path::new(&word).file_name() == Some(OsStr::new("srun")))
 }
 
 /// A job that can be started.
@@ -36,6 +47,14 @@ impl<P: Platform> Preparer<'_, P> {
     /// # Errors
     /// The job can't run here.
     pub(crate) fn prepare(&self, id: usize, job: &Job) -> Result<Prepared<P>> {
+        if self.freezes && is_srun(job) {
+            let Job { name, .. } = job;
+            let policy = self.policy.name;
+            let why = Absence::OnlyClient;
+            return Err(incapable(format!(
+                "job `{name}`: policy {policy} freezes jobs, and {why}; use --policy fifo"
+            )));
+        }
         Ok(Prepared {
             spec: self.spec(id, job)?,
             task: self.platform.job(job, self.logs)?,
@@ -138,7 +157,7 @@ fn tell_stated(spec: &mut TaskSpec, job: &Job) {
 
 /// Notes the files of a job's output in a folder, for the record.
 pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
-    if P::HAS_OUTPUT {
+    if P::HAS_FILES {
         let files = output_files(folder, &info.name);
         [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
     }

@@ -3,12 +3,12 @@
 
 use crate::exit::usage;
 use crate::input::told;
+use crate::job_frames::Events;
 use anyhow::Result;
-use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
-use cosched_report::{JobInfo, LiveProgress, Notice, RunWarning, exit_status};
+use cosched_nodes::protocol::Frame;
+use cosched_report::{Notice, RunWarning};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use serde::Serialize;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::OwnedFd;
@@ -74,108 +74,13 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Least time between two lines about the run.
-const EVERY: Nanos = Nanos::from_ms(1_000);
-
 /// Writes the lines. A reader that stands still does not hold up the run.
 pub(crate) struct ProgressTo {
     /// `None` once nothing more can be written.
     out: Option<File>,
     waiting: Vec<u8>,
-    next: Nanos,
+    events: Events,
     lost: Option<String>,
-}
-
-/// A line.
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-enum Line<'a> {
-    Start {
-        #[serde(flatten)]
-        job: Who<'a>,
-        at_s: f64,
-    },
-    Retry {
-        #[serde(flatten)]
-        job: Who<'a>,
-        #[serde(flatten)]
-        how: How,
-        attempt: u32,
-    },
-    End {
-        #[serde(flatten)]
-        job: Who<'a>,
-        #[serde(flatten)]
-        how: How,
-    },
-    Progress {
-        total: usize,
-        done: usize,
-        failed: usize,
-        running: usize,
-        waiting: usize,
-        queued: usize,
-        elapsed_s: f64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        left_s: Option<f64>,
-    },
-}
-
-/// The job of a line.
-#[derive(Serialize)]
-struct Who<'a> {
-    job: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    name: &'a str,
-}
-
-impl<'a> Who<'a> {
-    fn of(spec: &'a TaskSpec, info: Option<&'a JobInfo>) -> Who<'a> {
-        Who {
-            job: info.map_or(u64::from(spec.id.0) + 1, |info| info.seq),
-            id: info.and_then(|info| info.id.as_deref()),
-            name: &spec.name,
-        }
-    }
-}
-
-/// How a job ended, and what it used. What is not known is left out.
-#[derive(Serialize)]
-struct How {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<i32>,
-    exit_text: String,
-    timed_out: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_rss_bytes: Option<u64>,
-}
-
-impl How {
-    fn of(result: &TaskResult) -> How {
-        let exit = result.exit.as_ref();
-        How {
-            exit: exit.and_then(exit_status),
-            signal: match exit {
-                Some(Exit::Signal { signal, .. }) => Some(*signal),
-                _ => None,
-            },
-            exit_text: exit.map(Exit::to_string).unwrap_or_default(),
-            timed_out: result.timed_out,
-            start_s: result.started.map(Nanos::as_s),
-            end_s: result.finished.map(Nanos::as_s),
-            cpu_s: result.cpu_time.value().map(Nanos::as_s),
-            max_rss_bytes: result.resources.max_rss.value(),
-        }
-    }
 }
 
 impl ProgressTo {
@@ -189,59 +94,25 @@ impl ProgressTo {
         Ok(ProgressTo {
             out: Some(out),
             waiting: Vec::new(),
-            next: Nanos::ZERO,
+            events: Events::default(),
             lost: None,
         })
     }
 
     /// Writes what a notice says to the reader.
     pub(crate) fn report(&mut self, notice: &Notice<'_>) {
-        match notice {
-            Notice::Started { task, info, at, .. } => self.write(&Line::Start {
-                job: Who::of(task, *info),
-                at_s: at.as_s(),
-            }),
-            Notice::Retried { result, info } => self.write(&Line::Retry {
-                job: Who::of(&result.spec, *info),
-                how: How::of(result),
-                attempt: result.runs,
-            }),
-            Notice::Ended { result, info, .. } => self.write(&Line::End {
-                job: Who::of(&result.spec, *info),
-                how: How::of(result),
-            }),
-            Notice::Progress(progress) => self.progress(progress),
-            Notice::Starting { .. }
-            | Notice::Lost { .. }
-            | Notice::Status(_)
-            | Notice::Warning(_) => {}
+        if let Some(frame) = self.events.frame(notice) {
+            self.write(&frame);
         }
     }
 
-    fn progress(&mut self, progress: &LiveProgress) {
-        if progress.elapsed < self.next {
-            return;
-        }
-        self.next = progress.elapsed + EVERY;
-        self.write(&Line::Progress {
-            total: progress.total,
-            done: progress.done,
-            failed: progress.failed,
-            running: progress.running,
-            waiting: progress.waiting,
-            queued: progress.queued,
-            elapsed_s: progress.elapsed.as_s(),
-            left_s: progress.left.map(Nanos::as_s),
-        });
-    }
-
-    fn write(&mut self, line: &Line<'_>) {
+    fn write(&mut self, frame: &Frame) {
         if self.out.is_none() {
             return;
         }
         // Plain data: it can't fail to serialise.
         self.waiting
-            .extend(serde_json::to_vec(line).unwrap_or_default());
+            .extend(serde_json::to_vec(frame).unwrap_or_default());
         self.waiting.push(b'\n');
         self.flush();
         if self.waiting.len() > MOST_WAITING {
@@ -291,6 +162,8 @@ impl ProgressTo {
 mod tests {
     use super::*;
     use crate::memory::tests::result;
+    use cosched_core::Exit;
+    use cosched_report::LiveProgress;
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::net::UnixListener;
 

@@ -3,6 +3,7 @@
 use super::answer::exited_ok;
 use super::console::Order;
 use super::folder::output_files;
+use super::job_frames::Events;
 use super::memory::Memory;
 use super::options::OutputOptions;
 use super::progress_to::ProgressTo;
@@ -27,6 +28,8 @@ pub(super) struct Reporter<'a> {
     pub(super) watch: Option<&'a Watch>,
     pub(super) journal: Journal,
     pub(super) progress_to: Option<ProgressTo>,
+    /// Makes the frames of `--frames`.
+    pub(super) events: Option<Events>,
     /// What earlier runs know of each job.
     pub(super) known: AllKnown,
     /// The folder of the jobs' output.
@@ -47,6 +50,8 @@ impl Reporter<'_> {
             let problem = to.take_warning();
             self.warn_of(problem);
         }
+        let frame = self.events.as_mut();
+        let frame = frame.and_then(|events| events.frame(&notice));
         match notice {
             Notice::Starting { info, at } => self.starting(info, at),
             Notice::Started { task, info, .. } => self.started(task, info),
@@ -63,10 +68,15 @@ impl Reporter<'_> {
                     watch.write(status, self.screen);
                 }
             }
+            // Its coordinator knows that.
+            Notice::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
             Notice::Warning(warning) => {
-                let text = warning.text();
-                self.screen.say(&format!("cosched: {text}"));
+                self.screen.show_warning(&warning.text());
             }
+        }
+        // A job's output comes before its end.
+        if let Some(frame) = frame {
+            self.screen.send(Order::Frame(Box::new(frame)));
         }
     }
 
@@ -79,7 +89,10 @@ impl Reporter<'_> {
     }
 
     fn started(&self, task: &TaskSpec, info: Option<&JobInfo>) {
-        let tag = info.and_then(|info| info.tag.as_ref());
+        let tag = info.and_then(|info| match self.events {
+            Some(_) => info.id.as_ref(),
+            None => info.tag.as_ref(),
+        });
         self.screen.send(Order::Started {
             job: task.id.0,
             tag: tag.unwrap_or(&task.name).clone(),
@@ -137,7 +150,8 @@ impl Reporter<'_> {
         self.screen.send(Order::Ended { job, failed });
         if self.options.quiet {
             // A job that did not start cannot report that itself.
-            if matches!(result.exit, Some(Exit::NotStarted(_))) && !result.ended_by_user {
+            let is_told = self.events.is_some() || result.ended_by_user;
+            if matches!(result.exit, Some(Exit::NotStarted(_))) && !is_told {
                 let line = ended_line(progress, result, info);
                 self.screen.answer(&format!("cosched: {line}"));
             }
@@ -190,8 +204,11 @@ impl Reporter<'_> {
         self.warn_of(problem);
     }
 
-    /// Warns about output that was rewritten or not shown, after the last job.
+    /// Warns about output that was rewritten or not shown, after the last job. Frames go on to the end of the run.
     pub(super) fn leave_console(&self, infos: &ByTask<JobInfo>) {
+        if self.events.is_some() {
+            return;
+        }
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
             let Some(job) = infos.get(TaskId(job)) else {

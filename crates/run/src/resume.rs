@@ -94,6 +94,11 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
     Ok(resumed)
 }
 
+/// Whether there is something to resume. What is wrong is told later.
+pub(crate) fn has_begun(options: &RunOptions) -> bool {
+    !matches!(begun_log(options), Ok(None))
+}
+
 /// The job log to resume, if runs wrote to it. Where it was removed, jobs of a killed run may still be known.
 ///
 /// # Errors

@@ -5,8 +5,8 @@
 use crate::input::told;
 use crate::whole_file::{append_regular, is_descriptor, open_regular, resolve_links};
 use cosched_linux::identity::{boot, host_name};
-use cosched_linux::own_run;
 use cosched_linux::root::Root;
+use cosched_linux::{Allocation, own_run};
 use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
 use humantime::format_rfc3339_millis;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,18 @@ pub(crate) struct RunLine {
     pub(crate) started_at: String,
     /// Its log folder, absolute; null if the name is no UTF-8.
     pub(crate) logs: Option<String>,
+    /// The job of Slurm in which it ran; left out outside of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slurm: Option<SlurmJob>,
+}
+
+/// A job of Slurm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SlurmJob {
+    /// Its number.
+    pub(crate) job: String,
+    /// How often Slurm had started it again.
+    pub(crate) restarts: u32,
 }
 
 /// A start of a job.
@@ -95,6 +107,10 @@ impl Journal {
                 boot: boot(&root),
                 started_at: format_rfc3339_millis(SystemTime::now()).to_string(),
                 logs: logs.to_str().map(str::to_owned),
+                slurm: Allocation::here().map(|allocation| SlurmJob {
+                    job: allocation.job,
+                    restarts: allocation.restarts,
+                }),
             };
             let file = begin_file(&path, &Line::Run(line), fresh);
             let file = file.map_err(|error| {

@@ -3,9 +3,12 @@
 
 use super::console::{Console, Finished, Order, Showing, show_message};
 use super::terminal::{Terminal, width_of};
+use cosched_nodes::OutputPiece;
+use cosched_nodes::protocol::Frame;
 use cosched_report::{RunWarning, visible_lines};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,6 +21,8 @@ pub struct Screen {
 
 struct Inner {
     quiet: bool,
+    /// Warnings go into frames.
+    frames: bool,
     is_terminal: bool,
     to: To,
     last: Option<Instant>,
@@ -47,6 +52,7 @@ impl Screen {
         let to = To::Terminal(terminal);
         let inner = Inner {
             quiet,
+            frames: false,
             is_terminal,
             to,
             last: None,
@@ -61,14 +67,23 @@ impl Screen {
 
     /// From now on everything goes to a console, until [`Screen::leave_console`].
     pub(crate) fn use_console(&self, showing: &Showing, folder: &Path) {
-        self.clear();
-        match Console::start(showing, folder) {
-            Ok(console) => self.inner.borrow_mut().to = To::Console(Box::new(console)),
-            Err(error) => {
-                let why = error.to_string();
-                self.warn(RunWarning::NoConsole { why });
-            }
+        if let Err(error) = self.try_console(showing, folder) {
+            let why = error.to_string();
+            self.warn(RunWarning::NoConsole { why });
         }
+    }
+
+    /// The same, for one that may have to write frames.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn try_console(&self, showing: &Showing, folder: &Path) -> io::Result<()> {
+        self.clear();
+        let console = Console::start(showing, folder)?;
+        let mut inner = self.inner.borrow_mut();
+        inner.frames = showing.frames;
+        inner.to = To::Console(Box::new(console));
+        Ok(())
     }
 
     /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
@@ -76,10 +91,10 @@ impl Screen {
         if !self.inner.borrow().quiet {
             self.clear();
         }
-        let before = std::mem::replace(
-            &mut self.inner.borrow_mut().to,
-            To::Terminal(Terminal::new()),
-        );
+        let mut inner = self.inner.borrow_mut();
+        inner.frames = false;
+        let before = std::mem::replace(&mut inner.to, To::Terminal(Terminal::new()));
+        drop(inner);
         match before {
             To::Console(console) => console.finish(),
             To::Terminal(_) => Finished::default(),
@@ -132,6 +147,17 @@ impl Screen {
         self.send(Order::Say(visible_lines(line)));
     }
 
+    /// A piece of a job's output has come, and lies in this file of its node.
+    pub(crate) fn piece(&self, piece: OutputPiece) {
+        self.send(Order::Piece {
+            job: piece.task.0,
+            stream: piece.stream,
+            file: piece.file,
+            offset: piece.offset,
+            bytes: piece.bytes,
+        });
+    }
+
     /// Sends an order to the console. Without one, orders about messages are carried out here.
     pub(crate) fn send(&self, order: Order) {
         match &mut self.inner.borrow_mut().to {
@@ -146,9 +172,19 @@ impl Screen {
         let text = warning.text();
         let times = self.inner.borrow_mut().count(warning, &text);
         if times == 1 {
-            self.say(&format!("cosched: {text}"));
+            self.show_warning(&text);
         } else if times.is_power_of_two() {
-            self.say(&format!("cosched: {text} ({times} times so far)"));
+            self.show_warning(&format!("{text} ({times} times so far)"));
+        }
+    }
+
+    /// Shows the text of a warning.
+    pub(crate) fn show_warning(&self, text: &str) {
+        if self.inner.borrow().frames {
+            let text = text.to_owned();
+            self.send(Order::Frame(Box::new(Frame::Warning { text })));
+        } else {
+            self.say(&format!("cosched: {text}"));
         }
     }
 

@@ -7,10 +7,12 @@ use crate::input::spec::AUTO;
 use crate::input::{absolute, path_text, quote};
 use crate::sha256::sha256;
 use cosched_core::{Absence, Nanos, Params, RunConfig, TimeLimit, auto_shortfall};
+use cosched_linux::Allocation;
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{
-    Absences, ParamSetting, RunInput, RunOptions as RecordedOptions, RunSetting, SettingFile,
+    Absences, AllocationSetting, ParamSetting, RunInput, RunOptions as RecordedOptions, RunSetting,
+    SettingFile,
 };
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -93,8 +95,24 @@ pub(crate) fn setting(
         files: files.to_vec(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
+        allocation: view.allocation.as_ref().map(allocation),
         params: settings,
         options: recorded_options(options, view, config),
+        absent,
+    }
+}
+
+/// What the batch job of this process asked for.
+fn allocation(here: &Allocation) -> AllocationSetting {
+    const UNTOLD: &str = "Slurm set no variable for it";
+    let mut absent = Absences::default();
+    let memory = here.memory.map(|(memory, _)| memory);
+    AllocationSetting {
+        job: here.job.clone(),
+        restarts: here.restarts,
+        nodes: absent.note_option("nodes", here.nodes, UNTOLD),
+        cpus: absent.note_option("cpus", here.cpus_of_all, UNTOLD),
+        memory_bytes: absent.note_option("memory_bytes", memory, "no memory was asked for"),
         absent,
     }
 }

@@ -15,7 +15,7 @@ use cosched_core::{
 };
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, Given, SettingFile, SoloSource};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos, SettingFile, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -283,6 +283,8 @@ impl SimPlatform {
             whole: seen.clone(),
             machine: seen,
             quota: None,
+            by_slurm: Vec::new(),
+            allocation: None,
             memory: None,
             counters: counted(&capabilities),
             capabilities,
@@ -316,6 +318,7 @@ impl Platform for SimPlatform {
     /// Solo runs in a simulation take almost no time.
     const SOLO_BY_DEFAULT: bool = true;
     const HAS_OUTPUT: bool = false;
+    const HAS_FILES: bool = false;
     const MARK: &'static str = "[simulated] ";
     const UNMEASURED: Absence = Absence::Simulated;
 
@@ -325,6 +328,10 @@ impl Platform for SimPlatform {
 
     fn identity(_backend: &mut Sim) -> RunIdentity {
         RunIdentity::default()
+    }
+
+    fn folders(&self) -> &[String] {
+        &[]
     }
 
     fn gauge(&self) -> Option<Gauge> {
@@ -377,6 +384,7 @@ impl Platform for SimPlatform {
         _jobs: Vec<()>,
         _screen: &Screen,
         _requests: Option<Requests>,
+        _logs: &Path,
     ) -> Result<Sim> {
         let Made { mut sim, alone } = self.made.take().context(PREPARED)?;
         if let Some(interrupts) = alone.interrupts {
@@ -384,6 +392,8 @@ impl Platform for SimPlatform {
         }
         Ok(sim)
     }
+
+    fn note_hosts(_backend: &mut Self::Backend, _infos: &JobInfos) {}
 
     fn add(_: &mut Sim, _: TaskId, _: Result<Self::Job, String>) {
         unreachable!("a simulation knows its jobs beforehand")

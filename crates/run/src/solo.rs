@@ -159,7 +159,7 @@ fn measure<P: Platform>(session: &Session<'_, P>, plan: &mut Plan<P>) -> Result<
     let profiles = profiles(&record, &series)?;
     let file = plan.logs.join("solo-profiles.json");
     write_private(&file, profiles.to_json().as_bytes())?;
-    if let EndedBy::Signal(_) | EndedBy::Deadline = result.ended_by {
+    if let EndedBy::Signal(_) | EndedBy::Deadline | EndedBy::Drain = result.ended_by {
         return Ok(Some(exit_of(&result, &plan.config.halt, false)));
     }
     let deadline = &mut plan.config.deadline;
@@ -209,6 +209,7 @@ fn run_alone<P: Platform>(
     }
     let batch = Batch {
         entry,
+        freezes: false,
         open: None,
         params: &params,
         config: &config,

@@ -112,7 +112,9 @@ impl<P: Platform> Stream<'_, P> {
             None => self.preparer.prepare(id as usize, &job),
         };
         let prepared = prepared.and_then(|prepared| {
-            if let Some(folder) = &mut *self.session.folder.borrow_mut() {
+            if P::HAS_FILES
+                && let Some(folder) = &mut *self.session.folder.borrow_mut()
+            {
                 folder.add(&job.name)?;
             }
             Ok(prepared)

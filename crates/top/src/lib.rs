@@ -18,7 +18,7 @@ mod style;
 mod tests;
 mod view;
 
-pub use lines::Lines;
+pub use lines::{draw_lines, lines_on, pressed};
 pub use paint::{CLEAR, ENTER, LEAVE, paint};
 pub use rows::{Sort, rows};
 pub use scene::Scene;

@@ -3,6 +3,7 @@
 use crate::attached;
 use crate::batch::{Batch, Dice, POLICIES, WORK, batch};
 use crate::left::{Left, Traces};
+use crate::nodes;
 use crate::queue;
 use crate::seen::{guardian, in_folder, mount, seen, signal, token};
 use anyhow::{Context as _, Result, ensure};
@@ -30,6 +31,10 @@ pub struct AttackArgs {
     /// Attack a session that manages running programs, instead of runs
     #[arg(long, conflicts_with = "queue")]
     attach: bool,
+
+    /// Attack a run over nodes, instead of runs
+    #[arg(long, conflicts_with_all = ["queue", "attach"])]
+    nodes: bool,
 
     /// The program; by default it is built
     #[arg(long, value_name = "FILE")]
@@ -75,6 +80,9 @@ pub fn run(args: &AttackArgs) -> Result<ExitCode> {
             Attacked { what, left }
         } else if args.attach {
             let (what, left) = attached::attack(&program, seed)?;
+            Attacked { what, left }
+        } else if args.nodes {
+            let (what, left) = nodes::attack(&program, seed)?;
             Attacked { what, left }
         } else {
             attack(&program, seed)?

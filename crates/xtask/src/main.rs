@@ -7,6 +7,7 @@ mod attached;
 mod attack;
 mod batch;
 mod left;
+mod nodes;
 mod queue;
 mod record;
 mod seen;

@@ -18,7 +18,7 @@ pub fn goes_on(header: &SeriesHeader) -> bool {
     let Some(run) = &header.run_id else {
         return false;
     };
-    header.backend == BackendKind::Host && fate_of(&Root::default(), run) == Fate::Alive
+    header.backend != BackendKind::Sim && fate_of(&Root::default(), run) == Fate::Alive
 }
 
 /// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process

@@ -82,7 +82,7 @@ fn report(out: &Path, header: &SeriesHeader, done: &TraceDone, bytes: u64) -> Re
     let time = seconds(done.until.as_s());
     let simulated = match header.backend {
         BackendKind::Sim => " simulated",
-        BackendKind::Host => "",
+        BackendKind::Host | BackendKind::Nodes => "",
     };
     let kb = bytes.div_ceil(1_000);
     print(format!(

@@ -124,7 +124,6 @@ impl Fixture for Adopted {
         let config = ManageConfig {
             interval: Nanos::from_ms(10),
             pause: self.top.is_some(),
-            manages: vec![true; pids.len()],
             stays: true,
         };
         let interrupts = Interrupts::hold().expect("signals");

@@ -289,6 +289,7 @@ impl<F: Fixture> Backend for Checked<F> {
                 | Event::Paused
                 | Event::Continued
                 | Event::SchedulerEjected { .. }
+                | Event::Drain
                 | Event::Interrupt { .. }
                 | Event::EndTask { .. } => {
                     panic!("{event:?}, and nothing led to it")

@@ -82,6 +82,7 @@ impl ThisMachine {
             counters: self.counters.clone(),
             room: RoomLimits::default(),
             max_pause,
+            ends_jobs: false,
             notice: Box::new(|notice| eprintln!("{notice:?}")),
         });
         let host = host.expect("a backend");

@@ -1,5 +1,6 @@
 //! The tests of the built binary, as one program, which builds sooner than many.
 
+mod allocation;
 mod attach;
 mod calibrate;
 mod common;
@@ -18,6 +19,7 @@ mod log_folders;
 mod machine_files;
 mod managed;
 mod metrics;
+mod nodes;
 mod parallel_options;
 mod queue;
 mod report;
@@ -31,6 +33,7 @@ mod set;
 mod shown;
 mod simulated;
 mod simulated_refusals;
+mod slurm;
 mod standard_input;
 mod status;
 mod streams;
@@ -41,4 +44,5 @@ mod values;
 mod weights;
 mod why;
 mod width;
+mod worker;
 mod workload;

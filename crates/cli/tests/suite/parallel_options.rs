@@ -138,9 +138,9 @@ fn words_that_are_not_there_name_what_to_do() {
         (&["--pipepart", "-a", "f", "wc"], "divide the input first"),
         (
             &["-S", "host", "ls"],
-            "for another one write `ssh HOST cosched run ...`",
+            "`--nodes ssh:HOST,HOST` runs the jobs on other machines",
         ),
-        (&["--sshlogin=host", "ls"], "jobs run on this machine"),
+        (&["--sshlogin=host", "ls"], "`--nodes ssh:HOST,HOST`"),
         (&["-X", "ls"], "`-n N` puts N values into each job"),
         (
             &["--resume-failed", "ls"],

@@ -1,7 +1,7 @@
 //! What was observed of programs that run already, over one interval.
 
 use crate::sample::Counts;
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::CpuId;
 use crate::units::{Absence, Nanos, Reading, as_seconds};
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,6 @@ pub struct SubjectSample {
     pub waited: Reading<Nanos>,
     /// Where its threads ran and waited, in ascending order of the CPUs.
     pub on: Vec<CpuShare>,
-    /// The CPUs that its threads may use.
-    pub allowed: Reading<CpuSet>,
     /// Resident memory in bytes; memory that processes share counts for each of them.
     pub resident: Reading<u64>,
     /// Growth of its resident memory in bytes; negative if it shrank.

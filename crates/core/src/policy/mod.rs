@@ -63,6 +63,7 @@ pub(crate) mod weights;
 pub use fitness::{Candidate, FitnessQueue};
 pub use needs::{Importance, Need};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along};
+pub use spread::spread_has_choice;
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Decision;

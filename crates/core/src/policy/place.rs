@@ -18,7 +18,7 @@
 //! on the other nodes alone, and it waits for the end of that node's tasks at most.
 //!
 //! Short tasks are sent ahead, so that a node need not wait for the coordinator: as many as end on it within `ahead_s`,
-//! at most as many as it has slots, and none if tasks take more than a second or their length is not known.
+//! at most sixteen a slot, and none if their length is not known.
 //!
 //! A decision costs time for what has changed and for the nodes, not for all tasks.
 
@@ -77,8 +77,8 @@ const AHEAD_S: ParamSpec = number(
 
 /// Demand of a CPU in lines per ms: the limit of a light job in Perf&Fair.
 const CPU_DEMAND: u64 = 3_500;
-/// No task is sent ahead if tasks take longer.
-const LONG: Nanos = Nanos::from_ms(1_000);
+/// Maximum number of tasks sent ahead, per slot.
+const MOST_AHEAD: u64 = 16;
 /// Weight of the last ended task in the mean length.
 const FORGET: u64 = 16;
 
@@ -358,12 +358,10 @@ impl Turn<'_> {
             0 => self.expected_length(),
             length => length,
         };
-        if length == 0 || length >= LONG.0 {
+        if length == 0 {
             return 0;
         }
-        (load.slots * self.place.ahead.0)
-            .div_ceil(length)
-            .min(load.slots)
+        (load.slots * self.place.ahead.0 / length).min(MOST_AHEAD * load.slots)
     }
 
     /// Expected length of the first task in ns; 0 if not known.
@@ -830,7 +828,7 @@ mod tests {
 
     #[test]
     fn short_tasks_are_sent_ahead_and_long_ones_are_not() {
-        for (ms, ahead) in [(10, 2), (75, 2), (400, 1), (999, 1), (1_000, 0)] {
+        for (ms, ahead) in [(10, 6), (50, 2), (100, 1), (101, 0), (1_000, 0)] {
             let mut play = Play::new(nodes(&[None]), "known");
             (0..9).for_each(|_| play.comes(1, 1, None));
             assert_eq!(play.decide().len(), 2, "nothing is known yet");

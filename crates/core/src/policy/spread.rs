@@ -153,6 +153,11 @@ fn regions(machine: &Machine, kind: RegionKind) -> Vec<CpuSet> {
     usable.cloned().collect()
 }
 
+/// Whether the machine has several regions, so that `spread` binds jobs.
+pub fn spread_has_choice(machine: &Machine, params: &Params) -> bool {
+    regions(machine, RegionKind::of(params.word("regions"))).len() > 1
+}
+
 /// The CPUs of each task, and what they mean for the regions.
 #[derive(Clone)]
 struct Layout<'a> {

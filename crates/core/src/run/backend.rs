@@ -72,6 +72,8 @@ pub enum Event {
     Paused,
     /// The tasks that the backend held run again.
     Continued,
+    /// The user wants no further task to start. Running tasks go on.
+    Drain,
     /// The user interrupts the run: the first time it shuts down cleanly, the second time at once.
     Interrupt {
         /// The number of the signal.

@@ -25,6 +25,9 @@ pub struct RunConfig {
     pub timeout: Option<TimeLimit>,
     /// Time of the run at which its tasks are ended, and no further task starts.
     pub deadline: Option<Nanos>,
+    /// Time of the run at which the machine is taken away. A task does not start if its [`expected`](crate::TaskSpec::expected)
+    /// time is known and would end later. Ignored if tasks restart.
+    pub ends: Option<Nanos>,
     /// Least time between the starts of two tasks.
     pub delay: Nanos,
     /// Maximum number of starts of a failing task, at least 1. Its result is that of its last attempt.
@@ -152,6 +155,7 @@ impl Default for RunConfig {
             halt: Halt::default(),
             timeout: None,
             deadline: None,
+            ends: None,
             delay: Nanos::ZERO,
             attempts: 1,
             grace: Nanos::from_ms(5_000),

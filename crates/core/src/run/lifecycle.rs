@@ -206,8 +206,11 @@ impl<B: Backend> Loop<'_, B> {
         let any_live = !self.snap.tasks.is_empty() || !self.dying.is_empty();
         // A task beyond these would only wait for a CPU instead.
         let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
-        let asked = self.ordered.min(MOST_ASKED);
-        for place in 0..asked {
+        let mut place = 0;
+        while place < self.ordered.min(MOST_ASKED) {
+            if self.leave_out_late(now, place) {
+                continue;
+            }
             let spec = &self.records[self.pending[place]].spec;
             match self.backend.may_start(spec) {
                 MayStart::Later if any_live => {
@@ -223,8 +226,9 @@ impl<B: Backend> Loop<'_, B> {
                     }
                 }
             }
+            place += 1;
         }
-        if any_live {
+        if any_live || self.ordered == 0 {
             return None;
         }
         let first = *self.pending.front()?;
@@ -290,6 +294,7 @@ impl<B: Backend> Loop<'_, B> {
                 triggers.push(Trigger::QuantumEnd);
                 self.show();
             }
+            Event::Drain => self.start_no_more(now),
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain {
                     by: EndedBy::Signal(signal),

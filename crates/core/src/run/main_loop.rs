@@ -113,7 +113,11 @@ impl<B: Backend> Loop<'_, B> {
             turnaround: self.last_end,
             tasks,
             left_out: self.left_out,
-            ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
+            ended_by: match self.drain {
+                Some(drain) => drain.by,
+                None if self.lacks_time => EndedBy::NoTime,
+                None => EndedBy::Completion,
+            },
             overhead: self.overhead,
             policy_faults: self.policy_faults,
             plans,

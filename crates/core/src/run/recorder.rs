@@ -3,7 +3,7 @@
 use super::histogram::Histogram;
 use super::now::RunNow;
 use crate::check::InvalidDecision;
-use crate::decision::Decision;
+use crate::decision::{Decision, WaitReason};
 use crate::estimate::Earlier;
 use crate::resources::Resources;
 use crate::rng::RngState;
@@ -47,6 +47,10 @@ pub enum Warning {
     Halting,
     /// The run's deadline is over.
     DeadlineOver,
+    /// The user wants no further task to start.
+    Draining,
+    /// The first task that does not start, because the machine is taken away before its expected end.
+    NoTime(TaskId, WaitReason),
     /// A signal interrupts the run.
     Interrupted {
         /// The signal's number.
@@ -87,6 +91,8 @@ pub trait Recorder {
     fn lost(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A decision was checked, and is about to be applied.
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
+    /// A task is left out: it does not start in this run.
+    fn left_out(&mut self, _now: Nanos, _task: TaskId, _reason: WaitReason) {}
     /// A task ended, for the first time.
     fn ended(&mut self, _now: Nanos, _result: &TaskResult) {}
     /// The result of a task that ended is not kept, because there are too many.
@@ -221,6 +227,10 @@ pub enum EndedBy {
     Halt,
     /// The deadline.
     Deadline,
+    /// The user wanted no further task to start, and some did not.
+    Drain,
+    /// Every task ended that could, before the machine is taken away; some did not start.
+    NoTime,
     /// A signal with this number.
     Signal(i32),
 }

@@ -1,9 +1,12 @@
 //! Ends tasks early: time limits, interrupts, and the grace period between SIGTERM and SIGKILL.
 
 use super::backend::{Backend, Kill};
+use super::config::Restart;
 use super::intervals::merge;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Dying, Loop};
+use crate::decision::WaitReason;
+use crate::expected::ExpectedFrom;
 use crate::snapshot::Trigger;
 use crate::task::{Exit, TaskId};
 use crate::units::Nanos;
@@ -69,9 +72,13 @@ impl<B: Backend> Loop<'_, B> {
         let Some(record) = self.records.get_mut(id) else {
             return;
         };
-        let is_over = record.finished.is_some() || self.dying.contains_key(&id);
-        if record.spec.name != name || is_over {
+        if record.spec.name != name || record.finished.is_some() {
             return;
+        }
+        if let Some(dying) = self.dying.get_mut(&id) {
+            // Asked twice, it is killed.
+            dying.killed = true;
+            return self.backend.kill(id, Kill::Kill);
         }
         record.ended_by_user = true;
         self.recorder.warn(now, &Warning::EndedByUser(id));
@@ -83,6 +90,54 @@ impl<B: Backend> Loop<'_, B> {
             let exit = Exit::NotStarted("the user ended it".to_owned());
             self.end(now, id, exit, triggers);
         }
+    }
+
+    /// Drops the tasks that have not begun, for the user. Running tasks go on.
+    pub(super) fn start_no_more(&mut self, now: Nanos) {
+        if self.drain.is_some() {
+            return;
+        }
+        let admitted = self.snap.tasks.iter().map(|task| task.id);
+        let mut all = admitted.chain(self.pending.iter().copied());
+        let some_left = self.is_open() || all.any(|id| !self.records[id].has_begun());
+        self.drop_unstarted();
+        self.drain = Some(Drain {
+            by: if some_left {
+                EndedBy::Drain
+            } else {
+                EndedBy::Completion
+            },
+            interrupts: 0,
+        });
+        self.recorder.warn(now, &Warning::Draining);
+    }
+
+    /// Removes the task at this place of the queue if the machine is taken away before its expected end; returns whether.
+    pub(super) fn leave_out_late(&mut self, now: Nanos, place: usize) -> bool {
+        let id = self.pending[place];
+        let Some(reason) = self.lack_of_time(now, id) else {
+            return false;
+        };
+        self.pending.remove(place);
+        self.ordered -= 1;
+        self.recorder.left_out(now, id, reason);
+        if !std::mem::replace(&mut self.lacks_time, true) {
+            self.recorder.warn(now, &Warning::NoTime(id, reason));
+        }
+        true
+    }
+
+    /// The reason for a task not to start, if it is expected to end too late. The times of other commands are no ground.
+    fn lack_of_time(&self, now: Nanos, id: TaskId) -> Option<WaitReason> {
+        let record = &self.records[id];
+        let is_asked = self.config.restart == Restart::Never && !record.has_begun();
+        let left = self.config.ends.filter(|_| is_asked)? - now;
+        let expected = record.spec.expected?;
+        let is_late = expected.from != ExpectedFrom::Program && expected.time > left;
+        is_late.then_some(WaitReason::NoTime {
+            expected: expected.time,
+            left,
+        })
     }
 
     /// Removes a task from the queue, if it is there.

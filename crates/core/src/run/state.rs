@@ -57,6 +57,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) told_memory: bool,
     /// Whether the user was warned that a task starts though memory is short.
     pub(super) told_short: bool,
+    /// Whether some task does not start, because the machine is taken away too early.
+    pub(super) lacks_time: bool,
     /// Whether any task has a measured width.
     pub(super) measures_widths: bool,
     /// Tasks that were asked to end, with the deadline of each.
@@ -135,6 +137,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             turns: 0,
             told_memory: false,
             told_short: false,
+            lacks_time: false,
             dying: BTreeMap::new(),
             samples: Vec::new(),
             next_wake: None,

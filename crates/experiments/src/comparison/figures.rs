@@ -39,7 +39,14 @@ impl Default for Trial {
 const TIME: &str = "turnaround_s";
 
 /// Ends of runs that were cut short.
-const CUT: [&str; 4] = ["deadline", "signal", "killed", "goes-on"];
+const CUT: [&str; 6] = [
+    "deadline",
+    "drain",
+    "allocation",
+    "signal",
+    "killed",
+    "goes-on",
+];
 
 /// Warnings that make the figures of a run doubtful.
 const DOUBTS: [&str; 7] = [

@@ -10,14 +10,15 @@ use super::selection::{Subject, SubjectKey};
 use super::usage::Totals;
 use crate::cgroup;
 use crate::counters::CounterSupport;
+use crate::host::lacks;
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
 use crate::topology::{self, TopologyError, whole_machine};
 use cosched_core::{
-    Absence, Backend, Began, Capabilities, Capability, Change, Control, Counter, CpuSet, Device,
-    Event, Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
+    Absence, Backend, Began, Capabilities, Capability, Change, Control, CpuSet, Device, Event,
+    Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
     SubjectSample, TaskId, TaskSpec, Traffic, Usage, Width,
 };
 use rustix::event::{PollFd, PollFlags, poll};
@@ -61,16 +62,8 @@ pub struct ManageConfig {
     pub interval: Nanos,
     /// Whether groups may be frozen.
     pub pause: bool,
-    /// Which selections are managed, by their index. The others are observed.
-    pub manages: Vec<bool>,
     /// Whether the session goes on when no subject is left: others may start later.
     pub stays: bool,
-}
-
-impl ManageConfig {
-    fn is_managed(&self, subject: &Subject) -> bool {
-        self.manages.get(subject.selection) == Some(&true)
-    }
 }
 
 /// Sees each look, with what was done and what could not be done since the last one. Returns whether to go on.
@@ -151,11 +144,9 @@ impl<'a> Attached<'a> {
         });
         let first = sampler.look();
         watch(&first, lost.as_slice());
-        let mut managed = first.subjects.clone();
-        managed.retain(|subject| config.is_managed(subject));
         Ok(Attached {
             root: root.clone(),
-            capabilities: capabilities(root, &machine, counters, config.pause, &managed),
+            capabilities: capabilities(root, &machine, counters, config.pause, &first.subjects),
             config,
             machine,
             began: Instant::now(),
@@ -195,9 +186,7 @@ impl<'a> Attached<'a> {
         let length = sampled.observed.length;
         let each = sampled.subjects.iter().zip(&sampled.observed.subjects);
         for (subject, sample) in each {
-            if self.config.is_managed(subject) {
-                self.see(subject, sample, length);
-            }
+            self.see(subject, sample, length);
         }
         self.see_ends(&sampled.subjects);
         self.some_live = !sampled.subjects.is_empty();
@@ -607,21 +596,11 @@ fn capabilities(
     subjects: &[Subject],
 ) -> Capabilities {
     let mut missing = BTreeMap::from([
-        (Capability::SoloBandwidth, Absence::NoSoloEstimate),
-        (Capability::SoloTrace, Absence::NoSoloTrace),
-        (Capability::Plans, Absence::NotOffered),
-        (Capability::Device(Device::Net), Absence::NotOffered),
         (Capability::Device(Device::Disk), Absence::NotOffered),
         (Capability::Energy, Absence::NotOffered),
         (Capability::Traffic, Absence::NotOffered),
     ]);
-    for counter in Counter::ALL {
-        let why = counters.of(counter).absence();
-        missing.extend(why.map(|why| (Capability::of(counter), why)));
-    }
-    if machine.core_types.len() < 2 {
-        missing.insert(Capability::CoreTypes, Absence::OneCoreType);
-    }
+    missing.extend(lacks(machine, counters));
     let mut problems = subjects.iter().map(|subject| freeze_problem(root, subject));
     let problem = problems.find_map(|problem| problem);
     let why = if pause {

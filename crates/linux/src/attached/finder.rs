@@ -80,16 +80,12 @@ impl Finder {
         self.look();
         let (root, census) = (&self.root, &mut self.census);
         let mut subjects = Vec::new();
-        for (selection, part) in self.parts.iter_mut().enumerate() {
-            let mut of_part = match part {
+        for part in &mut self.parts {
+            subjects.extend(match part {
                 Part::Trees(trees) => trees.subjects(root, census),
                 Part::Groups(groups) => groups.subjects(census),
                 Part::Jobs(jobs) => jobs.subjects(root, census),
-            };
-            of_part
-                .iter_mut()
-                .for_each(|subject| subject.selection = selection);
-            subjects.append(&mut of_part);
+            });
         }
         let mut found = bounded(subjects);
         found.left_out += self.census.unread;

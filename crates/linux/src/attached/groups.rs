@@ -98,7 +98,6 @@ impl Groups {
             command: None,
             group: Some(dir.to_owned()),
             members,
-            selection: 0,
         }
     }
 

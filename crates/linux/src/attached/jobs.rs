@@ -69,7 +69,6 @@ impl Jobs {
                 command: Some(command),
                 group: cgroup::directory_of(root, first),
                 members: Vec::new(),
-                selection: 0,
             }
         });
         subject.clone()

@@ -12,7 +12,7 @@ use crate::root::Root;
 use crate::stat::{Stat, since_boot, tick_time};
 use crate::sys::{self, RawPid};
 use cosched_core::{
-    Absence, CpuId, CpuSet, CpuShare, CpuUsed, Nanos, Observed, Pressure, Reading, SubjectSample,
+    Absence, CpuId, CpuShare, CpuUsed, Nanos, Observed, Pressure, Reading, SubjectSample,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -175,7 +175,6 @@ impl Sampler {
             cpu_time: used.since(gone),
             waited: Reading::from_option(waited, Absence::NotTold),
             on,
-            allowed: self.allowed(&subject.members),
             resident: Reading::from_option(resident, Absence::NotTold),
             grew: grew(past.map(|past| past.resident), resident),
             pressure: *pressure
@@ -227,14 +226,6 @@ impl Sampler {
             let of_gone = known.get(&member.pid).copied().unwrap_or_default();
             of_gone.min(activity.of_children)
         }))
-    }
-
-    fn allowed(&self, members: &[Member]) -> Reading<CpuSet> {
-        let mut all = CpuSet::new();
-        for watched in members.iter().filter_map(|member| self.watched.get(member)) {
-            all.extend(watched.allowed().iter().flat_map(|cpus| cpus.iter()));
-        }
-        Reading::from_option(Some(all).filter(|all| !all.is_empty()), Absence::NotTold)
     }
 
     /// Forgets processes that belong to no subject any more.

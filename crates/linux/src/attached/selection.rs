@@ -74,8 +74,6 @@ pub struct Subject {
     pub group: Option<PathBuf>,
     /// Its live processes, in ascending order. This process, kernel threads and process 1 are never among them.
     pub members: Vec<Member>,
-    /// Index of the selection that it comes from.
-    pub selection: usize,
 }
 
 impl fmt::Display for Selection {

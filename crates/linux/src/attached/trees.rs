@@ -150,7 +150,6 @@ impl TreeRoot {
             command: Some(self.command.clone()),
             group: self.group.clone(),
             members: Vec::new(),
-            selection: 0,
         }
     }
 }

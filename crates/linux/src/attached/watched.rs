@@ -7,12 +7,9 @@ use crate::process;
 use crate::root::Root;
 use crate::stat::{Stat, tick_time};
 use crate::sys::RawPid;
-use cosched_core::{CpuSet, CpuShare, Nanos};
+use cosched_core::{CpuShare, Nanos};
 use std::collections::BTreeMap;
 use std::fs::File;
-
-/// Maximum number of threads of a process whose allowed CPUs are read in a look.
-const MOST_MASKS: usize = 16;
 
 /// The line of a process that sleeps is read in one of this many looks: others may swap its memory out.
 const REFRESH: u64 = 16;
@@ -28,8 +25,6 @@ pub(super) struct Watched {
     threads: BTreeMap<RawPid, Times>,
     /// Whether a thread wanted a CPU at the last look.
     wanted: bool,
-    /// The CPUs that its threads might use, when they were read last.
-    allowed: Option<CpuSet>,
 }
 
 /// What a thread has used since its start.
@@ -139,18 +134,12 @@ impl Watched {
             last: None,
             threads: BTreeMap::new(),
             wanted: false,
-            allowed: None,
         }
     }
 
     /// Its line of the last look.
     pub(super) fn last(&self) -> Option<&Stat> {
         self.last.as_ref()
-    }
-
-    /// The CPUs that its threads might use, when they were read last.
-    pub(super) fn allowed(&self) -> Option<&CpuSet> {
-        self.allowed.as_ref()
     }
 
     /// Looks at it; `None` if it is gone.
@@ -191,7 +180,6 @@ impl Watched {
             }
         }
         self.wanted = activity.wants > 0;
-        self.read_masks(look.root, is_new, &activity);
         self.last = Some(stat);
         Some(activity)
     }
@@ -243,29 +231,6 @@ impl Watched {
         let stat = Stat::read(root, &format!("{folder}/stat"))?;
         let times = times_of(file.as_ref().and_then(sched_times), &stat);
         Some((tid, stat, times))
-    }
-
-    /// Reads the allowed CPUs of the threads that ran, or at first of the process.
-    fn read_masks(&mut self, root: &Root, is_new: bool, activity: &Activity) {
-        let pid = self.member.pid;
-        let has_threads = self.threads.len() > 1;
-        if !is_new && activity.on.is_empty() {
-            return;
-        }
-        let mut all = CpuSet::new();
-        let tids = self
-            .threads
-            .keys()
-            .take(if has_threads { MOST_MASKS } else { 0 });
-        for tid in tids {
-            let mask = process::allowed_cpus(root, &format!("/proc/{pid}/task/{tid}/status"));
-            all.extend(mask.iter().flat_map(CpuSet::iter));
-        }
-        if !has_threads {
-            let mask = process::allowed_cpus(root, &format!("/proc/{pid}/status"));
-            all.extend(mask.iter().flat_map(CpuSet::iter));
-        }
-        self.allowed = Some(all).filter(|all| !all.is_empty());
     }
 }
 

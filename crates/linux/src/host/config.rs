@@ -78,6 +78,8 @@ pub struct HostConfig {
     pub room: RoomLimits,
     /// Time after which a job that stopped itself is continued.
     pub max_pause: Nanos,
+    /// Whether the jobs are killed when the run dies; otherwise they run on.
+    pub ends_jobs: bool,
     /// A scheduler in the kernel that carries out plans. After its removal, jobs are frozen and pinned.
     pub kernel: Option<Box<dyn KernelScheduler>>,
     /// Requests from other processes to the run.

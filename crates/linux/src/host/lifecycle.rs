@@ -81,7 +81,8 @@ fn tell_lost(ledger: &Ledger, notices: &Notices) {
 }
 
 impl Lifecycle {
-    /// Prepares for jobs; none is started yet. `home` are the CPUs that the guardian gives back to jobs.
+    /// Prepares for jobs; none is started yet. `home` are the CPUs that the guardian gives back to jobs. With `ends_jobs` it kills
+    /// them when this process dies.
     ///
     /// # Errors
     /// A requirement for a safe run is missing.
@@ -91,6 +92,7 @@ impl Lifecycle {
         group: Option<RunGroup>,
         home: CpuSet,
         max_pause: Nanos,
+        ends_jobs: bool,
         notices: Notices,
     ) -> Result<Lifecycle, HostError> {
         settle_process(&root, &notices)?;
@@ -107,9 +109,13 @@ impl Lifecycle {
             root: root.clone(),
             head,
             ledger: ledger.clone(),
+            ends_jobs,
         };
         let guard = Guard::start(charge, notices.clone());
-        let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
+        let mut taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
+        if !interrupts::inherited().contains(&interrupts::DRAINING) {
+            taken.push(interrupts::DRAINING);
+        }
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
         // Without a higher limit fewer jobs can be counted at once; the meter warns about that.
         let files = sys::raise_file_limit();

@@ -24,6 +24,7 @@ mod orphanage;
 mod room;
 
 pub use capabilities::capabilities;
+pub(crate) use capabilities::lacks;
 pub use clock::Clock;
 pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;
@@ -33,6 +34,7 @@ pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
 use crate::disk::Disk;
+use crate::interrupts::DRAINING;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
@@ -118,6 +120,7 @@ impl Host {
             group,
             home.clone(),
             config.max_pause,
+            config.ends_jobs,
             notices.clone(),
         )?;
         let clock = RunClock::start();
@@ -378,6 +381,7 @@ impl Host {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
+                DRAINING => events.push(Event::Drain),
                 signal => events.push(Event::Interrupt { signal }),
             }
         }

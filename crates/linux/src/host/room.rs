@@ -16,6 +16,8 @@ const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 pub struct RoomLimits {
     /// No further job starts while less memory than this is available, in bytes; 0 for no limit.
     pub mem_keep: u64,
+    /// Memory that all jobs together were given, in bytes; `None` for that of the machine and of its cgroups.
+    pub given: Option<u64>,
     /// With so many live jobs, a further one of unknown need starts only if it may take as much memory as any job so far.
     pub guess_from: usize,
     /// No further job starts while the load average of the last minute exceeds this.
@@ -27,6 +29,7 @@ impl Default for RoomLimits {
     fn default() -> RoomLimits {
         RoomLimits {
             mem_keep: 0,
+            given: None,
             guess_from: usize::MAX,
             most_load: None,
         }
@@ -145,7 +148,12 @@ impl Room {
             self.look = None;
             return;
         };
-        let mut free = i128::from(memory.usable()) - i128::from(self.limits.mem_keep);
+        let mut usable = memory.usable();
+        if let Some(given) = self.limits.given {
+            let held: u64 = self.live.keys().map(|&task| holds(task)).sum();
+            usable = usable.min(given.saturating_sub(held));
+        }
+        let mut free = i128::from(usable) - i128::from(self.limits.mem_keep);
         // Memory shared between jobs, such as mapped files, shows in each of them but is used once. So this adds what
         // jobs may still take, and not their total needs.
         for (&task, needs) in &self.live {
@@ -156,7 +164,7 @@ impl Room {
         self.look = Some(Look {
             at: now,
             total: memory.total,
-            available: memory.usable(),
+            available: usable,
             free,
             guessed: guesses.then(|| self.guess(now, holds)),
         });
@@ -241,7 +249,7 @@ mod tests {
         Room::new(RoomLimits {
             mem_keep: kb << 10,
             guess_from,
-            most_load: None,
+            ..RoomLimits::default()
         })
     }
 
@@ -289,6 +297,16 @@ mod tests {
         left(0);
         let mut room = keep(0, usize::MAX);
         assert_eq!(ask(&mut room, 4.0), MayStart::Yes, "nothing is to be kept");
+        left(90);
+        let mut room = keep(10, usize::MAX);
+        room.limits.given = Some(30 << 10);
+        holds.set(15);
+        assert_eq!([5.0; 2].map(|at| ask(&mut room, at)), [MayStart::Yes; 2]);
+        assert_eq!(
+            ask(&mut room, 6.0),
+            MayStart::NeedsMemory,
+            "two hold all that was given"
+        );
     }
 
     fn peak(kb: u64) -> Resources {

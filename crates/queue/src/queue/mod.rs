@@ -17,6 +17,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a job that is over is kept: 30 days.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Checks the line of a job, and returns its name, and its command as a shell would take it. The error says what is wrong,
 /// and what to do.
@@ -151,6 +155,28 @@ impl Queue {
             {
                 self.finish_with(inner, id, &ended);
             }
+        }
+    }
+
+    /// Forgets the jobs that ended long ago, with their output.
+    pub(crate) fn forget_old(&self) {
+        let inner = self.lock();
+        let until = unix_time().saturating_sub(KEPT);
+        // What can't be read or written now is forgotten at a later look.
+        for job in inner
+            .store
+            .ended_before(until.as_secs_f64())
+            .unwrap_or_default()
+        {
+            for attempt in 1..=job.attempt {
+                let job = self.with_files(Job {
+                    attempt,
+                    ..job.clone()
+                });
+                let _ = std::fs::remove_file(job.out);
+                let _ = std::fs::remove_file(job.err);
+            }
+            let _ = inner.store.forget(job.id);
         }
     }
 }

@@ -104,7 +104,7 @@ impl Queue {
     }
 
     /// A job with the names of its files.
-    fn with_files(&self, mut job: Job) -> Job {
+    pub(super) fn with_files(&self, mut job: Job) -> Job {
         let (logs, key) = (self.folder.logs(), job.key());
         job.out = logs.join(format!("{key}.out"));
         job.err = logs.join(format!("{key}.err"));

@@ -2,6 +2,7 @@ use super::*;
 use crate::claim::tests::{END_TEXT, start_text, write};
 use crate::protocol::{Answer, JobLine, Request, Select};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::Receiver;
 use tempfile::TempDir;
@@ -69,8 +70,12 @@ fn states(queue: &Queue) -> String {
 }
 
 fn claims(queue: &Queue) -> Vec<String> {
+    names(&queue.folder.jobs())
+}
+
+fn names(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(queue.folder.jobs()).unwrap() {
+    for entry in std::fs::read_dir(folder).unwrap() {
         names.push(entry.unwrap().file_name().into_string().unwrap());
     }
     names.sort();
@@ -239,6 +244,34 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     assert_eq!(claims(&queue), ["1-1.start"]);
     drop(queue);
     assert_eq!(states(&open(&dir)), "exit 3, exit 1");
+}
+
+#[test]
+fn jobs_that_ended_a_month_ago_are_forgotten_with_their_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 3);
+    for id in 1..=3 {
+        let mut job = queue.lock().live[&id].clone();
+        let days = if id == 2 { 29.0 } else { 31.0 };
+        job.state = State::Ended;
+        job.attempt = 2;
+        job.ended_at = Some(unix_time().as_secs_f64() - days * 86_400.0);
+        queue.lock().store.update(&job).unwrap();
+        for attempt in 1..=2 {
+            write(&queue.folder.logs(), &format!("{id}-{attempt}.out"), "x");
+        }
+    }
+    drop(queue);
+    let queue = open(&dir);
+    queue.forget_old();
+    let ids = |jobs: Vec<Job>| -> Vec<u64> { jobs.iter().map(|job| job.id).collect() };
+    assert_eq!(ids(queue.lock().store.all().unwrap()), [2, 3]);
+    let logs = || names(&queue.folder.logs());
+    assert_eq!(logs(), ["2-1.out", "2-2.out", "3-1.out", "3-2.out"]);
+    assert_eq!(submit(&queue, 1), [4], "no number is used again");
+    queue.forget_old();
+    assert_eq!(logs(), ["2-1.out", "2-2.out"]);
 }
 
 #[test]

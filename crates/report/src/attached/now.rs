@@ -2,8 +2,8 @@
 
 use crate::figures::{Absences, Figures};
 use cosched_core::{
-    Counter, CpuSet, CpuShare, CpuUsed, Disturbance, Disturber, Nanos, Observed, Pressure, Rate,
-    Reading, SubjectSample,
+    Counter, CpuShare, CpuUsed, Disturbance, Disturber, Nanos, Observed, Pressure, Rate, Reading,
+    SubjectSample,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,16 +58,11 @@ pub struct SubjectNow {
     pub wants: u32,
     /// Where its threads ran and waited.
     pub on: Vec<CpuShare>,
-    /// The CPUs that its threads may use.
-    pub allowed: Option<String>,
     /// Whether the pressures are those of the whole machine.
     pub pressure_of_machine: bool,
     /// Figures: `cpus_used`, `waited_s`, `ipc`, `read_bytes_per_s`, `written_bytes_per_s`, `resident_bytes`,
     /// `grew_bytes`, and `cpu_`, `memory_` and `io_pressure_percent`.
     pub figures: Figures<f64>,
-    /// Reasons of absence of null values.
-    #[serde(flatten)]
-    pub absent: Absences,
 }
 
 /// Whether a subject lives.
@@ -141,8 +136,6 @@ impl AttachedNow {
 
 impl SubjectNow {
     fn new(sample: &SubjectSample, length: Nanos) -> SubjectNow {
-        let mut absent = Absences::default();
-        let allowed = absent.note("allowed", sample.allowed.as_ref());
         SubjectNow {
             name: sample.name.clone(),
             state: SubjectState::Live,
@@ -152,17 +145,13 @@ impl SubjectNow {
             threads: sample.threads,
             wants: sample.wants,
             on: sample.on.clone(),
-            allowed: allowed.map(CpuSet::to_string),
             pressure_of_machine: sample.pressure.of_machine,
             figures: figures(sample, length),
-            absent,
         }
     }
 
     /// A subject that has ended.
     pub fn ended(name: &str) -> SubjectNow {
-        let mut absent = Absences::default();
-        absent.lack("allowed", "it has ended");
         SubjectNow {
             name: name.to_owned(),
             state: SubjectState::Ended,
@@ -172,10 +161,8 @@ impl SubjectNow {
             threads: 0,
             wants: 0,
             on: Vec::new(),
-            allowed: None,
             pressure_of_machine: false,
             figures: Figures::default(),
-            absent,
         }
     }
 }

@@ -23,7 +23,6 @@ fn subject(name: &str, used: u64, waited: u64) -> SubjectSample {
         cpu_time: ms(used),
         waited: Reading::Value(ms(waited)),
         on: vec![on],
-        allowed: Reading::Value("0-1".parse().unwrap()),
         resident: Reading::Value(96 << 20),
         grew: Reading::Value(0),
         pressure: Pressure {
@@ -67,7 +66,19 @@ fn interval() -> AttachedNow {
 
 #[test]
 fn an_interval_in_words() {
-    insta::assert_snapshot!(attached_text(&interval(), 110));
+    insta::assert_snapshot!(attached_text(&interval(), 110, 99));
+}
+
+#[test]
+fn on_a_low_screen_those_that_used_least_are_left_out() {
+    let whole = attached_text(&interval(), 110, 99);
+    let height = whole.lines().count() - 1;
+    let text = attached_text(&interval(), 110, height);
+    assert!(text.lines().count() <= height, "{text}");
+    assert!(
+        text.contains("and 2 more") && text.contains("probably slows"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -75,9 +86,9 @@ fn an_interval_is_read_back_as_it_was_written() {
     let mut now = interval();
     let text = serde_json::to_string(&now).unwrap();
     let read: AttachedNow = serde_json::from_str(&text).unwrap();
-    assert_eq!(attached_text(&read, 110), attached_text(&now, 110));
+    assert_eq!(attached_text(&read, 110, 99), attached_text(&now, 110, 99));
     now.subjects.truncate(1);
     now.disturbances.clear();
-    let text = attached_text(&now, 80);
+    let text = attached_text(&now, 80, 99);
     assert!(text.contains("nothing measured here shows"), "{text}");
 }

@@ -22,12 +22,23 @@ const EXPLAINED: [(&str, &str); 6] = [
     ("io_pressure_percent", "PSI of disks"),
 ];
 
-/// Render the subjects, why figures are missing, and who probably disturbs whom.
-pub fn attached_text(now: &AttachedNow, width: usize) -> String {
+/// Render the subjects, why figures are missing, and who probably disturbs whom, in at most `height` lines if there are
+/// subjects that can be left out.
+pub fn attached_text(now: &AttachedNow, width: usize, height: usize) -> String {
+    let rows = now.subjects.len().min(MAX_ROWS);
+    let text = text_of(now, width, rows);
+    match text.lines().count().saturating_sub(height) {
+        0 => text,
+        excess => text_of(now, width, rows.saturating_sub(excess + 1)),
+    }
+}
+
+/// Render everything with so many subjects.
+fn text_of(now: &AttachedNow, width: usize, rows: usize) -> String {
     let mut text = vec![headline(now)];
     let shown = by_use(now);
-    let left = shown.len().saturating_sub(MAX_ROWS);
-    let shown = &shown[..shown.len() - left];
+    let left = shown.len() - rows;
+    let shown = &shown[..rows];
     text.extend(lines(columns(shown, now.interval_s), width));
     if left > 0 {
         text.push(format!("and {left} more, which used less"));
@@ -106,9 +117,6 @@ fn columns(shown: &[&SubjectNow], interval_s: f64) -> Vec<Column> {
     let mut columns = vec![
         Column::text("NAME", 0, all, |subject| visible(&subject.name)),
         Column::text("ON", 0, all, |subject| on_text(subject, interval_s)),
-        Column::text("MAY USE", 6, all, |subject| {
-            or_none(subject.allowed.clone())
-        }),
         Column::number("CPU", 0, all, |subject| {
             figure(subject, "cpus_used", |used| {
                 format!("{:.0} %", 100.0 * used)

@@ -97,7 +97,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
 fn no_start(info: &RunInfo) -> &'static str {
     match info.backend {
         BackendKind::Sim => Absence::Simulated.text(),
-        BackendKind::Host => NOT_GIVEN,
+        BackendKind::Host | BackendKind::Nodes => NOT_GIVEN,
     }
 }
 
@@ -119,6 +119,8 @@ fn finished_by(ended_by: EndedBy) -> (&'static str, Option<i32>) {
         EndedBy::Completion => ("completion", None),
         EndedBy::Halt => ("halt", None),
         EndedBy::Deadline => ("deadline", None),
+        EndedBy::Drain => ("drain", None),
+        EndedBy::NoTime => ("allocation", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     }
 }
@@ -234,6 +236,7 @@ fn job(
         width: absent.note("width", task.width),
         width_source: task.spec.width,
         weight: task.spec.given_weight(),
+        node: info.host.clone(),
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
         start_s: absent.note_option("start_s", started, why.not_started),

@@ -50,7 +50,7 @@ pub struct Record {
     pub quantum_s: f64,
     /// How the run was started.
     pub setting: RunSetting,
-    /// What ended the run: `completion`, `halt`, `deadline` or `signal`; `killed` if it left no record, since it was killed or could not
+    /// What ended the run: `completion`, `halt`, `deadline`, `drain`, `allocation` or `signal`; `killed` if it left no record, since it was killed or could not
     /// write one.
     pub finished_by: String,
     /// The signal that ended it, if one did.
@@ -206,6 +206,9 @@ pub struct Job {
     /// Its weight; left out if it is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// The node that ran it; left out for a run on one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Its expected times from earlier runs; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedOfJob>,

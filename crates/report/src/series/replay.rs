@@ -60,8 +60,6 @@ pub(crate) struct JobReplay {
     pub idle_since: Nanos,
     /// Its CPUs in the kernel; `None` while the series does not say.
     pub held: Option<CpuSet>,
-    /// Since when it holds a CPU in the kernel, or holds none.
-    pub held_since: Nanos,
     /// Its activity while it has no placement.
     idle: Activity,
     /// Its activity in the open span, and the begin of that.
@@ -121,14 +119,8 @@ impl JobReplay {
     }
 
     /// Change its CPUs in the kernel.
-    fn hold(&mut self, at: Nanos, change: impl FnOnce(&mut CpuSet) -> bool) {
-        let is_first = self.held.is_none();
-        let held = self.held.get_or_insert_default();
-        let was_empty = held.is_empty();
-        change(held);
-        if is_first || was_empty != held.is_empty() {
-            self.held_since = at;
-        }
+    fn hold(&mut self, change: impl FnOnce(&mut CpuSet) -> bool) {
+        change(self.held.get_or_insert_default());
     }
 }
 
@@ -361,11 +353,11 @@ impl Replay {
         let task = task.filter(|task| !self.job(*task).is_over());
         let before = self.holders.switched(self.now, Switched::To { cpu, task });
         if let Some(before) = before {
-            self.jobs[before.0 as usize].hold(self.now, |cpus| cpus.remove(cpu));
+            self.jobs[before.0 as usize].hold(|cpus| cpus.remove(cpu));
             self.changed.insert(before.0 as usize);
         }
         if let Some(task) = task {
-            self.jobs[task.0 as usize].hold(self.now, |cpus| cpus.insert(cpu));
+            self.jobs[task.0 as usize].hold(|cpus| cpus.insert(cpu));
             self.changed.insert(task.0 as usize);
         }
     }

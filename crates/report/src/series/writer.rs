@@ -8,7 +8,7 @@ use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
     Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample,
-    Switch, Switched, TaskId, TaskResult, TaskSpec,
+    Switch, Switched, TaskId, TaskResult, TaskSpec, Wait,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -126,19 +126,19 @@ impl<W: Write> SeriesWriter<W> {
             self.change(now, change);
         }
         for wait in &decision.waits {
-            let code = wait_code(&wait.reason);
-            let last = self.last.entry(wait.task).or_default();
-            if last.waits.replace(code) != Some(code) {
-                self.row(
-                    now,
-                    &Row::Waits {
-                        task: wait.task,
-                        reason: wait.reason,
-                    },
-                );
-            }
+            self.waits(now, wait);
         }
         self.flush();
+    }
+
+    /// A task waits, or is left out; written if the reason is another than before.
+    pub fn waits(&mut self, now: Nanos, wait: &Wait) {
+        let &Wait { task, reason } = wait;
+        let code = wait_code(&reason);
+        let last = self.last.entry(task).or_default();
+        if last.waits.replace(code) != Some(code) {
+            self.row(now, &Row::Waits { task, reason });
+        }
     }
 
     /// The samples after the last decision: those of the tasks that ended last. They hold no progress: what it came to is

@@ -1,5 +1,6 @@
 //! The summary of a run for people: its jobs, its metrics with their meaning, and how they were obtained.
 
+mod allocation;
 mod failures;
 mod jobs;
 mod metrics;
@@ -35,6 +36,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     if options.verbose {
         details(record, &mut page);
         setting(record, &mut page);
+        allocation::allocation(record, &mut page);
     }
     notes(record, &mut page);
     for line in failures::failures(record, options.width) {
@@ -135,6 +137,8 @@ fn ended_by(record: &Record) -> String {
     match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
         ("deadline", _) => "; the deadline ended the run".to_owned(),
+        ("drain", _) => "; SIGUSR2 stopped further starts".to_owned(),
+        ("allocation", _) => "; the allocation ends too early for the others".to_owned(),
         ("killed", _) => {
             "; the run left no record: it was killed, or could not write it".to_owned()
         }

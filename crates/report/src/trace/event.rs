@@ -153,7 +153,7 @@ impl<W: Write> Trace<W> {
     fn name_groups(&mut self, header: &SeriesHeader) -> io::Result<()> {
         let simulated = match header.backend {
             BackendKind::Sim => " (simulated)",
-            BackendKind::Host => "",
+            BackendKind::Host | BackendKind::Nodes => "",
         };
         let machine = visible(&header.machine.name);
         let policy = visible(&header.policy);

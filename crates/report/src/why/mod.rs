@@ -1,16 +1,14 @@
 //! Why a job runs or waits at a time: the last decisions about it, the jobs with CPUs in its place, and the bound on its
 //! wait. All of this comes from the series, so it works for a finished run and for one that goes on.
 //!
-//! [`seen`]: the holders of the CPUs in the kernel. [`text`]: the answer in words.
+//! [`text`]: the answer in words.
 
-mod seen;
 mod text;
 
 use crate::series::in_order::RowsInOrder;
 use crate::series::replay::{JobReplay, Replay};
 use crate::series::{Mode, Row, SeriesError, SeriesHeader, SeriesReader};
 use cosched_core::{CpuSet, Nanos, Purpose, TaskId, Trigger, WaitReason};
-pub use seen::{Held, Seen};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -73,10 +71,6 @@ pub enum Did {
         mode: Mode,
         /// Purpose of the placement.
         purpose: Purpose,
-        /// Its CPUs before; `None` if it had never run.
-        before: Option<CpuSet>,
-        /// The jobs that lost these CPUs by this decision, by their numbers.
-        left_by: Vec<u32>,
         /// Time without a CPU before; `None` if it had one, or had never started.
         waited: Option<Nanos>,
     },
@@ -171,10 +165,6 @@ pub struct Why {
     pub steps: Vec<Step>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
-    /// Number of other jobs that had started and waited.
-    pub waiting: usize,
-    /// The holders of the CPUs in the kernel; `None` if the series does not say, or the job never held one.
-    pub seen: Option<Seen>,
     /// The bound on its wait, if it waited.
     pub latest: Option<Latest>,
     /// Latest time of the next decision; `None` if that had passed, if only an event leads to one, or if the run was over.
@@ -216,21 +206,6 @@ struct OpenDecision {
     triggers: Vec<Trigger>,
     stood_in: bool,
     next: Option<Nanos>,
-    /// Jobs that lost CPUs by it, and these CPUs.
-    left: Vec<(TaskId, CpuSet)>,
-}
-
-impl OpenDecision {
-    /// Return the other jobs that lost some of these CPUs.
-    fn left_by(&self, task: TaskId, cpus: &CpuSet) -> Vec<u32> {
-        let mut left_by = Vec::new();
-        for (other, left) in &self.left {
-            if *other != task && !left.intersection(cpus).is_empty() {
-                left_by.push(other.0);
-            }
-        }
-        left_by
-    }
 }
 
 /// A job's history up to a row of the series.
@@ -252,8 +227,8 @@ impl History {
     }
 
     fn apply(&mut self, at: Nanos, row: Row) {
-        if let Some(did) = self.effect(at, &row)
-            && row.task() == Some(self.task)
+        if row.task() == Some(self.task)
+            && let Some(did) = self.effect(at, &row)
         {
             self.add_step(did);
         }
@@ -271,49 +246,31 @@ impl History {
                 triggers,
                 stood_in,
                 next: next_wake,
-                left: Vec::new(),
             };
         }
     }
 
     /// Return the effect of a row on its task, before it is applied.
-    fn effect(&mut self, at: Nanos, row: &Row) -> Option<Did> {
+    fn effect(&self, at: Nanos, row: &Row) -> Option<Did> {
         match row {
             Row::Placed {
-                task,
                 cpus,
                 mode,
                 purpose,
+                ..
             } => {
-                self.lose_cpus(*task);
-                let job = self.replay.job(*task);
-                let waited = job.paused_since().map(|since| at - since);
-                let left_by = if *mode == Mode::Shared {
-                    Vec::new()
-                } else {
-                    self.decision.left_by(*task, cpus)
-                };
+                let waited = self.replay.job(self.task).paused_since();
+                let waited = waited.map(|since| at - since);
                 Some(Did::Placed {
                     cpus: cpus.clone(),
                     mode: *mode,
                     purpose: *purpose,
-                    before: job.last_placed.as_ref().map(|last| last.cpus.clone()),
-                    left_by,
                     waited: waited.filter(|waited| *waited > Nanos::ZERO),
                 })
             }
-            Row::Stopped(task) => {
-                self.lose_cpus(*task);
-                Some(Did::Stopped)
-            }
+            Row::Stopped(_) => Some(Did::Stopped),
             Row::Waits { reason, .. } => Some(Did::Waits { reason: *reason }),
             _ => None,
-        }
-    }
-
-    fn lose_cpus(&mut self, task: TaskId) {
-        if let Some((_, placed)) = &self.replay.job(task).placed {
-            self.decision.left.push((task, placed.cpus.clone()));
         }
     }
 
@@ -341,23 +298,12 @@ impl History {
             weight: header.tasks[self.task.0 as usize].weight,
             at,
             preferred: self.preferred(&state),
-            waiting: self.waiting(),
-            seen: self.seen(&state, &header),
             latest: self.latest(&state, &header),
             state,
             steps: self.steps.into(),
             next_decision,
             series_end,
             names: header.tasks.into_iter().map(|task| task.name).collect(),
-        }
-    }
-
-    fn seen(&self, state: &State, header: &SeriesHeader) -> Option<Seen> {
-        match state {
-            State::Runs { .. } | State::Waits { .. } => {
-                Seen::of(&self.replay, self.task, &header.machine.all_cpus())
-            }
-            _ => None,
         }
     }
 
@@ -380,21 +326,19 @@ impl History {
         preferred
     }
 
-    /// Count the other jobs that have started and wait.
-    fn waiting(&self) -> usize {
-        let mut waiting = 0;
-        for (task, job) in self.replay.jobs.iter().enumerate() {
-            let waits = job.starts > 0 && !job.is_over() && job.placed.is_none();
-            waiting += usize::from(waits && task != self.task.0 as usize);
-        }
-        waiting
-    }
-
     fn latest(&self, state: &State, header: &SeriesHeader) -> Option<Latest> {
         let jobs = self.replay.jobs.iter();
         let live = jobs.filter(|job| job.is_live()).count();
         let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
+        let last = self.steps.back().map(|step| &step.did);
+        let is_left_out = matches!(
+            last,
+            Some(Did::Waits {
+                reason: WaitReason::NoTime { .. }
+            })
+        );
         match state {
+            _ if is_left_out => None,
             State::Queued { .. } if self.replay.job(self.task).let_in => Some(Latest::Order),
             State::Queued { .. } => Some(Latest::Queue { live }),
             State::Waits { since } if max_pause > Nanos::ZERO => {
@@ -486,40 +430,6 @@ mod tests {
         insta::assert_snapshot!(texts.join("\n"));
     }
 
-    /// What a scheduler in the kernel saw stands beside what was decided.
-    #[test]
-    fn who_had_which_cpu_in_the_kernel_is_told() {
-        let text = r#"["b",0,0]
-["b",0,1]
-["d",0,["quantum-end"],200000000,0,null,null,null]
-["p",0,0,"0-1","shared","run"]
-["p",0,1,"0-1","shared","run"]
-["o",10000000,0,0]
-["o",30000000,0,1]
-["o",70000000,0,0]
-["o",75000000,1,1]
-["e",150000000,0,0,"exit 0",0,null,null,null,null,null,null]
-["o",151000000,0,1]
-["o",160000000,0,null]
-["o",160000000,1,null]
-["o",180000000,null,null]
-["d",200000000,["quantum-end"],400000000,0,null,null,null]
-"#;
-        let answers = [
-            (0, 5),
-            (1, 20),
-            (0, 60),
-            (1, 155),
-            (1, 170),
-            (0, 170),
-            (1, 190),
-        ];
-        let texts = answers.map(|(task, at)| why_text(&ask(text, task, Some(at)), 100));
-        insta::assert_snapshot!(texts.join("\n"));
-        let seen = ask(text, 0, Some(60)).seen.unwrap();
-        insta::assert_snapshot!(serde_json::to_string(&seen).unwrap());
-    }
-
     /// What is not in the series is not told.
     #[test]
     fn after_the_end_of_the_series_nothing_is_made_up() {
@@ -598,28 +508,14 @@ mod tests {
     }
 
     #[test]
-    fn a_placement_names_who_left_the_cpu() {
+    fn a_placement_tells_how_long_the_job_waited() {
         let answer = ask(RUN, 0, Some(600));
-        let Did::Placed {
-            left_by,
-            waited,
-            before,
-            ..
-        } = &answer.steps.last().unwrap().did
-        else {
+        let step = answer.steps.last().unwrap();
+        let Did::Placed { waited, .. } = &step.did else {
             panic!()
         };
-        assert_eq!(
-            (waited, before.as_ref().map(ToString::to_string).as_deref()),
-            (&Some(Nanos(300_000_000)), Some("0"))
-        );
-        // The end of a job before the decision is not part of it; the trigger tells.
-        assert!(left_by.is_empty() && answer.steps.last().unwrap().stood_in);
-        let answer = ask(RUN, 1, Some(300));
-        let Did::Placed { left_by, .. } = &answer.steps.last().unwrap().did else {
-            panic!()
-        };
-        assert_eq!(left_by, &[0]);
+        assert_eq!(*waited, Some(Nanos(300_000_000)));
+        assert!(step.stood_in);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The answer in words.
 
-use super::{Did, Latest, Preferred, Seen, SeriesEnd, State, Step, Why};
+use super::{Did, Latest, Preferred, SeriesEnd, State, Step, Why};
 use crate::reason::{trigger_text, wait_text_naming};
 use crate::series::Mode;
 use crate::text::{count, seconds, visible, wrap};
-use cosched_core::{CpuSet, Nanos, Purpose};
+use cosched_core::{Nanos, Purpose};
 use std::fmt::Write as _;
 
 /// Maximum number of other jobs named in one line.
@@ -25,10 +25,8 @@ pub fn why_text(why: &Why, width: usize) -> String {
     let lines = [
         why.end_text(),
         why.reason_text(),
-        why.kernel_text(),
         why.weight.map(|weight| format!("weight: {weight}")),
         why.preferred_text(),
-        why.waiting_text(),
         why.latest_text(),
         why.next_text(),
     ];
@@ -84,27 +82,12 @@ impl Why {
                 mode,
                 purpose,
             } => {
-                let verb = if self.is_seen_within(cpus) {
-                    "runs"
-                } else {
-                    "is placed"
-                };
                 let (mode, purpose) = (mode_text(*mode), purpose_text(*purpose));
-                format!(
-                    "{verb} on CPU {cpus}{mode}{purpose}, {}",
-                    self.since(*since)
-                )
+                let since = self.since(*since);
+                format!("runs on CPU {cpus}{mode}{purpose}, {since}")
             }
             State::Waits { since } => format!("waits, {}", self.since(*since)),
             State::Ended { ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
-        }
-    }
-
-    /// Return whether the kernel has it on the CPUs of its placement, as far as the series says.
-    fn is_seen_within(&self, cpus: &CpuSet) -> bool {
-        match &self.seen {
-            Some(seen) => !seen.cpus.is_empty() && seen.cpus.is_subset(cpus),
-            None => true,
         }
     }
 
@@ -138,37 +121,6 @@ impl Why {
         })
     }
 
-    fn kernel_text(&self) -> Option<String> {
-        let seen = self.seen.as_ref()?;
-        let own = if seen.cpus.is_empty() {
-            format!("on no CPU {}", self.since(seen.since))
-        } else {
-            format!("on CPU {}, {}", seen.cpus, self.since(seen.since))
-        };
-        let mut parts = vec![own];
-        parts.extend(self.holder_texts(seen));
-        Some(format!("in the kernel: {}", parts.join("; ")))
-    }
-
-    fn holder_texts(&self, seen: &Seen) -> Vec<String> {
-        let mut texts = Vec::new();
-        for held in seen.others.iter().take(MAX_NAMED) {
-            let name = self.name(held.task);
-            texts.push(format!(
-                "{name} on CPU {} since {}",
-                held.cpu.0,
-                at(held.since)
-            ));
-        }
-        if let more @ 1.. = seen.others.len().saturating_sub(MAX_NAMED) {
-            texts.push(format!("others on {}", count(more as u64, "CPU")));
-        }
-        if !seen.free.is_empty() {
-            texts.push(format!("no job on CPU {}", seen.free));
-        }
-        texts
-    }
-
     fn preferred_text(&self) -> Option<String> {
         if self.preferred.is_empty() {
             return None;
@@ -190,15 +142,6 @@ impl Why {
             more => format!(" and {}", count(more as u64, "other")),
         };
         Some(format!("instead: {}{more}", texts.join("; ")))
-    }
-
-    fn waiting_text(&self) -> Option<String> {
-        if !self.has_no_cpu() || self.waiting == 0 {
-            return None;
-        }
-        let jobs = count(self.waiting as u64, "other started job");
-        let verb = if self.waiting == 1 { "waits" } else { "wait" };
-        Some(format!("beside: {jobs} {verb} too"))
     }
 
     fn latest_text(&self) -> Option<String> {
@@ -256,35 +199,20 @@ impl Why {
                 cpus,
                 mode,
                 purpose,
-                before,
-                left_by,
                 waited,
             } => {
                 let after = match waited {
                     Some(waited) => format!(" after {}", seconds(waited.as_s())),
                     None => String::new(),
                 };
-                let origin = self.origin_text(cpus, before.as_ref(), left_by);
                 let (mode, purpose) = (mode_text(*mode), purpose_text(*purpose));
-                format!("placed on CPU {cpus}{after}{origin}{mode}{purpose}")
+                format!("placed on CPU {cpus}{after}{mode}{purpose}")
             }
             Did::Stopped => "stopped".to_owned(),
             Did::Waits { reason } => {
                 let reason = wait_text_naming(reason, |task| self.name(task.0));
                 format!("waits: {reason}")
             }
-        }
-    }
-
-    fn origin_text(&self, cpus: &CpuSet, before: Option<&CpuSet>, left_by: &[u32]) -> String {
-        match before {
-            Some(before) if before == cpus => ", where it was before".to_owned(),
-            _ if !left_by.is_empty() => {
-                let names: Vec<String> = left_by.iter().map(|task| self.name(*task)).collect();
-                format!(", which {} had until then", names.join(", "))
-            }
-            Some(before) => format!(", before on CPU {before}"),
-            None => ", for the first time".to_owned(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a run and its console tell each other: a JSON object on each line.
 
+use cosched_nodes::protocol::{Frame, Stream};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// From the run to its console.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -11,14 +13,47 @@ pub(crate) enum Order {
     Clear,
     /// Write a line that stays.
     Say(String),
-    /// A job of this name has started.
+    /// A job of this name has started. Its output is marked by the tag.
     Started { job: u32, tag: String, name: String },
-    /// A job that failed is started again, when its files have these lengths.
+    /// A piece of a job's output has come, and lies in this file of its node.
+    Piece {
+        job: u32,
+        stream: Stream,
+        file: PathBuf,
+        offset: u64,
+        bytes: u64,
+    },
+    /// A job that failed is started again, when its files have these lengths. Of pieces, those that have come are of earlier
+    /// attempts.
     Again { job: u32, lengths: [u64; 2] },
     /// A job has ended: show what is left of its output. If it failed, its last error may be asked for.
     Ended { job: u32, failed: bool },
     /// Show the last line that a failed job wrote to its error output, unless all of it is shown.
     LastError { job: u32 },
+    /// Write a frame.
+    Frame(Box<Frame>),
+    /// Write a file in frames.
+    File { name: String, path: PathBuf },
+}
+
+impl Order {
+    /// Whether a later one replaces it.
+    pub(super) fn is_progress(&self) -> bool {
+        match self {
+            Order::Progress(_) => true,
+            Order::Frame(frame) => matches!(**frame, Frame::Progress(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether only a person misses it.
+    pub(super) fn is_message(&self) -> bool {
+        match self {
+            Order::Clear | Order::Say(_) | Order::LastError { .. } => true,
+            Order::Frame(frame) => matches!(**frame, Frame::Warning { .. }),
+            order => order.is_progress(),
+        }
+    }
 }
 
 /// From the console to the run.

@@ -4,10 +4,13 @@
 //! wait for either, because it has jobs to freeze, thaw and end. So it sends orders through a socket that never blocks, and
 //! a second process carries them out. Orders that the socket does not accept at once are buffered. Beyond a limit, messages
 //! are dropped and counted. Starts and ends of jobs are never dropped: the jobs' output would be lost with them.
+//!
+//! With `--frames` it writes frames instead. A coordinator that does not read does not hold up the jobs either.
 
 mod message;
 mod output;
 mod process;
+mod source;
 
 pub(crate) use message::Order;
 pub use process::main;
@@ -38,6 +41,8 @@ pub(crate) struct Showing {
     pub(crate) keep_order: bool,
     /// The jobs' standard output goes to standard error.
     pub(crate) to_stderr: bool,
+    /// Standard output gets frames. The folder of the jobs' files is removed at the end.
+    pub(crate) frames: bool,
 }
 
 /// The last reports of a console.
@@ -98,18 +103,16 @@ impl Console {
     }
 
     /// Sends an order. While older orders wait, a progress line is not worth keeping; what the jobs' output depends on is
-    /// kept beyond the limit: some ten bytes for each job.
+    /// kept beyond the limit: some hundred bytes for each job.
     pub(crate) fn send(&mut self, order: &Order) {
         self.flush();
         let bytes = line(order);
-        match order {
-            Order::Progress(_) if !self.kept.is_empty() => return,
-            Order::Started { .. } | Order::Again { .. } | Order::Ended { .. } => {}
-            _ if self.kept_bytes + bytes.len() > MOST_KEPT => {
-                self.left_out += 1;
-                return;
-            }
-            _ => {}
+        if order.is_progress() && !self.kept.is_empty() {
+            return;
+        }
+        if order.is_message() && self.kept_bytes + bytes.len() > MOST_KEPT {
+            self.left_out += 1;
+            return;
         }
         self.keep(bytes);
         self.flush();
@@ -182,6 +185,7 @@ impl Console {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_nodes::protocol::Frame;
 
     /// A console whose process does nothing, and the other end of its line.
     fn deaf() -> (Console, UnixStream) {
@@ -247,9 +251,16 @@ mod tests {
                 name: "name".to_owned(),
             });
             console.send(&Order::Ended { job, failed: false });
+            console.send(&Order::Frame(Box::new(Frame::Beat)));
+            for frame in [
+                Frame::Progress(Default::default()),
+                Frame::Warning { text: text.clone() },
+            ] {
+                console.send(&Order::Frame(Box::new(frame)));
+            }
         }
         assert!(
-            console.kept_bytes < before + 200 * 1_000,
+            console.kept_bytes < before + 250 * 1_000,
             "{}",
             console.kept_bytes - before
         );
@@ -262,7 +273,11 @@ mod tests {
             .iter()
             .filter(|order| matches!(order, Order::Started { .. }))
             .count();
-        assert_eq!((started, ended), (1_000, 1_000));
+        let frames = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Frame { .. }))
+            .count();
+        assert_eq!((started, ended, frames), (1_000, 1_000, 1_000));
     }
 
     #[test]

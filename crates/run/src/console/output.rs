@@ -1,16 +1,18 @@
-//! The jobs' output on the terminal, read from the files that the jobs write to. Nothing of it is kept in memory beyond
-//! one piece, however much a job writes.
+//! The jobs' output on the terminal, or in frames, read from where it lies. Nothing of it is kept in memory beyond one piece,
+//! however much a job writes.
 
+use super::source::{Pieces, Source};
 use crate::options::Show;
+use cosched_nodes::protocol::{Frame, Stream, write_frame};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::SystemTime;
 
 /// Bytes that are read at once.
-const PIECE: usize = 64 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 
 /// Pieces of one file that are shown before others have their turn.
 const TURN: usize = 16;
@@ -31,6 +33,8 @@ pub(super) struct Output {
     how: Show,
     /// Show whole jobs in the order of their numbers.
     keep_order: bool,
+    /// Show frames, and remove the files of what is shown.
+    framed: bool,
     /// Jobs that have started and are not wholly shown.
     jobs: BTreeMap<u32, Followed>,
     /// The next job to be shown, if their order is kept.
@@ -48,10 +52,17 @@ struct Followed {
     ended: bool,
 }
 
-/// One file of a job.
+/// How output is shown.
+#[derive(Clone, Copy)]
+struct How {
+    show: Show,
+    framed: bool,
+}
+
+/// One stream of a job.
 struct FollowedFile {
-    path: PathBuf,
-    file: Option<File>,
+    stream: Stream,
+    source: Source,
     position: u64,
     /// No line ends between the position and this.
     searched: u64,
@@ -68,6 +79,7 @@ impl Output {
         Output {
             how,
             keep_order,
+            framed: false,
             jobs: BTreeMap::new(),
             next: 0,
             never_started: BTreeSet::new(),
@@ -76,14 +88,47 @@ impl Output {
         }
     }
 
+    /// The same in frames. A line needs no end for them.
+    pub(super) fn framed(how: Show) -> Output {
+        Output {
+            framed: true,
+            ..Output::new(how, false)
+        }
+    }
+
     /// A job was started: from now on its output is shown.
     pub(super) fn started(&mut self, job: u32, tag: String, files: [PathBuf; 2]) {
+        let [out, err] = files;
         let followed = Followed {
             tag,
-            files: files.map(FollowedFile::new),
+            files: [
+                FollowedFile::new(Stream::Out, out),
+                FollowedFile::new(Stream::Err, err),
+            ],
             ended: false,
         };
         self.jobs.insert(job, followed);
+    }
+
+    /// Whether a job was started, and not wholly shown.
+    pub(super) fn knows(&self, job: u32) -> bool {
+        self.jobs.contains_key(&job)
+    }
+
+    /// A piece of a job's output has come.
+    pub(super) fn piece(
+        &mut self,
+        job: u32,
+        stream: Stream,
+        file: &Rc<File>,
+        offset: u64,
+        bytes: u64,
+    ) {
+        if let Some(followed) = self.jobs.get_mut(&job) {
+            let [out, err] = &mut followed.files;
+            let to = if stream == Stream::Out { out } else { err };
+            to.source.pieces().add(file, offset, bytes);
+        }
     }
 
     /// A job is started once more: where whole jobs are shown, only its last attempt is, from these lengths of its files.
@@ -93,7 +138,7 @@ impl Output {
         {
             for (file, length) in followed.files.iter_mut().zip(lengths) {
                 // Nothing of what failed attempts wrote is shown, so there is nothing to compare the file with.
-                file.position = length;
+                file.position = file.source.as_pieces().map_or(length, Pieces::end);
             }
         }
     }
@@ -116,11 +161,12 @@ impl Output {
         if self.shows_whole_jobs() {
             return Ok(());
         }
+        let how = self.how();
         for (&number, job) in &mut self.jobs {
             for file in job.rewritten() {
                 self.rewritten.insert((number, file));
             }
-            job.show(self.how, TURN, &mut self.piece, to)?;
+            job.show(how, TURN, &mut self.piece, to)?;
         }
         Ok(())
     }
@@ -178,7 +224,18 @@ impl Output {
         for file in followed.rewritten() {
             self.rewritten.insert((job, file));
         }
-        followed.show(self.how, usize::MAX, &mut self.piece, to)
+        followed.show(self.how(), usize::MAX, &mut self.piece, to)?;
+        if self.framed {
+            followed.remove_files();
+        }
+        Ok(())
+    }
+
+    fn how(&self) -> How {
+        How {
+            show: self.how,
+            framed: self.framed,
+        }
     }
 }
 
@@ -197,13 +254,14 @@ impl Followed {
     /// Shows at most so many pieces of each file.
     fn show(
         &mut self,
-        how: Show,
+        how: How,
         pieces: usize,
         piece: &mut [u8],
         to: &mut Target<'_>,
     ) -> io::Result<()> {
-        for (number, file) in self.files.iter_mut().enumerate() {
-            let to: &mut dyn Write = if number == 0 { to.out } else { to.err };
+        for file in &mut self.files {
+            let is_out = how.framed || file.stream == Stream::Out;
+            let to: &mut dyn Write = if is_out { to.out } else { to.err };
             for _ in 0..pieces {
                 if !file.show(how, self.ended, &self.tag, piece, to)? {
                     break;
@@ -212,13 +270,19 @@ impl Followed {
         }
         Ok(())
     }
+
+    fn remove_files(&self) {
+        for file in &self.files {
+            file.source.remove();
+        }
+    }
 }
 
 impl FollowedFile {
-    fn new(path: PathBuf) -> FollowedFile {
+    fn new(stream: Stream, path: PathBuf) -> FollowedFile {
         FollowedFile {
-            path,
-            file: None,
+            stream,
+            source: Source::new(path),
             position: 0,
             searched: 0,
             in_line: false,
@@ -227,18 +291,10 @@ impl FollowedFile {
         }
     }
 
-    /// Opens the file as soon as something is in it. Many jobs write nothing.
-    fn open(&mut self) -> Option<&File> {
-        if self.file.is_none() && self.path.metadata().ok()?.len() > 0 {
-            self.file = File::open(&self.path).ok();
-        }
-        self.file.as_ref()
-    }
-
     /// Whether the job has cut the file off since it was shown, as `> /dev/stderr` does: it opens the file anew. Then it is
     /// shown from its beginning.
     fn is_rewritten(&mut self) -> bool {
-        let Some(meta) = self.open().and_then(|file| file.metadata().ok()) else {
+        let Some(meta) = self.source.metadata() else {
             return false;
         };
         let changed = meta.modified().ok();
@@ -248,7 +304,7 @@ impl FollowedFile {
         }
         let mut tail = [0; TAIL];
         let tail = &mut tail[..self.tail.len()];
-        let got = self.read(tail, self.position - tail.len() as u64);
+        let got = self.source.read(tail, self.position - tail.len() as u64);
         // Whoever only adds to a file leaves what was there.
         let rewritten =
             self.position > 0 && (meta.len() < self.position || tail[..got] != self.tail);
@@ -264,18 +320,18 @@ impl FollowedFile {
     /// Shows the next piece, or a whole line where that is longer; returns whether there may be more.
     fn show(
         &mut self,
-        how: Show,
+        how: How,
         all: bool,
         tag: &str,
         piece: &mut [u8],
         to: &mut dyn Write,
     ) -> io::Result<bool> {
         loop {
-            let got = self.read(piece, self.position);
+            let got = self.source.read(piece, self.position);
             let bytes = &piece[..got];
             let is_full = got > 0 && got == piece.len();
             let shown = match bytes.iter().rposition(|&byte| byte == b'\n') {
-                _ if how == Show::Group => got,
+                _ if how.framed || how.show == Show::Group => got,
                 Some(last) => last + 1,
                 None if all || is_full && self.line_ends() => got,
                 // An unfinished line waits for its end, or the end of the job.
@@ -283,14 +339,16 @@ impl FollowedFile {
             };
             let bytes = &bytes[..shown];
             self.position += shown as u64;
+            self.source.forget(self.position);
             if bytes.is_empty() {
-                if all && how == Show::Tag && std::mem::take(&mut self.in_line) {
+                if all && how.show == Show::Tag && std::mem::take(&mut self.in_line) {
                     to.write_all(b"\n")?;
                     to.flush()?;
                 }
                 return Ok(false);
             }
-            match how {
+            match how.show {
+                _ if how.framed => self.frame(tag, bytes, to)?,
                 Show::Tag => self.tagged(tag, bytes, to)?,
                 _ => to.write_all(bytes)?,
             }
@@ -300,17 +358,9 @@ impl FollowedFile {
             self.tail.drain(..self.tail.len().saturating_sub(TAIL));
             to.flush()?;
             // No other job's output comes between the parts of a line.
-            if !self.in_line || how == Show::Group {
+            if !self.in_line || how.framed || how.show == Show::Group {
                 return Ok(is_full || all);
             }
-        }
-    }
-
-    /// Reads what is at a position. A file that can't be read is shown as far as it could be.
-    fn read(&mut self, piece: &mut [u8], position: u64) -> usize {
-        match self.open() {
-            Some(file) => file.read_at(piece, position).unwrap_or(0),
-            None => 0,
         }
     }
 
@@ -319,7 +369,7 @@ impl FollowedFile {
         let mut piece = [0; 16 << 10];
         self.searched = self.searched.max(self.position);
         loop {
-            let got = self.read(&mut piece, self.searched);
+            let got = self.source.read(&mut piece, self.searched);
             if got == 0 {
                 return false;
             }
@@ -328,6 +378,16 @@ impl FollowedFile {
             }
             self.searched += got as u64;
         }
+    }
+
+    /// Writes a frame of the job with this id.
+    fn frame(&self, id: &str, bytes: &[u8], to: &mut dyn Write) -> io::Result<()> {
+        let frame = Frame::Output {
+            id: id.to_owned(),
+            stream: self.stream,
+            bytes: bytes.len() as u64,
+        };
+        write_frame(to, &frame, bytes)
     }
 
     /// Writes each line with the job's tag before it.
@@ -347,6 +407,7 @@ impl FollowedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt as _;
 
     struct Shown {
         dir: tempfile::TempDir,
@@ -374,6 +435,22 @@ mod tests {
                 .unwrap()
                 .write_all(text)
                 .unwrap();
+        }
+
+        /// A piece comes, in the file that all jobs share.
+        fn piece(&mut self, node: &Rc<File>, job: u32, stream: Stream, text: &str) {
+            let offset = node.metadata().unwrap().len() + 2;
+            node.write_all_at(b"==", offset - 2).unwrap();
+            node.write_all_at(text.as_bytes(), offset).unwrap();
+            let bytes = text.len() as u64;
+            self.output.piece(job, stream, node, offset, bytes);
+        }
+
+        fn node(&self) -> Rc<File> {
+            let path = self.dir.path().join("node");
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true);
+            Rc::new(options.open(path).unwrap())
         }
 
         fn start(&mut self, job: u32) {
@@ -562,5 +639,52 @@ mod tests {
             text[0] == text[1] && text[2] == text[3] && text[1] != text[2],
             "{all}"
         );
+    }
+
+    #[test]
+    fn pieces_of_all_jobs_in_one_file_are_shown_as_files_of_their_own_are() {
+        for (how, first, rest) in [
+            (Show::Group, "", "one\ntwo\nthree"),
+            (Show::Live, "one\n", "two\nthree"),
+            (Show::Tag, "job1\tone\n", "job1\ttwo\njob1\tthree\n"),
+        ] {
+            let mut shown = Shown::new(how, false);
+            let node = shown.node();
+            (1..=2).for_each(|job| shown.start(job));
+            shown.piece(&node, 1, Stream::Out, "one\ntw");
+            shown.piece(&node, 2, Stream::Err, "other\n");
+            shown.piece(&node, 3, Stream::Out, "of no job\n");
+            assert_eq!(shown.shows(Output::follow)[0], first, "{how:?}");
+            shown.piece(&node, 1, Stream::Out, "o\nth");
+            shown.piece(&node, 1, Stream::Out, "ree");
+            assert_eq!(shown.ends(1), [rest, ""], "{how:?}");
+            assert_eq!(shown.output.rewritten().count(), 0);
+        }
+    }
+
+    #[test]
+    fn pieces_of_earlier_attempts_are_left_out_where_whole_jobs_are_shown() {
+        for (how, all) in [(Show::Group, "good\n"), (Show::Live, "bad\ngood\n")] {
+            let mut shown = Shown::new(how, false);
+            let node = shown.node();
+            shown.start(1);
+            shown.piece(&node, 1, Stream::Out, "bad\n");
+            shown.output.started_again(1, [0, 0]);
+            shown.piece(&node, 1, Stream::Out, "good\n");
+            assert_eq!(shown.ends(1)[0], all);
+        }
+    }
+
+    #[test]
+    fn pieces_keep_the_order_of_the_jobs() {
+        let mut shown = Shown::new(Show::Group, true);
+        let node = shown.node();
+        for job in 0..3 {
+            shown.start(job);
+            shown.piece(&node, job, Stream::Out, &format!("{job}\n"));
+        }
+        assert_eq!(shown.ends(2)[0], "");
+        assert_eq!(shown.ends(0)[0], "0\n");
+        assert_eq!(shown.ends(1)[0], "1\n2\n");
     }
 }

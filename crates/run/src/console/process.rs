@@ -2,18 +2,22 @@
 
 use super::Showing;
 use super::message::{Order, Report, line};
-use super::output::{Output, Target};
+use super::output::{Output, PIECE, Target};
+use super::source::Source;
 use crate::folder::output_files;
 use crate::terminal::Terminal;
-use cosched_report::{last_line, visible};
+use cosched_nodes::protocol::{Frame, Stream, write_frame};
+use cosched_report::{MOST_READ, visible};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Time between two reads of the jobs' output.
@@ -21,6 +25,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Time between two checks for a reader, while whole jobs are shown and none has ended.
 const LOOK_FOR_READER: Duration = Duration::from_millis(500);
+
+/// Longest time without a frame.
+const BEAT: Duration = Duration::from_secs(3);
 
 /// Characters of a failed job's last error line that are shown.
 const MOST_OF_ERROR: usize = 200;
@@ -60,10 +67,15 @@ pub fn main(showing: &str, folder: &Path) -> anyhow::Result<()> {
             console.notice_who_left();
             console.show(|output, to| output.follow(to));
             console.tell_rewritten(&mut answers);
+            console.beat();
         }
     }
     console.show(Output::finish_all);
     console.tell_rewritten(&mut answers);
+    if console.showing.frames {
+        // A killed run leaves it.
+        let _ = std::fs::remove_dir_all(folder);
+    }
     console.terminal.borrow_mut().erase();
     let _ = answers.write_all(&line(&Report::Done { lost: console.lost }));
     Ok(())
@@ -86,6 +98,9 @@ pub(crate) fn show_message(terminal: &mut Terminal, order: Order) {
     }
 }
 
+/// A piece of a job's output: its stream, file, offset and length.
+type Early = (Stream, Rc<File>, u64, u64);
+
 struct Console {
     showing: Showing,
     terminal: RefCell<Terminal>,
@@ -97,7 +112,13 @@ struct Console {
     /// The folder of the jobs' files.
     folder: PathBuf,
     /// The error output of each job that has started, unless the output is shown.
-    errors: BTreeMap<u32, PathBuf>,
+    errors: BTreeMap<u32, Source>,
+    /// Pieces that came before the start of their job was told: a node tells both at once.
+    early: BTreeMap<u32, Vec<Early>>,
+    /// The open files of nodes.
+    nodes: BTreeMap<PathBuf, Rc<File>>,
+    /// When something was written to standard output last.
+    written: Instant,
 }
 
 impl Console {
@@ -105,12 +126,13 @@ impl Console {
         Console {
             terminal: RefCell::new(Terminal::new()),
             is_terminal: showing.to_stderr || io::stdout().is_terminal(),
-            output: showing
-                .output
-                .map(|how| Output::new(how, showing.keep_order)),
+            output: output(&showing),
             lost: None,
             folder: folder.to_owned(),
             errors: BTreeMap::new(),
+            early: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            written: Instant::now(),
             showing,
         }
     }
@@ -133,9 +155,26 @@ impl Console {
                     output.started(job, tag, files);
                 } else {
                     let [_, err] = files;
-                    self.errors.insert(job, err);
+                    self.errors.insert(job, Source::new(err));
+                }
+                for (stream, file, offset, bytes) in self.early.remove(&job).unwrap_or_default() {
+                    self.piece(job, stream, &file, offset, bytes);
                 }
             }
+            Order::Piece {
+                job,
+                stream,
+                file,
+                offset,
+                bytes,
+            } => match self.node_file(file) {
+                Ok(file) if self.knows(job) => self.piece(job, stream, &file, offset, bytes),
+                Ok(file) => {
+                    let early = self.early.entry(job).or_default();
+                    early.push((stream, file, offset, bytes));
+                }
+                Err(error) => self.lost = Some(error.to_string()),
+            },
             Order::Again { job, lengths } => {
                 if let Some(output) = &mut self.output {
                     output.started_again(job, lengths);
@@ -148,13 +187,59 @@ impl Console {
                 self.show(|output, to| output.ended(job, to));
             }
             Order::LastError { job } => {
-                let file = self.errors.remove(&job);
-                if let Some(line) = file.and_then(|file| last_line(&file, MOST_OF_ERROR)) {
+                let errors = self.errors.remove(&job);
+                if let Some(line) = errors.and_then(|mut errors| errors.last_line(MOST_OF_ERROR)) {
                     let line = visible(&line);
                     self.terminal.get_mut().say(&format!("    {line}"));
                 }
             }
+            Order::Frame(frame) => self.write(&frame),
+            Order::File { name, path } => {
+                self.show(|_, to| send_file(&name, &path, to.out));
+            }
             message => show_message(self.terminal.get_mut(), message),
+        }
+    }
+
+    /// The file of a node, which stays open.
+    fn node_file(&mut self, path: PathBuf) -> io::Result<Rc<File>> {
+        if let Some(file) = self.nodes.get(&path) {
+            return Ok(Rc::clone(file));
+        }
+        let file = Rc::new(File::open(&path)?);
+        self.nodes.insert(path, Rc::clone(&file));
+        Ok(file)
+    }
+
+    /// Whether the start of a job was told.
+    fn knows(&self, job: u32) -> bool {
+        match &self.output {
+            Some(output) => output.knows(job),
+            None => self.errors.contains_key(&job),
+        }
+    }
+
+    fn piece(&mut self, job: u32, stream: Stream, file: &Rc<File>, offset: u64, bytes: u64) {
+        if let Some(output) = &mut self.output {
+            output.piece(job, stream, file, offset, bytes);
+        } else if stream == Stream::Err
+            && let Some(errors) = self.errors.get_mut(&job)
+        {
+            let pieces = errors.pieces();
+            pieces.add(file, offset, bytes);
+            pieces.forget(pieces.end().saturating_sub(MOST_READ as u64));
+        }
+    }
+
+    /// Writes a frame.
+    fn write(&mut self, frame: &Frame) {
+        self.show(|_, to| write_frame(to.out, frame, &[]));
+    }
+
+    /// Shows the coordinator that the node lives.
+    fn beat(&mut self) {
+        if self.showing.frames && self.written.elapsed() >= BEAT {
+            self.write(&Frame::Beat);
         }
     }
 
@@ -180,17 +265,23 @@ impl Console {
             terminal,
             to: Box::new(io::stderr()),
             is_terminal: true,
+            has_written: false,
         };
         let mut out = Beside {
             terminal,
             to: stdout,
             is_terminal: self.is_terminal,
+            has_written: false,
         };
         let mut target = Target {
             out: &mut out,
             err: &mut err,
         };
-        if let Err(error) = call(output, &mut target) {
+        let called = call(output, &mut target);
+        if out.has_written {
+            self.written = Instant::now();
+        }
+        if let Err(error) = called {
             self.output = None;
             if error.kind() == io::ErrorKind::BrokenPipe {
                 self.tell_that_nobody_reads();
@@ -229,18 +320,48 @@ impl Console {
     }
 }
 
+fn output(showing: &Showing) -> Option<Output> {
+    let how = showing.output?;
+    Some(if showing.frames {
+        Output::framed(how)
+    } else {
+        Output::new(how, showing.keep_order)
+    })
+}
+
+/// Writes a file in frames. One that can't be read is left out.
+fn send_file(name: &str, path: &Path, to: &mut dyn Write) -> io::Result<()> {
+    let Ok(mut file) = File::open(path) else {
+        return Ok(());
+    };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let got = file.read(&mut piece).unwrap_or(0);
+        if got == 0 {
+            return to.flush();
+        }
+        let frame = Frame::File {
+            name: name.to_owned(),
+            bytes: got as u64,
+        };
+        write_frame(to, &frame, &piece[..got])?;
+    }
+}
+
 /// A stream beside the progress line, which makes room for it.
 struct Beside<'a> {
     terminal: &'a RefCell<Terminal>,
     to: Box<dyn Write>,
     /// It may be the terminal of the progress line.
     is_terminal: bool,
+    has_written: bool,
 }
 
 impl Write for Beside<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.terminal.borrow_mut().erase();
         let written = self.to.write(bytes)?;
+        self.has_written = true;
         if self.is_terminal && written > 0 {
             self.terminal.borrow_mut().beside(&bytes[..written]);
         }

@@ -35,15 +35,18 @@ pub(crate) struct Arrived {
 }
 
 impl Arriving {
-    /// Commands that come at this path; `None` if the list there is complete.
+    /// Commands that come at this path; `None` if the list there is complete, and has at most `most` bytes. With `waits` the first
+    /// has come on return, or none will.
     ///
     /// # Errors
     /// It can't be read.
-    pub(crate) fn commands(path: &Path) -> Result<Option<Arriving>> {
-        let Some(mut lines) = Lines::open(path, b'\n')? else {
+    pub(crate) fn commands(path: &Path, waits: bool, most: u64) -> Result<Option<Arriving>> {
+        let Some(mut lines) = Lines::open(path, b'\n', most)? else {
             return Ok(None);
         };
-        lines.wait()?;
+        if waits {
+            lines.wait()?;
+        }
         let each = Each::Command;
         Ok(Some(Arriving {
             lines,

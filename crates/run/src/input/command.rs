@@ -173,7 +173,8 @@ fn quote_first(word: &[u8]) -> Vec<u8> {
     }
 }
 
-fn quote_if_needed(word: &[u8]) -> Vec<u8> {
+/// Quotes a word for any POSIX shell if it needs it; its bytes stay as they are.
+pub fn quote_if_needed(word: &[u8]) -> Vec<u8> {
     if is_plain(word) {
         word.to_vec()
     } else {

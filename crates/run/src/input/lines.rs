@@ -50,12 +50,15 @@ pub(crate) struct Line {
     pub(crate) bytes: Result<Vec<u8>, String>,
 }
 
-/// The input at a path, if it may go on while the run does: no plain file, and not `/dev/null`.
-fn stream(path: &Path) -> io::Result<Option<File>> {
+/// The input at a path, if it may go on while the run does: no plain file, and not `/dev/null`. A plain file of more bytes than
+/// `most` is read so as well.
+fn stream(path: &Path, most: u64) -> io::Result<Option<File>> {
     let input = if is_input(path) {
         io::stdin().as_fd().try_clone_to_owned()?.into()
     } else if path.metadata()?.file_type().is_fifo() {
         File::open(path)?
+    } else if path.metadata()?.len() > most {
+        return File::open(path).map(Some);
     } else {
         return Ok(None);
     };
@@ -65,12 +68,12 @@ fn stream(path: &Path) -> io::Result<Option<File>> {
 }
 
 impl Lines {
-    /// The lines of an input; `None` if the input is complete already, such as a plain file.
+    /// The lines of an input; `None` if the input is complete already, such as a plain file of at most `most` bytes.
     ///
     /// # Errors
     /// It can't be read.
-    pub(crate) fn open(path: &Path, end: u8) -> Result<Option<Lines>> {
-        let input = stream(path).map_err(|error| unreadable(path, error))?;
+    pub(crate) fn open(path: &Path, end: u8, most: u64) -> Result<Option<Lines>> {
+        let input = stream(path, most).map_err(|error| unreadable(path, error))?;
         Ok(input.map(|input| Lines {
             input,
             name: told(path),

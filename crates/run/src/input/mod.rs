@@ -35,7 +35,7 @@ pub(crate) const COMMAND_LINE: &str = "the command line";
 pub(crate) use arriving::{Arrived, Arriving};
 pub(crate) use command::path_text;
 pub(crate) use command::{Command, Shell, ShellLine};
-pub use command::{quote, told};
+pub use command::{quote, quote_if_needed, told};
 pub use job::absolute;
 pub(crate) use job::{Job, JobInput, wrong};
 pub use json_line::described;

@@ -81,7 +81,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading, streams: bool) -> Res
         });
     }
     let mut lines = match values::only_file(words, reading, from_stdin) {
-        Some(file) if streams => Lines::open(&file, reading.end.unwrap_or(b'\n'))?,
+        Some(file) if streams => Lines::open(&file, reading.end.unwrap_or(b'\n'), u64::MAX)?,
         _ => None,
     };
     let Rows {

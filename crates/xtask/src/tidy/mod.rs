@@ -22,8 +22,8 @@ const MOST_FUNCTIONS: usize = 35;
 const NAMED_CLOSURES: f64 = 2.0;
 /// Groups of files of a crate that import each other in a loop.
 const CIRCLES: usize = 0;
-/// Packages in Cargo.lock, ours included.
-const PACKAGES: usize = 140;
+/// Packages in Cargo.lock that are not ours.
+const PACKAGES: usize = 127;
 /// Words of documents written by hand: all but `results/` and the table of the papers.
 const WORDS: usize = 30_000;
 
@@ -76,7 +76,7 @@ fn read_crates(folder: &Path) -> Result<Vec<Crate>> {
 
 fn packages(root: &Path) -> Result<usize> {
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
-    Ok(lock.matches("[[package]]").count())
+    Ok(lock.matches("\nsource = ").count())
 }
 
 fn words(root: &Path) -> Result<usize> {

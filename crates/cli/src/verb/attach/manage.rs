@@ -1,6 +1,5 @@
 //! `--manage`: a policy binds the attached programs to CPUs, and all of it is undone at the end.
 
-use super::rules::Act;
 use super::session::Session;
 use super::{AttachArgs, Output};
 use crate::exit::usage;
@@ -9,8 +8,8 @@ use crate::verb::run::{Offered, name_value};
 use anyhow::Result;
 use clap::Args;
 use cosched_core::{
-    Backend as _, Capabilities, Importance, Machine, Nanos, NullRecorder, Params, PolicyEntry,
-    RunConfig, find_policy, run_all,
+    Backend as _, Capabilities, Importance, Nanos, NullRecorder, Params, PolicyEntry, RunConfig,
+    find_policy, run_all, spread_has_choice,
 };
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
@@ -28,6 +27,7 @@ const MOST_TASKS: usize = 4_096;
 
 /// How programs are managed.
 #[derive(Args)]
+#[command(group = clap::ArgGroup::new("acts").args(["manage"]))]
 pub struct ManageArgs {
     /// Bind the programs to CPUs; all is undone at the end
     #[arg(long, conflicts_with = "once")]
@@ -47,13 +47,8 @@ pub struct ManageArgs {
     pause: bool,
 }
 
-/// Manages the programs of these selections until they have ended, or a signal comes.
-pub fn run(
-    args: AttachArgs,
-    session: Session,
-    mut output: Output,
-    manages: Vec<bool>,
-) -> Result<ExitCode> {
+/// Manages the programs until they have ended, or a signal comes.
+pub fn run(args: AttachArgs, session: Session, mut output: Output) -> Result<ExitCode> {
     let (root, how) = (Root::default(), &args.how);
     let (entry, params) = how.policy()?;
     settle_signals();
@@ -67,7 +62,6 @@ pub fn run(
     let config = ManageConfig {
         interval: args.interval,
         pause: how.pause,
-        manages,
         stays: args.rules.is_some(),
     };
     let watch = |sampled: &Sampled, notes: &[String]| {
@@ -86,7 +80,7 @@ pub fn run(
         Box::new(watch),
     )?;
     check(entry, &params, &backend.capabilities())?;
-    if entry.name == SPREAD && !has_choice(&backend.machine(), &params) {
+    if entry.name == SPREAD && !spread_has_choice(&backend.machine(), &params) {
         say(
             "this machine has one last-level cache, and cores of one thread, so all programs may use all CPUs; \
              --param regions=core binds each to cores",
@@ -119,15 +113,6 @@ pub fn run(
 }
 
 impl ManageArgs {
-    /// What is done with the programs that the options name.
-    pub fn act(&self) -> Act {
-        if self.manage {
-            Act::Manage
-        } else {
-            Act::Observe
-        }
-    }
-
     fn policy(&self) -> Result<(&'static PolicyEntry, Params)> {
         let entry = find_policy(&self.policy).ok_or_else(|| {
             let name = &self.policy;
@@ -146,11 +131,6 @@ impl ManageArgs {
             .map_err(|error| usage(format!("--param: {error}")))?;
         Ok((entry, params))
     }
-}
-
-/// Whether placement makes a difference on this machine.
-fn has_choice(machine: &Machine, params: &Params) -> bool {
-    params.word("regions") == "core" || machine.llcs.len() > 1 || machine.has_smt()
 }
 
 /// Refuses a policy that needs what is missing, and tells what is lost without what it wants.

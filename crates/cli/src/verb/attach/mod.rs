@@ -19,7 +19,6 @@ use cosched_linux::attached::{Selection, publish};
 use cosched_linux::root::Root;
 use cosched_report::{AttachedNow, attached_text, visible_json};
 use cosched_run::terminal_width;
-use rules::{Act, Rule};
 use session::Session;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -36,7 +35,6 @@ const WIDE: usize = 120;
 /// attach` explains more.
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
-#[command(group = clap::ArgGroup::new("acts").args(["manage", "rules"]).multiple(true))]
 pub struct AttachArgs {
     /// Processes, each with its descendants
     #[arg(long, value_name = "PID,...", value_delimiter = ',', group = "what")]
@@ -88,17 +86,15 @@ pub struct AttachArgs {
 
 pub fn run(args: AttachArgs) -> Result<ExitCode> {
     let root = Root::default();
-    let rules = args.rules()?;
-    let manages: Vec<bool> = rules.iter().map(|rule| rule.act == Act::Manage).collect();
-    let selections: Vec<Selection> = rules.into_iter().map(|rule| rule.selection).collect();
+    let selections = args.selections()?;
     let mut session = Session::new(&root, &selections)?;
     let first = session.look();
     if first.subjects.is_empty() && args.rules.is_none() {
         return Err(nothing(&selections));
     }
     let output = Output::new(&root, args.once);
-    if manages.contains(&true) {
-        return manage::run(args, session, output, manages);
+    if args.how.manage {
+        return manage::run(args, session, output);
     }
     let mut observed = Observed::new(args, session, output);
     if observed.fills_screen() {
@@ -113,8 +109,8 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
 }
 
 impl AttachArgs {
-    /// The programs that the options and the rules name, in this order, and what is done with them.
-    fn rules(&self) -> Result<Vec<Rule>> {
+    /// The programs that the options and the rules name, in this order.
+    fn selections(&self) -> Result<Vec<Selection>> {
         let mut named = Vec::new();
         if !self.pid.is_empty() {
             named.push(Selection::Pids(self.pid.clone()));
@@ -123,16 +119,11 @@ impl AttachArgs {
         named.extend(self.unit.iter().cloned().map(Selection::Unit));
         named.extend(self.user.iter().cloned().map(Selection::User));
         named.extend(self.matching.iter().cloned().map(Selection::Match));
-        let act = self.how.act();
-        let mut all: Vec<Rule> = named
-            .into_iter()
-            .map(|selection| Rule { selection, act })
-            .collect();
         if let Some(path) = &self.rules {
             let text = std::fs::read_to_string(path).or_usage_in(path.display())?;
-            all.extend(rules::parse(&text).or_usage_in(path.display())?);
+            named.extend(rules::parse(&text).or_usage_in(path.display())?);
         }
-        Ok(all)
+        Ok(named)
     }
 }
 
@@ -246,7 +237,7 @@ fn show(args: &AttachArgs, now: &AttachedNow) -> Result<ExitCode> {
         return print(visible_json(&serde_json::to_string(now)?) + "\n");
     }
     let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
-    let mut text = attached_text(now, width);
+    let mut text = attached_text(now, width, usize::MAX);
     if !args.once {
         text.push('\n');
     }

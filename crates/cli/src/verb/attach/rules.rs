@@ -1,27 +1,7 @@
-//! The rules of a service: which programs it observes. A file in TOML.
+//! The rules of a service: which programs it is about. A file in TOML.
 
 use cosched_linux::attached::Selection;
 use serde::Deserialize;
-
-/// A rule.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// The programs that it is about.
-    pub selection: Selection,
-    /// What is done with them.
-    pub act: Act,
-}
-
-/// What is done with programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Act {
-    /// They are observed.
-    #[default]
-    Observe,
-    /// They are bound to CPUs.
-    Manage,
-}
 
 /// The file.
 #[derive(Deserialize)]
@@ -40,26 +20,25 @@ struct Words {
     user: Option<String>,
     #[serde(rename = "match")]
     matching: Option<String>,
-    #[serde(default, rename = "do")]
-    act: Act,
 }
 
 /// Parses the rules of a file.
 ///
 /// # Errors
 /// What is wrong, in which rule.
-pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
+pub fn parse(text: &str) -> Result<Vec<Selection>, String> {
     let rules: Rules = toml::from_str(text).map_err(|error| error.to_string())?;
     if rules.rule.is_empty() {
         return Err("there is no rule; write at least one [[rule]]".to_owned());
     }
     let mut all = Vec::new();
     for (words, number) in rules.rule.into_iter().zip(1..) {
-        let act = words.act;
-        let selection = words
-            .selection()
-            .ok_or_else(|| format!("rule {number} needs one of unit, user, cgroup and match"))?;
-        all.push(Rule { selection, act });
+        let selection = words.selection();
+        all.push(
+            selection.ok_or_else(|| {
+                format!("rule {number} needs one of unit, user, cgroup and match")
+            })?,
+        );
     }
     Ok(all)
 }
@@ -84,13 +63,9 @@ mod tests {
 
     #[test]
     fn each_rule_names_programs_in_one_way() {
-        let text =
-            "[[rule]]\nunit = \"db*.service\"\ndo = \"observe\"\n[[rule]]\nuser = \"alice\"\n";
+        let text = "[[rule]]\nunit = \"db*.service\"\n[[rule]]\nuser = \"alice\"\n";
         let rules = parse(text).unwrap();
-        let selections: Vec<String> = rules
-            .iter()
-            .map(|rule| rule.selection.to_string())
-            .collect();
+        let selections: Vec<String> = rules.iter().map(Selection::to_string).collect();
         assert_eq!(selections, ["--unit db*.service", "--user alice"]);
         for (text, error) in [
             ("", "there is no rule"),
@@ -98,10 +73,6 @@ mod tests {
             (
                 "[[rule]]\nuser = \"a\"\n[[rule]]\nuser = \"a\"\nunit = \"b\"\n",
                 "rule 2 needs one of",
-            ),
-            (
-                "[[rule]]\nuser = \"a\"\ndo = \"kill\"\n",
-                "unknown variant `kill`",
             ),
             ("[[rule]]\npid = 3\n", "unknown field `pid`"),
         ] {

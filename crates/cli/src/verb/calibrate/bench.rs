@@ -5,8 +5,8 @@ use crate::workload::ring::{LINE_BYTES, Line, huge_lines, link};
 use anyhow::{Context as _, Result};
 use cosched_core::{CpuId, CpuSet, Machine};
 use cosched_linux::root::Root;
-use cosched_linux::{pin_thread, topology};
-use cosched_run::within_quota;
+use cosched_linux::{Allocation, pin_thread, topology};
+use cosched_run::Allotted;
 
 /// The smallest ring: a part of any first cache.
 const LEAST_BYTES: u64 = 8 << 10;
@@ -35,8 +35,10 @@ impl Site {
     /// It can't be described, or may not be used as a whole.
     pub fn read(root: Root) -> Result<Site> {
         let affinity = cosched_linux::affinity(0)?;
-        let (found, _) = within_quota(&root, topology::read(&root, &affinity, None)?);
-        let machine = found.machine;
+        let whole = topology::read(&root, &affinity, None)?;
+        let machine = Allotted::of(&root, whole, Allocation::here().as_ref())
+            .topology
+            .machine;
         let used = machine.all_cpus();
         let online = root.cpus("/sys/devices/system/cpu/online", "online CPUs")?;
         if let Some(online) = online.filter(|online| used.len() < online.len()) {

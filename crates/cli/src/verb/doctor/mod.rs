@@ -14,8 +14,8 @@ use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
-use cosched_linux::{Freezing, freezer_problem};
-use cosched_run::{orphan_text, within_quota};
+use cosched_linux::{Allocation, Freezing, freezer_problem};
+use cosched_run::{Allotted, orphan_text};
 use std::process::ExitCode;
 
 /// Show what works on this machine, what does not, and how to get it to work
@@ -30,7 +30,13 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let root = Root::default();
     let affinity = cosched_linux::affinity(0)?;
     let whole = topology::read(&root, &affinity, None)?;
-    let (topology, quota) = within_quota(&root, whole);
+    let allocation = Allocation::here().map(Allocation::with_end);
+    let Allotted {
+        topology,
+        quota,
+        by_slurm,
+        warning,
+    } = Allotted::of(&root, whole, allocation.as_ref());
     let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
     let features = feature::all(&root, &topology, &counters);
     let freezing = match freezer_problem(&root) {
@@ -49,6 +55,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "machine": machine.name,
             "cpus": machine.all_cpus(),
             "cpu_quota": quota,
+            "slurm": by_slurm,
             "cores": machine.cores,
             "llcs": machine.llcs,
             "memory_domains": machine.memory_domains,
@@ -61,7 +68,9 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
         Some(why) => format!(" ({why})"),
         None => String::new(),
     };
-    let machine = text::machine(&topology, quota.as_deref());
+    let warning = warning.map(|warning| format!("warning: {}", warning.text()));
+    let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
+    let machine = text::machine(&topology, &notes);
     let features = text::brief(&features, width());
     let left = text::left_jobs(&orphans);
     print(format!(

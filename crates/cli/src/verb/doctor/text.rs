@@ -5,8 +5,8 @@ use cosched_linux::topology::Topology;
 use cosched_report::{count, wrap};
 use std::fmt::Write as _;
 
-/// The machine's name, CPUs, cores, caches and memory domains, and what a quota leaves of its CPUs.
-pub fn machine(topology: &Topology, quota: Option<&str>) -> String {
+/// The machine's name, CPUs, cores, caches and memory domains, with notes on which part was given.
+pub fn machine(topology: &Topology, notes: &[String]) -> String {
     let machine = &topology.machine;
     let smt = if machine.has_smt() { " with SMT" } else { "" };
     let mut out = format!(
@@ -18,8 +18,8 @@ pub fn machine(topology: &Topology, quota: Option<&str>) -> String {
         count(machine.llcs.len() as u64, "last-level cache"),
         count(machine.memory_domains.len() as u64, "memory domain"),
     );
-    if let Some(quota) = quota {
-        let _ = writeln!(out, "{quota}");
+    for note in notes {
+        let _ = writeln!(out, "{note}");
     }
     for (cpus, why) in &topology.left_out {
         let _ = writeln!(out, "left out: CPUs {cpus}, {why}");

@@ -1,12 +1,13 @@
 //! `cosched report`: what happened in runs, or what a comparison found, from the files that were kept.
 //!
 //! [`args`]: the command line; [`sources`]: what its paths name; [`runs`]: reads runs;
-//! [`comparison`]: reads comparisons; [`tables`]: tidy tables; [`figures`]: charts as files.
+//! [`comparison`]: reads comparisons; [`slurm`]: asks Slurm for energy; [`tables`]: tidy tables; [`figures`]: charts as files.
 
 mod args;
 pub mod comparison;
 mod figures;
 mod runs;
+mod slurm;
 mod sources;
 mod tables;
 
@@ -250,7 +251,8 @@ fn text(runs: &[Run]) -> String {
         verbose: true,
         ..SummaryOptions::default()
     };
-    summary(&run.batch(), &options)
+    let energy = slurm::energy_line(&run.record).unwrap_or_default();
+    energy + &summary(&run.batch(), &options)
 }
 
 fn side_by_side(runs: &[Run], width: usize) -> String {

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use cosched_linux::ScreenSignals;
 use cosched_report::{AttachedNow, attached_text};
 use cosched_top::keys::Keys;
-use cosched_top::{Effect, Lines};
+use cosched_top::{Effect, draw_lines, lines_on, pressed};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,6 @@ pub struct LiveView<S> {
     /// The latest interval; `None` before the first.
     now: Option<AttachedNow>,
     has_ended: bool,
-    view: Lines,
     keys: Keys,
 }
 
@@ -38,7 +37,6 @@ impl<S: Source> LiveView<S> {
             until: None,
             now: None,
             has_ended: false,
-            view: Lines::default(),
             keys: Keys::default(),
         }
     }
@@ -84,9 +82,8 @@ impl<S: Source> LiveView<S> {
 
     fn take_next(&mut self) {
         match self.source.next() {
-            Some(now) if !self.view.is_paused => self.now = Some(now),
-            Some(_) => {}
             None => self.has_ended = true,
+            now => self.now = now,
         }
     }
 
@@ -98,8 +95,7 @@ impl<S: Source> LiveView<S> {
         signals: &ScreenSignals,
     ) -> io::Result<bool> {
         for key in came.typed(screen, &mut self.keys)? {
-            let (count, page) = (self.lines(screen).len(), Lines::page(screen.size().1));
-            match self.view.press(key, count, page) {
+            match pressed(key) {
                 Effect::Quit => return Ok(true),
                 Effect::Suspend => suspend(screen, signals)?,
                 Effect::Redraw => screen.forget(),
@@ -107,14 +103,6 @@ impl<S: Source> LiveView<S> {
             }
         }
         Ok(false)
-    }
-
-    fn lines(&self, screen: &Screen) -> Vec<String> {
-        let Some(now) = &self.now else {
-            return Vec::new();
-        };
-        let text = attached_text(now, screen.size().0.into());
-        text.lines().map(str::to_owned).collect()
     }
 
     fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
@@ -126,9 +114,10 @@ impl<S: Source> LiveView<S> {
             None => "the first interval is being measured",
             Some(_) => "attached",
         };
-        let lines = self.lines(screen);
-        self.view.settle(lines.len(), Lines::page(screen.size().1));
-        let view = self.view;
-        screen.show(|buffer| view.draw(buffer, message, &lines))
+        let (width, height) = screen.size();
+        let text = self.now.as_ref().map_or_else(String::new, |now| {
+            attached_text(now, width.into(), lines_on(height))
+        });
+        screen.show(|buffer| draw_lines(buffer, message, &text))
     }
 }

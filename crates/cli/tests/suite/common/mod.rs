@@ -17,6 +17,8 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     {
         command.env_remove(name);
     }
+    // Nor those of an allocation.
+    command.env_remove("SLURM_JOB_ID");
     // Lines are for /bin/sh.
     command.env_remove("SHELL");
     // What the user's own runs know is none of the tests' business.

@@ -66,7 +66,6 @@ fn signals_without_a_meaning_are_survived() {
         run.until_marked(1);
         for signal in [
             Signal::USR1,
-            Signal::USR2,
             Signal::XFSZ,
             Signal::ALARM,
             Signal::VTALARM,

@@ -1,8 +1,24 @@
 //! Early ends of tasks: `--halt`, timeouts and interrupts.
 
 use super::support::world;
-use crate::memory::{Work, run_policy};
+use crate::memory::{Work, run_policy, run_specs};
 use cosched_core::*;
+
+/// Keeps warnings, and the tasks that are left out.
+#[derive(Default)]
+struct Told {
+    warnings: Vec<Warning>,
+    left_out: Vec<TaskId>,
+}
+
+impl Recorder for Told {
+    fn left_out(&mut self, _: Nanos, task: TaskId, _: WaitReason) {
+        self.left_out.push(task);
+    }
+    fn warn(&mut self, _: Nanos, warning: &Warning) {
+        self.warnings.push(warning.clone());
+    }
+}
 
 /// Closing one task's interval visits the others. One by one, that would cost quadratic time.
 #[test]
@@ -144,6 +160,73 @@ fn at_the_deadline_jobs_are_ended_and_none_is_started() {
         (at_once.ended_by, at_once.tasks[0].started),
         (EndedBy::Deadline, None)
     );
+}
+
+/// Tasks of 900 ms on a machine with one CPU, of which some say so before.
+fn run_before_the_end(known: &[Option<ExpectedFrom>], restart: Restart) -> (RunResult, Told) {
+    let mut world = world(1, vec![Work::ms(900); known.len()]);
+    let mut specs = world.specs();
+    for (spec, from) in specs.iter_mut().zip(known) {
+        spec.expected = from.map(|from| Expected::of(Nanos::from_ms(900), from));
+    }
+    let config = RunConfig {
+        jobs: 1,
+        order: Order::Given,
+        ends: Some(Nanos::from_ms(2_000)),
+        restart,
+        ..RunConfig::default()
+    };
+    let mut told = Told::default();
+    let result = run_specs(&mut world, specs, "fifo", &[], &config, &mut told);
+    (result, told)
+}
+
+#[test]
+fn what_would_end_too_late_is_left_out() {
+    let sure = Some(ExpectedFrom::Told);
+    let (result, told) = run_before_the_end(&[sure; 4], Restart::Never);
+    let ended = result.tasks.iter().filter(|task| task.exit.is_some());
+    assert_eq!((ended.count(), result.ended_by), (2, EndedBy::NoTime));
+    let [Warning::NoTime(TaskId(2), WaitReason::NoTime { expected, left })] = told.warnings[..]
+    else {
+        panic!("{:?}", told.warnings)
+    };
+    assert_eq!(expected, Nanos::from_ms(900));
+    assert!(left < expected && left > Nanos::ZERO);
+    assert_eq!(told.left_out, [TaskId(2), TaskId(3)]);
+    // A guess and an unknown time are no ground, and others pass.
+    let known = [None, sure, sure, None, Some(ExpectedFrom::Program)];
+    let (result, told) = run_before_the_end(&known, Restart::Never);
+    assert_eq!(
+        (told.left_out, result.ended_by),
+        (vec![TaskId(2)], EndedBy::NoTime)
+    );
+    let (result, _) = run_before_the_end(&[sure; 4], Restart::UntilLast);
+    assert_eq!(result.ended_by, EndedBy::Completion);
+}
+
+#[test]
+fn a_drained_run_starts_no_more_and_lets_jobs_finish() {
+    for (works, by) in [(3, EndedBy::Drain), (1, EndedBy::Completion)] {
+        // A failed attempt is not repeated.
+        let mut world = world(1, vec![Work::ms(500).exit(1); works]);
+        world.naps = vec![
+            (Nanos::from_ms(100), Event::Drain),
+            (Nanos::from_ms(200), Event::Drain),
+        ];
+        let config = RunConfig {
+            jobs: 1,
+            attempts: 2,
+            ..RunConfig::default()
+        };
+        let result = run_policy(&mut world, "fifo", &[], &config);
+        assert_eq!(result.ended_by, by);
+        assert_eq!(
+            (result.tasks[0].runs, &result.tasks[0].exit),
+            (1, &Some(Exit::Code(1)))
+        );
+        assert!(result.tasks[1..].iter().all(|task| task.started.is_none()));
+    }
 }
 
 #[test]

@@ -377,7 +377,6 @@ mod tests {
             command: None,
             group: None,
             members: members.to_vec(),
-            selection: 0,
         }
     }
 

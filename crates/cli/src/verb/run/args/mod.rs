@@ -1,6 +1,7 @@
 //! The command line of `cosched run`; each group of options has a file.
 
 mod limits;
+mod nodes;
 mod output;
 mod policy;
 mod values;
@@ -18,6 +19,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 use cosched_core::Order;
 use cosched_run::{Orphans, RunOptions, Show, Source};
+use nodes::NodeArgs;
 use policy::{PolicyArgs, ResearchArgs};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -124,6 +126,9 @@ pub struct RunArgs {
     #[arg(skip)]
     pub is_bare: bool,
 
+    #[command(flatten)]
+    pub nodes: NodeArgs,
+
     // A group's heading also covers what follows it.
     #[command(flatten)]
     pub values: ValueArgs,
@@ -164,6 +169,11 @@ impl RunArgs {
         if self.is_simulated() && habit("shell") {
             self.shell = None;
         }
+    }
+
+    /// Notes the options that are for the runs on nodes.
+    pub fn note_worker(&mut self, matches: &ArgMatches) {
+        self.nodes.note_worker(matches);
     }
 
     /// An option that means nothing beside `--join`: it is neither about the jobs nor about what is shown of them.
@@ -208,14 +218,16 @@ impl RunArgs {
             quiet: self.output.quiet,
             ..self.values.reading()
         };
-        let (machine, policy) = self.policy.options(&self.research);
+        let (mut machine, policy) = self.policy.options(&self.research);
         let output = self.output.options(self.research.events)?;
+        machine.is_worker = output.frames;
         Ok(RunOptions {
             jobs: source(self.mix, self.list, self.command, reading)?,
             shell,
             cwd: self.workdir,
             nice: self.nice,
             machine,
+            nodes: self.nodes.options(output.show),
             policy,
             limits: self.limits.options(),
             output,

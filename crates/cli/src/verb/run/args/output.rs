@@ -73,6 +73,10 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub joblog: Option<PathBuf>,
 
+    /// Write frames to standard output, for the coordinator of `cosched worker`
+    #[arg(long, hide = true)]
+    pub frames: bool,
+
     /// Print no progress, no warnings and no summary
     #[arg(short, long)]
     pub quiet: bool,
@@ -119,6 +123,7 @@ impl OutputArgs {
 
     pub fn options(self, events: Option<PathBuf>) -> Result<OutputOptions> {
         let logs = match self.logs {
+            _ if self.frames => Logs::Nowhere,
             Some(_) if self.no_logs => {
                 return Err(usage(
                     "--no-logs keeps no log folder, and --logs or --resume names one; leave one of them out",
@@ -145,7 +150,8 @@ impl OutputArgs {
             joblog: self.joblog,
             metrics: self.metrics,
             progress_to: self.progress_to,
-            quiet: self.quiet,
+            frames: self.frames,
+            quiet: self.quiet || self.frames,
             verbose: self.verbose,
         })
     }

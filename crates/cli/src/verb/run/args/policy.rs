@@ -185,6 +185,7 @@ impl PolicyArgs {
             freeze: research.freeze,
             actuator: research.actuator,
             actuation: research.actuation,
+            is_worker: false,
             reaper: research.reaper.as_deref().map(absolute),
         };
         let policy = PolicyOptions {

@@ -1,7 +1,5 @@
 //! `cosched decide`: what would a policy do in this situation, and why?
 
-mod known;
-
 use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
 use crate::print::{print, print_json};
@@ -84,7 +82,6 @@ pub fn run(args: DecideArgs) -> Result<ExitCode> {
         "decision": decision,
         "invalid": fault,
         "same_as_recorded": recorded.map(|recorded| *recorded == decision),
-        "learnt": known::known(&event.snapshot, &decision),
         "contention": event.snapshot.contention,
     }))
 }
@@ -232,8 +229,6 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
         let reason = wait_text(&wait.reason);
         let _ = writeln!(out, "  wait   {name:<20} {reason}");
     }
-    let known = known::known(snapshot, decision);
-    out.push_str(&known::text(&known, |id| job_name(snapshot, id)));
     if let Some(wake) = decision.next_wake {
         let _ = writeln!(out, "  again at {:.3} s at the latest", wake.as_s());
     }

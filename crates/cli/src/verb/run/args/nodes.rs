@@ -1,0 +1,91 @@
+//! Runs over several nodes.
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
+use cosched_run::{NodeOptions, Nodes, Show};
+use std::ffi::OsString;
+
+/// Options that are for the runs on the nodes: identifier and name.
+const FOR_WORKERS: [(&str, &str); 14] = [
+    ("policy", "policy"),
+    ("params", "param"),
+    ("profile", "profile"),
+    ("seed", "seed"),
+    ("event", "event"),
+    ("freeze", "freeze"),
+    ("actuator", "actuator"),
+    ("cpus_per_job", "cpus-per-job"),
+    ("jobs", "jobs"),
+    ("mem_keep", "mem-keep"),
+    ("load", "load"),
+    ("nice", "nice"),
+    ("grace", "grace"),
+    ("max_pause", "max-pause"),
+];
+
+/// The same without a value.
+const FLAGS_FOR_WORKERS: [&str; 2] = ["polite", "jobserver"];
+
+/// Nodes of a run.
+#[derive(Args)]
+#[command(next_help_heading = "Nodes")]
+pub struct NodeArgs {
+    /// Run the jobs on these nodes: `slurm` (of the allocation), or `ssh:HOST,HOST`
+    ///
+    /// Each node runs a cosched of its own, which decides for the node by --policy, --jobs and the like. ssh needs
+    /// `cosched` in PATH there, and logs in without a password. `local:2` starts two on this machine, to try it out.
+    #[arg(
+        long,
+        value_name = "WHICH",
+        conflicts_with = "join",
+        hide_short_help = true
+    )]
+    nodes: Option<Nodes>,
+
+    /// How many times a job starts again because its node was lost
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        requires = "nodes",
+        hide_short_help = true
+    )]
+    retries_lost: u32,
+
+    /// Words for the runs on the nodes.
+    #[arg(skip)]
+    worker: Vec<OsString>,
+}
+
+impl NodeArgs {
+    /// Notes the options that are for the runs on the nodes.
+    pub fn note_worker(&mut self, matches: &ArgMatches) {
+        let is_given = |id: &str| {
+            let source = matches.value_source(id);
+            source.is_some_and(|source| source != ValueSource::DefaultValue)
+        };
+        for (id, name) in FOR_WORKERS.into_iter().filter(|(id, _)| is_given(id)) {
+            for value in matches.get_raw(id).into_iter().flatten() {
+                let mut word = OsString::from(format!("--{name}="));
+                word.push(value);
+                self.worker.push(word);
+            }
+        }
+        let flags = FLAGS_FOR_WORKERS.into_iter().filter(|id| is_given(id));
+        self.worker.extend(flags.map(|id| format!("--{id}").into()));
+    }
+
+    /// The nodes; `None` for this machine alone. `show` is how the jobs' output is shown.
+    pub fn options(self, show: Option<Show>) -> Option<NodeOptions> {
+        let mut worker = self.worker;
+        worker.push("--history=off".into());
+        if matches!(show, Some(Show::Live | Show::Tag)) {
+            worker.push("--output=live".into());
+        }
+        Some(NodeOptions {
+            which: self.nodes?,
+            worker,
+            retries_lost: self.retries_lost,
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! `cosched slurm` where there is no Slurm.
+
+use crate::common::schema::Schemas;
+use crate::common::{command, cosched, err, out, read, write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use tempfile::tempdir;
+
+#[test]
+fn the_script_runs_the_jobs_as_they_were_given() {
+    let folder = tempdir().expect("a folder");
+    let options = ["slurm", "-c2", "-t", "90m", "-A", "a b", "--dry-run", "-k"];
+    let job = [
+        "--logs", "a 'b' $c", "printf", "%s|", "it's {}", "$x\n\\", ":::", "1 2", "*",
+    ];
+    let script = cosched(&folder, &[&options[..], &job].concat());
+    let script = out(&script);
+    for line in [
+        "#SBATCH --time=1:30:00",
+        "#SBATCH '--account=a b'",
+        "#SBATCH --cpus-per-task=2",
+    ] {
+        assert!(script.contains(line), "{script}");
+    }
+    assert!(!folder.path().join("a 'b' $c").exists());
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &script]).current_dir(folder.path());
+    let output = crate::common::without_settings(shell)
+        .output()
+        .expect("a shell");
+    assert_eq!(
+        out(&output),
+        "it's 1 2|$x\n\\|it's *|$x\n\\|",
+        "{}",
+        err(&output)
+    );
+    assert!(folder.path().join("a 'b' $c/joblog").exists());
+}
+
+#[test]
+fn without_slurm_nothing_is_submitted_or_left() {
+    let folder = tempdir().expect("a folder");
+    let mut slurm = command(folder.path(), &["slurm", "true", ":::", "1"]);
+    let output = slurm
+        .env("PATH", "/nonexistent")
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        err(&output).contains("can't start sbatch"),
+        "{}",
+        err(&output)
+    );
+    assert_eq!(folder.path().read_dir().expect("a folder").count(), 0);
+}
+
+#[test]
+fn options_that_mean_nothing_in_a_batch_job_are_refused() {
+    let folder = tempdir().expect("a folder");
+    for (words, why) in [
+        (&["--resume", "-f", "x"][..], "a requeued job resumes"),
+        (&["--on=xeon-e5645", "-f", "x"], "needs no batch job"),
+        (&["gzip", "-k"], "no standard input"),
+        (&["-f", "x"], "x: "),
+    ] {
+        let output = cosched(&folder, &[&["slurm"], words].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(err(&output).contains(why), "{}", err(&output));
+    }
+}
+
+/// The accounts of Slurm are those of a script.
+#[test]
+fn a_report_says_what_a_batch_job_asked_for_and_used() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--logs", "L", "--", "true"];
+    let mut run = command(folder.path(), &words);
+    run.env("SLURM_JOB_ID", "7").env("SLURM_JOB_NUM_NODES", "4");
+    run.env("SLURM_JOB_CPUS_PER_NODE", "2(x3),4")
+        .env("SLURM_MEM_PER_NODE", "2048");
+    let output = run.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", err(&output));
+    let record = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
+    Schemas::read().check("run.json", &record);
+
+    let report = |sacct: &str| {
+        write(&folder, "bin/sacct", sacct);
+        let sacct = folder.path().join("bin/sacct");
+        std::fs::set_permissions(sacct, PermissionsExt::from_mode(0o755)).expect("its mode");
+        let mut report = command(folder.path(), &["report", "L"]);
+        out(&report
+            .env("PATH", folder.path().join("bin"))
+            .output()
+            .expect("the binary runs"))
+    };
+    let text = report("#!/bin/sh\necho 4200\n");
+    assert!(text.contains("energy of Slurm job 7: 4200 J"), "{text}");
+    let asked = "Slurm job 7 asked for 10 CPUs on 4 nodes for ";
+    assert!(
+        text.contains(asked) && text.contains("asked for 2.00 GiB a node"),
+        "{text}"
+    );
+    let text = report("#!/bin/sh\necho accounting storage is disabled >&2\nexit 1\n");
+    assert!(
+        text.contains("not known (sacct: accounting storage is disabled)"),
+        "{text}"
+    );
+}

@@ -1,0 +1,251 @@
+//! The jobs of a run over nodes: their lines, where each is, and what it used.
+
+use crate::protocol::JobEnd;
+use cosched_core::{Absence, Counts, DeviceTime, Exit, Nanos, Reading, Resources, TaskId, Usage};
+use std::collections::BTreeMap;
+
+/// A job as the backend gets it.
+#[derive(Clone, Debug)]
+pub struct NodeJob {
+    /// Its name.
+    pub name: String,
+    /// Its [line](crate::protocol::Order::Job), without `id`: a JSON object.
+    pub line: String,
+}
+
+/// All jobs that the loop may still name.
+#[derive(Default)]
+pub(crate) struct Jobs(BTreeMap<TaskId, Job>);
+
+struct Job {
+    /// Or why it can't be started.
+    job: Result<NodeJob, String>,
+    /// The node that has it.
+    node: Option<usize>,
+    /// How many nodes have died under it.
+    losses: u32,
+    /// How it ended.
+    end: Option<JobEnd>,
+}
+
+/// What became of a job whose node is gone.
+pub(crate) enum Fate {
+    /// It may start on another.
+    Again,
+    /// Too many nodes have died under it.
+    GivenUp(u32),
+}
+
+impl Jobs {
+    pub(crate) fn add(&mut self, task: TaskId, job: Result<NodeJob, String>) {
+        let job = Job {
+            job,
+            node: None,
+            losses: 0,
+            end: None,
+        };
+        self.0.insert(task, job);
+    }
+
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.0.remove(&task);
+    }
+
+    /// The node that has a job.
+    pub(crate) fn node(&self, task: TaskId) -> Option<usize> {
+        self.0.get(&task)?.node
+    }
+
+    pub(crate) fn name(&self, task: TaskId) -> &str {
+        match self.0.get(&task).map(|job| &job.job) {
+            Some(Ok(job)) => &job.name,
+            _ => "?",
+        }
+    }
+
+    /// Gives a job to a node, and returns its line. One that has a node already stays there.
+    ///
+    /// # Errors
+    /// Why it can't be started.
+    pub(crate) fn give(&mut self, task: TaskId, node: usize) -> Result<Option<Vec<u8>>, String> {
+        let Some(entry) = self.0.get_mut(&task).filter(|job| job.node.is_none()) else {
+            return Ok(None);
+        };
+        let job = entry.job.as_ref().map_err(String::clone)?;
+        entry.node = Some(node);
+        entry.end = None;
+        let rest = job.line.strip_prefix('{').unwrap_or_default();
+        Ok(Some(
+            format!("{{\"id\":\"{}\",{rest}\n", task.0).into_bytes(),
+        ))
+    }
+
+    /// Notes the end of a job, if this node has it.
+    pub(crate) fn end(&mut self, task: TaskId, node: usize, end: JobEnd) -> bool {
+        let Some(job) = self.0.get_mut(&task).filter(|job| job.node == Some(node)) else {
+            return false;
+        };
+        job.node = None;
+        job.end = Some(end);
+        true
+    }
+
+    /// Takes all jobs of a node that is gone.
+    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<(TaskId, Fate)> {
+        let mut lost = Vec::new();
+        for (task, job) in &mut self.0 {
+            if job.node != Some(node) {
+                continue;
+            }
+            job.node = None;
+            job.losses += 1;
+            let fate = if job.losses > most {
+                Fate::GivenUp(job.losses)
+            } else {
+                Fate::Again
+            };
+            lost.push((*task, fate));
+        }
+        lost
+    }
+
+    /// What a job has used. It is known once it has ended.
+    pub(crate) fn usage(&self, task: TaskId) -> Usage {
+        let end = self.0.get(&task).and_then(|job| job.end.as_ref());
+        Usage {
+            task,
+            cpu_time: time(end.map(|end| end.cpu_s)),
+            counts: Counts::absent(Absence::NotOffered),
+            multiplexed: false,
+            residency: Reading::Absent(Absence::NotOffered),
+            device_time: DeviceTime::from_fn(|_| Reading::Absent(Absence::NotOffered)),
+        }
+    }
+
+    pub(crate) fn resources(&self, task: TaskId) -> Resources {
+        let Some(end) = self.0.get(&task).and_then(|job| job.end.as_ref()) else {
+            return Resources::absent(Absence::NotEnded);
+        };
+        Resources {
+            max_rss: Reading::from_option(end.max_rss_bytes, Absence::NotTold),
+            user_time: time(Some(end.user_s)),
+            system_time: time(Some(end.system_s)),
+            read_bytes: Reading::from_option(end.read_bytes, Absence::NotTold),
+            written_bytes: Reading::from_option(end.written_bytes, Absence::NotTold),
+        }
+    }
+}
+
+fn time(seconds: Option<Option<f64>>) -> Reading<Nanos> {
+    match seconds {
+        None => Reading::Absent(Absence::NotEnded),
+        Some(seconds) => Reading::from_option(seconds.map(Nanos::from_s), Absence::NotTold),
+    }
+}
+
+/// How a job ended, as its worker's run said it.
+pub(crate) fn exit_of(end: &JobEnd) -> Exit {
+    match (end.signal, end.exit) {
+        (Some(signal), _) => Exit::Signal {
+            signal,
+            oom: end.exit_text.contains("out of memory"),
+        },
+        (None, Some(code)) if end.exit_text == Exit::Code(code).to_string() => Exit::Code(code),
+        _ => exit_in_words(&end.exit_text),
+    }
+}
+
+fn exit_in_words(text: &str) -> Exit {
+    if text == Exit::ToldToEnd.to_string() {
+        return Exit::ToldToEnd;
+    }
+    match text.strip_prefix("not started: ") {
+        Some(why) => Exit::NotStarted(why.to_owned()),
+        None => Exit::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: TaskId = TaskId(3);
+
+    fn jobs() -> Jobs {
+        let mut jobs = Jobs::default();
+        let job = NodeJob {
+            name: "a#4".to_owned(),
+            line: r#"{"argv":["a"]}"#.to_owned(),
+        };
+        jobs.add(TASK, Ok(job));
+        jobs
+    }
+
+    #[test]
+    fn a_job_is_sent_once_until_its_node_is_gone() {
+        let mut jobs = jobs();
+        let line = jobs.give(TASK, 0).unwrap().unwrap();
+        assert_eq!(line, b"{\"id\":\"3\",\"argv\":[\"a\"]}\n");
+        assert!(jobs.give(TASK, 1).unwrap().is_none(), "it stays");
+        assert!(jobs.lose(1, 1).is_empty());
+        assert!(matches!(jobs.lose(0, 1)[..], [(TASK, Fate::Again)]));
+        assert!(
+            !jobs.end(TASK, 0, JobEnd::default()),
+            "of a node that was given up"
+        );
+        assert!(jobs.give(TASK, 1).unwrap().is_some());
+        assert!(matches!(jobs.lose(1, 1)[..], [(TASK, Fate::GivenUp(2))]));
+    }
+
+    #[test]
+    fn what_a_job_used_is_known_at_its_end() {
+        let mut jobs = jobs();
+        jobs.give(TASK, 0).unwrap();
+        assert!(jobs.usage(TASK).cpu_time.absence().is_some());
+        let end = JobEnd {
+            cpu_s: Some(0.5),
+            ..JobEnd::default()
+        };
+        assert!(jobs.end(TASK, 0, end));
+        assert_eq!(
+            jobs.usage(TASK).cpu_time,
+            Reading::Value(Nanos::from_ms(500))
+        );
+        assert!(jobs.resources(TASK).max_rss.absence().is_some());
+    }
+
+    #[test]
+    fn ends_come_back() {
+        let ends = [
+            (Some(3), None, Exit::Code(3)),
+            (
+                None,
+                Some(9),
+                Exit::Signal {
+                    signal: 9,
+                    oom: true,
+                },
+            ),
+            (
+                None,
+                Some(9),
+                Exit::Signal {
+                    signal: 9,
+                    oom: false,
+                },
+            ),
+            (None, None, Exit::NotStarted("no such file".to_owned())),
+            (Some(0), None, Exit::ToldToEnd),
+            (None, None, Exit::Unknown),
+        ];
+        for (exit, signal, whole) in ends {
+            let end = JobEnd {
+                exit,
+                signal,
+                exit_text: whole.to_string(),
+                ..JobEnd::default()
+            };
+            assert_eq!(exit_of(&end), whole);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! A run over several nodes.
+//!
+//! The coordinator starts a worker on each node and sends it jobs, a JSON line each. The worker answers with frames.
+//!
+//! - [`protocol`]: orders and frames
+//! - [`Cluster`]: the nodes as a backend; `node` and `link`: one of them, and the way to it; `jobs`: where each job is;
+//!   `sink`: the files of a node; `machine`: all nodes as a machine; [`Notice`]: what the user is told
+//! - [`work`]: the worker
+
+mod cluster;
+mod jobs;
+mod link;
+mod machine;
+mod node;
+mod notice;
+pub mod protocol;
+mod sink;
+
+pub use cluster::{Cluster, ClusterError, Launch, Sent, Tell, capabilities};
+pub use jobs::NodeJob;
+pub use notice::{Notice, OutputPiece};
+pub use protocol::Stream;
+mod worker;
+
+pub use worker::{Worker, WorkerEnd, work};

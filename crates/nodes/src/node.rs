@@ -1,0 +1,184 @@
+//! A node of a run, and what its worker says.
+
+use crate::jobs::{Jobs, exit_of};
+use crate::link::{Heard, Link, LinkError};
+use crate::notice::{Notice, OutputPiece};
+use crate::protocol::{self, Frame, JobEnd, JobName, Piece, Stream};
+use crate::sink::Sink;
+use cosched_core::{Event, Nanos, TaskId};
+use std::io;
+
+/// Files that a worker may send.
+const FILES: [&str; 2] = ["run.json", "series.jsonl"];
+
+/// A node.
+pub(crate) struct Node {
+    pub(crate) name: String,
+    /// `None` once it is gone.
+    pub(crate) link: Option<Link>,
+    pub(crate) desk: Desk,
+}
+
+/// What is known of a node, and what it is just sending.
+pub(crate) struct Desk {
+    /// Its place among the nodes.
+    index: usize,
+    /// Its first frame.
+    pub(crate) told: Option<protocol::Node>,
+    /// Where its files go; `None` before the run.
+    pub(crate) sink: Option<Sink>,
+    coming: Coming,
+    /// A file could not be written; told once.
+    is_lossy: bool,
+}
+
+/// What the raw bytes of the last frame are.
+enum Coming {
+    Nothing,
+    Output(TaskId, Stream),
+    File(String),
+}
+
+/// What the frames of one turn mean for the run.
+pub(crate) struct News<'a> {
+    pub(crate) jobs: &'a mut Jobs,
+    pub(crate) events: &'a mut Vec<Event>,
+    pub(crate) notices: &'a mut Vec<Notice>,
+    pub(crate) pieces: &'a mut Vec<OutputPiece>,
+    pub(crate) now: Nanos,
+}
+
+impl Node {
+    pub(crate) fn new(index: usize, name: String, link: Link) -> Node {
+        Node {
+            name,
+            link: Some(link),
+            desk: Desk {
+                index,
+                told: None,
+                sink: None,
+                coming: Coming::Nothing,
+                is_lossy: false,
+            },
+        }
+    }
+
+    /// Whether it takes jobs.
+    pub(crate) fn is_up(&self) -> bool {
+        self.link.is_some() && self.desk.told.is_some()
+    }
+
+    /// Whether its worker has not answered yet.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.link.is_some() && self.desk.told.is_none()
+    }
+
+    /// Reads what the worker has sent.
+    ///
+    /// # Errors
+    /// It sent something else than frames.
+    pub(crate) fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        news: &mut News<'_>,
+    ) -> Result<Heard, LinkError> {
+        let Node { name, link, desk } = self;
+        let Some(link) = link else {
+            return Ok(Heard::Goes);
+        };
+        link.read(buffer, |piece| {
+            if let Err(error) = desk.take(name, piece, news) {
+                desk.lose(name, &error, news);
+            }
+        })
+    }
+}
+
+impl Desk {
+    fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut News<'_>) -> io::Result<()> {
+        match piece {
+            Piece::Frame(frame) => self.take_frame(node, *frame, news),
+            Piece::Bytes(bytes) => self.take_bytes(bytes, news),
+        }
+    }
+
+    fn take_frame(&mut self, node: &str, frame: Frame, news: &mut News<'_>) -> io::Result<()> {
+        self.coming = Coming::Nothing;
+        match frame {
+            Frame::Node(told) => self.told = Some(told),
+            Frame::Start { job, .. } => {
+                if let Some(task) = self.own(task_of(&job), news) {
+                    news.events.push(Event::Began { task, at: news.now });
+                }
+            }
+            Frame::Output { id, stream, bytes } => {
+                if let Some(task) = self.own(id.parse().ok().map(TaskId), news) {
+                    self.coming = Coming::Output(task, stream);
+                    if let Some(sink) = &mut self.sink {
+                        sink.begin(news.jobs.name(task), stream, bytes)?;
+                    }
+                }
+            }
+            Frame::End { job, how } => self.ended(task_of(&job), how, news),
+            Frame::Warning { text } => news.notices.push(Notice::Says {
+                node: node.to_owned(),
+                text,
+            }),
+            Frame::File { name, .. } => {
+                if FILES.contains(&&*name) {
+                    self.coming = Coming::File(name);
+                }
+            }
+            Frame::Retry { .. } | Frame::Progress(_) | Frame::Beat => {}
+        }
+        Ok(())
+    }
+
+    /// The task, if this node has it.
+    fn own(&self, task: Option<TaskId>, news: &News<'_>) -> Option<TaskId> {
+        task.filter(|&task| news.jobs.node(task) == Some(self.index))
+    }
+
+    fn ended(&self, task: Option<TaskId>, how: JobEnd, news: &mut News<'_>) {
+        let Some(task) = task else { return };
+        let exit = exit_of(&how);
+        if news.jobs.end(task, self.index, how) {
+            news.events.push(Event::Ended { task, exit });
+        }
+    }
+
+    fn take_bytes(&mut self, bytes: &[u8], news: &mut News<'_>) -> io::Result<()> {
+        let Some(sink) = &mut self.sink else {
+            return Ok(());
+        };
+        match &self.coming {
+            Coming::Nothing => Ok(()),
+            Coming::File(name) => sink.keep(name, bytes),
+            &Coming::Output(task, stream) => {
+                let offset = sink.append(bytes)?;
+                news.pieces.push(OutputPiece {
+                    task,
+                    stream,
+                    file: sink.path(),
+                    offset,
+                    bytes: bytes.len() as u64,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells once that what the node sends can't be kept.
+    fn lose(&mut self, node: &str, error: &io::Error, news: &mut News<'_>) {
+        if !std::mem::replace(&mut self.is_lossy, true) {
+            news.notices.push(Notice::OutputLost {
+                node: node.to_owned(),
+                why: error.to_string(),
+            });
+        }
+    }
+}
+
+fn task_of(job: &JobName) -> Option<TaskId> {
+    job.id.as_deref()?.parse().ok().map(TaskId)
+}

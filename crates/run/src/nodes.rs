@@ -1,0 +1,270 @@
+//! Several nodes as the platform of a run. Each runs a worker, itself a run of cosched that decides for its node. This run
+//! decides which job goes to which node.
+
+use super::gauge::Gauge;
+use super::keys::Keys;
+use super::options::{NodeOptions, PolicyOptions, RunOptions, SoloSource as SoloWish};
+use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
+use super::program::Programs;
+use super::screen::Screen;
+use crate::exit::{Exit, Failure, incapable, usage};
+use crate::input::{Job, job_line, wrong};
+use crate::launch::launches;
+use anyhow::{Context as _, Result};
+use cosched_core::{Absence, Backend as _, Nanos, TaskId};
+use cosched_linux::identity::machine_kind;
+use cosched_linux::root::Root;
+use cosched_linux::{Allocation, Requests, own_run};
+use cosched_memory::Key;
+use cosched_nodes::{Cluster, ClusterError, NodeJob, Notice, Tell, capabilities};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A longer list, in bytes, is read while the run goes on, so that the coordinator needs little memory.
+pub(crate) const MOST_AT_ONCE: u64 = 256 << 10;
+
+/// The policy that chooses the nodes.
+const POLICY: &str = "place";
+
+/// The nodes of a run.
+pub(crate) struct NodesPlatform {
+    view: View,
+    programs: Programs,
+    keys: Keys,
+    names: Vec<String>,
+    /// CPUs of the largest node.
+    widest: usize,
+    /// Empty once the run has it.
+    cluster: RefCell<Option<Cluster>>,
+}
+
+/// The options of the run that chooses nodes. Those of the policy and the machine are for the workers.
+pub(crate) fn own_options(options: &RunOptions) -> RunOptions {
+    let mut own = options.clone();
+    own.policy = PolicyOptions {
+        name: Some(POLICY.to_owned()),
+        seed: options.policy.seed,
+        ..PolicyOptions::default()
+    };
+    own.limits.jobs = None;
+    own.machine = Default::default();
+    own
+}
+
+/// Refuses what has no meaning over nodes.
+fn check_options(options: &RunOptions) -> Result<()> {
+    let given = [
+        ("--on", options.machine.on.is_some()),
+        ("--solo", options.solo != SoloWish::Nothing),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(usage(format!(
+            "{option} has no meaning with --nodes; leave one of them out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl NodesPlatform {
+    /// Starts a worker on each node, and asks it for its CPUs.
+    pub(crate) fn open(options: &RunOptions, nodes: &NodeOptions) -> Result<NodesPlatform> {
+        check_options(options)?;
+        let launches = launches(&nodes.which, &nodes.worker)?;
+        let cluster = Cluster::start(launches, nodes.retries_lost).map_err(failure)?;
+        let machine = Arc::new(cluster.whole().clone());
+        let domains = machine.memory_domains.iter();
+        let view = View {
+            kind: BackendKind::Nodes,
+            whole: machine.clone(),
+            quota: None,
+            by_slurm: Vec::new(),
+            allocation: Allocation::here(),
+            memory: None,
+            counters: None,
+            capabilities: capabilities(),
+            params: Vec::new(),
+            freezing: "by the run on each node".to_owned(),
+            energy: EnergySource::Absent,
+            measures_width: false,
+            refused: None,
+            files: Vec::new(),
+            warnings: Vec::new(),
+            machine: machine.clone(),
+        };
+        Ok(NodesPlatform {
+            view,
+            programs: Programs::new()?,
+            keys: Keys::new(machine_kind(&Root::default(), "node")),
+            names: cluster.names().map(str::to_owned).collect(),
+            widest: domains.map(|domain| domain.len()).max().unwrap_or(1),
+            cluster: RefCell::new(Some(cluster)),
+        })
+    }
+}
+
+impl Platform for NodesPlatform {
+    type Job = NodeJob;
+    type Backend = Cluster;
+
+    const SOLO_BY_DEFAULT: bool = false;
+    const HAS_OUTPUT: bool = true;
+    const HAS_FILES: bool = false;
+    const MARK: &'static str = "";
+    const UNMEASURED: Absence = Absence::NotOffered;
+
+    fn given(job: &Job) -> Given {
+        job.input.given()
+    }
+
+    fn identity(backend: &mut Cluster) -> RunIdentity {
+        let elapsed = Duration::from_nanos(backend.now().0);
+        RunIdentity {
+            run_id: own_run(&Root::default()),
+            started_at: Some(SystemTime::now() - elapsed),
+        }
+    }
+
+    fn gauge(&self) -> Option<Gauge> {
+        None
+    }
+
+    fn view(&self) -> &View {
+        &self.view
+    }
+
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn folders(&self) -> &[String] {
+        &self.names
+    }
+
+    fn job(&self, job: &Job, _logs: &Path) -> Result<NodeJob> {
+        if let Some(cpus) = job.input.cpus
+            && cpus as usize > self.widest
+        {
+            let widest = self.widest;
+            let why = format!("needs {cpus} CPUs at once, and the largest node has {widest}");
+            return Err(incapable(wrong(job, why).to_string()));
+        }
+        Ok(NodeJob {
+            name: job.name.clone(),
+            line: serde_json::to_string(&job_line(job)?)?,
+        })
+    }
+
+    fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], _tasks: &[NodeJob]) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// By the files that are there on this node: the others have the same, or their own.
+    fn key(&self, job: &Job, _task: &NodeJob) -> Option<Key> {
+        let cwd = job.input.absolute_cwd();
+        let cwd = cwd.as_deref();
+        let path = std::env::var_os("PATH");
+        let find = |name: &OsStr| self.programs.find(name, cwd, path.as_deref());
+        self.keys.of(job, cwd, find)
+    }
+
+    fn shown(&self, job: &Job) -> String {
+        let command = job.input.command.as_ref();
+        command.map(crate::input::Command::line).unwrap_or_default()
+    }
+
+    fn backend(
+        &self,
+        _options: &RunOptions,
+        _part: KernelPart,
+        jobs: Vec<NodeJob>,
+        screen: &Screen,
+        requests: Option<Requests>,
+        logs: &Path,
+    ) -> Result<Cluster> {
+        let cluster = self.cluster.take();
+        let mut cluster = cluster.context("a run over nodes runs only once")?;
+        let (warned, shown) = (screen.clone(), screen.clone());
+        cluster.tell(Tell {
+            notice: Box::new(move |notice| warned.warn(warning(notice))),
+            output: Box::new(move |piece| shown.piece(piece)),
+            sent: Box::new(|_, _| {}),
+        });
+        cluster.write_to(logs);
+        cluster.take_requests(requests);
+        for (job, task) in jobs.into_iter().zip(0..) {
+            cluster.add(TaskId(task), Ok(job));
+        }
+        Ok(cluster)
+    }
+
+    fn note_hosts(backend: &mut Cluster, infos: &JobInfos) {
+        let infos = infos.clone();
+        backend.note_nodes(Box::new(move |task, node| {
+            if let Some(info) = infos.borrow_mut().get_mut(task) {
+                info.host = Some(node.to_owned());
+            }
+        }));
+    }
+
+    fn add(backend: &mut Cluster, task: TaskId, job: Result<NodeJob, String>) {
+        backend.add(task, job);
+    }
+
+    fn end(backend: &mut Cluster, task: TaskId, name: String) {
+        backend.end(task, name);
+    }
+
+    fn watch_input(backend: &mut Cluster, input: OwnedFd) {
+        backend.watch_input(input);
+    }
+
+    fn wake_at_input(backend: &mut Cluster) {
+        backend.wake_at_input();
+    }
+
+    fn look_anew(&self) {
+        self.programs.forget();
+        self.keys.forget();
+    }
+
+    fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
+        Err(usage(
+            "--solo has no meaning with --nodes; leave one of them out",
+        ))
+    }
+
+    fn failure(error: ClusterError) -> anyhow::Error {
+        failure(error)
+    }
+}
+
+fn failure(error: ClusterError) -> anyhow::Error {
+    match error {
+        ClusterError::Interrupted(signal) => Failure {
+            exit: Exit::Signal(signal),
+            message: error.to_string(),
+        }
+        .into(),
+        ClusterError::NoNode(_) => incapable(error.to_string()),
+        ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
+    }
+}
+
+/// The warning for a notice of the backend.
+fn warning(notice: Notice) -> RunWarning {
+    match notice {
+        Notice::Absent { node, why } => RunWarning::NodeAbsent { node, why },
+        Notice::Lost { node, why, jobs } => RunWarning::NodeLost { node, why, jobs },
+        Notice::Says { node, text } => RunWarning::NodeSays { node, text },
+        Notice::OutputLost { node, why } => RunWarning::OutputLost { why, folder: node },
+        Notice::NotHere(what) => RunWarning::NotOverNodes {
+            what: what.to_owned(),
+        },
+        Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
+    }
+}
