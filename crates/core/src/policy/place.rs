@@ -830,7 +830,7 @@ mod tests {
 
     #[test]
     fn short_tasks_are_sent_ahead_and_long_ones_are_not() {
-        for (ms, ahead) in [(10, 6), (25, 4), (75, 1), (100, 1), (101, 0)] {
+        for (ms, ahead) in [(10, 6), (50, 2), (100, 1), (101, 0), (1_000, 0)] {
             let mut play = Play::new(nodes(&[None]), "known");
             (0..9).for_each(|_| play.comes(1, 1, None));
             assert_eq!(play.decide().len(), 2, "nothing is known yet");
