@@ -80,9 +80,20 @@ fn worker(options: &[OsString]) -> Result<Vec<OsString>> {
 fn local(node: &str, options: &[OsString]) -> Result<Launch> {
     Ok(Launch {
         node: node.to_owned(),
-        // They share this machine, and each is to be as large as all of it.
-        words: worker(&[options, &["--cpus=all".into()]].concat())?,
+        words: worker(&with_all_cpus(options))?,
     })
+}
+
+/// The options of one of several workers on this machine. Each is to be as large as all of it.
+fn with_all_cpus(options: &[OsString]) -> Vec<OsString> {
+    let mut options = options.to_vec();
+    if !options
+        .iter()
+        .any(|word| word.as_bytes().starts_with(b"--cpus="))
+    {
+        options.push("--cpus=all".into());
+    }
+    options
 }
 
 /// ssh ends a connection on which nothing is heard for this many seconds, twice.
