@@ -130,3 +130,18 @@ def test_without_cosched_the_error_says_what_to_do(folder, monkeypatch):
     monkeypatch.setenv("COSCHED", "/no/such/file")
     code, _, err = ended(snakemake(folder, SLOW))
     assert code == 1 and "set it to the path of cosched" in err
+
+
+def test_jobs_go_to_several_nodes(tmp_path: Path) -> None:
+    workflow = """
+rule all:
+    input: expand("out/{i}", i=range(6))
+rule one:
+    output: "out/{i}"
+    shell: "sleep 0.2; echo {wildcards.i} > {output}"
+"""
+    code, _, err = ended(snakemake(tmp_path, workflow, "--cosched-options", "--nodes local:2"))
+    assert code == 0, err
+    log, = tmp_path.glob(".snakemake/cosched/*")
+    nodes = {job["node"] for job in cosched.record(log)["jobs"]}
+    assert nodes == {"local1", "local2"}
