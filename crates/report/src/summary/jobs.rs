@@ -21,9 +21,10 @@ pub(super) struct Jobs {
 type Cell = fn(&Record, &Job) -> Option<String>;
 
 /// Columns of numbers: title, the order in which they go if there is no room, and the cell.
-const NUMBERS: [(&str, u8, Cell); 7] = [
+const NUMBERS: [(&str, u8, Cell); 8] = [
     ("TIME", 0, |_, job| job.time_s().map(seconds)),
     ("CPU", 3, |_, job| job.cpu_s.map(seconds)),
+    ("NODE", 1, |_, job| job.node.as_deref().map(visible)),
     ("SLOWDOWN", 0, |_, job| slowdown(job)),
     ("QUEUED", 2, |record, job| queued(record, job).map(seconds)),
     ("LONGEST WAIT", 2, |_, job| job.waited_max_s.map(seconds)),
