@@ -122,6 +122,22 @@ fn seconds_left(text: &str) -> Option<u64> {
     days.checked_mul(86_400)?.checked_add(seconds)
 }
 
+/// The hosts in a list of Slurm such as `node[1-4]`.
+///
+/// # Errors
+/// Why Slurm does not say.
+pub fn slurm_hosts(list: &str) -> Result<Vec<String>, String> {
+    let mut scontrol = Command::new("scontrol");
+    let output = scontrol.args(["show", "hostnames", list]).output();
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(why.trim().to_owned());
+    }
+    let hosts = String::from_utf8_lossy(&output.stdout);
+    Ok(hosts.lines().map(str::to_owned).collect())
+}
+
 impl Allocation {
     /// The allocation of this process; `None` outside of one.
     pub fn here() -> Option<Allocation> {

@@ -55,7 +55,7 @@ mod tree;
 mod wanting;
 mod watch;
 
-pub use allocation::Allocation;
+pub use allocation::{Allocation, slurm_hosts};
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
 pub use console::become_helper;

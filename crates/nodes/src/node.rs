@@ -3,13 +3,10 @@
 use crate::jobs::{Jobs, exit_of};
 use crate::link::{Heard, Link, LinkError};
 use crate::notice::{Notice, OutputPiece};
-use crate::protocol::{self, Frame, JobEnd, JobName, Piece, Stream};
+use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
 use crate::sink::Sink;
 use cosched_core::{Event, Nanos, TaskId};
 use std::io;
-
-/// Files that a worker may send.
-const FILES: [&str; 2] = ["run.json", "series.jsonl"];
 
 /// A node.
 pub(crate) struct Node {
@@ -74,6 +71,13 @@ impl Node {
     /// Whether its worker has not answered yet.
     pub(crate) fn is_starting(&self) -> bool {
         self.link.is_some() && self.desk.told.is_none()
+    }
+
+    /// Collects a worker that has ended in good order.
+    pub(crate) fn leave(&mut self) {
+        if let Some(mut link) = self.link.take() {
+            link.wait();
+        }
     }
 
     /// Reads what the worker has sent.

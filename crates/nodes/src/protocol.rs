@@ -13,6 +13,9 @@ const LONGEST_LINE: usize = 1 << 20;
 /// Characters of a wrong line that an error shows.
 const MOST_SHOWN: usize = 100;
 
+/// The files of a node's run that its worker sends, in their order.
+pub const FILES: [&str; 2] = ["run.json", "series.jsonl"];
+
 /// A line to a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {

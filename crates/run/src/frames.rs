@@ -10,11 +10,8 @@ use anyhow::{Context as _, Result};
 use cosched_linux::identity::host_name;
 use cosched_linux::own_run;
 use cosched_linux::root::Root;
-use cosched_nodes::protocol::{Frame, Node};
+use cosched_nodes::protocol::{FILES, Frame, Node};
 use std::path::Path;
-
-/// The files that the coordinator keeps of a node, in their order.
-const FILES: [&str; 2] = ["run.json", "series.jsonl"];
 
 /// Refuses what does not fit a worker.
 ///

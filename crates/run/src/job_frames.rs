@@ -43,8 +43,10 @@ impl Events {
                 job: job_name(&result.spec, *info),
                 how: job_end(result),
             }),
-            Notice::Progress(now) => self.progress(now),
+            // A coordinator counts itself.
+            Notice::Progress(now) if !self.is_worker => self.progress(now),
             Notice::Starting { .. }
+            | Notice::Progress(_)
             | Notice::Lost { .. }
             | Notice::Status(_)
             | Notice::Warning(_) => None,

@@ -3,10 +3,10 @@
 use crate::exit::{incapable, usage};
 use crate::input::quote;
 use anyhow::Result;
+use cosched_linux::slurm_hosts;
 use cosched_nodes::Launch;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::Command;
 use std::str::FromStr;
 
 /// Which nodes a run uses.
@@ -150,24 +150,16 @@ fn slurm(options: &[OsString]) -> Result<Vec<Launch>> {
 
 /// The nodes of the allocation.
 fn slurm_nodes() -> Result<Vec<String>> {
-    let Some(list) = std::env::var_os("SLURM_JOB_NODELIST") else {
+    let Ok(list) = std::env::var("SLURM_JOB_NODELIST") else {
         return Err(usage(
             "--nodes slurm: there is no Slurm allocation here; start it with `cosched slurm`, sbatch or salloc",
         ));
     };
-    let mut command = Command::new("scontrol");
-    let output = command.args(["show", "hostnames"]).arg(&list).output();
-    let output = output.map_err(|error| incapable(format!("--nodes slurm: scontrol: {error}")))?;
-    let names = String::from_utf8_lossy(&output.stdout);
-    let names: Vec<String> = names.lines().map(str::to_owned).collect();
-    if !output.status.success() || names.is_empty() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        let why = why.trim();
-        return Err(incapable(format!(
+    slurm_hosts(&list).map_err(|why| {
+        incapable(format!(
             "--nodes slurm: scontrol does not say which nodes these are: {why}"
-        )));
-    }
-    Ok(names)
+        ))
+    })
 }
 
 #[cfg(test)]

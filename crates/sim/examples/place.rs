@@ -1,5 +1,5 @@
 //! Prints the table on `place` in results/benchmarks.md: what it gains on four simulated nodes by what is known of the
-//! jobs, against free slots alone and chance. `cargo run --release -p cosched-sim --example place`.
+//! jobs, against free slots alone. `cargo run --release -p cosched-sim --example place`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::*;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const NODES: u32 = 4;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
-const WAYS: [&str; 4] = ["known", "known, window=0", "slots", "random"];
+const WAYS: [&str; 3] = ["known", "known, window=0", "slots"];
 
 /// Turnaround in s, and the mean and the greatest / least slowdown of the jobs while they ran.
 type Figures = [f64; 3];

@@ -2,7 +2,7 @@
 //! without its script. A worker on another node requeues the job.
 
 use super::follow::{ask, field};
-use cosched_linux::Allocation;
+use cosched_linux::{Allocation, slurm_hosts};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -44,24 +44,17 @@ pub fn requeue_without_script() {
 fn is_asking() -> bool {
     let list = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
     let own = std::env::var("SLURMD_NODENAME").unwrap_or_default();
-    hosts(&list).iter().take(ASKING).any(|host| *host == own)
+    slurm_hosts(&list)
+        .unwrap_or_default()
+        .iter()
+        .take(ASKING)
+        .any(|host| *host == own)
 }
 
 /// Whether the node of the script is no longer among the nodes of the job.
 fn lacks_script(job: &str) -> bool {
-    let left = hosts(field(job, "NodeList"));
+    let left = slurm_hosts(field(job, "NodeList")).unwrap_or_default();
     let of_script = field(job, "BatchHost");
     let is_batch = field(job, "BatchFlag") != "0" && !of_script.is_empty();
     is_batch && !left.is_empty() && left.iter().all(|host| host != of_script)
-}
-
-/// The hosts in a list of Slurm; none if it can't be asked.
-fn hosts(list: &str) -> Vec<String> {
-    let mut scontrol = Command::new("scontrol");
-    let output = scontrol.args(["show", "hostnames", list]).output();
-    let Ok(output) = output else {
-        return Vec::new();
-    };
-    let names = String::from_utf8_lossy(&output.stdout);
-    names.lines().map(str::to_owned).collect()
 }

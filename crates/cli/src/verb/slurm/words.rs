@@ -1,11 +1,11 @@
 //! The command line of the run in a batch job.
 
-use super::super::run::RunArgs;
+use super::super::run::{RunArgs, words_of};
 use crate::exit::usage;
 use anyhow::Result;
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args as _, Command};
+use clap::{Arg, ArgMatches};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -48,33 +48,9 @@ pub fn leave_letters(arg: Arg) -> Arg {
 
 /// The options of `run` that were given, as words that mean the same.
 pub fn given(matches: &ArgMatches) -> Vec<OsString> {
-    let run = RunArgs::augment_args(Command::new("run"));
-    let mut words = Vec::new();
-    for option in run.get_arguments() {
-        let id = option.get_id().as_str();
-        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
-        if let Some(long) = option.get_long()
-            && is_given
-            && !PLACED.contains(&id)
-        {
-            push(option, long, matches, &mut words);
-        }
-    }
-    words
-}
-
-fn push(option: &Arg, long: &str, matches: &ArgMatches, words: &mut Vec<OsString>) {
-    let values = matches.get_raw(option.get_id().as_str());
-    let values: Vec<_> = values.into_iter().flatten().collect();
-    if values.is_empty() || !option.get_action().takes_values() {
-        words.push(format!("--{long}").into());
-        return;
-    }
-    for value in values {
-        let mut word = OsString::from(format!("--{long}="));
-        word.push(value);
-        words.push(word);
-    }
+    words_of(matches, |id, source| {
+        source == ValueSource::CommandLine && !PLACED.contains(&id)
+    })
 }
 
 /// Refuses options that mean nothing in a batch job.

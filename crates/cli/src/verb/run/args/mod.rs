@@ -1,11 +1,13 @@
 //! The command line of `cosched run`; each group of options has a file.
 
+mod given;
 mod limits;
 mod nodes;
 mod output;
 mod policy;
 mod values;
 
+pub use given::words_of;
 pub use limits::LimitArgs;
 pub use output::{Format, OutputArgs};
 

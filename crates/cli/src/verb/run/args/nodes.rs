@@ -1,31 +1,31 @@
 //! Runs over several nodes.
 
+use super::given::words_of;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 use cosched_run::{NodeOptions, Nodes, Show};
 use std::ffi::OsString;
 
-/// Options that are for the runs on the nodes: identifier and name.
-const FOR_WORKERS: [(&str, &str); 15] = [
-    ("cpus", "cpus"),
-    ("policy", "policy"),
-    ("params", "param"),
-    ("profile", "profile"),
-    ("seed", "seed"),
-    ("event", "event"),
-    ("freeze", "freeze"),
-    ("actuator", "actuator"),
-    ("cpus_per_job", "cpus-per-job"),
-    ("jobs", "jobs"),
-    ("mem_keep", "mem-keep"),
-    ("load", "load"),
-    ("nice", "nice"),
-    ("grace", "grace"),
-    ("max_pause", "max-pause"),
+/// Options that are for the runs on the nodes.
+const FOR_WORKERS: [&str; 17] = [
+    "cpus",
+    "policy",
+    "params",
+    "profile",
+    "seed",
+    "event",
+    "freeze",
+    "actuator",
+    "cpus_per_job",
+    "jobs",
+    "mem_keep",
+    "load",
+    "nice",
+    "grace",
+    "max_pause",
+    "polite",
+    "jobserver",
 ];
-
-/// The same without a value.
-const FLAGS_FOR_WORKERS: [&str; 2] = ["polite", "jobserver"];
 
 /// Nodes of a run.
 #[derive(Args)]
@@ -61,19 +61,9 @@ pub struct NodeArgs {
 impl NodeArgs {
     /// Notes the options that are for the runs on the nodes.
     pub fn note_worker(&mut self, matches: &ArgMatches) {
-        let is_given = |id: &str| {
-            let source = matches.value_source(id);
-            source.is_some_and(|source| source != ValueSource::DefaultValue)
-        };
-        for (id, name) in FOR_WORKERS.into_iter().filter(|(id, _)| is_given(id)) {
-            for value in matches.get_raw(id).into_iter().flatten() {
-                let mut word = OsString::from(format!("--{name}="));
-                word.push(value);
-                self.worker.push(word);
-            }
-        }
-        let flags = FLAGS_FOR_WORKERS.into_iter().filter(|id| is_given(id));
-        self.worker.extend(flags.map(|id| format!("--{id}").into()));
+        self.worker = words_of(matches, |id, source| {
+            source != ValueSource::DefaultValue && FOR_WORKERS.contains(&id)
+        });
     }
 
     /// The nodes; `None` for this machine alone. `show` is how the jobs' output is shown.

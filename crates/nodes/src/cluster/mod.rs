@@ -1,0 +1,352 @@
+//! Nodes as a backend. Each node has a worker, which runs the jobs that it is sent.
+//!
+//! To the loop a node is a memory domain with as many CPUs as its worker runs jobs at once. A task is sent to its node once
+//! and stays there. A node that is gone loses its CPUs; its tasks start on others.
+
+mod backend;
+mod listening;
+
+pub use backend::capabilities;
+
+use crate::jobs::{Fate, Jobs, NodeJob};
+use crate::link::{BEAT, Link};
+use crate::machine::{first_cpus, machine_of, node_of};
+use crate::node::Node;
+use crate::notice::{Notice, OutputPiece};
+use crate::sink::Sink;
+use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
+use cosched_linux::{Interrupt, Interrupts, Requests};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a worker may take to answer at first.
+const START: Duration = Duration::from_secs(60);
+
+/// A node, and the command that leads to a worker on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The node's name. It is that of a folder.
+    pub node: String,
+    /// The command.
+    pub words: Vec<OsString>,
+}
+
+/// Why a run over nodes can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// None has answered.
+    #[error("no node answers: {0}")]
+    NoNode(String),
+    /// The user interrupted it before it began.
+    #[error("interrupted before all nodes had answered")]
+    Interrupted(i32),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The error.
+        source: io::Error,
+    },
+}
+
+/// The nodes of a run.
+pub struct Cluster {
+    nodes: Vec<Node>,
+    /// The first CPU of each node. Nodes that never answered have none.
+    first: Vec<u32>,
+    /// All nodes that answered.
+    whole: Machine,
+    /// Those that are not gone.
+    machine: Arc<Machine>,
+    jobs: Jobs,
+    /// Nodes that may die under a job before it is given up.
+    retries_lost: u32,
+    interrupts: Interrupts,
+    requests: Option<Requests>,
+    /// The input of jobs that come.
+    input: Option<OwnedFd>,
+    /// The next wait ends once the input is readable.
+    wakes_at_input: bool,
+    /// Reported by the next wait.
+    queued: Vec<Event>,
+    notices: Vec<Notice>,
+    pieces: Vec<OutputPiece>,
+    tell: Tell,
+    /// No job will come: a worker that ends does so in good order.
+    is_closing: bool,
+    /// No node is left.
+    is_alone: bool,
+    /// Why the last node is gone.
+    last_loss: String,
+    began: Instant,
+    buffer: Vec<u8>,
+}
+
+/// Takes a task and the name of its node.
+pub type Sent = Box<dyn FnMut(TaskId, &str)>;
+
+/// Where notices and output go.
+pub struct Tell {
+    /// Takes notices.
+    pub notice: Box<dyn FnMut(Notice)>,
+    /// Takes output, in its order.
+    pub output: Box<dyn FnMut(OutputPiece)>,
+    /// Takes the node of a task that is sent there.
+    pub sent: Sent,
+}
+
+impl Default for Tell {
+    fn default() -> Tell {
+        Tell {
+            notice: Box::new(drop),
+            output: Box::new(drop),
+            sent: Box::new(|_, _| {}),
+        }
+    }
+}
+
+impl Cluster {
+    /// Starts a worker on each node, and waits until each has answered or failed.
+    ///
+    /// # Errors
+    /// No node answered, or the user interrupted it.
+    pub fn start(launches: Vec<Launch>, retries_lost: u32) -> Result<Cluster, ClusterError> {
+        let interrupts = Interrupts::hold_all().map_err(|source| ClusterError::System {
+            what: "taking signals",
+            source,
+        })?;
+        let machine = machine_of(&[]);
+        let mut cluster = Cluster {
+            nodes: Vec::new(),
+            first: Vec::new(),
+            whole: machine.clone(),
+            machine: Arc::new(machine),
+            jobs: Jobs::default(),
+            retries_lost,
+            interrupts,
+            requests: None,
+            input: None,
+            wakes_at_input: false,
+            queued: Vec::new(),
+            notices: Vec::new(),
+            pieces: Vec::new(),
+            tell: Tell::default(),
+            is_closing: false,
+            is_alone: false,
+            last_loss: "there was none".to_owned(),
+            began: Instant::now(),
+            buffer: Vec::new(),
+        };
+        for launch in launches {
+            cluster.launch(launch);
+        }
+        cluster.gather()?;
+        Ok(cluster)
+    }
+
+    fn launch(&mut self, launch: Launch) {
+        let Launch { node, words } = launch;
+        match Link::start(&words, &self.interrupts) {
+            Ok(link) => {
+                let node = Node::new(self.nodes.len(), node, link);
+                self.nodes.push(node);
+            }
+            Err(error) => {
+                let program = words[0].display();
+                let why = format!("{program}: {error}");
+                self.last_loss = why.clone();
+                self.notices.push(Notice::Absent { node, why });
+            }
+        }
+    }
+
+    /// Waits until each worker has answered or failed.
+    fn gather(&mut self) -> Result<(), ClusterError> {
+        let end = Instant::now() + START;
+        while self.nodes.iter().any(Node::is_starting) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.give_up_silent();
+                break;
+            }
+            let ready = self.poll(Some(left.min(BEAT)))?;
+            if let Some(Interrupt::End(signal)) = ready.signal {
+                return Err(ClusterError::Interrupted(signal));
+            }
+            self.hear(&ready, &mut Vec::new());
+        }
+        let told = self.nodes.iter();
+        let told: Vec<_> = told
+            .map(|node| (&*node.name, node.desk.told.as_ref()))
+            .collect();
+        self.whole = machine_of(&told);
+        self.first = first_cpus(&told);
+        self.machine = Arc::new(self.whole.clone());
+        if self.machine.cpus.is_empty() {
+            return Err(ClusterError::NoNode(self.last_loss.clone()));
+        }
+        self.queued.clear();
+        self.began = Instant::now();
+        Ok(())
+    }
+
+    /// Gives up the nodes that have not answered.
+    fn give_up_silent(&mut self) {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].is_starting() {
+                self.lose(index, "no answer in 60 s", &mut Vec::new());
+            }
+        }
+    }
+
+    /// All nodes that answered, as a machine.
+    pub fn whole(&self) -> &Machine {
+        &self.whole
+    }
+
+    /// The names of all nodes.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| &*node.name)
+    }
+
+    /// From now on the nodes' files go into a folder for each node below this one.
+    pub fn write_to(&mut self, folder: &Path) {
+        for node in &mut self.nodes {
+            node.desk.sink = Some(Sink::new(folder.join(&node.name)));
+        }
+    }
+
+    /// From now on each task that is sent to a node is noted there.
+    pub fn note_nodes(&mut self, sent: Sent) {
+        self.tell.sent = sent;
+    }
+
+    /// From now on notices and output go there.
+    pub fn tell(&mut self, tell: Tell) {
+        self.tell = tell;
+    }
+
+    /// Takes requests from other processes to the run.
+    pub fn take_requests(&mut self, requests: Option<Requests>) {
+        self.requests = requests;
+    }
+
+    /// Adds a job, or why it can't be started.
+    pub fn add(&mut self, task: TaskId, job: Result<NodeJob, String>) {
+        self.jobs.add(task, job);
+    }
+
+    /// Ends a job of this name, or sees to it that it never starts.
+    pub fn end(&mut self, task: TaskId, name: String) {
+        self.queued.push(Event::EndTask { task, name });
+    }
+
+    /// The input of jobs that come, for [`Cluster::wake_at_input`].
+    pub fn watch_input(&mut self, input: OwnedFd) {
+        self.input = Some(input);
+    }
+
+    /// The next wait ends with [`Event::Arrivals`] once the input is readable or closed.
+    pub fn wake_at_input(&mut self) {
+        self.wakes_at_input = true;
+    }
+
+    /// Sends a task to the node that has these CPUs.
+    fn send(&mut self, task: TaskId, cpus: &CpuSet) {
+        let index = cpus.first().and_then(|cpu| node_of(&self.first, cpu));
+        let Some(index) = index.filter(|&index| self.nodes[index].is_up()) else {
+            return self.queued.push(Event::Lost(task));
+        };
+        let node = &mut self.nodes[index];
+        match self.jobs.give(task, index) {
+            Ok(Some(line)) => {
+                (self.tell.sent)(task, &node.name);
+                if let Some(link) = &mut node.link {
+                    link.send_line(&line);
+                }
+            }
+            Ok(None) => {}
+            Err(why) => {
+                let exit = Exit::NotStarted(why);
+                self.queued.push(Event::Ended { task, exit });
+            }
+        }
+    }
+
+    fn beat(&mut self) {
+        let now = Instant::now();
+        for link in self.nodes.iter_mut().flat_map(|node| &mut node.link) {
+            link.beat(now);
+        }
+    }
+
+    /// Gives up nodes that are silent. What has come is read before: this process may have stood still itself.
+    fn lose_silent(&mut self, events: &mut Vec<Event>) {
+        let now = Instant::now();
+        for index in 0..self.nodes.len() {
+            let link = self.nodes[index].link.as_ref();
+            if link.is_some_and(|link| link.is_silent(now)) {
+                self.lose(index, "silent for 10 s", events);
+            }
+        }
+    }
+
+    /// Gives up a node. Its tasks start on others.
+    fn lose(&mut self, index: usize, why: &str, events: &mut Vec<Event>) {
+        let node = &mut self.nodes[index];
+        let was_up = node.is_up();
+        let Some(mut link) = node.link.take() else {
+            return;
+        };
+        let how = link.end();
+        let why = format!("{why} ({how})");
+        let name = node.name.clone();
+        self.last_loss = format!("{name}: {why}");
+        let lost = self.jobs.lose(index, self.retries_lost);
+        let again = lost.iter().filter(|(_, fate)| matches!(fate, Fate::Again));
+        let (node, jobs) = (name, again.count());
+        self.notices.push(if was_up {
+            Notice::Lost { node, why, jobs }
+        } else {
+            Notice::Absent { node, why }
+        });
+        if was_up {
+            self.machine = Arc::new(self.whole.part(&self.cpus_left()));
+            events.push(Event::MachineChanged);
+        }
+        for (task, fate) in lost {
+            events.push(match fate {
+                Fate::Again => Event::Lost(task),
+                Fate::GivenUp(losses) => Event::Ended {
+                    task,
+                    exit: Exit::NotStarted(lost_with(losses)),
+                },
+            });
+        }
+    }
+
+    /// The CPUs of the nodes that are not gone.
+    fn cpus_left(&self) -> CpuSet {
+        let all = self.whole.cpus.iter().map(|cpu| cpu.id);
+        all.filter(|&cpu| node_of(&self.first, cpu).is_some_and(|index| self.nodes[index].is_up()))
+            .collect()
+    }
+}
+
+fn lost_with(nodes: u32) -> String {
+    match nodes {
+        1 => "its node was lost".to_owned(),
+        nodes => format!("its node was lost, {nodes} times"),
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
