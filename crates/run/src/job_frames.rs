@@ -43,10 +43,8 @@ impl Events {
                 job: job_name(&result.spec, *info),
                 how: job_end(result),
             }),
-            // A coordinator counts itself.
-            Notice::Progress(now) if !self.is_worker => self.progress(now),
+            Notice::Progress(now) => self.progress(now),
             Notice::Starting { .. }
-            | Notice::Progress(_)
             | Notice::Lost { .. }
             | Notice::Status(_)
             | Notice::Warning(_) => None,
