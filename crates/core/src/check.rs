@@ -4,7 +4,7 @@ use crate::decision::{Change, Decision};
 use crate::placement::Placement;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
-use crate::topology::{CpuId, Machine};
+use crate::topology::{CpuId, Machine, Node, node_of};
 use crate::units::Nanos;
 
 /// A decision that cannot be carried out.
@@ -191,12 +191,8 @@ fn check_collisions(
 }
 
 fn stays_on_a_node(machine: &Machine, task: &TaskView, placement: &Placement) -> bool {
-    let first = placement
-        .cpus()
-        .first()
-        .and_then(|cpu| machine.node_of(cpu));
-    first.is_some_and(|node| {
-        let cpus = &machine.nodes[node].cpus;
+    let node = node_of(&machine.nodes, placement.cpus());
+    node.is_some_and(|Node { cpus, .. }| {
         placement.cpus().is_subset(cpus) && task.last_cpus.is_subset(cpus)
     })
 }

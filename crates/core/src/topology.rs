@@ -259,7 +259,7 @@ pub struct Node {
     pub memory: Option<u64>,
 }
 
-/// The node of a run over nodes that has these CPUs.
+/// The node of a run over nodes that has the first of these CPUs.
 pub fn node_of<'a>(nodes: &'a [Node], cpus: &CpuSet) -> Option<&'a Node> {
     let first = cpus.first()?;
     nodes.iter().find(|node| node.cpus.contains(first))
@@ -413,11 +413,6 @@ impl Machine {
         let fastest = self.core_types[0].max_khz.filter(|&khz| khz > 0)?;
         let here = kind.max_khz.filter(|&khz| khz > 0)?;
         Some(here as f64 / fastest as f64)
-    }
-
-    /// The index of the node with this CPU.
-    pub fn node_of(&self, cpu: CpuId) -> Option<usize> {
-        self.nodes.iter().position(|node| node.cpus.contains(cpu))
     }
 
     /// The greatest number of these CPUs that a task can have: on several nodes, that of one of them.

@@ -304,10 +304,8 @@ const MOST_LIVE: usize = 5_000;
 /// Live jobs a CPU under policies that share time, unless `--jobs` says otherwise. More would use more memory.
 const LIVE_PER_CPU: usize = 2;
 
-/// Live jobs of a run over nodes, some of which are sent ahead if they are short.
-fn live_over_nodes(cpus: usize) -> usize {
-    (16 * cpus).min(512).max(LIVE_PER_CPU * cpus)
-}
+/// The same over nodes, where some of the short ones are sent ahead. The loop admits fewer to many nodes.
+const LIVE_PER_SLOT: usize = 16;
 
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
     let is_open = jobs.is_none();
@@ -315,7 +313,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
     let limits = &options.limits;
     let live = match limits.jobs {
         Some(limit) => limit.on(cpus),
-        None if choice.entry.for_nodes => live_over_nodes(cpus),
+        None if choice.entry.for_nodes => LIVE_PER_SLOT * cpus,
         None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
         None => cpus,
     };

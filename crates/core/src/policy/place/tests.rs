@@ -85,11 +85,9 @@ impl Play {
             };
             let cpus = placement.cpus().clone();
             let first = cpus.first().unwrap();
-            placed.push(format!(
-                "{}: {}",
-                task.0,
-                self.snap.machine.node_of(first).unwrap()
-            ));
+            let mut nodes = self.snap.machine.nodes.iter();
+            let node = nodes.position(|node| node.cpus.contains(first)).unwrap();
+            placed.push(format!("{}: {node}", task.0));
             let position = self.snap.position(*task).unwrap();
             let view = &mut self.snap.tasks[position];
             view.last_cpus = cpus;
