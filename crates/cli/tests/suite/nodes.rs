@@ -267,6 +267,21 @@ fn ssh_leads_to_a_worker() {
     assert_eq!(lines, ["x y", "z"]);
 }
 
+#[test]
+fn a_node_that_is_late_is_left_out() {
+    let folder = tempdir().expect("a folder");
+    let exe = env!("CARGO_BIN_EXE_cosched");
+    let script =
+        format!("case \"$*\" in *' late -- '*) exec sleep 1000;; esac; exec {exe} worker --");
+    let ssh = fake(folder.path(), &script);
+    let words = ["run", "--nodes", "ssh:early,late", "echo", ":::", "1", "2"];
+    let output = command(folder.path(), &words).env("PATH", ssh).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", err(&output));
+    let warning = "node late is not used: no answer in time";
+    assert!(err(&output).contains(warning), "{}", err(&output));
+}
+
 /// A `PATH` with an ssh that is this script.
 fn fake(folder: &Path, script: &str) -> String {
     let bin = folder.join("bin");

@@ -23,8 +23,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to answer at first.
+/// How long the first worker may take to answer.
 const START: Duration = Duration::from_secs(60);
+
+/// How long the others may take after it.
+const LATE: Duration = Duration::from_secs(10);
 
 /// A node, and the command that leads to a worker on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +114,7 @@ impl Default for Tell {
 }
 
 impl Cluster {
-    /// Starts a worker on each node, and waits until each has answered or failed.
+    /// Starts a worker on each node, and waits until each has answered, failed, or is late.
     ///
     /// # Errors
     /// No node answered, or the user interrupted it.
@@ -165,9 +168,9 @@ impl Cluster {
         }
     }
 
-    /// Waits until each worker has answered or failed.
+    /// Waits until each worker has answered, failed, or is late.
     fn gather(&mut self) -> Result<(), ClusterError> {
-        let end = Instant::now() + START;
+        let mut end = Instant::now() + START;
         while self.nodes.iter().any(Node::is_starting) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -179,6 +182,9 @@ impl Cluster {
                 return Err(ClusterError::Interrupted(signal));
             }
             self.hear(&ready, &mut Vec::new());
+            if self.nodes.iter().any(Node::is_up) {
+                end = end.min(Instant::now() + LATE);
+            }
         }
         let told = self.nodes.iter();
         let told: Vec<_> = told
@@ -199,7 +205,7 @@ impl Cluster {
     fn give_up_silent(&mut self) {
         for index in 0..self.nodes.len() {
             if self.nodes[index].is_starting() {
-                self.lose(index, "no answer in 60 s", &mut Vec::new());
+                self.lose(index, "no answer in time", &mut Vec::new());
             }
         }
     }
