@@ -1,6 +1,6 @@
 //! Runs over nodes, here of workers on this machine.
 
-use crate::common::{command, ended, err, out, until};
+use crate::common::{command, cosched, ended, err, out, until};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -119,6 +119,15 @@ fn output_order_and_files_are_those_of_one_run() {
     }
     let files = fs::read_dir(&logs).expect("a folder").count();
     assert!(files <= 8, "no file for each job: {files}");
+    let table = cosched(&folder, &["report", "logs", "--format", "csv"]);
+    let table = out(&table);
+    let titles = table.lines().next().unwrap_or_default();
+    let node = titles.split(',').position(|title| title == "node");
+    let node = node.expect("a column");
+    for row in table.lines().skip(1) {
+        let node = row.split(',').nth(node).unwrap_or_default();
+        assert!(node.starts_with("local"), "{row}");
+    }
 }
 
 #[test]
