@@ -87,8 +87,7 @@ impl<B: Backend> Loop<'_, B> {
             triggers.push(Trigger::Ended(id));
             self.begin_termination(now, &[id], false);
         } else {
-            let exit = Exit::NotStarted("the user ended it".to_owned());
-            self.end(now, id, exit, triggers);
+            self.end(now, id, ended_by_user(), triggers);
         }
     }
 
@@ -206,4 +205,9 @@ impl<B: Backend> Loop<'_, B> {
         let how = if at_once { Kill::Kill } else { Kill::Term };
         tasks.iter().for_each(|&id| self.backend.kill(id, how));
     }
+}
+
+/// The end of a task that the user ended before it began.
+pub(super) fn ended_by_user() -> Exit {
+    Exit::NotStarted("the user ended it".to_owned())
 }
