@@ -112,10 +112,10 @@ impl Jobs {
         job.node
     }
 
-    /// Notes the end of a job, if this node has it. One that was withdrawn before it began is lost instead.
-    pub(crate) fn end(&mut self, task: TaskId, node: usize, end: JobEnd) -> Option<Event> {
+    /// Notes the end of a job on its node. One that was withdrawn before it began is lost instead.
+    pub(crate) fn end(&mut self, task: TaskId, end: JobEnd) -> Option<Event> {
         let job = self.0.get_mut(&task)?;
-        job.node.take_if(|of| *of == node)?;
+        job.node = None;
         if job.is_withdrawn && !job.has_begun {
             return Some(Event::Lost(task));
         }
@@ -246,8 +246,6 @@ mod tests {
         assert!(jobs.lose(1, 1).is_empty());
         jobs.begin(TASK);
         assert!(matches!(jobs.lose(0, 1)[..], [(TASK, Fate::Again)]));
-        let end = jobs.end(TASK, 0, JobEnd::default());
-        assert_eq!(end, None, "of a node that was given up");
         assert!(jobs.give(TASK, 1).unwrap().is_some());
         assert!(
             matches!(jobs.lose(1, 1)[..], [(TASK, Fate::Again)]),
@@ -267,7 +265,7 @@ mod tests {
             cpu_s: Some(0.5),
             ..JobEnd::default()
         };
-        assert!(jobs.end(TASK, 0, end).is_some());
+        assert!(jobs.end(TASK, end).is_some());
         assert_eq!(
             jobs.usage(TASK).cpu_time,
             Reading::Value(Nanos::from_ms(500))
@@ -288,15 +286,15 @@ mod tests {
         let of = |jobs: &Jobs| jobs.by_node(2, Instant::now());
         assert_eq!(of(&jobs), [(1, vec![TASK]), (0, vec![])]);
         jobs.ask_back(TASK);
-        assert_eq!(jobs.end(TASK, 0, end()), Some(Event::Lost(TASK)));
+        assert_eq!(jobs.end(TASK, end()), Some(Event::Lost(TASK)));
         jobs.give(TASK, 1).unwrap();
         assert_eq!(of(&jobs), [(0, vec![]), (1, vec![])]);
         let task = TASK;
-        assert_eq!(jobs.end(TASK, 1, end()), Some(Event::Ended { task, exit: exit.clone() }));
+        assert_eq!(jobs.end(TASK, end()), Some(Event::Ended { task, exit: exit.clone() }));
         jobs.give(TASK, 0).unwrap();
         jobs.ask_back(TASK);
         jobs.begin(TASK);
-        assert_eq!(jobs.end(TASK, 0, end()), Some(Event::Ended { task, exit }), "it had begun");
+        assert_eq!(jobs.end(TASK, end()), Some(Event::Ended { task, exit }), "it had begun");
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use crate::jobs::Jobs;
 use crate::link::{Heard, Link, LinkError};
 use crate::machine::slots;
-use crate::notice::{Notice, OutputPiece};
 use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
-use crate::sink::Sink;
+use crate::sink::{OutputPiece, Sink};
 use cosched_core::{Event, Nanos, TaskId};
+use cosched_report::{JobInfos, RunWarning};
 use std::io;
+use std::sync::Arc;
 
 /// A node.
 pub(crate) struct Node {
@@ -43,7 +44,9 @@ enum Coming {
 pub(crate) struct News<'a> {
     pub(crate) jobs: &'a mut Jobs,
     pub(crate) events: &'a mut Vec<Event>,
-    pub(crate) notices: &'a mut Vec<Notice>,
+    /// What is known of the jobs.
+    pub(crate) infos: &'a JobInfos,
+    pub(crate) warnings: &'a mut Vec<RunWarning>,
     pub(crate) pieces: &'a mut Vec<OutputPiece>,
     pub(crate) now: Nanos,
 }
@@ -136,7 +139,7 @@ impl Desk {
                 }
             }
             Frame::End { job, how } => self.ended(task_of(&job), how, news),
-            Frame::Warning { text } => news.notices.push(Notice::Says {
+            Frame::Warning { text } => news.warnings.push(RunWarning::NodeSays {
                 node: node.to_owned(),
                 text,
             }),
@@ -163,9 +166,14 @@ impl Desk {
         task.filter(|&task| news.jobs.node(task) == Some(self.index))
     }
 
-    fn ended(&self, task: Option<TaskId>, how: JobEnd, news: &mut News<'_>) {
-        let end = task.and_then(|task| news.jobs.end(task, self.index, how));
-        news.events.extend(end);
+    fn ended(&self, task: Option<TaskId>, mut how: JobEnd, news: &mut News<'_>) {
+        let Some(task) = self.own(task, news) else {
+            return;
+        };
+        if let Some(info) = news.infos.borrow_mut().get_mut(task) {
+            info.learnt = how.learnt.take().map(Arc::new);
+        }
+        news.events.extend(news.jobs.end(task, how));
     }
 
     fn take_bytes(&mut self, bytes: &[u8], news: &mut News<'_>) -> io::Result<()> {
@@ -192,8 +200,8 @@ impl Desk {
     /// Tells once that what the node sends can't be kept.
     fn lose(&mut self, node: &str, error: &io::Error, news: &mut News<'_>) {
         if !std::mem::replace(&mut self.is_lossy, true) {
-            news.notices.push(Notice::OutputLost {
-                node: node.to_owned(),
+            news.warnings.push(RunWarning::OutputLost {
+                folder: node.to_owned(),
                 why: error.to_string(),
             });
         }

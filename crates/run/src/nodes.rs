@@ -17,8 +17,8 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, Requests, own_run};
 use cosched_memory::Key;
-use cosched_nodes::{Cluster, ClusterError, NodeJob, Notice, Tell, capabilities};
-use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
+use cosched_nodes::{Cluster, ClusterError, NodeJob, Tell, capabilities};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -198,9 +198,8 @@ impl Platform for NodesPlatform {
         let mut cluster = cluster.context("a run over nodes runs only once")?;
         let (warned, shown) = (screen.clone(), screen.clone());
         cluster.tell(Tell {
-            notice: Box::new(move |notice| warned.warn(warning(notice))),
+            warning: Box::new(move |warning| warned.warn(warning)),
             output: Box::new(move |piece| shown.piece(piece)),
-            sent: Box::new(|_, _| {}),
         });
         cluster.write_to(logs);
         cluster.take_requests(requests);
@@ -211,12 +210,7 @@ impl Platform for NodesPlatform {
     }
 
     fn note_hosts(backend: &mut Cluster, infos: &JobInfos) {
-        let infos = infos.clone();
-        backend.note_nodes(Box::new(move |task, node| {
-            if let Some(info) = infos.borrow_mut().get_mut(task) {
-                info.host = Some(node.to_owned());
-            }
-        }));
+        backend.note_in(infos.clone());
     }
 
     fn add(backend: &mut Cluster, task: TaskId, job: Result<NodeJob, String>) {
@@ -260,20 +254,5 @@ fn failure(error: ClusterError) -> anyhow::Error {
         .into(),
         ClusterError::NoNode(_) => incapable(error.to_string()),
         ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
-    }
-}
-
-/// The warning for a notice of the backend.
-fn warning(notice: Notice) -> RunWarning {
-    match notice {
-        Notice::Absent { node, why } => RunWarning::NodeAbsent { node, why },
-        Notice::Lost { node, why, jobs } => RunWarning::NodeLost { node, why, jobs },
-        Notice::NoneLeft => RunWarning::NoNodeLeft,
-        Notice::Says { node, text } => RunWarning::NodeSays { node, text },
-        Notice::OutputLost { node, why } => RunWarning::OutputLost { why, folder: node },
-        Notice::NotHere(what) => RunWarning::NotOverNodes {
-            what: what.to_owned(),
-        },
-        Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{Cluster, ClusterError};
 use crate::link::BEAT;
-use crate::notice::Notice;
 use crate::protocol::Order;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
     Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
+use cosched_report::RunWarning;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,10 +69,10 @@ impl Backend for Cluster {
             self.take_news(&ready, events);
             self.lose_silent(events);
             if self.machine.cpus.is_empty() && !std::mem::replace(&mut self.is_alone, true) {
-                self.notices.push(Notice::NoneLeft);
+                self.warnings.push(RunWarning::NoNodeLeft);
                 events.push(Event::Drain);
             }
-            self.pass_notices();
+            self.pass_warnings();
             if events.len() > before || until.is_some_and(|until| self.elapsed() >= until) {
                 return Ok(());
             }

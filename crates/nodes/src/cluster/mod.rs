@@ -12,10 +12,10 @@ use crate::jobs::{Fate, Jobs, NodeJob};
 use crate::link::{BEAT, Link};
 use crate::machine::{first_cpus, machine_of, node_of};
 use crate::node::Node;
-use crate::notice::{Notice, OutputPiece};
-use crate::sink::Sink;
+use crate::sink::{OutputPiece, Sink};
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
 use cosched_linux::{Interrupt, Interrupts, Requests};
+use cosched_report::{JobInfos, RunWarning};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -80,9 +80,10 @@ pub struct Cluster {
     wakes_at_input: bool,
     /// Reported by the next wait.
     queued: Vec<Event>,
-    notices: Vec<Notice>,
+    warnings: Vec<RunWarning>,
     pieces: Vec<OutputPiece>,
     tell: Tell,
+    infos: JobInfos,
     /// No job will come: a worker that ends does so in good order.
     is_closing: bool,
     /// No node is left.
@@ -95,25 +96,19 @@ pub struct Cluster {
     buffer: Vec<u8>,
 }
 
-/// Takes a task and the name of its node.
-pub type Sent = Box<dyn FnMut(TaskId, &str)>;
-
-/// Where notices and output go.
+/// Where warnings and output go.
 pub struct Tell {
-    /// Takes notices.
-    pub notice: Box<dyn FnMut(Notice)>,
+    /// Takes warnings.
+    pub warning: Box<dyn FnMut(RunWarning)>,
     /// Takes output, in its order.
     pub output: Box<dyn FnMut(OutputPiece)>,
-    /// Takes the node of a task that is sent there.
-    pub sent: Sent,
 }
 
 impl Default for Tell {
     fn default() -> Tell {
         Tell {
-            notice: Box::new(drop),
+            warning: Box::new(drop),
             output: Box::new(drop),
-            sent: Box::new(|_, _| {}),
         }
     }
 }
@@ -141,9 +136,10 @@ impl Cluster {
             input: None,
             wakes_at_input: false,
             queued: Vec::new(),
-            notices: Vec::new(),
+            warnings: Vec::new(),
             pieces: Vec::new(),
             tell: Tell::default(),
+            infos: JobInfos::default(),
             is_closing: false,
             is_alone: false,
             last_loss: "there was none".to_owned(),
@@ -169,7 +165,7 @@ impl Cluster {
                 let program = words[0].display();
                 let why = format!("{program}: {error}");
                 self.last_loss = why.clone();
-                self.notices.push(Notice::Absent { node, why });
+                self.warnings.push(RunWarning::NodeAbsent { node, why });
             }
         }
     }
@@ -233,12 +229,12 @@ impl Cluster {
         }
     }
 
-    /// From now on each task that is sent to a node is noted there.
-    pub fn note_nodes(&mut self, sent: Sent) {
-        self.tell.sent = sent;
+    /// From now on the node of each job, and what it has learnt of the job, is noted there.
+    pub fn note_in(&mut self, infos: JobInfos) {
+        self.infos = infos;
     }
 
-    /// From now on notices and output go there.
+    /// From now on warnings and output go there.
     pub fn tell(&mut self, tell: Tell) {
         self.tell = tell;
     }
@@ -277,7 +273,9 @@ impl Cluster {
         let node = &mut self.nodes[index];
         match self.jobs.give(task, index) {
             Ok(Some(line)) => {
-                (self.tell.sent)(task, &node.name);
+                if let Some(info) = self.infos.borrow_mut().get_mut(task) {
+                    info.host = Some(node.name.clone());
+                }
                 if let Some(link) = &mut node.link {
                     link.send_line(&line);
                 }
@@ -347,10 +345,10 @@ impl Cluster {
         let lost = self.jobs.lose(index, self.retries_lost);
         let again = lost.iter().filter(|(_, fate)| matches!(fate, Fate::Again));
         let (node, jobs) = (name, again.count());
-        self.notices.push(if was_up {
-            Notice::Lost { node, why, jobs }
+        self.warnings.push(if was_up {
+            RunWarning::NodeLost { node, why, jobs }
         } else {
-            Notice::Absent { node, why }
+            RunWarning::NodeAbsent { node, why }
         });
         if was_up {
             self.machine = Arc::new(self.whole.part(&self.cpus_left()));
