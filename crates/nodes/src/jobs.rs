@@ -39,14 +39,6 @@ struct Job {
     end: Option<JobEnd>,
 }
 
-/// What became of a job whose node is gone.
-pub(crate) enum Fate {
-    /// It may start on another.
-    Again,
-    /// Too many nodes have died under it.
-    GivenUp(u32),
-}
-
 impl Jobs {
     pub(crate) fn add(&mut self, task: TaskId, job: Result<NodeJob, String>) {
         let job = Job {
@@ -146,21 +138,21 @@ impl Jobs {
         }
     }
 
-    /// Takes all jobs of a node that is gone.
-    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<(TaskId, Fate)> {
+    /// Takes all jobs of a node that is gone. They start on others, unless more nodes than `most` have died under them.
+    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<Event> {
         let mut lost = Vec::new();
-        for (task, job) in &mut self.0 {
+        for (&task, job) in &mut self.0 {
             if job.node != Some(node) {
                 continue;
             }
             job.node = None;
             job.losses += u32::from(job.has_begun);
-            let fate = if job.losses > most {
-                Fate::GivenUp(job.losses)
+            lost.push(if job.losses > most {
+                let exit = Exit::NotStarted(format!("its node was lost; losses: {}", job.losses));
+                Event::Ended { task, exit }
             } else {
-                Fate::Again
-            };
-            lost.push((*task, fate));
+                Event::Lost(task)
+            });
         }
         lost
     }
@@ -245,15 +237,13 @@ mod tests {
         assert!(jobs.give(TASK, 1).unwrap().is_none(), "it stays");
         assert!(jobs.lose(1, 1).is_empty());
         jobs.begin(TASK);
-        assert!(matches!(jobs.lose(0, 1)[..], [(TASK, Fate::Again)]));
+        assert_eq!(jobs.lose(0, 1), [Event::Lost(TASK)]);
         assert!(jobs.give(TASK, 1).unwrap().is_some());
-        assert!(
-            matches!(jobs.lose(1, 1)[..], [(TASK, Fate::Again)]),
-            "it had not begun"
-        );
+        assert_eq!(jobs.lose(1, 1), [Event::Lost(TASK)], "it had not begun");
         assert!(jobs.give(TASK, 1).unwrap().is_some());
         jobs.begin(TASK);
-        assert!(matches!(jobs.lose(1, 1)[..], [(TASK, Fate::GivenUp(2))]));
+        let exit = Exit::NotStarted("its node was lost; losses: 2".to_owned());
+        assert_eq!(jobs.lose(1, 1), [Event::Ended { task: TASK, exit }]);
     }
 
     #[test]
@@ -290,11 +280,21 @@ mod tests {
         jobs.give(TASK, 1).unwrap();
         assert_eq!(of(&jobs), [(0, vec![]), (1, vec![])]);
         let task = TASK;
-        assert_eq!(jobs.end(TASK, end()), Some(Event::Ended { task, exit: exit.clone() }));
+        assert_eq!(
+            jobs.end(TASK, end()),
+            Some(Event::Ended {
+                task,
+                exit: exit.clone()
+            })
+        );
         jobs.give(TASK, 0).unwrap();
         jobs.ask_back(TASK);
         jobs.begin(TASK);
-        assert_eq!(jobs.end(TASK, end()), Some(Event::Ended { task, exit }), "it had begun");
+        assert_eq!(
+            jobs.end(TASK, end()),
+            Some(Event::Ended { task, exit }),
+            "it had begun"
+        );
     }
 
     #[test]

@@ -67,15 +67,19 @@ impl Node {
         }
     }
 
+    /// What its worker has said of it, unless it is gone.
+    pub(crate) fn answer(&self) -> Option<&protocol::Node> {
+        self.desk.told.as_ref().filter(|_| self.link.is_some())
+    }
+
     /// Whether it takes jobs.
     pub(crate) fn is_up(&self) -> bool {
-        self.link.is_some() && self.desk.told.is_some()
+        self.answer().is_some()
     }
 
     /// The jobs that it runs at once; none if it is gone.
     pub(crate) fn slots(&self) -> usize {
-        let told = self.desk.told.as_ref().filter(|_| self.link.is_some());
-        told.map_or(0, |told| slots(told) as usize)
+        self.answer().map_or(0, |told| slots(told) as usize)
     }
 
     /// Whether its worker has not answered yet.

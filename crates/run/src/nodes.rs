@@ -77,7 +77,7 @@ impl NodesPlatform {
     pub(crate) fn open(options: &RunOptions, nodes: &NodeOptions) -> Result<NodesPlatform> {
         check_options(options)?;
         let launches = launches(&nodes.which, &nodes.worker)?;
-        let cluster = Cluster::start(launches, nodes.retries_lost).map_err(failure)?;
+        let cluster = Cluster::start(launches, nodes.retries_lost).map_err(Self::failure)?;
         let machine = Arc::new(cluster.whole().clone());
         let domains = machine.memory_domains.iter();
         let view = View {
@@ -235,24 +235,18 @@ impl Platform for NodesPlatform {
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
-        Err(usage(
-            "--solo has no meaning with --nodes; leave one of them out",
-        ))
+        unreachable!("--solo is refused before")
     }
 
     fn failure(error: ClusterError) -> anyhow::Error {
-        failure(error)
-    }
-}
-
-fn failure(error: ClusterError) -> anyhow::Error {
-    match error {
-        ClusterError::Interrupted(signal) => Failure {
-            exit: Exit::Signal(signal),
-            message: error.to_string(),
+        match error {
+            ClusterError::Interrupted(signal) => Failure {
+                exit: Exit::Signal(signal),
+                message: error.to_string(),
+            }
+            .into(),
+            ClusterError::NoNode(_) => incapable(error.to_string()),
+            ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
         }
-        .into(),
-        ClusterError::NoNode(_) => incapable(error.to_string()),
-        ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
     }
 }

@@ -179,7 +179,11 @@ fn write_ahead(folder: &TempDir, first: usize, line: &str) {
 #[test]
 fn jobs_behind_a_long_one_go_to_another_node() {
     let folder = tempdir().expect("a folder");
-    write_ahead(&folder, 1, "until ls done.* | grep -c . | grep -qx 32; do sleep 0.05; done");
+    write_ahead(
+        &folder,
+        1,
+        "until ls done.* | grep -c . | grep -qx 32; do sleep 0.05; done",
+    );
     let output = run(&folder, &["-j1", "-f", "list"]);
     assert!(output.status.success(), "{}", err(&output));
     assert!(!err(&output).contains("lost"), "{}", err(&output));
@@ -205,7 +209,10 @@ fn jobs_that_had_not_begun_have_no_line() {
             kill(child.id() as i32, "-INT");
         }
         assert!(!ended(&mut child).success());
-        let mut jobs: Vec<String> = joblog(&folder).into_iter().map(|line| line[0].clone()).collect();
+        let mut jobs: Vec<String> = joblog(&folder)
+            .into_iter()
+            .map(|line| line[0].clone())
+            .collect();
         jobs.sort();
         assert_eq!(jobs, ["1", "2"]);
     }
@@ -244,7 +251,16 @@ fn a_job_that_is_wider_than_all_nodes_that_are_left_waits_for_another_run() {
     let wide = r#"{"command": "touch begun; test -e go || sleep 1000", "cpus": 2}"#;
     let list = format!("{wide}\n{wide}\necho narrow\n");
     fs::write(folder.path().join("list"), list).expect("a file");
-    let words = ["run", "--nodes", "ssh:wide,narrow", "--logs", "logs", "--resume", "-f", "list"];
+    let words = [
+        "run",
+        "--nodes",
+        "ssh:wide,narrow",
+        "--logs",
+        "logs",
+        "--resume",
+        "-f",
+        "list",
+    ];
     let call = || {
         let mut call = command(folder.path(), &words);
         call.env("PATH", &ssh).stderr(Stdio::piped());
@@ -262,7 +278,10 @@ fn a_job_that_is_wider_than_all_nodes_that_are_left_waits_for_another_run() {
     let told = child.wait_with_output().expect("output");
     let told = err(&told);
     let why = "It needs 2 CPUs at once, and no node that is left has more than 1";
-    assert!(told.contains("jobs are left for --resume") && told.contains(why), "{told}");
+    assert!(
+        told.contains("jobs are left for --resume") && told.contains(why),
+        "{told}"
+    );
     assert_eq!(succeeded(&folder), [3]);
     fs::write(folder.path().join("go"), "").expect("a file");
     let output = call().output().expect("it runs");

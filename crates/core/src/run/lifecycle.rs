@@ -404,9 +404,8 @@ impl<B: Backend> Loop<'_, B> {
     /// Queues the admitted tasks again that no node that is left can hold. Admission leaves them out.
     fn readmit(&mut self, triggers: &mut Vec<Trigger>) {
         let admitted = self.snap.tasks.iter().map(|task| task.id);
-        let too_wide = |id: &TaskId| {
-            self.records[*id].started.is_none() && self.lack_of_cpus(*id).is_some()
-        };
+        let too_wide =
+            |id: &TaskId| self.records[*id].started.is_none() && self.lack_of_cpus(*id).is_some();
         let wide: Vec<TaskId> = admitted.filter(too_wide).collect();
         for id in wide {
             self.leave_scheduling(id, false, triggers);

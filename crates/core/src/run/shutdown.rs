@@ -117,7 +117,9 @@ impl<B: Backend> Loop<'_, B> {
     /// Removes the task at this place of the queue if it can't run any more; returns whether.
     pub(super) fn leave_out(&mut self, now: Nanos, place: usize) -> bool {
         let id = self.pending[place];
-        let lack = self.lack_of_cpus(id).map(|reason| (reason, EndedBy::NoNode));
+        let lack = self
+            .lack_of_cpus(id)
+            .map(|reason| (reason, EndedBy::NoNode));
         let time = || Some((self.lack_of_time(now, id)?, EndedBy::NoTime));
         let Some((reason, by)) = lack.or_else(time) else {
             return false;

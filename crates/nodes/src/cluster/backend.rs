@@ -7,7 +7,6 @@ use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
     Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
-use cosched_report::RunWarning;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,10 +67,6 @@ impl Backend for Cluster {
             let ready = self.poll(Some(timeout))?;
             self.take_news(&ready, events);
             self.lose_silent(events);
-            if self.machine.cpus.is_empty() && !std::mem::replace(&mut self.is_alone, true) {
-                self.warnings.push(RunWarning::NoNodeLeft);
-                events.push(Event::Drain);
-            }
             self.pass_warnings();
             if events.len() > before || until.is_some_and(|until| self.elapsed() >= until) {
                 return Ok(());

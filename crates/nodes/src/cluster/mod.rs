@@ -8,10 +8,11 @@ mod listening;
 
 pub use backend::capabilities;
 
-use crate::jobs::{Fate, Jobs, NodeJob};
+use crate::jobs::{Jobs, NodeJob};
 use crate::link::{BEAT, Link};
 use crate::machine::{first_cpus, machine_of, node_of};
 use crate::node::Node;
+use crate::protocol::Order;
 use crate::sink::{OutputPiece, Sink};
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
 use cosched_linux::{Interrupt, Interrupts, Requests};
@@ -86,8 +87,6 @@ pub struct Cluster {
     infos: JobInfos,
     /// No job will come: a worker that ends does so in good order.
     is_closing: bool,
-    /// No node is left.
-    is_alone: bool,
     /// Why the last node is gone.
     last_loss: String,
     began: Instant,
@@ -141,7 +140,6 @@ impl Cluster {
             tell: Tell::default(),
             infos: JobInfos::default(),
             is_closing: false,
-            is_alone: false,
             last_loss: "there was none".to_owned(),
             began: Instant::now(),
             looked: Instant::now(),
@@ -189,9 +187,7 @@ impl Cluster {
             }
         }
         let told = self.nodes.iter();
-        let told: Vec<_> = told
-            .map(|node| (&*node.name, node.desk.told.as_ref()))
-            .collect();
+        let told: Vec<_> = told.map(|node| (&*node.name, node.answer())).collect();
         self.whole = machine_of(&told);
         self.first = first_cpus(&told);
         self.machine = Arc::new(self.whole.clone());
@@ -334,34 +330,27 @@ impl Cluster {
     /// Gives up a node. Its tasks start on others.
     fn lose(&mut self, index: usize, why: &str, events: &mut Vec<Event>) {
         let node = &mut self.nodes[index];
-        let was_up = node.is_up();
+        let was_used = node.is_up() && !self.whole.cpus.is_empty();
         let Some(mut link) = node.link.take() else {
             return;
         };
         let how = link.end();
         let why = format!("{why} ({how})");
-        let name = node.name.clone();
-        self.last_loss = format!("{name}: {why}");
+        self.last_loss = format!("{}: {why}", node.name);
         let lost = self.jobs.lose(index, self.retries_lost);
-        let again = lost.iter().filter(|(_, fate)| matches!(fate, Fate::Again));
-        let (node, jobs) = (name, again.count());
-        self.warnings.push(if was_up {
-            RunWarning::NodeLost { node, why, jobs }
-        } else {
-            RunWarning::NodeAbsent { node, why }
-        });
-        if was_up {
-            self.machine = Arc::new(self.whole.part(&self.cpus_left()));
-            events.push(Event::MachineChanged);
+        let node = node.name.clone();
+        if !was_used {
+            return self.warnings.push(RunWarning::NodeAbsent { node, why });
         }
-        for (task, fate) in lost {
-            events.push(match fate {
-                Fate::Again => Event::Lost(task),
-                Fate::GivenUp(losses) => Event::Ended {
-                    task,
-                    exit: Exit::NotStarted(lost_with(losses)),
-                },
-            });
+        let again = lost.iter().filter(|event| matches!(event, Event::Lost(_)));
+        let jobs = again.count();
+        self.warnings.push(RunWarning::NodeLost { node, why, jobs });
+        self.machine = Arc::new(self.whole.part(&self.cpus_left()));
+        events.push(Event::MachineChanged);
+        events.extend(lost);
+        if self.machine.cpus.is_empty() {
+            self.warnings.push(RunWarning::NoNodeLeft);
+            events.push(Event::Drain);
         }
     }
 
@@ -370,13 +359,6 @@ impl Cluster {
         let all = self.whole.cpus.iter().map(|cpu| cpu.id);
         all.filter(|&cpu| node_of(&self.first, cpu).is_some_and(|index| self.nodes[index].is_up()))
             .collect()
-    }
-}
-
-fn lost_with(nodes: u32) -> String {
-    match nodes {
-        1 => "its node was lost".to_owned(),
-        nodes => format!("its node was lost, {nodes} times"),
     }
 }
 
