@@ -16,6 +16,9 @@ pub struct NodeJob {
     pub line: String,
 }
 
+/// A job moves at most this often: it may not begin because all nodes are short of memory.
+const MOST_MOVES: u32 = 8;
+
 /// All jobs that the loop may still name.
 #[derive(Default)]
 pub(crate) struct Jobs(BTreeMap<TaskId, Job>);
@@ -31,8 +34,8 @@ struct Job {
     has_begun: bool,
     /// The node was asked to end it, or to give it back.
     is_withdrawn: bool,
-    /// Some node was asked to give it back: once is enough.
-    was_asked: bool,
+    /// How often that was asked.
+    withdrawals: u32,
     /// How many nodes have died under it.
     losses: u32,
     /// How it ended.
@@ -47,7 +50,7 @@ impl Jobs {
             sent: Instant::now(),
             has_begun: false,
             is_withdrawn: false,
-            was_asked: false,
+            withdrawals: 0,
             losses: 0,
             end: None,
         };
@@ -97,10 +100,11 @@ impl Jobs {
         }
     }
 
-    /// Notes that a job's node is asked to end it, and returns the node.
+    /// Notes that a job's node is asked to end it or to give it back, and returns the node.
     pub(crate) fn withdraw(&mut self, task: TaskId) -> Option<usize> {
         let job = self.0.get_mut(&task)?;
         job.is_withdrawn = true;
+        job.withdrawals += 1;
         job.node
     }
 
@@ -116,26 +120,19 @@ impl Jobs {
         Some(Event::Ended { task, exit })
     }
 
-    /// For each node the number of its jobs, and those that were sent before this and have not begun. A job is among these
-    /// only until it is asked back.
+    /// For each node the number of its jobs, and those that were sent before this, have not begun and may move.
     pub(crate) fn by_node(&self, nodes: usize, before: Instant) -> Vec<(usize, Vec<TaskId>)> {
         let mut all = vec![(0, Vec::new()); nodes];
         for (&task, job) in &self.0 {
             let Some(node) = job.node else { continue };
             let (count, stuck) = &mut all[node];
             *count += 1;
-            if !job.has_begun && !job.was_asked && job.sent <= before {
+            let is_settled = job.has_begun || job.is_withdrawn || job.withdrawals >= MOST_MOVES;
+            if !is_settled && job.sent <= before {
                 stuck.push(task);
             }
         }
         all
-    }
-
-    /// Notes that a job's node is asked to give it back.
-    pub(crate) fn ask_back(&mut self, task: TaskId) {
-        if let Some(job) = self.0.get_mut(&task) {
-            (job.is_withdrawn, job.was_asked) = (true, true);
-        }
     }
 
     /// Takes all jobs of a node that is gone. They start on others, unless more nodes than `most` have died under them.
@@ -264,37 +261,30 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_given_back_before_it_begins_is_lost_and_asked_for_once() {
+    fn a_job_that_is_withdrawn_before_it_begins_is_lost() {
         let mut jobs = jobs();
         let end = || JobEnd {
             exit: Some(0),
             exit_text: "exit 0".to_owned(),
             ..JobEnd::default()
         };
-        let exit = Exit::Code(0);
+        let ended = Event::Ended {
+            task: TASK,
+            exit: Exit::Code(0),
+        };
+        let stuck = |jobs: &Jobs| jobs.by_node(2, Instant::now());
         jobs.give(TASK, 0).unwrap();
-        let of = |jobs: &Jobs| jobs.by_node(2, Instant::now());
-        assert_eq!(of(&jobs), [(1, vec![TASK]), (0, vec![])]);
-        jobs.ask_back(TASK);
+        assert_eq!(stuck(&jobs), [(1, vec![TASK]), (0, vec![])]);
+        assert_eq!(jobs.withdraw(TASK), Some(0));
+        assert_eq!(stuck(&jobs), [(1, vec![]), (0, vec![])]);
         assert_eq!(jobs.end(TASK, end()), Some(Event::Lost(TASK)));
         jobs.give(TASK, 1).unwrap();
-        assert_eq!(of(&jobs), [(0, vec![]), (1, vec![])]);
-        let task = TASK;
-        assert_eq!(
-            jobs.end(TASK, end()),
-            Some(Event::Ended {
-                task,
-                exit: exit.clone()
-            })
-        );
+        assert_eq!(stuck(&jobs), [(0, vec![]), (1, vec![TASK])]);
+        assert_eq!(jobs.end(TASK, end()), Some(ended.clone()));
         jobs.give(TASK, 0).unwrap();
-        jobs.ask_back(TASK);
+        jobs.withdraw(TASK);
         jobs.begin(TASK);
-        assert_eq!(
-            jobs.end(TASK, end()),
-            Some(Event::Ended { task, exit }),
-            "it had begun"
-        );
+        assert_eq!(jobs.end(TASK, end()), Some(ended), "it had begun");
     }
 
     #[test]

@@ -220,7 +220,11 @@ impl<B: Backend> Loop<'_, B> {
         let dying = &self.dying;
         self.snap.tasks.retain(|task| !dying.contains_key(&task.id));
         let how = if at_once { Kill::Kill } else { Kill::Term };
-        tasks.iter().for_each(|&id| self.backend.kill(id, how));
+        // Those that wait on another machine before those that they wait for.
+        tasks
+            .iter()
+            .rev()
+            .for_each(|&id| self.backend.kill(id, how));
     }
 }
 

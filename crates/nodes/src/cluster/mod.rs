@@ -311,7 +311,7 @@ impl Cluster {
             return;
         };
         for task in stuck.split_off(stuck.len() / 2) {
-            self.jobs.ask_back(task);
+            self.jobs.withdraw(task);
             link.send(&Order::GiveBack(task.0.to_string()));
         }
     }
