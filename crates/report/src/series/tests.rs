@@ -422,7 +422,8 @@ fn rows() -> impl Strategy<Value = Row> {
                     })
                 }
             ),
-        ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
+        ("[a-z-]{1,9}", "(?s).*", prop::option::of(task()))
+            .prop_map(|(code, text, task)| Row::Warned { code, text, task }),
         (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| Row::Switched(
             Switched::To {
                 cpu: CpuId(cpu),
