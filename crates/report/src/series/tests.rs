@@ -81,6 +81,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     series.taken(Nanos::from_ms(920), &TaskSpec::new(4, "more"), None);
     series.warned(
         Nanos::from_ms(950),
+        None,
         &RunWarning::of_loop(
             &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
             |_| String::new(),
