@@ -228,7 +228,7 @@ pub enum RunWarning {
     #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
     #[error(
-        "{job} has {threads} threads that want to run, and {}: start fewer by an option of its program or a variable (OMP_NUM_THREADS), or give each job more CPUs (--cpus-per-job)",
+        "{job} has {threads} threads that want to run, and {}: let its program start {cpus}, by an option (as in -t {cpus}) or a variable (as in OMP_NUM_THREADS), or give each job more CPUs (--cpus-per-job)",
         count((*cpus).into(), "CPU")
     )]
     FewCpus {
