@@ -371,7 +371,7 @@ impl Backend for Instant {
     }
     fn device_time(&mut self, _: &mut [Usage]) {}
 
-    fn wanting(&mut self, _: TaskId) -> Reading<u32> {
+    fn wanting(&mut self, _: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)
     }
 

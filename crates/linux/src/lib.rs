@@ -61,7 +61,7 @@ pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
     Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
-    Notice, RoomLimits, capabilities,
+    Notice, RoomLimits, capabilities, cpus_of_job,
 };
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};

@@ -84,6 +84,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::PlansGivenUp {
             why: "a watchdog removed it".to_owned(),
         },
+        Warning::FewCpus {
+            task: TaskId(2),
+            threads: 8,
+            cpus: 1,
+        },
     ];
     let without = |importance| {
         RunWarning::Without(Shortfall {
@@ -239,7 +244,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Disturbed {
             why: "other programs took 0.83 of 2 CPUs meanwhile".to_owned(),
         },
-        RunWarning::FewCpus { jobs: 12, cpus: 4 },
         RunWarning::Orphans {
             jobs: 2,
             done: OrphansDone::Waited,

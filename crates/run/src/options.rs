@@ -72,6 +72,8 @@ pub struct MachineOptions {
     pub polite: bool,
     /// Give each job a jobserver of GNU make. An error with a scheduler in the kernel.
     pub jobserver: bool,
+    /// Whether variables say how many threads a job should start.
+    pub threads_env: ThreadsEnv,
     /// CPUs of a job without `cpus` in a mix file.
     pub cpus_per_job: CpusPerJob,
     /// Further counter events, as in `mm=0x4844`. An error if one can't be parsed.
@@ -256,6 +258,19 @@ pub enum Orphans {
     Kill,
     /// Leave them alone; their commands run a second time
     Ignore,
+}
+
+/// Whether jobs get variables that say how many threads to start.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum ThreadsEnv {
+    /// As many as the job has CPUs, where the user has set no number
+    #[default]
+    Auto,
+    /// No variables
+    Off,
 }
 
 /// How jobs are frozen.

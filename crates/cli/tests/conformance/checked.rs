@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
     MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Wanting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -321,7 +321,7 @@ impl<F: Fixture> Backend for Checked<F> {
         self.inner.device_time(usages)
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         let wanting = self.inner.wanting(task);
         assert!(
             self.placed.contains_key(&task) || !wanting.is_value(),

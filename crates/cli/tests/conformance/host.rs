@@ -65,6 +65,7 @@ impl ThisMachine {
         let jobs = jobs
             .map(|(id, job)| HostJob {
                 key: None,
+                cpus: None,
                 name: name(id),
                 begin: Begin::Program(self.program(job)),
             })
@@ -73,6 +74,7 @@ impl ThisMachine {
             place: None,
             polite: false,
             jobserver: false,
+            threads_env: None,
             root: self.root.clone(),
             machine: self.machine.clone(),
             jobs,

@@ -6,7 +6,7 @@ use crate::decision::Change;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::run::{Occupation, Switch};
-use crate::sample::Usage;
+use crate::sample::{Usage, Wanting};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::traffic::Traffic;
@@ -149,9 +149,9 @@ pub trait Backend {
     /// [`RunConfig::devices`](super::RunConfig::devices) is set.
     fn device_time(&mut self, usages: &mut [Usage]);
 
-    /// The number of threads of a running task and its descendants that want a CPU now: running or waiting for one. The
-    /// loop asks only for tasks of [`Width::Measured`](crate::Width), and less often while the answer is stable.
-    fn wanting(&mut self, task: TaskId) -> Reading<u32>;
+    /// The threads of a running task and its descendants that want a CPU now. The loop asks less often while the answer
+    /// is stable.
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting>;
 
     /// The resources that an ended task used, beyond [`read`](Backend::read); called once after each of its ends.
     fn resources(&mut self, task: TaskId) -> Resources;

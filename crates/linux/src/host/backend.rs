@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Wanting,
 };
 use rustix::process::Signal;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Backend for Host {
         }
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         match self
             .lifecycle
             .tree(task)

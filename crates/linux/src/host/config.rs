@@ -33,6 +33,8 @@ pub struct HostJob {
     pub name: String,
     /// How it comes to the run.
     pub begin: Begin,
+    /// The CPUs that it was promised; `None` for its part of those of the run.
+    pub cpus: Option<u32>,
     /// The key of its reaper, if it has one: the end of the job is noted there.
     pub key: Option<PathBuf>,
 }
@@ -68,6 +70,8 @@ pub struct HostConfig {
     pub polite: bool,
     /// Whether each job gets a jobserver of GNU make.
     pub jobserver: bool,
+    /// With variables that say how many threads to start: the maximum number of live jobs.
+    pub threads_env: Option<usize>,
     /// The jobs; task i is the i-th of them.
     pub jobs: Vec<HostJob>,
     /// How to freeze jobs.

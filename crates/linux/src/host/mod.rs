@@ -22,6 +22,7 @@ mod meter;
 mod notice;
 mod orphanage;
 mod room;
+mod thread_variables;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;
@@ -38,6 +39,7 @@ use crate::interrupts::DRAINING;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
+use crate::topology::online;
 use crate::watch::Requests;
 use actuator::Actuator;
 use clock::RunClock;
@@ -56,6 +58,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use thread_variables::ThreadVariables;
+pub use thread_variables::cpus_of_job;
 
 /// This machine.
 pub struct Host {
@@ -74,6 +78,7 @@ pub struct Host {
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
     jobservers: Jobservers,
+    thread_variables: Option<ThreadVariables>,
     /// Jobs that can't be started, with the reasons.
     broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
@@ -143,6 +148,10 @@ impl Host {
             began: BTreeMap::new(),
             room: Room::new(config.room),
             jobservers,
+            thread_variables: config.threads_env.map(|most_live| {
+                let online = online(&root).map_or(usize::MAX, |cpus| cpus.len());
+                ThreadVariables::new(online, most_live)
+            }),
             broken: BTreeMap::new(),
             requests: config.requests,
             input: None,
@@ -221,6 +230,8 @@ impl Host {
             Ok(makeflags) => makeflags,
             Err(why) => return self.not_started(task, why.to_string()),
         };
+        let mut variables = self.thread_variables(task);
+        variables.extend(makeflags.map(|flags| ("MAKEFLAGS", flags)));
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
@@ -232,8 +243,7 @@ impl Host {
             loaded,
             ..
         } = self;
-        let variables = makeflags.as_deref().map(|flags| ("MAKEFLAGS", flags));
-        let started = lifecycle.start(task, variables.as_slice(), |name, tree| {
+        let started = lifecycle.start(task, &variables, |name, tree| {
             actuator.take(task, tree, cpus);
             if let Some(loaded) = in_charge(loaded) {
                 loaded.take(task, name, tree);
@@ -253,6 +263,19 @@ impl Host {
             self.jobservers.close(task);
             self.not_started(task, error.to_string());
         }
+    }
+
+    /// The variables that say how many threads a job should start, which is about to.
+    fn thread_variables(&self, task: TaskId) -> Vec<(&'static str, String)> {
+        let (Some(variables), Some(program)) =
+            (&self.thread_variables, self.lifecycle.program(task))
+        else {
+            return Vec::new();
+        };
+        let promised = self.lifecycle.cpus(task).map(|cpus| cpus as usize);
+        let jobs = self.lifecycle.count();
+        let share = cpus_of_job(self.machine.cpus.len(), jobs, variables.most_live);
+        variables.of(promised.unwrap_or(share), &program.env)
     }
 
     fn not_started(&mut self, task: TaskId, why: String) {

@@ -6,6 +6,7 @@ use crate::protocol::Order;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
     Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Wanting,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +81,7 @@ impl Backend for Cluster {
 
     fn device_time(&mut self, _usages: &mut [Usage]) {}
 
-    fn wanting(&mut self, _task: TaskId) -> Reading<u32> {
+    fn wanting(&mut self, _task: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)
     }
 

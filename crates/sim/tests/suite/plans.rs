@@ -286,7 +286,7 @@ impl Backend for Other {
         self.sim.device_time(usages)
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         self.sim.wanting(task)
     }
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {

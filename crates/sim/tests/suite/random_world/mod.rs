@@ -402,7 +402,7 @@ impl Backend for Watched {
         self.sim.device_time(usages)
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         self.sim.wanting(task)
     }
 
