@@ -86,7 +86,7 @@ impl Warning {
             Warning::TimedOut(task)
             | Warning::EndedByUser(task)
             | Warning::NotRestarted(task, _)
-            | Warning::NoTime(task, _)
+            | Warning::LeftOut(task, _)
             | Warning::WaitsForMemory(task)
             | Warning::ShortOfMemory(task)
             | Warning::FewCpus { task, .. } => Some(*task),
