@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Visible, VisibleFrom,
 };
 use rustix::process::Signal;
 use std::sync::Arc;
@@ -88,6 +88,15 @@ impl Backend for Host {
                 disk: self.disk.time(usage.task),
                 net: Reading::Absent(Absence::NotOffered),
             };
+        }
+    }
+
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        let trees = tasks.iter();
+        let trees = trees.filter_map(|&task| Some((task, self.lifecycle.tree(task)?)));
+        for (task, share) in self.inputs.look(self.clock.now(), trees) {
+            let from = VisibleFrom::Input;
+            out.push((task, share.map(|share| Visible { share, from })));
         }
     }
 
@@ -188,6 +197,7 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
+            self.inputs.forget(task);
             if let Some(loaded) = &mut self.loaded {
                 loaded.forget(task);
             }
@@ -201,6 +211,7 @@ impl Backend for Host {
         self.room.not_started(task);
         self.room.forget(task);
         self.disk.forget(task);
+        self.inputs.forget(task);
         if let Some(loaded) = &mut self.loaded {
             loaded.forget(task);
         }

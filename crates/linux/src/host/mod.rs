@@ -13,6 +13,7 @@ mod error;
 mod extent;
 mod guard;
 mod hold;
+mod input;
 mod jobserver;
 mod kernel;
 mod lifecycle;
@@ -25,7 +26,7 @@ mod room;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;
-pub use clock::Clock;
+pub use clock::{Clock, own_cpu_time};
 pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use kernel::KernelScheduler;
@@ -45,6 +46,7 @@ use cosched_core::{CpuSet, Event, Exit, Machine, Nanos, Resources, TaskId};
 use error::system;
 use extent::Extent;
 use hold::Hold;
+use input::Inputs;
 use jobserver::Jobservers;
 use lifecycle::{Lifecycle, News};
 use loaded::{Loaded, in_charge};
@@ -66,6 +68,7 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     disk: Disk,
+    inputs: Inputs,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
@@ -139,6 +142,7 @@ impl Host {
             actuator: Actuator::new(home, notices.clone()),
             meter,
             disk: Disk::of_working_directory(&root),
+            inputs: Inputs::default(),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
