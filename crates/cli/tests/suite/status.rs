@@ -2,6 +2,7 @@
 
 use crate::common::looping::{Run, status, waiting};
 use crate::common::{command, cosched, ended, err, json, out, until};
+use std::fs::File;
 use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
@@ -125,4 +126,46 @@ fn a_suspended_run_is_told_to_be_so() {
         !out(&output).contains("(suspended; `fg`")
     });
     run.end();
+}
+
+/// The job reads another quarter of its input whenever the test says so.
+#[test]
+fn the_share_of_its_input_that_a_job_has_read_is_shown() {
+    let folder = tempdir().expect("a folder");
+    let file = |name: &str| File::create(folder.path().join(name)).expect("a file");
+    file("input").set_len(4 << 20).expect("4 MiB");
+    drop(file("going"));
+    let job = "exec < input; while [ -e going ]; do if [ -e more ]; then rm more; \
+        dd bs=1M count=1 of=/dev/null 2> /dev/null; fi; sleep 0.02; done";
+    let words = [
+        "run",
+        "--quiet",
+        "--progress-to",
+        "progress",
+        "--",
+        "sh",
+        "-c",
+        job,
+    ];
+    let mut run = command(folder.path(), &words)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a run");
+    let pid = run.id().to_string();
+    for share in [0.25, 0.5] {
+        drop(file("more"));
+        until("that much is read", || {
+            let status = status(&pid).unwrap_or_default();
+            let job = &status["jobs"][0];
+            job["figures"]["share"] == share && job["share_from"] == "input"
+        });
+    }
+    let text = out(&cosched(&folder, &["status", &pid]));
+    assert!(text.contains(" 50 %"), "{text}");
+    until("that is written", || {
+        let lines = std::fs::read_to_string(folder.path().join("progress")).unwrap_or_default();
+        lines.contains("\"jobs\":[{\"name\":\"sh\",\"share\":0.5")
+    });
+    std::fs::remove_file(folder.path().join("going")).expect("a file");
+    assert!(ended(&mut run).success());
 }
