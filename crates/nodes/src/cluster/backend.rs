@@ -6,7 +6,8 @@ use crate::notice::Notice;
 use crate::protocol::Order;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
-    Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage, Visible,
+    Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Visible,
 };
 use std::sync::Arc;
 use std::time::Duration;
