@@ -238,7 +238,7 @@ impl Absence {
             }
             Absence::NoInput => "it reads no file of 1 MiB or more now",
             Absence::KeepsInput => "it keeps its input in memory, so its work follows",
-            Absence::SeveralInputs => "it reads several files",
+            Absence::SeveralInputs => "it reads several files, or one again",
         }
     }
 }

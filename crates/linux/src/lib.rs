@@ -62,7 +62,7 @@ pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
     Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
-    Notice, RoomLimits, capabilities, own_cpu_time,
+    Notice, ProgressPattern, RoomLimits, capabilities, own_cpu_time,
 };
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};

@@ -128,44 +128,41 @@ fn a_suspended_run_is_told_to_be_so() {
     run.end();
 }
 
-/// The job reads another quarter of its input whenever the test says so.
+/// The job reads another quarter of its input, and prints so, whenever the test says it.
 #[test]
-fn the_share_of_its_input_that_a_job_has_read_is_shown() {
+fn the_share_of_its_work_that_a_job_has_done_is_shown() {
     let folder = tempdir().expect("a folder");
     let file = |name: &str| File::create(folder.path().join(name)).expect("a file");
     file("input").set_len(4 << 20).expect("4 MiB");
-    drop(file("going"));
     let job = "exec < input; while [ -e going ]; do if [ -e more ]; then rm more; \
-        dd bs=1M count=1 of=/dev/null 2> /dev/null; fi; sleep 0.02; done";
-    let words = [
-        "run",
-        "--quiet",
-        "--progress-to",
-        "progress",
-        "--",
-        "sh",
-        "-c",
-        job,
-    ];
-    let mut run = command(folder.path(), &words)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("a run");
-    let pid = run.id().to_string();
-    for share in [0.25, 0.5] {
-        drop(file("more"));
-        until("that much is read", || {
-            let status = status(&pid).unwrap_or_default();
-            let job = &status["jobs"][0];
-            job["figures"]["share"] == share && job["share_from"] == "input"
+        dd bs=1M count=1 of=/dev/null 2> /dev/null; echo 7%; fi; sleep 0.02; done";
+    for (pattern, from, shares) in [("no", "input", [0.25, 0.5]), ("", "output", [0.07, 0.07])] {
+        drop(file("going"));
+        let pattern = format!("{pattern}([0-9]+)%");
+        let words = ["run", "--quiet", "--progress-to", "progress"];
+        let mut run = command(folder.path(), &words)
+            .args(["--progress-pattern", &pattern, "--", "sh", "-c", job])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a run");
+        let pid = run.id().to_string();
+        for share in shares {
+            drop(file("more"));
+            until("that much is done", || {
+                let status = status(&pid).unwrap_or_default();
+                let job = &status["jobs"][0];
+                job["figures"]["share"] == share && job["share_from"] == from
+            });
+        }
+        let percent = format!(" {:.0} %", 100.0 * shares[1]);
+        let text = out(&cosched(&folder, &["status", &pid]));
+        assert!(text.contains(&percent), "{text}");
+        let line = format!("\"share\":{}", shares[1]);
+        until("that is written", || {
+            let lines = std::fs::read_to_string(folder.path().join("progress"));
+            lines.unwrap_or_default().contains(&line)
         });
+        std::fs::remove_file(folder.path().join("going")).expect("a file");
+        assert!(ended(&mut run).success());
     }
-    let text = out(&cosched(&folder, &["status", &pid]));
-    assert!(text.contains(" 50 %"), "{text}");
-    until("that is written", || {
-        let lines = std::fs::read_to_string(folder.path().join("progress")).unwrap_or_default();
-        lines.contains("\"jobs\":[{\"name\":\"sh\",\"share\":0.5")
-    });
-    std::fs::remove_file(folder.path().join("going")).expect("a file");
-    assert!(ended(&mut run).success());
 }

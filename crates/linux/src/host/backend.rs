@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage, Visible, VisibleFrom,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Visible,
 };
 use rustix::process::Signal;
 use std::sync::Arc;
@@ -92,12 +92,7 @@ impl Backend for Host {
     }
 
     fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
-        let trees = tasks.iter();
-        let trees = trees.filter_map(|&task| Some((task, self.lifecycle.tree(task)?)));
-        for (task, share) in self.inputs.look(self.clock.now(), trees) {
-            let from = VisibleFrom::Input;
-            out.push((task, share.map(|share| Visible { share, from })));
-        }
+        out.extend(self.sight.look(self.clock.now(), &self.lifecycle, tasks));
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
@@ -197,7 +192,7 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
-            self.inputs.forget(task);
+            self.sight.forget(task);
             if let Some(loaded) = &mut self.loaded {
                 loaded.forget(task);
             }
@@ -211,7 +206,7 @@ impl Backend for Host {
         self.room.not_started(task);
         self.room.forget(task);
         self.disk.forget(task);
-        self.inputs.forget(task);
+        self.sight.forget(task);
         if let Some(loaded) = &mut self.loaded {
             loaded.forget(task);
         }

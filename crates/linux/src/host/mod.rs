@@ -22,7 +22,9 @@ mod loaded;
 mod meter;
 mod notice;
 mod orphanage;
+mod printed;
 mod room;
+mod sight;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;
@@ -31,6 +33,7 @@ pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use kernel::KernelScheduler;
 pub use notice::Notice;
+pub use printed::ProgressPattern;
 pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
@@ -46,7 +49,6 @@ use cosched_core::{CpuSet, Event, Exit, Machine, Nanos, Resources, TaskId};
 use error::system;
 use extent::Extent;
 use hold::Hold;
-use input::Inputs;
 use jobserver::Jobservers;
 use lifecycle::{Lifecycle, News};
 use loaded::{Loaded, in_charge};
@@ -54,6 +56,7 @@ use meter::Meter;
 use notice::Notices;
 use room::Room;
 use rustix::process::Signal;
+use sight::Sight;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -68,7 +71,7 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     disk: Disk,
-    inputs: Inputs,
+    sight: Sight,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
@@ -142,7 +145,7 @@ impl Host {
             actuator: Actuator::new(home, notices.clone()),
             meter,
             disk: Disk::of_working_directory(&root),
-            inputs: Inputs::default(),
+            sight: Sight::new(config.progress),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
