@@ -144,6 +144,9 @@ impl Backend for Nodes {
         out.extend(tasks.iter().map(|&task| Usage::zero(task)));
     }
     fn device_time(&mut self, _: &mut [Usage]) {}
+
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
     fn wanting(&mut self, _: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)
     }

@@ -34,6 +34,7 @@ mod task;
 mod topology;
 mod traffic;
 mod units;
+mod visible;
 
 pub use admission::{Admission, Demand};
 pub use by_task::ByTask;
@@ -76,3 +77,4 @@ pub use topology::{
 };
 pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};
+pub use visible::{Visible, VisibleFrom};

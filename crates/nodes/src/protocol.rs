@@ -237,6 +237,21 @@ pub struct Progress {
     /// Expected seconds to the end; `None` if there is no estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_s: Option<f64>,
+    /// The live jobs whose progress is visible.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobProgress>,
+}
+
+/// Where a job is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobProgress {
+    /// Its unique name.
+    pub name: String,
+    /// Share of its work that is done.
+    pub share: f64,
+    /// Expected seconds to its end; `None` if there is no estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_s: Option<f64>,
 }
 
 /// Writes a frame with its raw bytes.

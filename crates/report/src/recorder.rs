@@ -334,6 +334,9 @@ impl Recorder for FileRecorder<'_> {
 
     fn state(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
+            for task in now.tasks {
+                self.tracker.saw(now.at, task);
+            }
             self.tracker.tick(now.snapshot);
             let status = self.live.status(now, &self.jobs.borrow(), &self.tracker);
             listener(Notice::Status(Box::new(status)));

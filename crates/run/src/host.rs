@@ -407,6 +407,7 @@ impl Platform for HostPlatform {
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
+            progress: options.output.progress_pattern.clone(),
             room,
             max_pause: limits.max_pause,
             ends_jobs: options.output.frames,

@@ -1,7 +1,7 @@
 //! Frames about jobs and the whole run, which `--frames` and `--progress-to` write.
 
 use cosched_core::{Earlier, Exit, Nanos, TaskResult, TaskSpec};
-use cosched_nodes::protocol::{Frame, JobEnd, JobName, Progress};
+use cosched_nodes::protocol::{Frame, JobEnd, JobName, JobProgress, Progress};
 use cosched_report::{JobInfo, LiveProgress, Notice, exit_status};
 
 /// Least time between two frames about the whole run.
@@ -74,7 +74,16 @@ impl Events {
             queued: now.queued,
             elapsed_s: now.elapsed.as_s(),
             left_s: now.left.map(Nanos::as_s),
+            jobs: now.jobs.iter().map(job_progress).collect(),
         }))
+    }
+}
+
+fn job_progress(job: &cosched_report::JobProgress) -> JobProgress {
+    JobProgress {
+        name: job.name.to_string(),
+        share: job.share,
+        left_s: job.left_s,
     }
 }
 

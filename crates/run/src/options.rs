@@ -6,6 +6,7 @@ use crate::launch::Nodes;
 use crate::limits::{JobLimit, LoadLimit};
 use crate::progress_to::ProgressTarget;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
+use cosched_linux::ProgressPattern;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use strum::{EnumIter, EnumMessage, EnumString, IntoStaticStr};
@@ -211,6 +212,8 @@ pub struct OutputOptions {
     pub metrics: Option<PathBuf>,
     /// Where a JSON line for each start and end of a job goes.
     pub progress_to: Option<ProgressTarget>,
+    /// How jobs print their progress; by default only the file that a job reads shows it.
+    pub progress_pattern: Option<ProgressPattern>,
     /// Standard output gets frames for a coordinator, the jobs' output among them, and no log folder stays. The jobs end with
     /// the run. An error with several attempts, solo runs, `resume` or a simulation.
     pub frames: bool,

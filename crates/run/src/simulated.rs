@@ -153,6 +153,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
         ),
         ("--keep-order", output.keep_order),
         ("--metrics", output.metrics.is_some()),
+        ("--progress-pattern", output.progress_pattern.is_some()),
         ("--shell", options.shell.is_some()),
         ("--workdir", options.cwd.is_some()),
         ("--nice", options.nice.is_some()),

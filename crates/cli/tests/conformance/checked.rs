@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
     MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage, Wanting,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Visible, Wanting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -319,6 +319,10 @@ impl<F: Fixture> Backend for Checked<F> {
 
     fn device_time(&mut self, usages: &mut [Usage]) {
         self.inner.device_time(usages)
+    }
+
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        self.inner.visible(tasks, out);
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {

@@ -71,6 +71,7 @@ impl ThisMachine {
             })
             .collect();
         let host = Host::new(HostConfig {
+            progress: None,
             place: None,
             polite: false,
             jobserver: false,

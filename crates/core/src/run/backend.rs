@@ -11,6 +11,7 @@ use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
+use crate::visible::Visible;
 use std::sync::Arc;
 
 /// An event of a task, the CPUs or a plan.
@@ -148,6 +149,9 @@ pub trait Backend {
     /// Fills in how long devices have worked for these tasks since they started. Called only if
     /// [`RunConfig::devices`](super::RunConfig::devices) is set.
     fn device_time(&mut self, usages: &mut [Usage]);
+
+    /// Appends the visible progress of these running tasks, as far as the backend looks at it now. No policy sees it.
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>);
 
     /// The threads of a running task and its descendants that want a CPU now. The loop asks less often while the answer
     /// is stable.

@@ -19,7 +19,7 @@ use crate::topology::{self, TopologyError, whole_machine};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Control, CpuSet, Device, Event,
     Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
-    SubjectSample, TaskId, TaskSpec, Traffic, Usage, Wanting, Width,
+    SubjectSample, TaskId, TaskSpec, Traffic, Usage, Visible, Wanting, Width,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -466,6 +466,8 @@ impl Backend for Attached<'_> {
     }
 
     fn device_time(&mut self, _usages: &mut [Usage]) {}
+
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
 
     fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         let placed = self.tasks.get(&task).filter(|task| task.cpus.is_some());

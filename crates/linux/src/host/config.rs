@@ -2,6 +2,7 @@
 
 use super::kernel::KernelScheduler;
 use super::notice::Notice;
+use super::printed::ProgressPattern;
 use super::room::RoomLimits;
 use crate::counters::CounterSupport;
 use crate::neighbours::Place;
@@ -78,6 +79,8 @@ pub struct HostConfig {
     pub freezing: Freezing,
     /// The available counters, with their events.
     pub counters: CounterSupport,
+    /// How jobs print their progress, if the user says it.
+    pub progress: Option<ProgressPattern>,
     /// When a further job may start.
     pub room: RoomLimits,
     /// Time after which a job that stopped itself is continued.

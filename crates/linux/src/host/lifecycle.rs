@@ -28,7 +28,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Events that arrived while a run waited.
@@ -184,6 +184,12 @@ impl Lifecycle {
     /// The processes of a job that has started and has not ended.
     pub(crate) fn tree(&self, task: TaskId) -> Option<&Tree> {
         self.live(task).map(|live| &live.tree)
+    }
+
+    /// The files of a job's error output and output; `None` if the run did not start it.
+    pub(crate) fn output_files(&self, task: TaskId) -> Option<[&Path; 2]> {
+        let program = self.jobs.get(task)?.program.as_ref()?;
+        Some([&program.stderr, &program.stdout])
     }
 
     /// Whether a job exists, and may be started.

@@ -13,6 +13,7 @@ mod error;
 mod extent;
 mod guard;
 mod hold;
+mod input;
 mod jobserver;
 mod kernel;
 mod lifecycle;
@@ -21,16 +22,19 @@ mod loaded;
 mod meter;
 mod notice;
 mod orphanage;
+mod printed;
 mod room;
+mod sight;
 mod thread_variables;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;
-pub use clock::Clock;
+pub use clock::{Clock, own_cpu_time};
 pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use kernel::KernelScheduler;
 pub use notice::Notice;
+pub use printed::ProgressPattern;
 pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
@@ -54,6 +58,7 @@ use meter::Meter;
 use notice::Notices;
 use room::Room;
 use rustix::process::Signal;
+use sight::Sight;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -70,6 +75,7 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     disk: Disk,
+    sight: Sight,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
@@ -144,6 +150,7 @@ impl Host {
             actuator: Actuator::new(home, notices.clone()),
             meter,
             disk: Disk::of_working_directory(&root),
+            sight: Sight::new(config.progress),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),

@@ -6,7 +6,7 @@ use crate::protocol::Order;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
     Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
-    Wanting,
+    Visible, Wanting,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +80,8 @@ impl Backend for Cluster {
     }
 
     fn device_time(&mut self, _usages: &mut [Usage]) {}
+
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
 
     fn wanting(&mut self, _task: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)

@@ -445,6 +445,8 @@ impl Backend for Memory {
         }
     }
 
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
     fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         let state = &self.tasks[task.0 as usize];
         assert!(

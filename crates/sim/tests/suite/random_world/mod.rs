@@ -402,6 +402,10 @@ impl Backend for Watched {
         self.sim.device_time(usages)
     }
 
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        self.sim.visible(tasks, out);
+    }
+
     fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         self.sim.wanting(task)
     }
