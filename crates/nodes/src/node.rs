@@ -56,14 +56,7 @@ impl Node {
         Node {
             name,
             link: Some(link),
-            desk: Desk {
-                index,
-                told: None,
-                sink: None,
-                coming: Coming::Nothing,
-                start: None,
-                is_lossy: false,
-            },
+            desk: Desk::new(index),
         }
     }
 
@@ -116,6 +109,17 @@ impl Node {
 }
 
 impl Desk {
+    fn new(index: usize) -> Desk {
+        Desk {
+            index,
+            told: None,
+            sink: None,
+            coming: Coming::Nothing,
+            start: None,
+            is_lossy: false,
+        }
+    }
+
     fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut News<'_>) -> io::Result<()> {
         match piece {
             Piece::Frame(frame) => self.take_frame(node, *frame, news),
@@ -214,4 +218,44 @@ impl Desk {
 
 fn task_of(job: &JobName) -> Option<TaskId> {
     job.id.as_deref()?.parse().ok().map(TaskId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::NodeJob;
+    use cosched_core::{Earlier, Exit, TaskSpec};
+    use cosched_report::JobInfo;
+
+    #[test]
+    fn what_a_node_has_learnt_of_a_job_is_noted() {
+        let spec = TaskSpec::new(3, "a");
+        let (task, infos) = (spec.id, JobInfos::default());
+        infos.borrow_mut().insert(task, JobInfo::of(&spec));
+        let mut jobs = Jobs::default();
+        let (name, line) = ("a#4".to_owned(), "{}".to_owned());
+        jobs.add(task, Ok(NodeJob { name, line }));
+        jobs.give(task, 0).unwrap();
+        let how = JobEnd {
+            exit_text: "exit 0".to_owned(),
+            exit: Some(0),
+            learnt: Some(Earlier::default()),
+            ..JobEnd::default()
+        };
+        let (mut events, mut warnings, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
+        let mut news = News {
+            jobs: &mut jobs,
+            events: &mut events,
+            infos: &infos,
+            warnings: &mut warnings,
+            pieces: &mut pieces,
+            now: Nanos::ZERO,
+        };
+        Desk::new(1).ended(Some(task), how.clone(), &mut news);
+        assert_eq!(infos.borrow()[task].learnt, None, "it is not on this node");
+        Desk::new(0).ended(Some(task), how, &mut news);
+        assert_eq!(infos.borrow()[task].learnt, Some(Earlier::default().into()));
+        let exit = Exit::Code(0);
+        assert_eq!(events, [Event::Ended { task, exit }]);
+    }
 }
