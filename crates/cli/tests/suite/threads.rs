@@ -84,9 +84,9 @@ fn programs_are_told_the_cpus_of_their_job() {
     let own = own.expect("four values");
     assert_eq!(shown(&[], &["own.toml"]), [&*own, &*own]);
     assert_eq!(shown(&["--threads-env", "off"], &two), [",,R,", ",,R,"]);
-    let nodes = ["--nodes", "local:1", "--cpus-per-job", "1"];
+    let nodes = ["--nodes", "local:1"];
     assert_eq!(shown(&nodes, &two), [&*one, &*one]);
-    let nodes = [&nodes[..], &["--threads-env", "off"]].concat();
+    let nodes = ["--nodes", "local:1", "--threads-env", "off"];
     assert_eq!(shown(&nodes, &two), [",,R,", ",,R,"]);
     let plan = [&["--dry-run", "--cpus", &cpus][..], &two].concat();
     let plan = command(&folder, &plan).output().expect("cosched runs");

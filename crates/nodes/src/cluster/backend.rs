@@ -100,6 +100,10 @@ impl Backend for Cluster {
                 self.send(*task, placement.cpus());
             }
         }
+        // A worker that sees all its new jobs at once knows how many threads each may have.
+        for link in self.nodes.iter_mut().flat_map(|node| &mut node.link) {
+            link.flush();
+        }
         Ok(())
     }
 

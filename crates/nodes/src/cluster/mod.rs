@@ -260,7 +260,7 @@ impl Cluster {
         self.wakes_at_input = true;
     }
 
-    /// Sends a task to the node that has these CPUs.
+    /// Gives a task to the node that has these CPUs, with the next flush.
     fn send(&mut self, task: TaskId, cpus: &CpuSet) {
         let index = cpus.first().and_then(|cpu| node_of(&self.first, cpu));
         let Some(index) = index.filter(|&index| self.nodes[index].is_up()) else {
@@ -273,7 +273,7 @@ impl Cluster {
                     info.host = Some(node.name.clone());
                 }
                 if let Some(link) = &mut node.link {
-                    link.send_line(&line);
+                    link.add_line(&line);
                 }
             }
             Ok(None) => {}
