@@ -73,15 +73,20 @@ impl Pace {
         }
     }
 
-    /// Share of its work that is done, and the source of the share.
+    /// Share of its work that is done after `ran` of time placed, and the source of the share.
     ///
     /// # Errors
     /// Why it is not visible.
-    pub(crate) fn share(&self) -> Result<(f64, &'static str), &'static str> {
-        match self.last {
-            Reading::Value(seen) => Ok((seen.share, seen.from.into())),
-            Reading::Absent(why) => Err(why.text()),
-        }
+    pub(crate) fn share(&self, ran: Nanos) -> Result<(f64, &'static str), &'static str> {
+        let seen = match self.last {
+            Reading::Value(seen) => seen,
+            Reading::Absent(why) => return Err(why.text()),
+        };
+        let share = match self.steady() {
+            Ok((last, rate)) => last.share + rate * (ran.as_s() - last.ran_s).max(0.0),
+            Err(_) => seen.share,
+        };
+        Ok((share.min(1.0), seen.from.into()))
     }
 
     /// Seconds until its end, if it goes on to be placed as much as so far.
@@ -97,7 +102,16 @@ impl Pace {
     /// # Errors
     /// Why they are not known.
     pub(crate) fn placed_left_s(&self, ran: Nanos) -> Result<f64, &'static str> {
-        self.share()?;
+        let (share, _) = self.share(ran)?;
+        let (_, rate) = self.steady()?;
+        Ok((1.0 - share) / rate)
+    }
+
+    /// The last mark, and the rate in the later half of the windows.
+    ///
+    /// # Errors
+    /// Why the pace is not steady.
+    fn steady(&self) -> Result<(Mark, f64), &'static str> {
         let windows = self.marks.len().saturating_sub(1);
         if windows < LEAST_WINDOWS {
             return Err("too little has been done to tell");
@@ -106,9 +120,7 @@ impl Pace {
             return Err("its pace varies too much");
         }
         let (middle, last) = (self.marks[windows / 2], self.marks[windows]);
-        let left_s = (1.0 - last.share) / middle.rate_to(last);
-        let since_s = (ran.as_s() - last.ran_s).max(0.0);
-        Ok((left_s - since_s).max(0.0))
+        Ok((last, middle.rate_to(last)))
     }
 
     /// The relative spread of the rate over the windows.
@@ -160,6 +172,8 @@ mod tests {
         let later_s = at(50, 53.0).unwrap();
         assert!((later_s - 94.0).abs() < 1e-6, "{later_s}");
         assert_eq!(at(50, 150.0), Ok(0.0));
+        let (share, _) = pace(&steady).share(Nanos::from_s(53.0)).unwrap();
+        assert!((share - 0.53).abs() < 1e-6, "{share}");
     }
 
     #[test]
@@ -167,7 +181,7 @@ mod tests {
         let varies = "its pace varies too much";
         let uneven = [0.1, 0.1, 0.2, 0.4, 0.4, 0.6];
         let pace = pace(&uneven);
-        assert_eq!(pace.share(), Ok((0.6, "input")));
+        assert_eq!(pace.share(Nanos::from_s(9.0)), Ok((0.6, "input")));
         assert_eq!(pace.left_s(Nanos::from_s(6.0)), Err(varies));
         assert_eq!(
             self::pace(&[0.3; 9]).left_s(Nanos::from_s(9.0)),
@@ -184,6 +198,6 @@ mod tests {
         assert!(pace.left_s(at(5.0)).is_err(), "its input grew");
         let why = Absence::KeepsInput;
         pace.saw(at(12.0), at(6.0), Reading::Absent(why));
-        assert_eq!(pace.share(), Err(why.text()));
+        assert_eq!(pace.share(at(6.0)), Err(why.text()));
     }
 }

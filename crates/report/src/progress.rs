@@ -146,9 +146,9 @@ fn last_to_end(jobs: &[JobProgress]) -> Option<String> {
     Some(format!("{} {}", visible(&last.name), percent(last.share)))
 }
 
-/// A share as whole per cent, rounded down: what has not ended is not wholly done.
+/// A share as whole per cent, rounded down, and less than 100: what has not ended is not wholly done.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", (100.0 * share).floor())
+    format!("{} %", (100.0 * share).floor().min(99.0))
 }
 
 /// One line about a job that ended, for output without a progress line.
@@ -346,7 +346,7 @@ impl ProgressTracker {
             if let Ok(placed_s) = pace.placed_left_s(ran) {
                 left_s.insert(task.id, placed_s);
             }
-            if let Ok((share, _)) = pace.share() {
+            if let Ok((share, _)) = pace.share(ran) {
                 self.progress.jobs.push(JobProgress {
                     name: task.name.clone(),
                     share,

@@ -369,7 +369,7 @@ pub(super) fn forecast(
     let Some(pace) = pace.filter(|_| from != Some("solo")) else {
         return (share, left_s, from);
     };
-    let seen = pace.share();
+    let seen = pace.share(task.ran);
     let seen_left_s = pace.left_s(task.ran);
     let is_unknown = share.is_err() && (from.is_none() || seen.is_ok());
     if seen_left_s.is_ok() || is_unknown {

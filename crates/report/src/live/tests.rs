@@ -88,6 +88,16 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         jobs.insert(spec.id, job);
     }
     (0..4).for_each(|_| tracker.started());
+    for s in [3, 4, 5, 6] {
+        let share = f64::from(s - 2) / 10.0;
+        let from = VisibleFrom::Input;
+        let task = WatchedTask {
+            ran: Nanos::from_s(s.into()),
+            visible: Some(Reading::Value(Visible { share, from })),
+            ..tasks[1].clone()
+        };
+        tracker.saw(Nanos::from_s(12.0), &task);
+    }
     let mut live = Live::new(&info);
     live.facts = Some(RunFacts {
         run_id: "10-77-4026531836".to_owned(),
