@@ -10,8 +10,9 @@ use std::cmp::Reverse;
 
 /// Maximum number of tasks sent ahead, per slot.
 const MOST_AHEAD: u64 = 16;
-/// Least time between two looks at tasks on nodes.
+/// Least time between two looks at tasks on nodes, and for each task: a look at thousands of them takes a while.
 const LOOK: Nanos = Nanos::from_ms(1_000);
+const LOOK_MS_PER_TASK: u64 = 2;
 
 /// One decision.
 pub(super) struct Turn<'a> {
@@ -279,7 +280,8 @@ impl<'a> Turn<'a> {
         let quantum = if self.snap.machine.nodes.is_empty() {
             self.place.quantum
         } else {
-            self.place.quantum.max(LOOK)
+            let all = Nanos::from_ms(LOOK_MS_PER_TASK * self.snap.tasks.len() as u64);
+            self.place.quantum.max(LOOK).max(all)
         };
         let end = state.quantum.after(self.snap.now, is_full, quantum);
         self.decision.next_wake = Some(end);
