@@ -89,14 +89,14 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     }
     (0..4).for_each(|_| tracker.started());
     for s in [3, 4, 5, 6] {
-        let share = f64::from(s - 2) / 10.0;
+        let share = f64::from(s - 2) / 8.0;
         let from = VisibleFrom::Input;
         let task = WatchedTask {
             ran: Nanos::from_s(s.into()),
             visible: Some(Reading::Value(Visible { share, from })),
             ..tasks[1].clone()
         };
-        tracker.saw(Nanos::from_s(12.0), &task);
+        tracker.saw(Nanos::from_s(7.0), &task);
     }
     let mut live = Live::new(&info);
     live.facts = Some(RunFacts {
@@ -159,6 +159,7 @@ fn of_a_suspended_run_frozen_jobs_do_not_run() {
     let mut status = status();
     let (running, waiting) = (status.totals.running, status.totals.waiting);
     let first = status.jobs[0].job;
+    (status.totals.left_s, status.totals.left_from) = (None, None);
     status.suspend(|job| job == first);
     assert_eq!(status.jobs[0].state, JobState::Waiting);
     assert_eq!(status.jobs[0].cpus, None);
