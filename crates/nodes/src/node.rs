@@ -1,7 +1,8 @@
 //! A node of a run, and what its worker says.
 
-use crate::jobs::{Jobs, exit_of};
+use crate::jobs::Jobs;
 use crate::link::{Heard, Link, LinkError};
+use crate::machine::slots;
 use crate::notice::{Notice, OutputPiece};
 use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
 use crate::sink::Sink;
@@ -66,6 +67,12 @@ impl Node {
     /// Whether it takes jobs.
     pub(crate) fn is_up(&self) -> bool {
         self.link.is_some() && self.desk.told.is_some()
+    }
+
+    /// The jobs that it runs at once; none if it is gone.
+    pub(crate) fn slots(&self) -> usize {
+        let told = self.desk.told.as_ref().filter(|_| self.link.is_some());
+        told.map_or(0, |told| slots(told) as usize)
     }
 
     /// Whether its worker has not answered yet.
@@ -157,11 +164,8 @@ impl Desk {
     }
 
     fn ended(&self, task: Option<TaskId>, how: JobEnd, news: &mut News<'_>) {
-        let Some(task) = task else { return };
-        let exit = exit_of(&how);
-        if news.jobs.end(task, self.index, how) {
-            news.events.push(Event::Ended { task, exit });
-        }
+        let end = task.and_then(|task| news.jobs.end(task, self.index, how));
+        news.events.extend(end);
     }
 
     fn take_bytes(&mut self, bytes: &[u8], news: &mut News<'_>) -> io::Result<()> {

@@ -23,6 +23,8 @@ pub enum Order {
     Job(Map<String, Value>),
     /// End the job with this id.
     Cancel(String),
+    /// Leave the job with this id to another node, unless it has begun.
+    GiveBack(String),
     /// The coordinator lives.
     Beat,
     /// No more jobs will come.
@@ -35,6 +37,7 @@ impl Order {
         let text = match self {
             Order::Job(job) => serde_json::to_string(job).unwrap_or_default(),
             Order::Cancel(id) => json!({ "cancel": id }).to_string(),
+            Order::GiveBack(id) => json!({ "give_back": id }).to_string(),
             Order::Beat => json!({ "beat": true }).to_string(),
             Order::End => json!({ "end": true }).to_string(),
         };
@@ -49,6 +52,7 @@ impl Order {
         let object: Map<String, Value> = serde_json::from_slice(line)?;
         Ok(match object.iter().next() {
             Some((key, Value::String(id))) if key == "cancel" => Order::Cancel(id.clone()),
+            Some((key, Value::String(id))) if key == "give_back" => Order::GiveBack(id.clone()),
             Some((key, Value::Bool(true))) if key == "beat" => Order::Beat,
             Some((key, Value::Bool(true))) if key == "end" => Order::End,
             _ => Order::Job(object),
@@ -525,6 +529,7 @@ mod tests {
         for order in [
             Order::Job(job.as_object().unwrap().clone()),
             Order::Cancel("1\n7".to_owned()),
+            Order::GiveBack("17".to_owned()),
             Order::Beat,
             Order::End,
         ] {

@@ -13,7 +13,7 @@ use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
+use cosched_core::{Absence, Backend as _, Capability, CpuSet, Event, Machine, Nanos, TaskId};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -414,8 +414,8 @@ impl Platform for HostPlatform {
         }
     }
 
-    fn end(backend: &mut Host, task: TaskId, name: String) {
-        backend.end(task, name);
+    fn post(backend: &mut Host, event: Event) {
+        backend.post(event);
     }
 
     fn watch_input(backend: &mut Host, input: OwnedFd) {

@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{Job, job_line, wrong};
 use crate::launch::launches;
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Nanos, TaskId};
+use cosched_core::{Absence, Backend as _, Event, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, Requests, own_run};
@@ -223,8 +223,8 @@ impl Platform for NodesPlatform {
         backend.add(task, job);
     }
 
-    fn end(backend: &mut Cluster, task: TaskId, name: String) {
-        backend.end(task, name);
+    fn post(backend: &mut Cluster, event: Event) {
+        backend.post(event);
     }
 
     fn watch_input(backend: &mut Cluster, input: OwnedFd) {

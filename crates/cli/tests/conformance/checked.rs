@@ -284,6 +284,7 @@ impl<F: Fixture> Backend for Checked<F> {
                 Event::MachineChanged
                 | Event::Began { .. }
                 | Event::Lost(_)
+                | Event::GiveBack(_)
                 | Event::Arrivals
                 | Event::JobLimit(_)
                 | Event::Paused

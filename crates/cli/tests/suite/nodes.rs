@@ -164,6 +164,46 @@ fn an_interrupt_ends_all_jobs_and_all_workers() {
     until("nothing is left", || processes(&word).is_empty());
 }
 
+/// Writes a list of jobs that are sent ahead: all claim to be short. The first ones run this line, and the others are 16 a node.
+fn write_ahead(folder: &TempDir, first: usize, line: &str) {
+    let job = |line: &str| format!("{{\"command\": \"{line}\", \"expected_s\": 0.001}}\n");
+    let jobs = job(line).repeat(first) + &job("touch done.$$").repeat(32);
+    fs::write(folder.path().join("list"), jobs).expect("a file");
+}
+
+#[test]
+fn jobs_behind_a_long_one_go_to_another_node() {
+    let folder = tempdir().expect("a folder");
+    write_ahead(
+        &folder,
+        1,
+        "until ls done.* | grep -c . | grep -qx 32; do sleep 0.05; done",
+    );
+    let output = run(&folder, &["-j1", "-f", "list"]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(!err(&output).contains("lost"), "{}", err(&output));
+    assert_eq!(succeeded(&folder), (1..=33).collect::<Vec<_>>());
+    assert_eq!(joblog(&folder).len(), 33);
+}
+
+#[test]
+fn jobs_that_had_not_begun_have_no_line() {
+    let folder = tempdir().expect("a folder");
+    write_ahead(&folder, 2, "touch begun.$$; sleep 1000");
+    let mut child = start(&folder, &["-j1", "-f", "list"]);
+    until("both nodes are taken", || {
+        let files = fs::read_dir(folder.path()).expect("a folder").flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("begun.")).count() == 2
+    });
+    kill(child.id() as i32, "-INT");
+    assert!(!ended(&mut child).success());
+    let log = joblog(&folder).into_iter();
+    let mut jobs: Vec<String> = log.map(|line| line[0].clone()).collect();
+    jobs.sort();
+    assert_eq!(jobs, ["1", "2"]);
+}
+
 #[test]
 fn the_jobs_of_a_lost_node_run_on_another_and_succeed_once() {
     let folder = tempdir().expect("a folder");

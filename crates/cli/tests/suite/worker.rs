@@ -288,9 +288,16 @@ fn jobs_are_cancelled_whether_they_run_or_wait() {
     worker.send(&Order::Cancel("b".to_owned()));
     let b = worker.ended("b");
     assert_eq!(end(&b).start_s, None);
+    for id in ["c", "a"] {
+        worker.job("c", "true");
+        worker.send(&Order::GiveBack(id.to_owned()));
+    }
+    assert!(end(&worker.ended("c")).exit_text.starts_with("not started"));
+    assert!(lives(&mark), "what has begun is kept");
     worker.send(&Order::Cancel("a".to_owned()));
     assert_eq!(end(&worker.ended("a")).signal, Some(15));
     assert!(!lives(&mark));
+    assert_eq!(end(&worker.ended("c")).exit, Some(0), "it may come back");
 }
 
 #[test]

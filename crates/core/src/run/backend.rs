@@ -30,7 +30,7 @@ pub enum Event {
         /// When it began.
         at: Nanos,
     },
-    /// The machine that ran the task is gone, and the task with it. It is as before its start, and has to start anew.
+    /// The machine that has the task is gone, or has given it back. It is as before its start, and has to start anew.
     Lost(TaskId),
     /// A task went to sleep by its own choice.
     Slept(TaskId),
@@ -65,6 +65,8 @@ pub enum Event {
         /// Its name.
         name: String,
     },
+    /// Another machine is to run this task. It goes on if it has begun.
+    GiveBack(TaskId),
     /// The user changes the maximum number of admitted tasks. Those already admitted stay.
     JobLimit(usize),
     /// The backend holds all tasks: none runs, and its clock stands still. The loop decides nothing until

@@ -87,8 +87,7 @@ impl<B: Backend> Loop<'_, B> {
             triggers.push(Trigger::Ended(id));
             self.begin_termination(now, &[id], false);
         } else {
-            let exit = Exit::NotStarted("the user ended it".to_owned());
-            self.end(now, id, exit, triggers);
+            self.end(now, id, ended_by_user(), triggers);
         }
     }
 
@@ -204,6 +203,15 @@ impl<B: Backend> Loop<'_, B> {
         let dying = &self.dying;
         self.snap.tasks.retain(|task| !dying.contains_key(&task.id));
         let how = if at_once { Kill::Kill } else { Kill::Term };
-        tasks.iter().for_each(|&id| self.backend.kill(id, how));
+        // Those that wait on another machine before those that they wait for.
+        tasks
+            .iter()
+            .rev()
+            .for_each(|&id| self.backend.kill(id, how));
     }
+}
+
+/// The end of a task that the user ended before it began.
+pub(super) fn ended_by_user() -> Exit {
+    Exit::NotStarted("the user ended it".to_owned())
 }

@@ -198,9 +198,9 @@ impl Host {
         self.broken.insert(task, why);
     }
 
-    /// Ends a job of this name, or sees to it that it never starts.
-    pub fn end(&mut self, task: TaskId, name: String) {
-        self.queued.push(Event::EndTask { task, name });
+    /// Reports an event with the next wait.
+    pub fn post(&mut self, event: Event) {
+        self.queued.push(event);
     }
 
     /// The input of jobs that come, for [`Host::wake_at_input`].

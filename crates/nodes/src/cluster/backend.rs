@@ -58,6 +58,7 @@ impl Backend for Cluster {
         loop {
             events.append(&mut self.queued);
             self.beat();
+            self.even_out();
             let timeout = if events.len() > before {
                 Duration::ZERO
             } else {
@@ -114,7 +115,7 @@ impl Backend for Cluster {
 
     /// A worker that is asked a second time kills the job.
     fn kill(&mut self, task: TaskId, _how: Kill) {
-        let node = self.jobs.node(task);
+        let node = self.jobs.withdraw(task);
         if let Some(link) = node.and_then(|index| self.nodes[index].link.as_mut()) {
             link.send(&Order::Cancel(task.0.to_string()));
         }

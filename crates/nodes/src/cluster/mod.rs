@@ -13,6 +13,7 @@ use crate::link::{BEAT, Link};
 use crate::machine::{first_cpus, machine_of, node_of};
 use crate::node::Node;
 use crate::notice::{Notice, OutputPiece};
+use crate::protocol::Order;
 use crate::sink::Sink;
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
 use cosched_linux::{Interrupt, Interrupts, Requests};
@@ -28,6 +29,9 @@ const START: Duration = Duration::from_secs(60);
 
 /// How long the others may take after it.
 const LATE: Duration = Duration::from_secs(10);
+
+/// A job that has not begun so long after it was sent is stuck behind others. Jobs are sent ahead by less.
+const STUCK: Duration = Duration::from_millis(500);
 
 /// A node, and the command that leads to a worker on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +91,8 @@ pub struct Cluster {
     /// Why the last node is gone.
     last_loss: String,
     began: Instant,
+    /// When stuck jobs were last looked for.
+    looked: Instant,
     buffer: Vec<u8>,
 }
 
@@ -143,6 +149,7 @@ impl Cluster {
             is_alone: false,
             last_loss: "there was none".to_owned(),
             began: Instant::now(),
+            looked: Instant::now(),
             buffer: Vec::new(),
         };
         for launch in launches {
@@ -247,9 +254,9 @@ impl Cluster {
         self.jobs.add(task, job);
     }
 
-    /// Ends a job of this name, or sees to it that it never starts.
-    pub fn end(&mut self, task: TaskId, name: String) {
-        self.queued.push(Event::EndTask { task, name });
+    /// Reports an event with the next wait.
+    pub fn post(&mut self, event: Event) {
+        self.queued.push(event);
     }
 
     /// The input of jobs that come, for [`Cluster::wake_at_input`].
@@ -288,6 +295,31 @@ impl Cluster {
         let now = Instant::now();
         for link in self.nodes.iter_mut().flat_map(|node| &mut node.link) {
             link.beat(now);
+        }
+    }
+
+    /// Asks the node with most stuck jobs to give half of them back, if another node has CPUs to spare.
+    fn even_out(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.looked) < STUCK {
+            return;
+        }
+        let before = std::mem::replace(&mut self.looked, now);
+        let (mut fullest, mut some_idles) = ((0, Vec::new()), false);
+        let jobs = self.jobs.by_node(self.nodes.len(), before);
+        for (index, (count, stuck)) in jobs.into_iter().enumerate() {
+            some_idles |= count < self.nodes[index].slots();
+            if stuck.len() > fullest.1.len() {
+                fullest = (index, stuck);
+            }
+        }
+        let (index, mut stuck) = fullest;
+        let Some(link) = self.nodes[index].link.as_mut().filter(|_| some_idles) else {
+            return;
+        };
+        for task in stuck.split_off(stuck.len() / 2) {
+            self.jobs.withdraw(task);
+            link.send(&Order::GiveBack(task.0.to_string()));
         }
     }
 
