@@ -60,7 +60,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::Halting,
         Warning::DeadlineOver,
         Warning::Draining,
-        Warning::NoTime(
+        Warning::LeftOut(
             TaskId(1),
             WaitReason::NoTime {
                 expected: Nanos::from_ms(90_000),

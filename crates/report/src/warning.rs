@@ -78,11 +78,8 @@ pub enum RunWarning {
     DeadlineOver,
     #[error("SIGUSR2: no more jobs are started; running jobs go on")]
     Draining,
-    #[error(
-        "jobs that can't end before the allocation does are not started, {job} first: {}",
-        wait_text(reason)
-    )]
-    NoTime { job: String, reason: WaitReason },
+    #[error("jobs are left for --resume, {job} first: {}", wait_text(reason))]
+    LeftOut { job: String, reason: WaitReason },
     #[error(
         "this process is bound to {}, and {variable} is {told}; the run uses {}",
         count(*bound as u64, "CPU"),
@@ -280,7 +277,7 @@ impl RunWarning {
             Warning::Halting => RunWarning::Halting,
             Warning::DeadlineOver => RunWarning::DeadlineOver,
             Warning::Draining => RunWarning::Draining,
-            Warning::NoTime(task, reason) => RunWarning::NoTime {
+            Warning::LeftOut(task, reason) => RunWarning::LeftOut {
                 job: name(*task),
                 reason: *reason,
             },

@@ -162,7 +162,7 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
     let some_failed = match result.ended_by {
         EndedBy::Signal(signal) => return Exit::Signal(signal),
         EndedBy::Deadline => return Exit::TimedOut,
-        EndedBy::Drain | EndedBy::NoTime => return Exit::Left,
+        EndedBy::Drain | EndedBy::NoTime | EndedBy::NoNode => return Exit::Left,
         // What was wanted was reached, whatever failed before.
         EndedBy::Halt if halt.is_on_successes() => return Exit::Success,
         _ if result.left_out.timed_out > 0 => return Exit::TimedOut,

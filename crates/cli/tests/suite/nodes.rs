@@ -1,6 +1,6 @@
 //! Runs over nodes, here of workers on this machine.
 
-use crate::common::{command, cosched, ended, err, out, until};
+use crate::common::{command, cosched, ended, err, out, skipped, until};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -219,6 +219,64 @@ fn the_jobs_of_a_lost_node_run_on_another_and_succeed_once() {
     assert_eq!(joblog(&folder).len(), 4);
     let output = child.wait_with_output().expect("output");
     assert!(err(&output).contains("is lost"), "{}", err(&output));
+}
+
+#[test]
+fn a_job_that_is_wider_than_all_nodes_that_are_left_waits_for_another_run() {
+    let cpus = cosched_linux::affinity(0).expect("some CPUs");
+    if cpus.len() < 2 {
+        return skipped("no node can be wider than another one on a single CPU");
+    }
+    let folder = tempdir().expect("a folder");
+    let exe = env!("CARGO_BIN_EXE_cosched");
+    let script = format!(
+        "case \"$*\" in *' wide -- '*) all=all;; *) all={};; esac; exec {exe} worker -- --cpus=$all",
+        cpus.first().expect("one").0
+    );
+    let ssh = fake(folder.path(), &script);
+    let wide = r#"{"command": "touch begun; test -e go || sleep 1000", "cpus": 2}"#;
+    let list = format!("{wide}\n{wide}\necho narrow\n");
+    fs::write(folder.path().join("list"), list).expect("a file");
+    let words = [
+        "run",
+        "--nodes",
+        "ssh:wide,narrow",
+        "--logs",
+        "logs",
+        "--joblog",
+        "logs/joblog",
+        "--resume",
+        "-f",
+        "list",
+    ];
+    let call = || {
+        let mut call = command(folder.path(), &words);
+        call.env("PATH", &ssh)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        call
+    };
+    let mut child = call().spawn().expect("it runs");
+    until("a wide job runs", || folder.path().join("begun").exists());
+    let mut workers = workers(&child);
+    workers.retain(|&worker| {
+        let line = fs::read_to_string(format!("/proc/{worker}/cmdline"));
+        line.expect("it lives").contains("--cpus=all")
+    });
+    kill(workers[0], "-KILL");
+    assert_eq!(ended(&mut child).code(), Some(75));
+    let told = child.wait_with_output().expect("output");
+    let told = err(&told);
+    let why = "It needs 2 CPUs at once, and no node that is left has more than 1";
+    assert!(
+        told.contains("jobs are left for --resume") && told.contains(why),
+        "{told}"
+    );
+    assert_eq!(succeeded(&folder), [3]);
+    fs::write(folder.path().join("go"), "").expect("a file");
+    let output = call().output().expect("it runs");
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(succeeded(&folder), [1, 2, 3]);
 }
 
 /// Slurm ends a job step, or a node shuts down: all runs there get SIGTERM.

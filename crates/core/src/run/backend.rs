@@ -74,7 +74,7 @@ pub enum Event {
     Paused,
     /// The tasks that the backend held run again.
     Continued,
-    /// The user wants no further task to start. Running tasks go on.
+    /// No further task is to start: the user wants that, or no CPU is left. Running tasks go on.
     Drain,
     /// The user interrupts the run: the first time it shuts down cleanly, the second time at once.
     Interrupt {

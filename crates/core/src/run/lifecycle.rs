@@ -209,7 +209,7 @@ impl<B: Backend> Loop<'_, B> {
         let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
         let mut place = 0;
         while place < self.ordered.min(MOST_ASKED) {
-            if self.leave_out_late(now, place) {
+            if self.leave_out(now, place) {
                 continue;
             }
             let spec = &self.records[self.pending[place]].spec;
@@ -397,7 +397,21 @@ impl<B: Backend> Loop<'_, B> {
                 self.displaced.push(task.id);
             }
         }
+        self.readmit(triggers);
         triggers.push(Trigger::QuantumEnd);
+    }
+
+    /// Queues the admitted tasks again that no node that is left can hold. Admission leaves them out.
+    fn readmit(&mut self, triggers: &mut Vec<Trigger>) {
+        let admitted = self.snap.tasks.iter().map(|task| task.id);
+        let too_wide =
+            |id: &TaskId| self.records[*id].started.is_none() && self.lack_of_cpus(*id).is_some();
+        let wide: Vec<TaskId> = admitted.filter(too_wide).collect();
+        for id in wide {
+            self.leave_scheduling(id, false, triggers);
+            self.pending.push_front(id);
+            self.ordered += 1;
+        }
     }
 
     /// Handles the end of a task, or its failed start.

@@ -49,8 +49,8 @@ pub enum Warning {
     DeadlineOver,
     /// The user wants no further task to start.
     Draining,
-    /// The first task that does not start, because the machine is taken away before its expected end.
-    NoTime(TaskId, WaitReason),
+    /// The first task that does not start in this run.
+    LeftOut(TaskId, WaitReason),
     /// A signal interrupts the run.
     Interrupted {
         /// The signal's number.
@@ -231,6 +231,8 @@ pub enum EndedBy {
     Drain,
     /// Every task ended that could, before the machine is taken away; some did not start.
     NoTime,
+    /// Every task ended that could, on the nodes that are left; some did not start.
+    NoNode,
     /// A signal with this number.
     Signal(i32),
 }

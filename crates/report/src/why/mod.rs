@@ -338,7 +338,7 @@ impl History {
         let is_left_out = matches!(
             last,
             Some(Did::Waits {
-                reason: WaitReason::NoTime { .. }
+                reason: WaitReason::NoTime { .. } | WaitReason::TooWide { .. }
             })
         );
         match state {

@@ -74,10 +74,10 @@ impl<'a> Turn<'a> {
     /// Whether a task may go to a node now.
     fn fits(&self, id: TaskId, node: usize) -> bool {
         let state = &self.place.state;
-        let task = &state.tasks[&id];
-        let has_memory =
-            self.place.by != By::Known || task.memory <= state.nodes[node].memory_left();
-        self.room(node) >= task.cpus && has_memory && self.may_use(id, node, task.cpus)
+        let (task, load) = (&state.tasks[&id], &state.nodes[node]);
+        let has_memory = self.place.by != By::Known || task.memory <= load.memory_left();
+        let has_room = load.can_hold(task) && self.room(node) >= task.cpus;
+        has_room && has_memory && self.may_use(id, node, task.cpus)
     }
 
     fn may_use(&self, id: TaskId, node: usize, cpus: u64) -> bool {
@@ -290,7 +290,7 @@ impl<'a> Turn<'a> {
     fn misfit(&self, id: TaskId) -> WaitReason {
         let state = &self.place.state;
         let task = &state.tasks[&id];
-        let nodes = 0..state.nodes.len();
+        let nodes = (0..state.nodes.len()).filter(|&node| state.nodes[node].can_hold(task));
         let free = nodes.clone().map(|node| self.room(node)).max().unwrap_or(0);
         if free < task.cpus {
             return WaitReason::Gang {
