@@ -145,6 +145,11 @@ fn failures_retries_and_time_limits_are_those_of_one_run() {
     assert_eq!(output.status.code(), Some(124), "{}", err(&output));
     let output = run(&folder, &["--cpus-per-job", "3000", "true", ":::", "1"]);
     assert_ne!(output.status.code(), Some(0), "{}", out(&output));
+    fs::write(folder.path().join("plain"), "").expect("a file");
+    for (program, code) in [("no-such-program-anywhere", 127), ("./plain", 126)] {
+        let output = run(&folder, &["--", program]);
+        assert_eq!(output.status.code(), Some(code), "{}", err(&output));
+    }
 }
 
 #[test]
