@@ -42,14 +42,6 @@ struct Job {
     end: Option<JobEnd>,
 }
 
-/// What became of a job whose node is gone.
-pub(crate) enum Fate {
-    /// It may start on another.
-    Again,
-    /// Too many nodes have died under it.
-    GivenUp(u32),
-}
-
 impl Jobs {
     pub(crate) fn add(&mut self, task: TaskId, job: Result<NodeJob, String>) {
         let job = Job {
@@ -116,10 +108,10 @@ impl Jobs {
         job.node
     }
 
-    /// Notes the end of a job, if this node has it. One that was withdrawn before it began is lost instead.
-    pub(crate) fn end(&mut self, task: TaskId, node: usize, end: JobEnd) -> Option<Event> {
+    /// Notes the end of a job on its node. One that was withdrawn before it began is lost instead.
+    pub(crate) fn end(&mut self, task: TaskId, end: JobEnd) -> Option<Event> {
         let job = self.0.get_mut(&task)?;
-        job.node.take_if(|of| *of == node)?;
+        job.node = None;
         if job.is_withdrawn && !job.has_begun {
             return Some(Event::Lost(task));
         }
@@ -143,21 +135,21 @@ impl Jobs {
         all
     }
 
-    /// Takes all jobs of a node that is gone.
-    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<(TaskId, Fate)> {
+    /// Takes all jobs of a node that is gone. They start on others, unless more nodes than `most` have died under them.
+    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<Event> {
         let mut lost = Vec::new();
-        for (task, job) in &mut self.0 {
+        for (&task, job) in &mut self.0 {
             if job.node != Some(node) {
                 continue;
             }
             job.node = None;
             job.losses += u32::from(job.has_begun);
-            let fate = if job.losses > most {
-                Fate::GivenUp(job.losses)
+            lost.push(if job.losses > most {
+                let exit = Exit::NotStarted(format!("its node was lost; losses: {}", job.losses));
+                Event::Ended { task, exit }
             } else {
-                Fate::Again
-            };
-            lost.push((*task, fate));
+                Event::Lost(task)
+            });
         }
         lost
     }
@@ -242,17 +234,13 @@ mod tests {
         assert!(jobs.give(TASK, 1).unwrap().is_none(), "it stays");
         assert!(jobs.lose(1, 1).is_empty());
         jobs.begin(TASK);
-        assert!(matches!(jobs.lose(0, 1)[..], [(TASK, Fate::Again)]));
-        let end = jobs.end(TASK, 0, JobEnd::default());
-        assert_eq!(end, None, "of a node that was given up");
+        assert_eq!(jobs.lose(0, 1), [Event::Lost(TASK)]);
         assert!(jobs.give(TASK, 1).unwrap().is_some());
-        assert!(
-            matches!(jobs.lose(1, 1)[..], [(TASK, Fate::Again)]),
-            "it had not begun"
-        );
+        assert_eq!(jobs.lose(1, 1), [Event::Lost(TASK)], "it had not begun");
         assert!(jobs.give(TASK, 1).unwrap().is_some());
         jobs.begin(TASK);
-        assert!(matches!(jobs.lose(1, 1)[..], [(TASK, Fate::GivenUp(2))]));
+        let exit = Exit::NotStarted("its node was lost; losses: 2".to_owned());
+        assert_eq!(jobs.lose(1, 1), [Event::Ended { task: TASK, exit }]);
     }
 
     #[test]
@@ -264,7 +252,7 @@ mod tests {
             cpu_s: Some(0.5),
             ..JobEnd::default()
         };
-        assert!(jobs.end(TASK, 0, end).is_some());
+        assert!(jobs.end(TASK, end).is_some());
         assert_eq!(
             jobs.usage(TASK).cpu_time,
             Reading::Value(Nanos::from_ms(500))
@@ -289,14 +277,14 @@ mod tests {
         assert_eq!(stuck(&jobs), [(1, vec![TASK]), (0, vec![])]);
         assert_eq!(jobs.withdraw(TASK), Some(0));
         assert_eq!(stuck(&jobs), [(1, vec![]), (0, vec![])]);
-        assert_eq!(jobs.end(TASK, 0, end()), Some(Event::Lost(TASK)));
+        assert_eq!(jobs.end(TASK, end()), Some(Event::Lost(TASK)));
         jobs.give(TASK, 1).unwrap();
         assert_eq!(stuck(&jobs), [(0, vec![]), (1, vec![TASK])]);
-        assert_eq!(jobs.end(TASK, 1, end()), Some(ended.clone()));
+        assert_eq!(jobs.end(TASK, end()), Some(ended.clone()));
         jobs.give(TASK, 0).unwrap();
         jobs.withdraw(TASK);
         jobs.begin(TASK);
-        assert_eq!(jobs.end(TASK, 0, end()), Some(ended), "it had begun");
+        assert_eq!(jobs.end(TASK, end()), Some(ended), "it had begun");
     }
 
     #[test]

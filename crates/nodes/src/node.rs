@@ -3,10 +3,10 @@
 use crate::jobs::Jobs;
 use crate::link::{Heard, Link, LinkError};
 use crate::machine::slots;
-use crate::notice::{Notice, OutputPiece};
 use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
-use crate::sink::Sink;
+use crate::sink::{OutputPiece, Sink};
 use cosched_core::{Event, Nanos, TaskId};
+use cosched_report::RunWarning;
 use std::io;
 
 /// A node.
@@ -43,7 +43,7 @@ enum Coming {
 pub(crate) struct News<'a> {
     pub(crate) jobs: &'a mut Jobs,
     pub(crate) events: &'a mut Vec<Event>,
-    pub(crate) notices: &'a mut Vec<Notice>,
+    pub(crate) warnings: &'a mut Vec<RunWarning>,
     pub(crate) pieces: &'a mut Vec<OutputPiece>,
     pub(crate) now: Nanos,
 }
@@ -53,26 +53,23 @@ impl Node {
         Node {
             name,
             link: Some(link),
-            desk: Desk {
-                index,
-                told: None,
-                sink: None,
-                coming: Coming::Nothing,
-                start: None,
-                is_lossy: false,
-            },
+            desk: Desk::new(index),
         }
+    }
+
+    /// What its worker has said of it, unless it is gone.
+    pub(crate) fn answer(&self) -> Option<&protocol::Node> {
+        self.desk.told.as_ref().filter(|_| self.link.is_some())
     }
 
     /// Whether it takes jobs.
     pub(crate) fn is_up(&self) -> bool {
-        self.link.is_some() && self.desk.told.is_some()
+        self.answer().is_some()
     }
 
     /// The jobs that it runs at once; none if it is gone.
     pub(crate) fn slots(&self) -> usize {
-        let told = self.desk.told.as_ref().filter(|_| self.link.is_some());
-        told.map_or(0, |told| slots(told) as usize)
+        self.answer().map_or(0, |told| slots(told) as usize)
     }
 
     /// Whether its worker has not answered yet.
@@ -109,6 +106,17 @@ impl Node {
 }
 
 impl Desk {
+    fn new(index: usize) -> Desk {
+        Desk {
+            index,
+            told: None,
+            sink: None,
+            coming: Coming::Nothing,
+            start: None,
+            is_lossy: false,
+        }
+    }
+
     fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut News<'_>) -> io::Result<()> {
         match piece {
             Piece::Frame(frame) => self.take_frame(node, *frame, news),
@@ -136,7 +144,7 @@ impl Desk {
                 }
             }
             Frame::End { job, how } => self.ended(task_of(&job), how, news),
-            Frame::Warning { text } => news.notices.push(Notice::Says {
+            Frame::Warning { text } => news.warnings.push(RunWarning::NodeSays {
                 node: node.to_owned(),
                 text,
             }),
@@ -164,8 +172,10 @@ impl Desk {
     }
 
     fn ended(&self, task: Option<TaskId>, how: JobEnd, news: &mut News<'_>) {
-        let end = task.and_then(|task| news.jobs.end(task, self.index, how));
-        news.events.extend(end);
+        let Some(task) = self.own(task, news) else {
+            return;
+        };
+        news.events.extend(news.jobs.end(task, how));
     }
 
     fn take_bytes(&mut self, bytes: &[u8], news: &mut News<'_>) -> io::Result<()> {
@@ -192,8 +202,8 @@ impl Desk {
     /// Tells once that what the node sends can't be kept.
     fn lose(&mut self, node: &str, error: &io::Error, news: &mut News<'_>) {
         if !std::mem::replace(&mut self.is_lossy, true) {
-            news.notices.push(Notice::OutputLost {
-                node: node.to_owned(),
+            news.warnings.push(RunWarning::OutputLost {
+                folder: node.to_owned(),
                 why: error.to_string(),
             });
         }

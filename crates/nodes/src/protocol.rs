@@ -276,18 +276,6 @@ pub enum FrameError {
         /// Its beginning.
         line: String,
     },
-    /// The last line has no end.
-    #[error("the last frame is cut off: `{line}`")]
-    CutLine {
-        /// Its beginning.
-        line: String,
-    },
-    /// Raw bytes of the last frame are missing.
-    #[error("the last frame is cut off: {missing} bytes of its data are missing")]
-    CutBytes {
-        /// How many.
-        missing: u64,
-    },
 }
 
 /// Reads frames from bytes that come in any pieces. Only a line that is incomplete is copied.
@@ -329,27 +317,6 @@ impl FrameReader {
         };
         self.left = frame.bytes();
         Ok(Some(Piece::Frame(Box::new(frame))))
-    }
-
-    /// Raw bytes of the last frame that have not come.
-    pub fn bytes_left(&self) -> u64 {
-        self.left
-    }
-
-    /// Checks that the input ended with a whole frame.
-    ///
-    /// # Errors
-    /// The last frame is cut off.
-    pub fn finish(&self) -> Result<(), FrameError> {
-        if self.left > 0 {
-            let missing = self.left;
-            return Err(FrameError::CutBytes { missing });
-        }
-        if self.begun.is_empty() {
-            return Ok(());
-        }
-        let line = beginning(&self.begun);
-        Err(FrameError::CutLine { line })
     }
 
     fn check_length(&self, length: usize) -> Result<(), FrameError> {
@@ -464,7 +431,6 @@ mod tests {
             }
             assert!(input.is_empty());
         }
-        reader.finish().unwrap();
         found
     }
 
@@ -497,25 +463,16 @@ mod tests {
     fn error(bytes: &[u8]) -> String {
         let mut reader = FrameReader::default();
         let mut input = bytes;
-        loop {
-            match reader.next(&mut input) {
-                Ok(Some(_)) => {}
-                Ok(None) => return reader.finish().unwrap_err().to_string(),
-                Err(error) => return error.to_string(),
-            }
-        }
+        reader.next(&mut input).unwrap_err().to_string()
     }
 
     #[test]
     fn errors_name_what_is_wrong() {
-        let file = b"{\"event\":\"file\",\"name\":\"a\",\"bytes\":5}\nabc";
         let long = vec![b'x'; LONGEST_LINE + 1];
         for (bytes, why) in [
             (&b"Welcome to node1\n"[..], "found `Welcome to node1`"),
             (b"{\"event\":\"new\"}\n", "unknown variant `new`"),
             (b"{\"event\":\"warning\"}\n", "missing field `text`"),
-            (b"{\"event\":", "cut off: `{\"event\":`"),
-            (file, "2 bytes of its data are missing"),
             (&long, "a line of more than 1 MiB: `xxx"),
         ] {
             let error = error(bytes);

@@ -2,7 +2,6 @@
 
 use super::{Cluster, ClusterError};
 use crate::link::BEAT;
-use crate::notice::Notice;
 use crate::protocol::Order;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
@@ -68,11 +67,7 @@ impl Backend for Cluster {
             let ready = self.poll(Some(timeout))?;
             self.take_news(&ready, events);
             self.lose_silent(events);
-            if self.machine.cpus.is_empty() && !std::mem::replace(&mut self.is_alone, true) {
-                self.notices.push(Notice::NoneLeft);
-                events.push(Event::Drain);
-            }
-            self.pass_notices();
+            self.pass_warnings();
             if events.len() > before || until.is_some_and(|until| self.elapsed() >= until) {
                 return Ok(());
             }

@@ -8,15 +8,15 @@ mod listening;
 
 pub use backend::capabilities;
 
-use crate::jobs::{Fate, Jobs, NodeJob};
+use crate::jobs::{Jobs, NodeJob};
 use crate::link::{BEAT, Link};
 use crate::machine::{first_cpus, machine_of, node_of};
 use crate::node::Node;
-use crate::notice::{Notice, OutputPiece};
 use crate::protocol::Order;
-use crate::sink::Sink;
+use crate::sink::{OutputPiece, Sink};
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
 use cosched_linux::{Interrupt, Interrupts, Requests};
+use cosched_report::{JobInfos, RunWarning};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -81,13 +81,12 @@ pub struct Cluster {
     wakes_at_input: bool,
     /// Reported by the next wait.
     queued: Vec<Event>,
-    notices: Vec<Notice>,
+    warnings: Vec<RunWarning>,
     pieces: Vec<OutputPiece>,
     tell: Tell,
+    infos: JobInfos,
     /// No job will come: a worker that ends does so in good order.
     is_closing: bool,
-    /// No node is left.
-    is_alone: bool,
     /// Why the last node is gone.
     last_loss: String,
     began: Instant,
@@ -96,25 +95,19 @@ pub struct Cluster {
     buffer: Vec<u8>,
 }
 
-/// Takes a task and the name of its node.
-pub type Sent = Box<dyn FnMut(TaskId, &str)>;
-
-/// Where notices and output go.
+/// Where warnings and output go.
 pub struct Tell {
-    /// Takes notices.
-    pub notice: Box<dyn FnMut(Notice)>,
+    /// Takes warnings.
+    pub warning: Box<dyn FnMut(RunWarning)>,
     /// Takes output, in its order.
     pub output: Box<dyn FnMut(OutputPiece)>,
-    /// Takes the node of a task that is sent there.
-    pub sent: Sent,
 }
 
 impl Default for Tell {
     fn default() -> Tell {
         Tell {
-            notice: Box::new(drop),
+            warning: Box::new(drop),
             output: Box::new(drop),
-            sent: Box::new(|_, _| {}),
         }
     }
 }
@@ -142,11 +135,11 @@ impl Cluster {
             input: None,
             wakes_at_input: false,
             queued: Vec::new(),
-            notices: Vec::new(),
+            warnings: Vec::new(),
             pieces: Vec::new(),
             tell: Tell::default(),
+            infos: JobInfos::default(),
             is_closing: false,
-            is_alone: false,
             last_loss: "there was none".to_owned(),
             began: Instant::now(),
             looked: Instant::now(),
@@ -170,7 +163,7 @@ impl Cluster {
                 let program = words[0].display();
                 let why = format!("{program}: {error}");
                 self.last_loss = why.clone();
-                self.notices.push(Notice::Absent { node, why });
+                self.warnings.push(RunWarning::NodeAbsent { node, why });
             }
         }
     }
@@ -194,9 +187,7 @@ impl Cluster {
             }
         }
         let told = self.nodes.iter();
-        let told: Vec<_> = told
-            .map(|node| (&*node.name, node.desk.told.as_ref()))
-            .collect();
+        let told: Vec<_> = told.map(|node| (&*node.name, node.answer())).collect();
         self.whole = machine_of(&told);
         self.first = first_cpus(&told);
         self.machine = Arc::new(self.whole.clone());
@@ -234,12 +225,12 @@ impl Cluster {
         }
     }
 
-    /// From now on each task that is sent to a node is noted there.
-    pub fn note_nodes(&mut self, sent: Sent) {
-        self.tell.sent = sent;
+    /// From now on the node of each job is noted there.
+    pub fn note_in(&mut self, infos: JobInfos) {
+        self.infos = infos;
     }
 
-    /// From now on notices and output go there.
+    /// From now on warnings and output go there.
     pub fn tell(&mut self, tell: Tell) {
         self.tell = tell;
     }
@@ -278,7 +269,9 @@ impl Cluster {
         let node = &mut self.nodes[index];
         match self.jobs.give(task, index) {
             Ok(Some(line)) => {
-                (self.tell.sent)(task, &node.name);
+                if let Some(info) = self.infos.borrow_mut().get_mut(task) {
+                    info.host = Some(node.name.clone());
+                }
                 if let Some(link) = &mut node.link {
                     link.send_line(&line);
                 }
@@ -337,34 +330,27 @@ impl Cluster {
     /// Gives up a node. Its tasks start on others.
     fn lose(&mut self, index: usize, why: &str, events: &mut Vec<Event>) {
         let node = &mut self.nodes[index];
-        let was_up = node.is_up();
+        let was_used = node.is_up() && !self.whole.cpus.is_empty();
         let Some(mut link) = node.link.take() else {
             return;
         };
         let how = link.end();
         let why = format!("{why} ({how})");
-        let name = node.name.clone();
-        self.last_loss = format!("{name}: {why}");
+        self.last_loss = format!("{}: {why}", node.name);
         let lost = self.jobs.lose(index, self.retries_lost);
-        let again = lost.iter().filter(|(_, fate)| matches!(fate, Fate::Again));
-        let (node, jobs) = (name, again.count());
-        self.notices.push(if was_up {
-            Notice::Lost { node, why, jobs }
-        } else {
-            Notice::Absent { node, why }
-        });
-        if was_up {
-            self.machine = Arc::new(self.whole.part(&self.cpus_left()));
-            events.push(Event::MachineChanged);
+        let node = node.name.clone();
+        if !was_used {
+            return self.warnings.push(RunWarning::NodeAbsent { node, why });
         }
-        for (task, fate) in lost {
-            events.push(match fate {
-                Fate::Again => Event::Lost(task),
-                Fate::GivenUp(losses) => Event::Ended {
-                    task,
-                    exit: Exit::NotStarted(lost_with(losses)),
-                },
-            });
+        let again = lost.iter().filter(|event| matches!(event, Event::Lost(_)));
+        let jobs = again.count();
+        self.warnings.push(RunWarning::NodeLost { node, why, jobs });
+        self.machine = Arc::new(self.whole.part(&self.cpus_left()));
+        events.push(Event::MachineChanged);
+        events.extend(lost);
+        if self.machine.cpus.is_empty() {
+            self.warnings.push(RunWarning::NoNodeLeft);
+            events.push(Event::Drain);
         }
     }
 
@@ -373,13 +359,6 @@ impl Cluster {
         let all = self.whole.cpus.iter().map(|cpu| cpu.id);
         all.filter(|&cpu| node_of(&self.first, cpu).is_some_and(|index| self.nodes[index].is_up()))
             .collect()
-    }
-}
-
-fn lost_with(nodes: u32) -> String {
-    match nodes {
-        1 => "its node was lost".to_owned(),
-        nodes => format!("its node was lost, {nodes} times"),
     }
 }
 
