@@ -6,8 +6,9 @@ use crate::machine::slots;
 use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
 use crate::sink::{OutputPiece, Sink};
 use cosched_core::{Event, Nanos, TaskId};
-use cosched_report::RunWarning;
+use cosched_report::{JobInfos, RunWarning};
 use std::io;
+use std::sync::Arc;
 
 /// A node.
 pub(crate) struct Node {
@@ -43,6 +44,8 @@ enum Coming {
 pub(crate) struct News<'a> {
     pub(crate) jobs: &'a mut Jobs,
     pub(crate) events: &'a mut Vec<Event>,
+    /// What is known of the jobs.
+    pub(crate) infos: &'a JobInfos,
     pub(crate) warnings: &'a mut Vec<RunWarning>,
     pub(crate) pieces: &'a mut Vec<OutputPiece>,
     pub(crate) now: Nanos,
@@ -171,10 +174,13 @@ impl Desk {
         task.filter(|&task| news.jobs.node(task) == Some(self.index))
     }
 
-    fn ended(&self, task: Option<TaskId>, how: JobEnd, news: &mut News<'_>) {
+    fn ended(&self, task: Option<TaskId>, mut how: JobEnd, news: &mut News<'_>) {
         let Some(task) = self.own(task, news) else {
             return;
         };
+        if let Some(info) = news.infos.borrow_mut().get_mut(task) {
+            info.learnt = how.learnt.take().map(Arc::new);
+        }
         news.events.extend(news.jobs.end(task, how));
     }
 
@@ -212,4 +218,44 @@ impl Desk {
 
 fn task_of(job: &JobName) -> Option<TaskId> {
     job.id.as_deref()?.parse().ok().map(TaskId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::NodeJob;
+    use cosched_core::{Earlier, Exit, TaskSpec};
+    use cosched_report::JobInfo;
+
+    #[test]
+    fn what_a_node_has_learnt_of_a_job_is_noted() {
+        let spec = TaskSpec::new(3, "a");
+        let (task, infos) = (spec.id, JobInfos::default());
+        infos.borrow_mut().insert(task, JobInfo::of(&spec));
+        let mut jobs = Jobs::default();
+        let (name, line) = ("a#4".to_owned(), "{}".to_owned());
+        jobs.add(task, Ok(NodeJob { name, line }));
+        jobs.give(task, 0).unwrap();
+        let how = JobEnd {
+            exit_text: "exit 0".to_owned(),
+            exit: Some(0),
+            learnt: Some(Earlier::default()),
+            ..JobEnd::default()
+        };
+        let (mut events, mut warnings, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
+        let mut news = News {
+            jobs: &mut jobs,
+            events: &mut events,
+            infos: &infos,
+            warnings: &mut warnings,
+            pieces: &mut pieces,
+            now: Nanos::ZERO,
+        };
+        Desk::new(1).ended(Some(task), how.clone(), &mut news);
+        assert_eq!(infos.borrow()[task].learnt, None, "it is not on this node");
+        Desk::new(0).ended(Some(task), how, &mut news);
+        assert_eq!(infos.borrow()[task].learnt, Some(Earlier::default().into()));
+        let exit = Exit::Code(0);
+        assert_eq!(events, [Event::Ended { task, exit }]);
+    }
 }

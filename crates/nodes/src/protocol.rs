@@ -3,6 +3,7 @@
 //! An [`Order`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
+use cosched_core::Earlier;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -211,6 +212,9 @@ pub struct JobEnd {
     /// Written to disks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
+    /// What was learnt of its demands on caches and memory, for the coordinator's history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<Earlier>,
 }
 
 /// Where a run is.
@@ -375,6 +379,7 @@ mod tests {
             exit_text: "exit 0".to_owned(),
             user_s: Some(0.1 + 0.2),
             max_rss_bytes: Some(u64::MAX),
+            learnt: Some(Earlier::default()),
             ..JobEnd::default()
         };
         let raw = b"\n{\"event\":\"beat\"}\n\xff\0".to_vec();

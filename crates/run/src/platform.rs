@@ -181,7 +181,7 @@ pub(crate) trait Platform {
         logs: &Path,
     ) -> Result<Self::Backend>;
 
-    /// Notes the host of each job in what is known of the jobs, if that is not this one.
+    /// Notes the host of each job, and what that has learnt of it, in what is known of the jobs, if that is not this one.
     fn note_hosts(backend: &mut Self::Backend, infos: &JobInfos);
 
     /// Gives the backend a job that has come while the run goes on, or why it can't be started.

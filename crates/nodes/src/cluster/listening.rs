@@ -119,6 +119,7 @@ impl Cluster {
         let mut news = News {
             jobs: &mut self.jobs,
             events,
+            infos: &self.infos,
             warnings: &mut self.warnings,
             pieces: &mut self.pieces,
             now,

@@ -225,7 +225,7 @@ impl Cluster {
         }
     }
 
-    /// From now on the node of each job is noted there.
+    /// From now on the node of each job, and what it has learnt of the job, is noted there.
     pub fn note_in(&mut self, infos: JobInfos) {
         self.infos = infos;
     }
