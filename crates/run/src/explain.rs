@@ -5,7 +5,6 @@ use super::options::{Format, RunOptions};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use super::policy::BUS_RATE;
-use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use cosched_core::{
     Actuation, Change, Decision, Expected, ExpectedFrom, IdealBandwidth, Nanos, Order, PolicyEntry,
@@ -114,7 +113,7 @@ impl<P: Platform> Explanation<'_, P> {
         let warnings: Vec<String> = plan.warnings.iter().map(RunWarning::text).collect();
         serde_json::json!({
             "policy": choice.entry.name,
-            "policy_lacks": auto_lacks(self.options, view),
+            "policy_lacks": choice.lacks,
             "params": choice.params,
             "param_origins": choice.origins,
             "backend": view.kind,
@@ -167,13 +166,9 @@ impl<P: Platform> Explanation<'_, P> {
         let choice = &self.plan.choice;
         let PolicyEntry { name, gist, .. } = choice.entry;
         self.add("policy", format_args!("{name} - {gist}"));
-        if self.options.policy.name.is_none() {
-            let lacks = auto_lacks(self.options, self.view);
-            let why = match &lacks {
-                Some(why) => visible(why),
-                None => "the machine has all that it needs".into(),
-            };
-            self.more(format_args!("chosen by auto: {why}"));
+        if let Some(row) = choice.auto {
+            let reason = row.reason(&self.plan.capabilities);
+            self.more(format_args!("chosen by auto: {reason}"));
         }
         let lacks_bus_rate = !self.view.is_simulated() && choice.lacks_bus_rate();
         for (name, value) in choice.params.iter() {

@@ -403,6 +403,8 @@ mod tests {
             origins: Default::default(),
             profile: None,
             shortfalls: Vec::new(),
+            auto: None,
+            lacks: None,
         }
     }
 

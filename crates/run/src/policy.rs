@@ -6,8 +6,8 @@ use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
-    Actuation, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params,
-    PolicyEntry, Shortfall, auto_policy, find_policy, set_along,
+    Actuation, AutoRow, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind,
+    Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +25,10 @@ pub(crate) struct Choice {
     pub(crate) profile: Option<String>,
     /// The wanted capabilities that the machine lacks.
     pub(crate) shortfalls: Vec<Shortfall>,
+    /// The row of `auto`, if that chose.
+    pub(crate) auto: Option<&'static AutoRow>,
+    /// What the machine lacks for the best row of `auto`.
+    pub(crate) lacks: Option<String>,
 }
 
 /// Where a parameter's value comes from. A later variant overrides an earlier one.
@@ -32,6 +36,8 @@ pub(crate) struct Choice {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Origin {
+    /// The row of `auto`.
+    Auto,
     /// The machine file: of a simulated machine, or of this one as `cosched calibrate` measured it.
     Machine,
     /// The file of `--profile`.
@@ -44,6 +50,7 @@ impl Origin {
     /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
+            Origin::Auto => "by auto",
             Origin::Machine => "the machine's",
             Origin::Profile => "from --profile",
             Origin::Param => "from --param",
@@ -123,13 +130,14 @@ pub(crate) fn choose(
     crowd: bool,
     has_nodes: bool,
 ) -> Result<Choice> {
+    let mut auto = None;
     let entry = match named(options)? {
         Some(entry) => entry,
         None if has_nodes => POLICIES
             .iter()
             .find(|entry| entry.for_nodes)
             .unwrap_or(&POLICIES[0]),
-        None => auto_policy(capabilities, crowd),
+        None => auto.insert(auto_row(capabilities, crowd)).policy,
     };
     if has_nodes && !entry.for_nodes {
         return Err(usage(format!(
@@ -139,6 +147,9 @@ pub(crate) fn choose(
     }
     let given = &options.policy;
     let mut settings = Settings::default();
+    for (name, value) in auto.map_or(&[][..], |row| row.params) {
+        settings.set(name, value, Origin::Auto);
+    }
     for (name, value) in machine {
         if has_param(entry, name) {
             settings.set(name, value, Origin::Machine);
@@ -183,6 +194,8 @@ pub(crate) fn choose(
         origins,
         profile: content,
         shortfalls,
+        auto,
+        lacks: auto.and_then(|_| auto_lacks(capabilities)),
     })
 }
 
@@ -306,6 +319,8 @@ mod tests {
             origins,
             profile: None,
             shortfalls: Vec::new(),
+            auto: None,
+            lacks: None,
         }
     }
 

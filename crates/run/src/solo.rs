@@ -8,6 +8,7 @@ use super::platform::{Platform, SoloWork};
 use super::prepare::note_files;
 use super::screen::Screen;
 use super::session::Session;
+use super::policy::Choice;
 use super::setting::setting;
 use crate::exit::Exit;
 use crate::input::told;
@@ -192,7 +193,15 @@ fn run_alone<P: Platform>(
 ) -> Result<BatchResult> {
     let view = session.platform.view();
     let entry = run_to_completion()?;
-    let params = Params::resolve(entry.name, entry.params, &[])?;
+    let choice = Choice {
+        entry,
+        params: Params::resolve(entry.name, entry.params, &[])?,
+        origins: BTreeMap::new(),
+        profile: None,
+        shortfalls: Vec::new(),
+        auto: plan.choice.auto,
+        lacks: plan.choice.lacks.clone(),
+    };
     let config = RunConfig {
         jobs: 1,
         jobs_per_cpu: None,
@@ -211,7 +220,7 @@ fn run_alone<P: Platform>(
         entry,
         freezes: false,
         open: None,
-        params: &params,
+        params: &choice.params,
         config: &config,
         capabilities: &view.capabilities,
         record_as: setting(
@@ -219,8 +228,7 @@ fn run_alone<P: Platform>(
             view,
             &plan.input,
             &plan.files,
-            &params,
-            &BTreeMap::new(),
+            &choice,
             &config,
         ),
         jobs: solo.jobs,
@@ -235,7 +243,7 @@ fn run_alone<P: Platform>(
         },
         shows_output: false,
     };
-    batch.run(session, &mut *(entry.build)(&params))
+    batch.run(session, &mut *(entry.build)(&choice.params))
 }
 
 /// The policy that lets each job run to its end.

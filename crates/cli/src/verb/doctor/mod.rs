@@ -8,7 +8,7 @@ use crate::print::{print, print_json, width};
 use anyhow::Result;
 
 use clap::Args;
-use cosched_core::{auto_policy, auto_shortfall};
+use cosched_core::{auto_lacks, auto_row};
 use cosched_linux::counters::probe;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
@@ -44,14 +44,14 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
         Some(_) => Freezing::Signals,
     };
     let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
-    let policy = auto_policy(&capabilities, false).name;
-    let lacks = auto_shortfall(&capabilities).map(|lack| lack.why.to_string());
+    let row = auto_row(&capabilities, false);
+    let policy = row.policy.name;
     let orphans: Vec<String> = orphans(&root).iter().map(held_text).collect();
     if args.format == Format::Json {
         let machine = &topology.machine;
         return print_json(&serde_json::json!({
             "auto_policy": policy,
-            "auto_lacks": lacks,
+            "auto_lacks": auto_lacks(&capabilities),
             "machine": machine.name,
             "cpus": machine.all_cpus(),
             "cpu_quota": quota,
@@ -64,18 +64,17 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "orphans": orphans,
         }));
     }
-    let why = match lacks {
-        Some(why) => format!(" ({why})"),
-        None => String::new(),
-    };
+    let why = row.reason(&capabilities);
+    let choice = text::choice(
+        &format!("policy: --policy auto takes {policy}: {why}"),
+        width(),
+    );
     let warning = warning.map(|warning| format!("warning: {}", warning.text()));
     let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
     let machine = text::machine(&topology, &notes);
     let features = text::brief(&features, width());
     let left = text::left_jobs(&orphans);
-    print(format!(
-        "{machine}policy: --policy auto takes {policy}{why}\n\n{features}{left}"
-    ))
+    print(format!("{machine}{choice}\n{features}{left}"))
 }
 
 /// A job that outlived its run, and whether it stands still.

@@ -27,6 +27,13 @@ pub fn machine(topology: &Topology, notes: &[String]) -> String {
     out
 }
 
+/// The choice of `auto`.
+pub fn choice(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    paragraph(&mut out, "", text, width);
+    out
+}
+
 /// Jobs that outlived their runs.
 pub fn left_jobs(orphans: &[String]) -> String {
     if orphans.is_empty() {
