@@ -31,12 +31,21 @@ const IPC: Capability = Capability::Ipc;
 const FREEZE: Capability = Capability::Freeze;
 const BIND: Capability = Capability::Affinity;
 
-const fn even_row(needs: &'static [Capability], saves_percent: f64, unfairness: f64) -> AutoRow {
+/// For `even` with incomplete counts: longer quanta average their errors.
+const HALF: &[(&str, &str)] = &[("quantum_s", "0.5")];
+
+const fn row(
+    needs: &'static [Capability],
+    policy: &'static PolicyEntry,
+    params: &'static [(&'static str, &'static str)],
+    saves_percent: f64,
+    unfairness: f64,
+) -> AutoRow {
     AutoRow {
         needs,
         for_crowds: false,
-        policy: &even::ENTRY,
-        params: &[],
+        policy,
+        params,
         saves_percent,
         unfairness,
     }
@@ -44,34 +53,34 @@ const fn even_row(needs: &'static [Capability], saves_percent: f64, unfairness: 
 
 /// Every row. The last one needs nothing.
 pub static AUTO: [AutoRow; 7] = [
-    even_row(&[FREEZE, BIND, IPC, READS, LLC, L1], 8.4, 1.03),
-    even_row(&[FREEZE, BIND, IPC, READS, LLC], 7.4, 1.04),
-    even_row(&[FREEZE, BIND, IPC, LLC], 6.0, 1.07),
-    even_row(&[FREEZE, BIND, IPC, READS], 5.0, 1.10),
+    row(
+        &[FREEZE, BIND, IPC, READS, LLC, L1],
+        &even::ENTRY,
+        &[],
+        8.4,
+        1.03,
+    ),
+    row(
+        &[FREEZE, BIND, IPC, READS, LLC],
+        &even::ENTRY,
+        HALF,
+        7.5,
+        1.04,
+    ),
+    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, HALF, 5.2, 1.07),
+    row(&[FREEZE, BIND, IPC, READS], &even::ENTRY, HALF, 5.0, 1.12),
     AutoRow {
-        needs: &[],
         for_crowds: true,
-        policy: &linux::ENTRY,
-        params: &[],
-        saves_percent: 2.4,
-        unfairness: 1.47,
+        ..row(&[], &linux::ENTRY, &[], 2.4, 1.47)
     },
-    AutoRow {
-        needs: &[FREEZE],
-        for_crowds: false,
-        policy: &round_robin::ENTRY,
-        params: &[("quantum_s", "1")],
-        saves_percent: 4.0,
-        unfairness: 1.42,
-    },
-    AutoRow {
-        needs: &[],
-        for_crowds: false,
-        policy: &fifo::ENTRY,
-        params: &[],
-        saves_percent: 0.0,
-        unfairness: 2.7,
-    },
+    row(
+        &[FREEZE],
+        &round_robin::ENTRY,
+        &[("quantum_s", "1")],
+        4.0,
+        1.42,
+    ),
+    row(&[], &fifo::ENTRY, &[], 0.0, 2.73),
 ];
 
 /// The row that decides on a machine. In a crowd, more jobs than CPUs must run at once.
@@ -132,5 +141,86 @@ impl AutoRow {
             AUTO[0].unfairness,
             self.unfairness
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Params;
+
+    const EVENTS: [Capability; 4] = [IPC, READS, LLC, L1];
+
+    fn lacking(missing: &[Capability], why: Absence) -> Capabilities {
+        Capabilities {
+            missing: missing.iter().map(|&missing| (missing, why)).collect(),
+        }
+    }
+
+    /// The policy and its parameters.
+    fn taken(missing: &[Capability], crowd: bool) -> String {
+        let row = auto_row(&lacking(missing, Absence::NoSuchEvent), crowd);
+        let params = row.params.iter();
+        let params: String = params
+            .map(|(name, value)| format!(" {name}={value}"))
+            .collect();
+        format!("{}{params}", row.policy.name)
+    }
+
+    #[test]
+    fn each_set_of_events_gets_its_row() {
+        let half = "even quantum_s=0.5";
+        let turns = "round-robin quantum_s=1";
+        let all = [FREEZE, BIND, IPC, READS, LLC, L1];
+        for (missing, expected, in_a_crowd) in [
+            (&[][..], "even", "even"),
+            (&[L1], half, half),
+            (&[LLC], half, half),
+            (&[READS], half, half),
+            (&[LLC, L1], half, half),
+            (&[READS, L1], half, half),
+            (&[READS, LLC], turns, "linux"),
+            (&[READS, LLC, L1], turns, "linux"),
+            (&[IPC], turns, "linux"),
+            (&EVENTS, turns, "linux"),
+            (&[BIND], turns, "linux"),
+            (&[FREEZE], "fifo", "linux"),
+            (&all, "fifo", "linux"),
+        ] {
+            assert_eq!(taken(missing, false), expected, "{missing:?}");
+            assert_eq!(taken(missing, true), in_a_crowd, "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn every_row_can_be_run_and_the_last_one_always_fits() {
+        for row in &AUTO {
+            let settings = row.params.iter();
+            let settings: Vec<_> = settings
+                .map(|&(name, value)| (name.into(), value.into()))
+                .collect();
+            let params = Params::resolve(row.policy.name, row.policy.params, &settings).unwrap();
+            let missing = lacking(&EVENTS, Absence::NoCounters);
+            let shortfalls = row.policy.shortfalls(&params, &missing);
+            let required = |short: &crate::policy::Shortfall| {
+                short.importance == crate::policy::Importance::Required
+            };
+            assert!(!shortfalls.iter().any(required), "{}", row.policy.name);
+        }
+        let last = &AUTO[AUTO.len() - 1];
+        assert!(last.needs.is_empty() && !last.for_crowds);
+    }
+
+    #[test]
+    fn a_reason_tells_what_is_missing_and_what_that_costs() {
+        let reason = |missing: &[Capability], why| {
+            let capabilities = lacking(missing, why);
+            auto_row(&capabilities, false).reason(&capabilities)
+        };
+        let all = "freezing of jobs, binding of jobs to CPUs, instructions per cycle, reads from memory, last-level cache accesses, L1 cache accesses";
+        assert_eq!(reason(&[], Absence::NoCounters), format!("it needs {all}"));
+        assert_eq!(reason(&[L1], Absence::NoSuchEvent), "");
+        assert_eq!(reason(&EVENTS, Absence::NoCounters), "");
+        assert_eq!(reason(&[FREEZE], Absence::OnlyClient), "");
     }
 }

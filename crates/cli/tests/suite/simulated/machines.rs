@@ -191,6 +191,48 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     assert_eq!(machine["params"]["mu_trans_per_us"], 149.3);
 }
 
+/// The plan says which row of `auto` decided, what is missing, and what that costs; --param overrides the row.
+#[test]
+fn auto_takes_what_the_counted_events_allow_and_says_so() {
+    let folder = with_mix();
+    let built_in = out(&cosched(&folder, &["list", "machines", MACHINE]));
+    let check = |name: &str, missing: &[&str], policy: &str, quantum: &str, reason: &str| {
+        let withhold = |text: String, event: &&str| text.replace(&format!("{event} = true"), "");
+        let machine = missing.iter().fold(built_in.clone(), withhold);
+        write(&folder, name, &machine);
+        let text = out(&cosched(
+            &folder,
+            &["run", "mix.toml", "--on", name, "--dry-run"],
+        ));
+        assert!(text.contains(&format!("policy    {policy} - ")), "{text}");
+        assert!(text.contains(&format!("quantum_s = {quantum}\n")), "{text}");
+        let told = text
+            .lines()
+            .find(|line| line.contains("chosen by auto: "))
+            .expect("a reason");
+        assert!(told.contains(reason), "{told}");
+    };
+    check("all.toml", &[], "even", "0.2", "it needs freezing of jobs");
+    check(
+        "no-l1.toml",
+        &["l1_accesses"],
+        "even",
+        "0.5 (by auto)",
+        "missing: L1 cache accesses: the counter hardware cannot count this event; with all that even would take",
+    );
+    check(
+        "nothing.toml",
+        &["ipc", "l1_accesses", "llc_accesses", "mm_reads"],
+        "round-robin",
+        "1.0 (by auto)",
+        "it needs freezing of jobs; missing: this machine has no hardware counters; with all that even would take",
+    );
+    let words = "run mix.toml --on no-l1.toml --dry-run --param quantum_s=0.1";
+    let words: Vec<&str> = words.split(' ').collect();
+    let text = out(&cosched(&folder, &words));
+    assert!(text.contains("quantum_s = 0.1 (from --param)"), "{text}");
+}
+
 #[test]
 fn as_paper_counts_for_more_than_the_machine_and_less_than_what_is_given_beside_it() {
     let folder = with_mix();
