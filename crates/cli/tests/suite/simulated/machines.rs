@@ -214,11 +214,11 @@ fn auto_takes_what_the_counted_events_allow_and_says_so() {
     };
     check("all.toml", &[], "even", "0.2", "it needs freezing of jobs");
     check(
-        "no-l1.toml",
-        &["l1_accesses"],
+        "no-reads.toml",
+        &["mm_reads"],
         "even",
         "0.5 (by auto)",
-        "missing: L1 cache accesses: the counter hardware cannot count this event; with all that even would take",
+        "missing: reads from memory: the counter hardware cannot count this event; with all that even would take",
     );
     check(
         "nothing.toml",
@@ -227,7 +227,7 @@ fn auto_takes_what_the_counted_events_allow_and_says_so() {
         "1.0 (by auto)",
         "it needs freezing of jobs; missing: this machine has no hardware counters; with all that even would take",
     );
-    let words = "run mix.toml --on no-l1.toml --dry-run --param quantum_s=0.1";
+    let words = "run mix.toml --on no-reads.toml --dry-run --param quantum_s=0.1";
     let words: Vec<&str> = words.split(' ').collect();
     let text = out(&cosched(&folder, &words));
     assert!(text.contains("quantum_s = 0.1 (from --param)"), "{text}");
