@@ -7,7 +7,6 @@
 mod lab;
 
 use cosched_core::{Capability, Counter, NullRecorder, Params, find_policy};
-use cosched_sim::MachineSpec;
 use lab::{Scene, starving, walkers};
 use std::collections::BTreeMap;
 
@@ -118,32 +117,54 @@ fn figures(scenes: &[Scene], (policy, params): Candidate, without: &[Counter]) -
 }
 
 fn worlds() -> Vec<(&'static str, Vec<Scene>)> {
-    let paper = |machine| mixes(machine, "perf-fair/mix", 13);
-    let noisy =
-        |scene: Scene| scene.change(|machine: &mut MachineSpec| machine.counters.noise = 0.2);
+    let all = |machine| mixes(machine, "perf-fair/mix", 1..=13, 100_000);
+    let some = |solo_ms| {
+        mixes(
+            "xeon-e5645-2ch",
+            "perf-fair/mix",
+            (1..=13).step_by(2),
+            solo_ms,
+        )
+    };
+    let noisy = |scene: Scene| scene.change(|machine| machine.counters.noise = 0.2);
     let server = (1..=13).fold(Scene::on("server-2x64"), |scene, mix| {
         scene.mix(&format!("perf-fair/mix{mix:02}"), 100_000)
     });
     vec![
-        ("Perf&Fair's mixes, three channels", paper("xeon-e5645")),
-        ("Perf&Fair's mixes, two channels", paper("xeon-e5645-2ch")),
-        ("Perf&Fair's mixes, one channel", paper("xeon-e5645-1ch")),
+        ("xeon-e5645", all("xeon-e5645")),
+        ("xeon-e5645-2ch", all("xeon-e5645-2ch")),
+        ("xeon-e5645-1ch", all("xeon-e5645-1ch")),
         (
-            "The same, two channels, counts off by up to 20 %",
-            paper("xeon-e5645-2ch").into_iter().map(noisy).collect(),
+            "noise: counts off by up to 20 %",
+            some(100_000).into_iter().map(noisy).collect(),
+        ),
+        ("short: jobs of 12 s", some(12_000)),
+        (
+            "uneven: jobs of 20 and 100 s",
+            some(20_000).into_iter().map(Scene::uneven).collect(),
         ),
         (
-            "The poster's mixes, two channels",
-            mixes("xeon-e5645-2ch", "bandwidth/mix", 10),
+            "poster: ten mixes of the poster",
+            mixes("xeon-e5645-2ch", "bandwidth/mix", 1..=10, 100_000),
         ),
-        ("All mixes of Perf&Fair on `server-2x64`", vec![server]),
-        ("Walkers", vec![walkers()]),
-        ("Starving", vec![starving()]),
+        ("efs: eight mixes on i5-2500", (1..=8).map(efs).collect()),
+        ("server: 312 jobs on server-2x64", vec![server]),
+        ("walkers", vec![walkers()]),
+        ("starving", vec![starving()]),
     ]
 }
 
+fn efs(number: usize) -> Scene {
+    Scene::on("i5-2500").mix(&format!("efs/high-{number}"), 100_000)
+}
+
 /// The mixes of a folder on a machine.
-fn mixes(machine: &'static str, path: &str, count: usize) -> Vec<Scene> {
-    let mix = |number| Scene::on(machine).mix(&format!("{path}{number:02}"), 100_000);
-    (1..=count).map(mix).collect()
+fn mixes(
+    machine: &'static str,
+    path: &str,
+    numbers: impl Iterator<Item = usize>,
+    solo_ms: u64,
+) -> Vec<Scene> {
+    let mix = |number| Scene::on(machine).mix(&format!("{path}{number:02}"), solo_ms);
+    numbers.map(mix).collect()
 }

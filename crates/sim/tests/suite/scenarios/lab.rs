@@ -32,6 +32,17 @@ impl Scene {
         self
     }
 
+    /// Lets every second job take five times as long.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn uneven(mut self) -> Scene {
+        for job in self.jobs.iter_mut().step_by(2) {
+            if let Work::SoloTime(time) = &mut job.work {
+                time.0 *= 5;
+            }
+        }
+        self
+    }
+
     /// Adds copies of a program, each with the work that it does alone in this many milliseconds.
     pub(crate) fn copies(self, count: usize, program: &str, solo_ms: u64) -> Scene {
         let program = builtin_program(program).unwrap_or_else(|| panic!("{program} is built in"));
