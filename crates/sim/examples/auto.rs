@@ -131,9 +131,9 @@ fn worlds() -> Vec<(&'static str, Vec<Scene>)> {
         scene.mix(&format!("perf-fair/mix{mix:02}"), 100_000)
     });
     vec![
-        ("xeon-e5645", all("xeon-e5645")),
-        ("xeon-e5645-2ch", all("xeon-e5645-2ch")),
-        ("xeon-e5645-1ch", all("xeon-e5645-1ch")),
+        ("three channels: xeon-e5645", all("xeon-e5645")),
+        ("two channels: xeon-e5645-2ch", all("xeon-e5645-2ch")),
+        ("one channel: xeon-e5645-1ch", all("xeon-e5645-1ch")),
         (
             "noise: counts off by up to 20 %",
             some(100_000).into_iter().map(noisy).collect(),
