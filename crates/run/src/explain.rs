@@ -170,9 +170,12 @@ impl<P: Platform> Explanation<'_, P> {
         let choice = &self.plan.choice;
         let PolicyEntry { name, gist, .. } = choice.entry;
         self.add("policy", format_args!("{name} - {gist}"));
-        if let Some(row) = choice.auto {
-            let reason = row.reason(&self.plan.capabilities);
-            self.more(format_args!("chosen by auto: {reason}"));
+        if self.options.policy.name.is_none() {
+            let why = choice
+                .lacks
+                .as_deref()
+                .unwrap_or("the machine has all that it needs");
+            self.more(format_args!("chosen by auto: {why}"));
         }
         let lacks_bus_rate = !self.view.is_simulated() && choice.lacks_bus_rate();
         for (name, value) in choice.params.iter() {

@@ -403,7 +403,6 @@ mod tests {
             origins: Default::default(),
             profile: None,
             shortfalls: Vec::new(),
-            auto: None,
             lacks: None,
         }
     }

@@ -6,8 +6,8 @@ use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
-    Actuation, AutoRow, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind,
-    Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
+    Actuation, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params,
+    PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,9 +25,7 @@ pub(crate) struct Choice {
     pub(crate) profile: Option<String>,
     /// The wanted capabilities that the machine lacks.
     pub(crate) shortfalls: Vec<Shortfall>,
-    /// The row of `auto`, if that chose.
-    pub(crate) auto: Option<&'static AutoRow>,
-    /// What the machine lacks for the best row of `auto`.
+    /// What the machine lacks for the first row of `auto`, if that chose.
     pub(crate) lacks: Option<String>,
 }
 
@@ -194,8 +192,7 @@ pub(crate) fn choose(
         origins,
         profile: content,
         shortfalls,
-        auto,
-        lacks: auto.and_then(|_| auto_lacks(capabilities)),
+        lacks: auto.and_then(|row| auto_lacks(row, capabilities)),
     })
 }
 
@@ -319,7 +316,6 @@ mod tests {
             origins,
             profile: None,
             shortfalls: Vec::new(),
-            auto: None,
             lacks: None,
         }
     }

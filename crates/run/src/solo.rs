@@ -199,7 +199,6 @@ fn run_alone<P: Platform>(
         origins: BTreeMap::new(),
         profile: None,
         shortfalls: Vec::new(),
-        auto: plan.choice.auto,
         lacks: plan.choice.lacks.clone(),
     };
     let config = RunConfig {

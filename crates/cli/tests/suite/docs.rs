@@ -252,16 +252,12 @@ fn every_row_of_auto_is_documented_and_listed() {
     let output = cosched(&["list", "policies", "auto"]);
     let listed = String::from_utf8(output.stdout).expect("UTF-8");
     for row in &AUTO {
-        let (condition, name) = (row.condition(), row.policy.name);
-        let params: Vec<String> = row
-            .params
-            .iter()
-            .map(|(name, value)| format!("`{name}={value}`"))
-            .collect();
-        let policy = [&[format!("`{name}`")][..], &params].concat().join(" ");
+        let condition = row.condition();
         let line = format!(
-            "| {condition} | {policy} | {} % less | {:.2} |",
-            row.saves_percent, row.unfairness
+            "| {condition} | `{}` | {:.2} | {:+.1} |",
+            row.form(),
+            row.unfairness,
+            row.turnaround_percent
         );
         assert!(page.contains(&line), "docs/policies.md lacks {line}");
         assert!(

@@ -18,9 +18,9 @@ pub struct AutoRow {
     pub policy: &'static PolicyEntry,
     /// Its parameters that do not have their defaults.
     pub params: &'static [(&'static str, &'static str)],
-    /// Turnaround in percent less than that of `fifo`, over the mixes of Perf&Fair.
-    pub saves_percent: f64,
-    /// Greatest slowdown / least slowdown, over the same mixes.
+    /// Turnaround against that of `fifo`, in percent, where only what it needs is counted: the mean over mixes.
+    pub turnaround_percent: f64,
+    /// Greatest slowdown / least slowdown, likewise.
     pub unfairness: f64,
 }
 
@@ -38,7 +38,7 @@ const fn row(
     needs: &'static [Capability],
     policy: &'static PolicyEntry,
     params: &'static [(&'static str, &'static str)],
-    saves_percent: f64,
+    turnaround_percent: f64,
     unfairness: f64,
 ) -> AutoRow {
     AutoRow {
@@ -46,7 +46,7 @@ const fn row(
         for_crowds: false,
         policy,
         params,
-        saves_percent,
+        turnaround_percent,
         unfairness,
     }
 }
@@ -89,58 +89,59 @@ pub fn auto_row(capabilities: &Capabilities, crowd: bool) -> &'static AutoRow {
     AUTO.iter().find(fits).unwrap_or(&AUTO[AUTO.len() - 1])
 }
 
-/// What a machine lacks for the best row, with the reasons; `None` if nothing.
-pub fn auto_lacks(capabilities: &Capabilities) -> Option<String> {
-    let lacks = AUTO[0].lacks(capabilities);
+/// What a machine lacks for the first row, with the reasons, and what that costs; `None` if nothing.
+pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> {
     let mut reasons: Vec<(Absence, Vec<&str>)> = Vec::new();
-    for (capability, why) in lacks {
+    for (capability, why) in AUTO[0].lacks(capabilities) {
         match reasons.iter_mut().find(|(other, _)| *other == why) {
             Some((_, names)) => names.push(capability.text()),
             None => reasons.push((why, vec![capability.text()])),
         }
     }
-    let text = |(why, names): &(Absence, Vec<&str>)| match why {
+    let reasons: Vec<String> = reasons.iter().map(lack).collect();
+    let [best, own] = [&AUTO[0], row].map(|row| 100.0 + row.turnaround_percent);
+    let cost = format!(
+        "in simulated mixes that costs {:.0} % more time, with unfairness {:.2} instead of {:.2}",
+        100.0 * (own / best - 1.0),
+        row.unfairness,
+        AUTO[0].unfairness
+    );
+    (!reasons.is_empty()).then(|| format!("{}; {cost}", reasons.join("; ")))
+}
+
+/// What is missing for one reason.
+fn lack((why, names): &(Absence, Vec<&str>)) -> String {
+    match why {
         // The reason says it all.
         Absence::NoCounters => why.to_string(),
-        _ => format!("{}: {why}", names.join(", ")),
-    };
-    let texts: Vec<String> = reasons.iter().map(text).collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
+        _ => format!("no {}: {why}", names.join(", no ")),
+    }
 }
 
 impl AutoRow {
     /// The capabilities that it needs and a machine lacks, with the reasons.
-    pub fn lacks(&self, capabilities: &Capabilities) -> Vec<(Capability, Absence)> {
+    fn lacks(&self, capabilities: &Capabilities) -> Vec<(Capability, Absence)> {
         let missing = |&need| Some((need, capabilities.why_missing(need)?));
         self.needs.iter().filter_map(missing).collect()
     }
 
     /// What it needs, in words.
     pub fn condition(&self) -> String {
-        if self.for_crowds {
-            return "more jobs at once than CPUs".to_owned();
-        }
         let names: Vec<&str> = self.needs.iter().map(|need| need.text()).collect();
         match names[..] {
+            [] if self.for_crowds => "more jobs at once than CPUs".to_owned(),
             [] => "nothing".to_owned(),
             _ => names.join(", "),
         }
     }
 
-    /// Why it decides on a machine, and what the best row would gain there.
-    pub fn reason(&self, capabilities: &Capabilities) -> String {
-        let condition = self.condition();
-        let Some(lacks) = auto_lacks(capabilities) else {
-            return format!("it needs {condition}");
-        };
-        let [best, own] = [&AUTO[0], self].map(|row| 100.0 - row.saves_percent);
-        format!(
-            "it needs {condition}; missing: {lacks}; with all that {} would take {:.0} % less time, with unfairness {:.2} instead of {:.2}",
-            AUTO[0].policy.name,
-            100.0 * (1.0 - best / own),
-            AUTO[0].unfairness,
-            self.unfairness
-        )
+    /// The policy and its parameters.
+    pub fn form(&self) -> String {
+        let params = self.params.iter();
+        let params: String = params
+            .map(|(name, value)| format!(" {name}={value}"))
+            .collect();
+        format!("{}{params}", self.policy.name)
     }
 }
 
@@ -155,16 +156,6 @@ mod tests {
         Capabilities {
             missing: missing.iter().map(|&missing| (missing, why)).collect(),
         }
-    }
-
-    /// The policy and its parameters.
-    fn taken(missing: &[Capability], crowd: bool) -> String {
-        let row = auto_row(&lacking(missing, Absence::NoSuchEvent), crowd);
-        let params = row.params.iter();
-        let params: String = params
-            .map(|(name, value)| format!(" {name}={value}"))
-            .collect();
-        format!("{}{params}", row.policy.name)
     }
 
     #[test]
@@ -187,8 +178,10 @@ mod tests {
             (&[FREEZE], "fifo", "linux"),
             (&all, "fifo", "linux"),
         ] {
-            assert_eq!(taken(missing, false), expected, "{missing:?}");
-            assert_eq!(taken(missing, true), in_a_crowd, "{missing:?}");
+            let capabilities = lacking(missing, Absence::NoSuchEvent);
+            let form = |crowd| auto_row(&capabilities, crowd).form();
+            assert_eq!(form(false), expected, "{missing:?}");
+            assert_eq!(form(true), in_a_crowd, "{missing:?}");
         }
     }
 
@@ -212,24 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_tells_what_is_missing_and_what_that_costs() {
-        let reason = |missing: &[Capability], why| {
+    fn it_says_what_is_missing_and_what_that_costs() {
+        let lacks = |missing: &[Capability], why| {
             let capabilities = lacking(missing, why);
-            auto_row(&capabilities, false).reason(&capabilities)
+            auto_lacks(auto_row(&capabilities, false), &capabilities)
         };
-        let all = "freezing of jobs, binding of jobs to CPUs, instructions per cycle, reads from memory, last-level cache accesses, L1 cache accesses";
-        assert_eq!(reason(&[], Absence::NoCounters), format!("it needs {all}"));
-        assert_eq!(
-            reason(&[READS], Absence::DoesNotFit),
-            "it needs freezing of jobs, binding of jobs to CPUs, instructions per cycle, last-level cache accesses; missing: reads from memory: too few hardware counters for it beside the more needed events; with all that even would take 3 % less time, with unfairness 1.03 instead of 1.07"
-        );
-        assert_eq!(
-            reason(&EVENTS, Absence::NoCounters),
-            "it needs freezing of jobs; missing: this machine has no hardware counters; with all that even would take 5 % less time, with unfairness 1.03 instead of 1.42"
-        );
-        assert_eq!(
-            reason(&[FREEZE], Absence::OnlyClient),
-            "it needs nothing; missing: freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; with all that even would take 8 % less time, with unfairness 1.03 instead of 2.73"
-        );
+        assert_eq!(lacks(&[], Absence::NoCounters), None);
+        assert_eq!(lacks(&[READS], Absence::DoesNotFit).unwrap(), "");
+        assert_eq!(lacks(&EVENTS, Absence::NoCounters).unwrap(), "");
+        assert_eq!(lacks(&[FREEZE, BIND], Absence::OnlyClient).unwrap(), "");
     }
 }

@@ -46,12 +46,13 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
     let row = auto_row(&capabilities, false);
     let policy = row.policy.name;
+    let lacks = auto_lacks(row, &capabilities);
     let orphans: Vec<String> = orphans(&root).iter().map(held_text).collect();
     if args.format == Format::Json {
         let machine = &topology.machine;
         return print_json(&serde_json::json!({
             "auto_policy": policy,
-            "auto_lacks": auto_lacks(&capabilities),
+            "auto_lacks": lacks,
             "machine": machine.name,
             "cpus": machine.all_cpus(),
             "cpu_quota": quota,
@@ -64,11 +65,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "orphans": orphans,
         }));
     }
-    let why = row.reason(&capabilities);
-    let choice = text::choice(
-        &format!("policy: --policy auto takes {policy}: {why}"),
-        width(),
-    );
+    let choice = text::choice(&row.form(), lacks.as_deref(), width());
     let warning = warning.map(|warning| format!("warning: {}", warning.text()));
     let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
     let machine = text::machine(&topology, &notes);

@@ -140,21 +140,12 @@ const ABOUT_AUTO: &str = "the best policy that this machine supports (the defaul
 
 /// Adds a row of the choice of `auto`.
 fn add_row(text: &mut String, row: &AutoRow) {
-    let AutoRow {
-        saves_percent,
-        unfairness,
-        ..
-    } = row;
-    let params = row.params.iter();
-    let params: String = params
-        .map(|(name, value)| format!(" {name}={value}"))
-        .collect();
-    let name = row.policy.name;
+    let (form, condition) = (row.form(), row.condition());
+    let (percent, unfairness) = (row.turnaround_percent, row.unfairness);
     let _ = writeln!(
         text,
-        "{:<13} {name}{params} needs {}; {saves_percent} % less time than fifo, unfairness {unfairness}",
-        "",
-        row.condition()
+        "{:<13} {form} needs {condition}; {percent:+.1} % turnaround against fifo, unfairness {unfairness:.2}",
+        ""
     );
 }
 
