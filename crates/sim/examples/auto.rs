@@ -103,7 +103,7 @@ impl Lab {
                 format!("{} | {}", name(one), cell(&figures))
             });
             println!("| {} | {} |", counted(&withheld), cells.join(" | "));
-            all_best &= own == best;
+            all_best &= self.is_as_good(own, best, &withheld);
         }
         all_best
     }
@@ -126,6 +126,12 @@ impl Lab {
         all.sort_by(|a, b| a.0[1].total_cmp(&b.0[1]));
         let near = all.into_iter().find(|one| one.0[0] <= 1.01 * least);
         near.expect("the fastest is within 1 % of itself").1
+    }
+
+    /// Whether the difference is not more than noise: 1 % of the turnaround and 0.05 of unfairness.
+    fn is_as_good(&mut self, own: Candidate, best: Candidate, withheld: &[Counter]) -> bool {
+        let [own, best] = [own, best].map(|one| self.mean(one, withheld));
+        own[0] <= 1.01 * best[0] && own[1] <= 0.05 + best[1]
     }
 
     fn mean(&mut self, candidate: Candidate, withheld: &[Counter]) -> Figures {
@@ -181,7 +187,7 @@ fn cell([turnaround, unfairness]: &Figures) -> String {
 }
 
 fn candidate(row: &AutoRow) -> Candidate {
-    (row.policy.name, row.params)
+    (row.policy.name, &[])
 }
 
 fn name((policy, params): Candidate) -> String {
@@ -235,22 +241,22 @@ fn used((policy, _): Candidate, withheld: &[Counter]) -> Vec<Counter> {
 fn worlds() -> Vec<World> {
     let two_channels = |solo_ms| mixes("xeon-e5645-2ch", solo_ms);
     let noisy = |scene: Scene| scene.change(|machine| machine.counters.noise = 0.2);
-    let uneven = two_channels(10_000).into_iter().map(Scene::uneven);
+    let uneven = two_channels(20_000).into_iter().map(Scene::uneven);
     let channels = ["xeon-e5645", "xeon-e5645-2ch", "xeon-e5645-1ch"];
     vec![
         (
             "mixed",
-            channels.map(|machine| mixes(machine, 30_000)).concat(),
+            channels.map(|machine| mixes(machine, 100_000)).concat(),
         ),
-        ("short", two_channels(5_000)),
+        ("short", two_channels(12_000)),
         ("uneven", uneven.collect()),
         (
             "noise",
-            two_channels(30_000).into_iter().map(noisy).collect(),
+            two_channels(100_000).into_iter().map(noisy).collect(),
         ),
         (
             "other machine",
-            two_channels(30_000).into_iter().map(perturbed).collect(),
+            two_channels(100_000).into_iter().map(perturbed).collect(),
         ),
         ("four cores", (1..=8).map(efs).collect()),
         ("walkers", vec![walkers()]),
@@ -275,11 +281,11 @@ fn mixes(machine: &'static str, solo_ms: u64) -> Vec<Scene> {
 }
 
 fn efs(number: usize) -> Scene {
-    Scene::on("i5-2500").mix(&format!("efs/high-{number}"), 30_000)
+    Scene::on("i5-2500").mix(&format!("efs/high-{number}"), 100_000)
 }
 
 fn alike(program: &'static str) -> Scene {
-    Scene::on("xeon-e5645-2ch").copies(24, program, 10_000)
+    Scene::on("xeon-e5645-2ch").copies(24, program, 30_000)
 }
 
 fn servers() -> Vec<World> {

@@ -255,9 +255,7 @@ fn every_row_of_auto_is_documented_and_listed() {
         let condition = row.condition();
         let line = format!(
             "| {condition} | `{}` | {:.2} | {:+.1} |",
-            row.form(),
-            row.unfairness,
-            row.turnaround_percent
+            row.policy.name, row.unfairness, row.turnaround_percent
         );
         assert!(page.contains(&line), "docs/policies.md lacks {line}");
         assert!(

@@ -65,7 +65,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "orphans": orphans,
         }));
     }
-    let choice = text::choice(&row.form(), lacks.as_deref(), width());
+    let choice = text::choice(policy, lacks.as_deref(), width());
     let warning = warning.map(|warning| format!("warning: {}", warning.text()));
     let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
     let machine = text::machine(&topology, &notes);

@@ -140,11 +140,11 @@ const ABOUT_AUTO: &str = "the best policy that this machine supports (the defaul
 
 /// Adds a row of the choice of `auto`.
 fn add_row(text: &mut String, row: &AutoRow) {
-    let (form, condition) = (row.form(), row.condition());
+    let (name, condition) = (row.policy.name, row.condition());
     let (percent, unfairness) = (row.turnaround_percent, row.unfairness);
     let _ = writeln!(
         text,
-        "{:<13} {form} needs {condition}; {percent:+.1} % turnaround against fifo, unfairness {unfairness:.2}",
+        "{:<13} {name} needs {condition}; {percent:+.1} % turnaround against fifo, unfairness {unfairness:.2}",
         ""
     );
 }

@@ -191,46 +191,47 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     assert_eq!(machine["params"]["mu_trans_per_us"], 149.3);
 }
 
-/// The plan says which row of `auto` decided, what is missing, and what that costs; --param overrides the row.
+/// A machine counts each set of events: the plan takes the policy of the row, and says what is missing and what that costs.
 #[test]
 fn auto_takes_what_the_counted_events_allow_and_says_so() {
     let folder = with_mix();
     let built_in = out(&cosched(&folder, &["list", "machines", MACHINE]));
-    let check = |name: &str, missing: &[&str], policy: &str, quantum: &str, reason: &str| {
+    let events = ["ipc", "mm_reads", "llc_accesses", "l1_accesses"];
+    let plan = |missing: &[&str]| {
         let withhold = |text: String, event: &&str| text.replace(&format!("{event} = true"), "");
         let machine = missing.iter().fold(built_in.clone(), withhold);
-        write(&folder, name, &machine);
-        let text = out(&cosched(
+        write(&folder, "part.toml", &machine);
+        out(&cosched(
             &folder,
-            &["run", "mix.toml", "--on", name, "--dry-run"],
-        ));
-        assert!(text.contains(&format!("policy    {policy} - ")), "{text}");
-        assert!(text.contains(&format!("quantum_s = {quantum}\n")), "{text}");
-        let told = text
-            .lines()
-            .find(|line| line.contains("chosen by auto: "))
-            .expect("a reason");
-        assert!(told.contains(reason), "{told}");
+            &["run", "mix.toml", "--on", "part.toml", "--dry-run"],
+        ))
     };
-    check("all.toml", &[], "even", "0.2", "it needs freezing of jobs");
-    check(
-        "no-reads.toml",
-        &["mm_reads"],
-        "even",
-        "0.5 (by auto)",
-        "missing: reads from memory: the counter hardware cannot count this event; with all that even would take",
-    );
-    check(
-        "nothing.toml",
-        &["ipc", "l1_accesses", "llc_accesses", "mm_reads"],
-        "round-robin",
-        "1.0 (by auto)",
-        "it needs freezing of jobs; missing: this machine has no hardware counters; with all that even would take",
-    );
-    let words = "run mix.toml --on no-reads.toml --dry-run --param quantum_s=0.1";
-    let words: Vec<&str> = words.split(' ').collect();
-    let text = out(&cosched(&folder, &words));
-    assert!(text.contains("quantum_s = 0.1 (from --param)"), "{text}");
+    for bits in 0..1 << events.len() {
+        let missing = events
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| bits >> at & 1 == 1);
+        let missing: Vec<&str> = missing.map(|(_, event)| *event).collect();
+        let counts = |event: &str| !missing.contains(&event);
+        let policy = match events.map(counts) {
+            [true, _, true, _] => "even",
+            [_, true, ..] => "perf-fair",
+            _ => "round-robin",
+        };
+        let why = match &missing[..] {
+            [] => "the machine has all that it needs",
+            all if *all == events => {
+                "this machine has no hardware counters; in simulated mixes that costs "
+            }
+            _ => ": the counter hardware cannot count this event; in simulated mixes that costs ",
+        };
+        let text = plan(&missing);
+        let name = format!("policy    {policy} - ");
+        assert!(
+            text.contains(&name) && text.contains(why),
+            "{missing:?}: {name}: {why}: {text}"
+        );
+    }
 }
 
 #[test]
