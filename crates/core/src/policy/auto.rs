@@ -53,13 +53,13 @@ pub static AUTO: [AutoRow; 7] = [
         1.03,
     ),
     row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -7.4, 1.03),
-    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, 0.0, 0.0),
-    row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, 0.0, 0.0),
+    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.1, 1.07),
+    row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -5.4, 1.39),
     AutoRow {
         for_crowds: true,
         ..row(&[], &linux::ENTRY, -1.4, 1.47)
     },
-    row(&[FREEZE], &round_robin::ENTRY, 0.0, 0.0),
+    row(&[FREEZE], &round_robin::ENTRY, -3.7, 1.45),
     row(&[], &fifo::ENTRY, 0.0, 2.67),
 ];
 
@@ -107,7 +107,7 @@ impl AutoRow {
 
     /// What it needs, in words: the counts, or else the rest.
     pub fn condition(&self) -> String {
-        let (counts, rest): (Vec<_>, Vec<_>) =
+        let (counts, rest): (Vec<&Capability>, Vec<&Capability>) =
             self.needs.iter().partition(|need| need.is_counter());
         let needs = if counts.is_empty() { rest } else { counts };
         let names: Vec<&str> = needs.into_iter().map(|need| need.text()).collect();
@@ -166,8 +166,17 @@ mod tests {
             auto_lacks(auto_row(&capabilities, false), &capabilities)
         };
         assert_eq!(lacks(&[], Absence::NoCounters), None);
-        assert_eq!(lacks(&[READS], Absence::DoesNotFit).unwrap(), "");
-        assert_eq!(lacks(&EVENTS, Absence::NoCounters).unwrap(), "");
-        assert_eq!(lacks(&[FREEZE, BIND], Absence::OnlyClient).unwrap(), "");
+        assert_eq!(
+            lacks(&[READS], Absence::DoesNotFit).unwrap(),
+            "no reads from memory: too few hardware counters for it beside the more needed events; in simulated mixes that costs 3 % more time, with unfairness 1.07 instead of 1.03"
+        );
+        assert_eq!(
+            lacks(&EVENTS, Absence::NoCounters).unwrap(),
+            "this machine has no hardware counters; in simulated mixes that costs 5 % more time, with unfairness 1.45 instead of 1.03"
+        );
+        assert_eq!(
+            lacks(&[FREEZE], Absence::OnlyClient).unwrap(),
+            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; in simulated mixes that costs 9 % more time, with unfairness 2.67 instead of 1.03"
+        );
     }
 }
