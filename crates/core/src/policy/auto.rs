@@ -81,7 +81,7 @@ pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> 
     let reasons: Vec<String> = reasons.iter().map(lack).collect();
     let [best, own] = [&AUTO[0], row].map(|row| 100.0 + row.turnaround_percent);
     let cost = format!(
-        "in simulated mixes that costs {:.0} % more time, with unfairness {:.2} instead of {:.2}",
+        "simulated mixes then take {:.0} % longer, with unfairness {:.2} instead of {:.2}",
         100.0 * (own / best - 1.0),
         row.unfairness,
         AUTO[0].unfairness
@@ -168,15 +168,15 @@ mod tests {
         assert_eq!(lacks(&[], Absence::NoCounters), None);
         assert_eq!(
             lacks(&[READS], Absence::DoesNotFit).unwrap(),
-            "no reads from memory: too few hardware counters for it beside the more needed events; in simulated mixes that costs 3 % more time, with unfairness 1.07 instead of 1.03"
+            "no reads from memory: too few hardware counters for it beside the more needed events; simulated mixes then take 3 % longer, with unfairness 1.07 instead of 1.03"
         );
         assert_eq!(
             lacks(&EVENTS, Absence::NoCounters).unwrap(),
-            "this machine has no hardware counters; in simulated mixes that costs 5 % more time, with unfairness 1.45 instead of 1.03"
+            "this machine has no hardware counters; simulated mixes then take 5 % longer, with unfairness 1.45 instead of 1.03"
         );
         assert_eq!(
             lacks(&[FREEZE], Absence::OnlyClient).unwrap(),
-            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; in simulated mixes that costs 9 % more time, with unfairness 2.67 instead of 1.03"
+            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; simulated mixes then take 9 % longer, with unfairness 2.67 instead of 1.03"
         );
     }
 }

@@ -30,7 +30,7 @@ pub fn machine(topology: &Topology, notes: &[String]) -> String {
 /// The choice of `auto`.
 pub fn choice(policy: &str, lacks: Option<&str>, width: usize) -> String {
     let why = lacks.map_or(String::new(), |lacks| format!("; {lacks}"));
-    let text = format!("policy: --policy auto takes {policy}{why}");
+    let text = format!("policy: auto takes {policy}{why}");
     let mut out = String::new();
     paragraph(&mut out, "", &text, width);
     out
