@@ -71,7 +71,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let machine = text::machine(&topology, &notes);
     let features = text::brief(&features, width());
     let left = text::left_jobs(&orphans);
-    print(format!("{machine}{choice}\n{features}{left}"))
+    print(format!("{machine}{choice}{features}{left}"))
 }
 
 /// A job that outlived its run, and whether it stands still.
