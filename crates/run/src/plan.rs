@@ -403,6 +403,7 @@ mod tests {
             origins: Default::default(),
             profile: None,
             shortfalls: Vec::new(),
+            lacks: None,
         }
     }
 

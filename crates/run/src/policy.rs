@@ -7,7 +7,7 @@ use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
     Actuation, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params,
-    PolicyEntry, Shortfall, auto_policy, find_policy, set_along,
+    PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(crate) struct Choice {
     pub(crate) profile: Option<String>,
     /// The wanted capabilities that the machine lacks.
     pub(crate) shortfalls: Vec<Shortfall>,
+    /// What the machine lacks for the first row of `auto`, if that chose.
+    pub(crate) lacks: Option<String>,
 }
 
 /// Where a parameter's value comes from. A later variant overrides an earlier one.
@@ -123,13 +125,14 @@ pub(crate) fn choose(
     crowd: bool,
     has_nodes: bool,
 ) -> Result<Choice> {
+    let mut auto = None;
     let entry = match named(options)? {
         Some(entry) => entry,
         None if has_nodes => POLICIES
             .iter()
             .find(|entry| entry.for_nodes)
             .unwrap_or(&POLICIES[0]),
-        None => auto_policy(capabilities, crowd),
+        None => auto.insert(auto_row(capabilities, crowd)).policy,
     };
     if has_nodes && !entry.for_nodes {
         return Err(usage(format!(
@@ -183,6 +186,7 @@ pub(crate) fn choose(
         origins,
         profile: content,
         shortfalls,
+        lacks: auto.and_then(|row| auto_lacks(row, capabilities)),
     })
 }
 
@@ -306,6 +310,7 @@ mod tests {
             origins,
             profile: None,
             shortfalls: Vec::new(),
+            lacks: None,
         }
     }
 

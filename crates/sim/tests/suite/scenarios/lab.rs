@@ -11,7 +11,7 @@ pub(crate) const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 /// Jobs on a machine.
 #[derive(Clone)]
 pub(crate) struct Scene {
-    machine: &'static str,
+    machine: MachineSpec,
     jobs: Vec<SimJob>,
     restart: Restart,
 }
@@ -19,10 +19,28 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn on(machine: &'static str) -> Scene {
         Scene {
-            machine,
+            machine: builtin_machine(machine).unwrap_or_else(|| panic!("{machine} is built in")),
             jobs: Vec::new(),
             restart: Restart::Never,
         }
+    }
+
+    /// Changes the machine.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn change(mut self, edit: impl FnOnce(&mut MachineSpec)) -> Scene {
+        edit(&mut self.machine);
+        self
+    }
+
+    /// Lets every second job take five times as long.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn uneven(mut self) -> Scene {
+        for job in self.jobs.iter_mut().step_by(2) {
+            if let Work::SoloTime(time) = &mut job.work {
+                time.0 *= 5;
+            }
+        }
+        self
     }
 
     /// Adds copies of a program, each with the work that it does alone in this many milliseconds.
@@ -79,12 +97,26 @@ impl Scene {
 
     /// Runs the scene, and shows the recorder every decision.
     pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
-        let machine = Arc::new(
-            builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)),
-        );
+        self.run_with(policy, &[], seed, watch)
+    }
+
+    /// The same with parameters.
+    pub(crate) fn run_with(
+        &self,
+        policy: &str,
+        params: &[(&str, &str)],
+        seed: u64,
+        watch: &mut dyn Recorder,
+    ) -> Run {
+        let machine = Arc::new(self.machine.clone());
         let entry = find_policy(policy).unwrap();
-        let params =
-            Params::resolve(entry.name, entry.params, &machine.settings_for(entry)).unwrap();
+        let mut settings = machine.settings_for(entry);
+        settings.extend(
+            params
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
+        let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
         let config = SimConfig::new(machine, self.jobs.clone(), seed);
         let mut sim = Sim::new(config).unwrap();
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)

@@ -1,0 +1,182 @@
+//! The choice of a policy where the user names none.
+//!
+//! The first row that fits decides. The simulation chose the rows: the least mean turnaround over several worlds; within
+//! 1 %, the least unfairness (results/auto-measured.md).
+
+use super::{PolicyEntry, even, fifo, linux, perf_fair, round_robin};
+use crate::capability::{Capabilities, Capability};
+use crate::counter::Counter;
+use crate::units::Absence;
+
+/// One row of the choice.
+pub struct AutoRow {
+    /// The capabilities that it needs.
+    pub needs: &'static [Capability],
+    /// Whether it serves only more jobs at once than CPUs.
+    pub for_crowds: bool,
+    /// The policy.
+    pub policy: &'static PolicyEntry,
+    /// Turnaround against that of `fifo`, in percent, where only what it needs is counted: the mean over mixes.
+    pub turnaround_percent: f64,
+    /// Greatest slowdown / least slowdown, likewise.
+    pub unfairness: f64,
+}
+
+const L1: Capability = Capability::Counter(Counter::L1Accesses);
+const LLC: Capability = Capability::Counter(Counter::LlcAccesses);
+const READS: Capability = Capability::Counter(Counter::MmReads);
+const IPC: Capability = Capability::Ipc;
+const FREEZE: Capability = Capability::Freeze;
+const BIND: Capability = Capability::Affinity;
+
+const fn row(
+    needs: &'static [Capability],
+    policy: &'static PolicyEntry,
+    turnaround_percent: f64,
+    unfairness: f64,
+) -> AutoRow {
+    AutoRow {
+        needs,
+        for_crowds: false,
+        policy,
+        turnaround_percent,
+        unfairness,
+    }
+}
+
+/// Every row. The last one needs nothing.
+pub static AUTO: [AutoRow; 7] = [
+    row(
+        &[FREEZE, BIND, IPC, READS, LLC, L1],
+        &even::ENTRY,
+        -8.1,
+        1.03,
+    ),
+    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -7.4, 1.03),
+    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.1, 1.07),
+    row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -5.4, 1.39),
+    AutoRow {
+        for_crowds: true,
+        ..row(&[], &linux::ENTRY, -1.4, 1.47)
+    },
+    row(&[FREEZE], &round_robin::ENTRY, -3.7, 1.45),
+    row(&[], &fifo::ENTRY, 0.0, 2.67),
+];
+
+/// The row that decides on a machine. In a crowd, more jobs than CPUs must run at once.
+pub fn auto_row(capabilities: &Capabilities, crowd: bool) -> &'static AutoRow {
+    let fits = |row: &&AutoRow| (crowd || !row.for_crowds) && row.lacks(capabilities).is_empty();
+    AUTO.iter().find(fits).unwrap_or(&AUTO[AUTO.len() - 1])
+}
+
+/// What a machine lacks for the first row, with the reasons, and what that costs; `None` if nothing.
+pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> {
+    let mut reasons: Vec<(Absence, Vec<&str>)> = Vec::new();
+    for (capability, why) in AUTO[0].lacks(capabilities) {
+        match reasons.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, names)) => names.push(capability.text()),
+            None => reasons.push((why, vec![capability.text()])),
+        }
+    }
+    let reasons: Vec<String> = reasons.iter().map(lack).collect();
+    let [best, own] = [&AUTO[0], row].map(|row| 100.0 + row.turnaround_percent);
+    let cost = format!(
+        "simulated mixes then take {:.0} % longer, with unfairness {:.2} instead of {:.2}",
+        100.0 * (own / best - 1.0),
+        row.unfairness,
+        AUTO[0].unfairness
+    );
+    (!reasons.is_empty()).then(|| format!("{}; {cost}", reasons.join("; ")))
+}
+
+/// What is missing for one reason.
+fn lack((why, names): &(Absence, Vec<&str>)) -> String {
+    match why {
+        // The reason says it all.
+        Absence::NoCounters => why.to_string(),
+        _ => format!("no {}: {why}", names.join(", no ")),
+    }
+}
+
+impl AutoRow {
+    /// The capabilities that it needs and a machine lacks, with the reasons.
+    fn lacks(&self, capabilities: &Capabilities) -> Vec<(Capability, Absence)> {
+        let missing = |&need| Some((need, capabilities.why_missing(need)?));
+        self.needs.iter().filter_map(missing).collect()
+    }
+
+    /// What it needs, in words: the counts, or else the rest.
+    pub fn condition(&self) -> String {
+        let (counts, rest): (Vec<&Capability>, Vec<&Capability>) =
+            self.needs.iter().partition(|need| need.is_counter());
+        let needs = if counts.is_empty() { rest } else { counts };
+        let names: Vec<&str> = needs.into_iter().map(|need| need.text()).collect();
+        match names[..] {
+            [] if self.for_crowds => "more jobs at once than CPUs".to_owned(),
+            [] => "nothing".to_owned(),
+            _ => names.join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENTS: [Capability; 4] = [IPC, READS, LLC, L1];
+
+    fn lacking(missing: &[Capability], why: Absence) -> Capabilities {
+        Capabilities {
+            missing: missing.iter().map(|&missing| (missing, why)).collect(),
+        }
+    }
+
+    #[test]
+    fn each_set_of_events_gets_its_row() {
+        let all = [FREEZE, BIND, IPC, READS, LLC, L1];
+        for (missing, expected, in_a_crowd) in [
+            (&[][..], "even", "even"),
+            (&[L1], "even", "even"),
+            (&[READS], "even", "even"),
+            (&[READS, L1], "even", "even"),
+            (&[LLC], "perf-fair", "perf-fair"),
+            (&[IPC], "perf-fair", "perf-fair"),
+            (&[IPC, LLC, L1], "perf-fair", "perf-fair"),
+            (&[READS, LLC], "round-robin", "linux"),
+            (&[IPC, READS], "round-robin", "linux"),
+            (&EVENTS, "round-robin", "linux"),
+            (&[BIND], "round-robin", "linux"),
+            (&[FREEZE], "fifo", "linux"),
+            (&all, "fifo", "linux"),
+        ] {
+            let capabilities = lacking(missing, Absence::NoSuchEvent);
+            let name = |crowd| auto_row(&capabilities, crowd).policy.name;
+            assert_eq!(
+                [name(false), name(true)],
+                [expected, in_a_crowd],
+                "{missing:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_says_what_is_missing_and_what_that_costs() {
+        let lacks = |missing: &[Capability], why| {
+            let capabilities = lacking(missing, why);
+            auto_lacks(auto_row(&capabilities, false), &capabilities)
+        };
+        assert_eq!(lacks(&[], Absence::NoCounters), None);
+        assert_eq!(
+            lacks(&[READS], Absence::DoesNotFit).unwrap(),
+            "no reads from memory: too few hardware counters for it beside the more needed events; simulated mixes then take 3 % longer, with unfairness 1.07 instead of 1.03"
+        );
+        assert_eq!(
+            lacks(&EVENTS, Absence::NoCounters).unwrap(),
+            "this machine has no hardware counters; simulated mixes then take 5 % longer, with unfairness 1.45 instead of 1.03"
+        );
+        assert_eq!(
+            lacks(&[FREEZE], Absence::OnlyClient).unwrap(),
+            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; simulated mixes then take 9 % longer, with unfairness 2.67 instead of 1.03"
+        );
+    }
+}
