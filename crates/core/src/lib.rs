@@ -61,9 +61,9 @@ pub use residency::Residency;
 pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
+    Actuation, AtOnceFound, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
     HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder, Occupation, Order,
-    Overhead, PlanCounts, Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
+    Overhead, PlanCounts, Planner, RateAt, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
     Switch, Switched, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run, run_all,
 };
 pub use sample::{Counts, Sample, Usage};

@@ -1,5 +1,6 @@
 //! The life of tasks: admission, events, end, and restart.
 
+use super::at_once::{AtOnce, End, expected_of};
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
@@ -111,6 +112,7 @@ impl<B: Backend> Loop<'_, B> {
         self.room_retry = None;
         let mut admitted: Vec<TaskId> = Vec::new();
         self.put_in_order(now);
+        self.begin_at_once(now);
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
                 && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
@@ -143,6 +145,11 @@ impl<B: Backend> Loop<'_, B> {
             admitted.push(id);
             triggers.push(Trigger::Arrived(id));
         }
+        if let Some(at_once) = &mut self.at_once {
+            let records = &self.records;
+            let admitted = admitted.iter().map(|id| (*id, &records[*id].spec));
+            at_once.admitted(self.snap.tasks.len(), admitted);
+        }
         // One pass for all arrivals: one pass for each would cost quadratic time.
         if !admitted.is_empty() {
             let least = LeastProgress::of(&self.snap);
@@ -168,6 +175,12 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Maximum number of admitted tasks.
     pub(super) fn most_live(&self) -> usize {
+        let learnt = self.at_once.as_ref().map(AtOnce::limit);
+        self.jobs.or(learnt).unwrap_or_else(|| self.full_width())
+    }
+
+    /// The same before anything is learnt.
+    fn full_width(&self) -> usize {
         let machine = &self.snap.machine;
         let cpus = machine.cpus.len();
         let most = match machine.nodes.len() {
@@ -176,7 +189,47 @@ impl<B: Backend> Loop<'_, B> {
         };
         let by_cpus = self.config.jobs_per_cpu;
         let by_cpus = by_cpus.map(|jobs| most.min(jobs * cpus));
-        self.jobs.or(by_cpus).unwrap_or(self.config.jobs)
+        by_cpus.unwrap_or(self.config.jobs)
+    }
+
+    /// Lets the controller begin, or begin anew if the machine has changed.
+    fn begin_at_once(&mut self, now: Nanos) {
+        let full = self.full_width();
+        let queued = self.ordered;
+        let Some(at_once) = &mut self.at_once else {
+            return;
+        };
+        at_once.resize(full);
+        at_once.recall(self.config.at_once.as_deref().unwrap_or_default(), queued);
+        self.tell_at_once(now);
+    }
+
+    fn tell_at_once(&mut self, now: Nanos) {
+        let news = self.at_once.as_mut().and_then(|at_once| at_once.news(self.ordered));
+        if let Some(found) = news {
+            self.recorder.warn(now, &Warning::AtOnce(found));
+        }
+    }
+
+    /// Lets the controller learn from the end of a task.
+    fn learn_at_once(&mut self, now: Nanos, id: TaskId, is_ok: bool) {
+        let queued = self.ordered;
+        let (Some(at_once), Some(record)) = (&mut self.at_once, self.records.get(id)) else {
+            return;
+        };
+        match record.started {
+            Some(started) if is_ok => at_once.ended(
+                &End {
+                    id,
+                    time: now - started,
+                    cpu: record.used.cpu_time.value(),
+                    expected: expected_of(&record.spec),
+                },
+                queued,
+            ),
+            _ => at_once.forget(id),
+        }
+        self.tell_at_once(now);
     }
 
     /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
@@ -433,6 +486,7 @@ impl<B: Backend> Loop<'_, B> {
             let position = self.times.partition_point(|&time| time <= ran);
             self.times.insert(position, ran);
         }
+        self.learn_at_once(now, id, ok);
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
             let record = &mut self.records[id];

@@ -1,5 +1,6 @@
 //! Reports from a run in progress, and its result.
 
+use super::at_once::{AtOnceFound, RateAt};
 use super::histogram::Histogram;
 use super::now::RunNow;
 use crate::check::InvalidDecision;
@@ -58,6 +59,8 @@ pub enum Warning {
         /// Whether it is a repeated signal, so that everything is killed.
         again: bool,
     },
+    /// Fewer tasks at once are better than full width.
+    AtOnce(AtOnceFound),
     /// The first task that waits for memory while a CPU is left for it.
     WaitsForMemory(TaskId),
     /// A task starts although memory is short, because nothing else runs.
@@ -315,6 +318,10 @@ pub struct RunResult {
     pub policy_faults: u64,
     /// Counts of plans; `None` if decisions were carried out one by one from the start.
     pub plans: Option<PlanCounts>,
+    /// The number of tasks at once that was found to be better than full width.
+    pub at_once: Option<AtOnceFound>,
+    /// The rates that it was found by, for later runs.
+    pub rates: Vec<RateAt>,
     /// Energy of the package in joules, until every task had ended once.
     pub energy_j: Reading<f64>,
 }
