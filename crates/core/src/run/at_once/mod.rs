@@ -29,16 +29,20 @@ const LOSS: f64 = 0.01;
 /// Least step of a trial, as a logarithm.
 const LEAST_STEP: f64 = 0.02;
 
-/// A trial takes longer than the tasks that it measures: before them, the tasks before it must end.
-const TRANSITION: f64 = 1.2;
+/// Tasks that end in a trial for each one at once: before those that it measures, others end.
+const TRANSITION: f64 = 1.3;
 
 /// Tasks that must have ended before a trial: at first, and kept of later ones.
 const BEFORE: usize = 8;
-const KEPT: usize = 256;
+const KEPT: usize = 512;
 
-/// Tasks of a trial that are judged first; twice and four times as many if it looks good but is not sure.
+/// Tasks of a trial that are judged first; twice as many each time that it looks good but is not sure.
+const LEAST_JUDGED: usize = 3;
 const JUDGED: usize = 32;
-const JUDGEMENTS: u32 = 3;
+const JUDGEMENTS: u32 = 6;
+
+/// Spread of the ends of rounds, in times of a task, above which the last round does not depend on the number of tasks.
+const BLURRED: f64 = 0.3;
 
 /// Tasks left for each one at once, below which nothing is tried.
 const LEAST_LEFT: usize = 2;
@@ -102,9 +106,13 @@ pub(super) struct AtOnce {
     new: Vec<Sample>,
     judgements: u32,
     ended: usize,
-    /// What trials have cost, in tasks.
+    /// Tasks that had ended when the trial began.
+    began: usize,
+    /// What failed trials have cost, in tasks; below zero what the last success gains.
     spent: f64,
+    /// The step of the trial, and the least one that would have shown something.
     step: usize,
+    least_step: usize,
     is_upward: bool,
     /// Something was found that nobody was told.
     has_news: bool,
@@ -133,8 +141,10 @@ impl AtOnce {
             new: Vec::new(),
             judgements: 0,
             ended: 0,
+            began: 0,
             spent: 0.0,
             step: 1,
+            least_step: 1,
             is_upward: false,
             has_news: false,
         }
@@ -303,13 +313,13 @@ impl AtOnce {
             return;
         }
         let jobs = self.base.jobs as usize;
-        let budget = SHARE * (self.ended + left) as f64 - self.spent;
+        let budget = self.budget(spread, left);
         let reach = if self.is_upward {
             self.full - jobs
         } else {
-            jobs / 2
+            jobs.div_ceil(3)
         };
-        let mut chosen = None;
+        let (mut chosen, mut least) = (None, 1);
         for step in 1..=reach {
             let to = if self.is_upward {
                 jobs + step
@@ -320,15 +330,34 @@ impl AtOnce {
             let ends = 1.0 / alike as f64 + 1.0 / judged(to) as f64;
             // The trend that is fitted along doubles the interval.
             let hidden = 2.0 * student(alike as f64) * spread * ends.sqrt();
-            let cost = TRANSITION * to.max(BEFORE / 2) as f64 * log;
+            let cost = TRANSITION * to.max(LEAST_JUDGED) as f64 * log;
             let may = log >= hidden.max(LEAST_STEP) && cost <= budget;
+            if may && chosen.is_none() {
+                least = step;
+            }
             if may && (chosen.is_none() || step <= self.step) {
                 chosen = Some((to, step));
             }
         }
         if let Some((to, step)) = chosen {
-            (self.trial, self.step) = (Some(to), step);
+            (self.trial, self.step, self.began) = (Some(to), step, self.ended);
+            self.least_step = least;
             (self.old, self.new, self.judgements) = (old, Vec::new(), 0);
+        }
+    }
+
+    /// What a trial may cost, in tasks. Tasks of equal length end in rounds: then it may also fill the last one, but not begin
+    /// another, unless that is short beside the run.
+    fn budget(&self, spread: f64, left: usize) -> f64 {
+        let tasks = self.turns as usize + left;
+        let share = SHARE * tasks as f64;
+        let rounds = tasks as f64 / self.full as f64;
+        let is_blurred = spread * rounds.sqrt() > BLURRED;
+        let room = (self.full - tasks % self.full) % self.full;
+        if is_blurred || self.full as f64 <= share || self.base.jobs as usize != self.full {
+            share - self.spent
+        } else {
+            (share - self.spent).min(room as f64)
         }
     }
 
@@ -353,12 +382,14 @@ impl AtOnce {
         let gain = step - time.mean;
         let found = self.rate_of(jobs, gain, cpu, new.len());
         let verdict = self.verdict(jobs, gain, time.half, cpu);
-        if verdict == Verdict::Unsure && self.judgements < JUDGEMENTS && left > 0 {
+        let cost = -gain * (self.ended - self.began) as f64;
+        let may_go_on = self.judgements < JUDGEMENTS && cost <= SHARE * self.ended as f64;
+        if verdict == Verdict::Unsure && may_go_on && left > 0 {
             return;
         }
         self.rates.insert(found.jobs, found);
         if verdict != Verdict::Better {
-            return self.go_back(-gain);
+            return self.go_back((-gain).max(-step));
         }
         self.spent -= (gain * left as f64).max(0.0);
         self.base = found;
@@ -374,11 +405,17 @@ impl AtOnce {
         }
     }
 
-    /// Ends a trial that lost this much of the rate, as a logarithm.
+    /// Ends a trial that may have lost this much of the rate, as a logarithm.
     fn go_back(&mut self, loss: f64) {
-        self.spent += (loss * self.new.len() as f64 * TRANSITION).max(0.0);
+        self.spent += loss.max(0.0) * (self.ended - self.began) as f64;
         self.trial = None;
-        self.step = 1;
+        if self.step > self.least_step {
+            // It went too far.
+            self.step = (self.step / 4).max(1);
+            return;
+        }
+        // Nothing more is gained for the last success.
+        self.spent = self.spent.max(0.0);
         self.is_upward = !self.is_upward && (self.base.jobs as usize) < self.full;
     }
 
@@ -440,7 +477,7 @@ enum Verdict {
 
 /// Tasks of a trial that are judged first.
 fn judged(jobs: usize) -> usize {
-    jobs.clamp(3, JUDGED)
+    jobs.clamp(LEAST_JUDGED, JUDGED)
 }
 
 /// The time that is expected of this very task.
