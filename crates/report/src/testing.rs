@@ -218,6 +218,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
         RunWarning::JobLimit { jobs: 0 },
         RunWarning::JobLimit { jobs: 4 },
+        at_once(1.03, Some(0.6)),
+        at_once(1.0, Some(0.6)),
+        at_once(0.99, None),
         RunWarning::Paused { is_paused: true },
         RunWarning::Paused { is_paused: false },
         RunWarning::CpusShared {
@@ -274,6 +277,18 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
     ]);
     warnings
+}
+
+fn at_once(rate: f64, cpu: Option<f64>) -> RunWarning {
+    let best = RateAt {
+        jobs: 8,
+        rate,
+        cpu,
+        ends: 40,
+    };
+    RunWarning::JobsAtOnce {
+        found: AtOnceFound { best, full: 16 },
+    }
 }
 
 pub(crate) fn machine() -> Arc<Machine> {
@@ -381,6 +396,8 @@ pub(crate) fn result() -> RunResult {
         overhead,
         policy_faults: 0,
         plans: None,
+        at_once: None,
+        rates: Vec::new(),
         energy_j: Reading::Value(412.5),
     }
 }

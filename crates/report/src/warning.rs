@@ -3,7 +3,8 @@
 use crate::reason::wait_text;
 use crate::text::{count, seconds, visible};
 use cosched_core::{
-    Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, WaitReason, Warning, signal_name,
+    AtOnceFound, Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, WaitReason, Warning,
+    signal_name,
 };
 
 /// A file that is written during a run.
@@ -56,6 +57,8 @@ impl OrphansDone {
 
 /// The code of [`RunWarning::Disturbed`].
 pub(crate) const DISTURBED: &str = "disturbed";
+/// The code of [`RunWarning::JobsAtOnce`].
+pub(crate) const JOBS_AT_ONCE: &str = "jobs-at-once";
 /// The code of [`RunWarning::SoloDisturbed`].
 pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 
@@ -138,6 +141,8 @@ pub enum RunWarning {
     },
     #[error("by request {} from now on", jobs_text(*jobs))]
     JobLimit { jobs: u32 },
+    #[error("{}", at_once_text(found))]
+    JobsAtOnce { found: AtOnceFound },
     #[error("{}", paused_text(*is_paused))]
     Paused { is_paused: bool },
     #[error("job {job} stopped itself and waits for SIGCONT (kill -CONT)")]
@@ -285,6 +290,7 @@ impl RunWarning {
                 reason: *reason,
             },
             &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
+            &Warning::AtOnce(found) => RunWarning::JobsAtOnce { found },
             Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
             Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
             Warning::PlansGivenUp { why } => RunWarning::PlansGivenUp { why: why.clone() },
@@ -379,6 +385,25 @@ fn jobs_text(jobs: u32) -> String {
     } else {
         format!("at most {}", count(jobs.into(), "live job"))
     }
+}
+
+/// What fewer jobs at once gain, in words.
+fn at_once_text(found: &AtOnceFound) -> String {
+    let (best, full) = (found.best, found.full);
+    let sooner = (100.0 * (1.0 - 1.0 / best.rate)).round();
+    let end = if sooner > 0.0 {
+        format!("end {sooner} % sooner than {full}")
+    } else if sooner < 0.0 {
+        format!("end {} % later than {full}", -sooner)
+    } else {
+        format!("end as soon as {full}")
+    };
+    let less = best.cpu.map(|cpu| (100.0 * (1.0 - cpu)).round());
+    let less = match less.filter(|less| *less > 0.0) {
+        Some(less) => format!(" and use {less} % less CPU"),
+        None => String::new(),
+    };
+    format!("{} at once {end}{less}", best.jobs)
 }
 
 fn paused_text(is_paused: bool) -> &'static str {

@@ -1,7 +1,7 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_core::{Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
@@ -21,6 +21,9 @@ pub(crate) struct Memory {
     /// `None` where nothing is used or kept.
     path: Option<PathBuf>,
     noted: Vec<Ended>,
+    /// The program of all jobs, if they have one; and the rates of its jobs at once that this run learnt.
+    program: Option<Key>,
+    rates: Vec<RateAt>,
     written: Instant,
 }
 
@@ -30,6 +33,8 @@ impl Default for Memory {
         Memory {
             path: None,
             noted: Vec::new(),
+            program: None,
+            rates: Vec::new(),
             written: Instant::now(),
         }
     }
@@ -144,6 +149,27 @@ impl Memory {
         self.noted.push(ended);
     }
 
+    /// What earlier runs learnt of how many of these jobs are best at once, if all have one program.
+    pub(crate) fn recall_rates(&mut self, known: &[Option<Known>]) -> Vec<RateAt> {
+        let mut keys = known.iter().map(|known| Some(&known.as_ref()?.key));
+        let (Some(Some(first)), Some(path)) = (keys.next(), &self.path) else {
+            return Vec::new();
+        };
+        if keys.any(|key| key.is_none_or(|key| key.program != first.program)) {
+            return Vec::new();
+        }
+        self.program = Some(first.of_program());
+        let store = Store::open_existing(path, Patience::Some).ok().flatten();
+        store.map_or(Vec::new(), |store| store.rates(&first.of_program()))
+    }
+
+    /// Notes what this run learnt of how many jobs are best at once.
+    pub(crate) fn learn_rates(&mut self, rates: &[RateAt]) {
+        if self.program.is_some() && self.path.is_some() {
+            self.rates = rates.to_vec();
+        }
+    }
+
     /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
     pub(crate) fn pass(&mut self) -> Option<RunWarning> {
         if self.noted.is_empty() || self.written.elapsed() < EVERY {
@@ -155,7 +181,7 @@ impl Memory {
 
     /// Writes what is left.
     pub(crate) fn finish(&mut self) -> Option<RunWarning> {
-        if self.noted.is_empty() {
+        if self.noted.is_empty() && self.rates.is_empty() {
             None
         } else {
             self.write(Patience::Some)
@@ -164,12 +190,19 @@ impl Memory {
 
     fn write(&mut self, patience: Patience) -> Option<RunWarning> {
         let path = self.path.as_deref()?;
-        let written = Store::open(path, patience).and_then(|mut store| store.note(&self.noted));
+        let written = Store::open(path, patience).and_then(|mut store| {
+            if let (Some(program), false) = (&self.program, self.rates.is_empty()) {
+                let now = unix_time().as_millis() as u64;
+                store.note_rates(program, &self.rates, now)?;
+            }
+            store.note(&self.noted)
+        });
         let is_busy = matches!(&written, Err(error) if matches!(error.problem, Problem::Busy));
         if is_busy && patience == Patience::None {
             return None;
         }
         self.noted.clear();
+        self.rates.clear();
         let error = written.err()?;
         Some(self.problem(&error, true))
     }

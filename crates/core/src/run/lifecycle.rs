@@ -217,19 +217,16 @@ impl<B: Backend> Loop<'_, B> {
         let (Some(at_once), Some(record)) = (&mut self.at_once, self.records.get(id)) else {
             return;
         };
-        match record.started {
-            Some(started) if is_ok => at_once.ended(
-                &End {
-                    id,
-                    time: now - started,
-                    cpu: record.used.cpu_time.value(),
-                    expected: expected_of(&record.spec),
-                },
-                queued,
-            ),
-            _ => at_once.forget(id),
+        if let Some(started) = record.started.filter(|_| is_ok) {
+            let end = End {
+                id,
+                time: now - started,
+                cpu: record.used.cpu_time.value(),
+                expected: expected_of(&record.spec),
+            };
+            at_once.ended(&end, queued);
+            self.tell_at_once(now);
         }
-        self.tell_at_once(now);
     }
 
     /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
@@ -638,6 +635,9 @@ impl<B: Backend> Loop<'_, B> {
     /// Removes an ended task from scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         self.learner.end(id);
+        if let Some(at_once) = &mut self.at_once {
+            at_once.forget(id);
+        }
         if let Some(position) = self.snap.position(id) {
             self.snap.tasks.remove(position);
             triggers.push(Trigger::Ended(id));

@@ -8,6 +8,7 @@ mod text;
 use crate::series::in_order::RowsInOrder;
 use crate::series::replay::{JobReplay, Replay};
 use crate::series::{Mode, Row, SeriesError, SeriesHeader, SeriesReader};
+use crate::warning::JOBS_AT_ONCE;
 use cosched_core::{CpuSet, Nanos, Node, Purpose, TaskId, Trigger, WaitReason};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -168,6 +169,9 @@ pub struct Why {
     pub steps: Vec<Step>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
+    /// Why fewer jobs than CPUs are live, if that was found; told while it is in the queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<String>,
     /// The bound on its wait, if it waited.
     pub latest: Option<Latest>,
     /// Latest time of the next decision; `None` if that had passed, if only an event leads to one, or if the run was over.
@@ -217,6 +221,7 @@ struct History {
     replay: Replay,
     decision: OpenDecision,
     steps: VecDeque<Step>,
+    at_once: Option<String>,
 }
 
 impl History {
@@ -226,10 +231,16 @@ impl History {
             replay: Replay::new(header),
             decision: OpenDecision::default(),
             steps: VecDeque::new(),
+            at_once: None,
         }
     }
 
     fn apply(&mut self, at: Nanos, row: Row) {
+        if let Row::Warned { code, text } = &row
+            && code == JOBS_AT_ONCE
+        {
+            self.at_once = Some(text.clone());
+        }
         if row.task() == Some(self.task)
             && let Some(did) = self.effect(at, &row)
         {
@@ -301,6 +312,7 @@ impl History {
             weight: header.tasks[self.task.0 as usize].weight,
             at,
             preferred: self.preferred(&state),
+            at_once: self.at_once.clone().filter(|_| matches!(state, State::Queued { .. })),
             latest: self.latest(&state, &header),
             state,
             steps: self.steps.into(),

@@ -122,13 +122,13 @@ fn where_the_rate_is_flat_it_saves_cpu_time() {
             time: &time,
             full: 16,
             tasks: 3_000,
-            noise: 0.05,
+            noise: 0.012,
             trend: 0.0,
         };
         let (on, off) = (world.run(&[], true, seed), world.run(&[], false, seed));
         let best = on.at_once.base.jobs;
-        assert!((8..=12).contains(&best), "seed {seed}: {best}");
-        assert!(on.time < 1.02 * off.time, "seed {seed}");
+        assert!((8..16).contains(&best), "seed {seed}: {best}");
+        assert!(on.time < 1.015 * off.time, "seed {seed}");
     }
 }
 
@@ -151,7 +151,7 @@ fn from_too_few_it_comes_back() {
     };
     for seed in 1..=10 {
         let came = world.run(&known, true, seed);
-        assert_eq!((came.least, came.at_once.base.jobs), (1, 8), "seed {seed}");
+        assert_eq!((came.least, came.at_once.base.jobs), (2, 8), "seed {seed}");
     }
 }
 
@@ -169,8 +169,6 @@ proptest! {
         let world = World { time: &time, full, tasks: full * generations, noise, trend };
         let (on, off) = (world.run(&[], true, seed), world.run(&[], false, seed));
         prop_assert_eq!(on.at_once.base.jobs as usize, full);
-        // The last round may have one task more.
-        let most = 1.02 * off.time + 4.0;
-        prop_assert!(on.time <= most, "{} {}", on.time, off.time);
+        prop_assert!(on.time <= 1.04 * off.time, "{} {}", on.time, off.time);
     }
 }
