@@ -108,7 +108,7 @@ mod tests {
             ["3", "+2", "-2", "-20", "50%", "1%", "150%"].map(on_8),
             [3, 10, 6, 1, 4, 1, 12]
         );
-        assert_eq!(on_8("0"), usize::MAX);
+        assert_eq!((on_8("0"), on_8("auto")), (usize::MAX, 8));
         for text in ["", "x", "0%", "%", "1.5", "--1", "+"] {
             assert!(text.parse::<JobLimit>().is_err(), "{text}");
         }

@@ -353,6 +353,32 @@ pub(crate) mod tests {
         );
     }
 
+    #[test]
+    fn the_rates_of_a_program_are_recalled_for_its_jobs_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let rate = RateAt {
+            jobs: 2,
+            rate: 1.25,
+            cpu: None,
+            ends: 9,
+        };
+        let (mut memory, known, _) = recall(&path, vec![Some(key("/here"))]);
+        assert_eq!(memory.recall_rates(&known), []);
+        memory.learn_rates(&[rate]);
+        assert_eq!(memory.finish(), None);
+        let other = Key {
+            program: "/bin/other".into(),
+            ..key("/here")
+        };
+        let recalled = |keys: Vec<Key>| {
+            let (mut memory, known, _) = recall(&path, keys.into_iter().map(Some).collect());
+            memory.recall_rates(&known)
+        };
+        assert_eq!(recalled(vec![key("/here"), key("/there")]), [rate]);
+        assert_eq!(recalled(vec![key("/here"), other]), []);
+    }
+
     /// Nobody's run fails for it, and the next time is as good.
     #[test]
     fn while_others_use_the_file_nothing_is_known_and_what_comes_is_kept() {

@@ -141,15 +141,17 @@ fn main() {
         many.row(None);
         many.row(Some(&of("i5-2500", program, 4, 4_000)));
     }
-    for (program, solo_ms) in [("lbm", 2_000), ("workload-stream", 2_000), ("workload-compute", 2_000)] {
-        let many = of("server-2x64", program, 500, solo_ms);
-        many.row(None);
-        many.row(Some(&many));
+    for program in ["workload-stream", "workload-compute"] {
+        for jobs in [500, 10_000] {
+            let many = of("server-2x64", program, jobs, 500);
+            many.row(None);
+            many.row(Some(&of("server-2x64", program, 500, 500)));
+        }
     }
     for number in 1..=13 {
         mix(number, 1).row(None);
     }
-    for number in [1, 5, 9, 13] {
+    for number in 1..=13 {
         mix(number, 10).row(None);
     }
 }

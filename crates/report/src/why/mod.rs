@@ -482,6 +482,17 @@ mod tests {
     }
 
     #[test]
+    fn who_is_in_the_queue_learns_why_fewer_jobs_are_live() {
+        let found = "2 at once end 3 % sooner than 4";
+        let line = format!("[\"!\",1,\"jobs-at-once\",\"{found}\"]\n");
+        let series = format!("{line}{RUN}").replace("[\"b\",0,1]\n", "");
+        let asked = |task, ms| ask(&series, task, Some(ms)).at_once;
+        assert_eq!(asked(1, 0), None, "not found yet");
+        assert_eq!(asked(1, 100).as_deref(), Some(found));
+        assert_eq!(asked(0, 100), None, "it runs");
+    }
+
+    #[test]
     fn many_triggers_are_counted() {
         let many: Vec<String> = (0..40).map(|_| "{\"arrived\":2}".to_owned()).collect();
         let text = format!(

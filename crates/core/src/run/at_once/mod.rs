@@ -2,10 +2,10 @@
 //!
 //! Tasks that take W(n) each while n are live end at the rate X(n) = n / W(n) (Little's law). Fewer at once end sooner only if W
 //! grows faster than n. So the controller tries another n for one generation of tasks, and compares ([`effect`]) those that lived
-//! wholly under it with those before. It keeps the new n if X rises, or if X stays within a hundredth of that at full width
-//! and CPU time falls. Then it tries a step twice as long, else it goes back.
+//! wholly under it with those before. It keeps the new n if X rises, or if X stays within a hundredth of the best and CPU
+//! time falls. Then it tries a step twice as long, else it goes back.
 //!
-//! All that failed trials may cost together is a hundredth of the tasks. A trial is not made if the spread of times would hide its
+//! All that failed trials may cost together is a two-hundredth of the tasks, and each counts twice as much as the one before. A trial is not made if the spread of times would hide its
 //! effect.
 
 mod effect;
@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What failed trials may cost together, as a share of all tasks.
-const SHARE: f64 = 0.01;
+const SHARE: f64 = 0.005;
 
-/// How far the rate may fall below that at full width for less CPU time, as a logarithm.
+/// How far the rate may fall below the best for less CPU time, as a logarithm.
 const LOSS: f64 = 0.01;
 
 /// Least step of a trial, as a logarithm.
@@ -113,6 +113,7 @@ pub(super) struct AtOnce {
     /// The step of the trial, and the least one that would have shown something.
     step: usize,
     least_step: usize,
+    failures: u32,
     is_upward: bool,
     /// Something was found that nobody was told.
     has_news: bool,
@@ -145,6 +146,7 @@ impl AtOnce {
             spent: 0.0,
             step: 1,
             least_step: 1,
+            failures: 0,
             is_upward: false,
             has_news: false,
         }
@@ -165,7 +167,9 @@ impl AtOnce {
         // Of equal ones the fewest, which use the least CPU time.
         let best = times.iter().position(|&time| time <= first * (1.0 + LOSS));
         self.base = self.rate_at(least + best.unwrap_or(self.full - least));
-        self.is_upward = true;
+        // Where the fewest known are best, fewer still may be better.
+        self.is_upward = self.base.jobs as usize > least;
+        self.step = (self.full - self.base.jobs as usize).max(1);
         self.has_news = self.found().is_some();
     }
 
@@ -392,6 +396,7 @@ impl AtOnce {
             return self.go_back((-gain).max(-step));
         }
         self.spent -= (gain * left as f64).max(0.0);
+        self.failures = 0;
         self.base = found;
         self.old = new;
         self.trial = None;
@@ -407,25 +412,29 @@ impl AtOnce {
 
     /// Ends a trial that may have lost this much of the rate, as a logarithm.
     fn go_back(&mut self, loss: f64) {
-        self.spent += loss.max(0.0) * (self.ended - self.began) as f64;
+        let tasks = (self.ended - self.began) as f64;
+        self.spent += loss.max(0.0) * tasks * f64::from(1_u32 << self.failures.min(16));
         self.trial = None;
         if self.step > self.least_step {
             // It went too far.
             self.step = (self.step / 4).max(1);
             return;
         }
-        // Nothing more is gained for the last success.
+        // The last success pays for nothing more.
         self.spent = self.spent.max(0.0);
+        self.failures += 1;
         self.is_upward = !self.is_upward && (self.base.jobs as usize) < self.full;
     }
 
     fn verdict(&self, jobs: usize, gain: f64, half: f64, cpu: Option<Effect>) -> Verdict {
-        let below_full = libm::log(self.base.rate) + gain;
+        let best = self.rates.values().map(|rate| rate.rate);
+        let best = best.fold(self.base.rate, f64::max);
+        let above_best = libm::log(self.base.rate / best) + gain;
         let is_fewer = jobs < self.base.jobs as usize;
         let saves = cpu.is_some_and(|cpu| cpu.mean + cpu.half < 0.0);
-        if gain > half || is_fewer && saves && below_full - half >= -LOSS {
+        if gain > half || is_fewer && saves && above_best - half >= -LOSS {
             Verdict::Better
-        } else if gain > 0.0 || is_fewer && saves && below_full >= -LOSS {
+        } else if gain > 0.0 || is_fewer && saves && above_best >= -LOSS {
             Verdict::Unsure
         } else {
             Verdict::Worse
