@@ -105,7 +105,7 @@ pub struct TaskSpec {
     pub allowed: Option<CpuSet>,
     /// Its program, if that is known. Tasks of one program are alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template: Option<Arc<str>>,
+    pub program: Option<Arc<str>>,
     /// Its share of the time relative to other tasks: greater than 0, usually 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: f64,
@@ -156,7 +156,7 @@ impl TaskSpec {
             width: Width::Stated,
             arrives: Nanos::ZERO,
             allowed: None,
-            template: None,
+            program: None,
             weight: 1.0,
             origin: Origin::Spawned,
             control: Control::FULL,

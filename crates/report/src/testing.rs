@@ -396,7 +396,6 @@ pub(crate) fn result() -> RunResult {
         overhead,
         policy_faults: 0,
         plans: None,
-        at_once: None,
         rates: Vec::new(),
         energy_j: Reading::Value(412.5),
     }

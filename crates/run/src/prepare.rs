@@ -76,7 +76,7 @@ impl<P: Platform> Preparer<'_, P> {
                 None => Origin::Spawned,
             },
             bus_use_milli: job.input.bus_use_milli,
-            template: job.input.program.as_deref().map(Into::into),
+            program: job.input.program.as_deref().map(Into::into),
             weight: if weighs { job.input.weight() } else { 1.0 },
             solo: SoloProfile::default(),
             ..spec
@@ -109,7 +109,7 @@ impl<P: Platform> Preparer<'_, P> {
         for (job, prepared) in jobs.iter_mut() {
             let key = self.platform.key(job, &prepared.task);
             if let Some(key) = &key {
-                prepared.spec.template = Some(key.program.as_ref().into());
+                prepared.spec.program = Some(key.program.as_ref().into());
             }
             keys.push(key.filter(|_| remembers));
         }

@@ -47,6 +47,18 @@ fn mix(number: u32, copies: usize) -> Scene {
     }
 }
 
+/// The last number at once that was found.
+#[derive(Default)]
+struct Found(Option<u32>);
+
+impl Recorder for Found {
+    fn warn(&mut self, _: Nanos, warning: &Warning) {
+        if let Warning::AtOnce(found) = warning {
+            self.0 = Some(found.best.jobs);
+        }
+    }
+}
+
 /// Turnaround, energy, CPU time of the jobs.
 type Figures = [f64; 3];
 
@@ -69,14 +81,14 @@ impl Scene {
         SimConfig::new(Arc::new(machine), jobs, seed)
     }
 
-    fn run(&self, seed: u64, at_once: Option<Vec<RateAt>>) -> (Figures, RunResult) {
+    fn run(&self, seed: u64, at_once: Option<Vec<RateAt>>) -> (Figures, Found, Vec<RateAt>) {
         let entry = find_policy("fifo").expect("a policy");
         let config = self.config(seed);
         let params = Params::resolve(entry.name, entry.params, &[]).expect("defaults");
         let mut specs = Vec::new();
         for (id, job) in (0..).zip(&config.jobs) {
             let mut spec = TaskSpec::new(id, &format!("job-{id}"));
-            spec.template = Some(job.program.name.as_str().into());
+            spec.program = Some(job.program.name.as_str().into());
             specs.push(spec);
         }
         let mut sim = Sim::new(config).expect("a simulation");
@@ -87,7 +99,8 @@ impl Scene {
             ..RunConfig::default()
         };
         let policy = &mut *(entry.build)(&params);
-        let result = run(&mut sim, policy, &mut NullRecorder, specs, &settings).expect("a run");
+        let mut found = Found::default();
+        let result = run(&mut sim, policy, &mut found, specs, &settings).expect("a run");
         let cpu = |task: &TaskResult| task.cpu_time.value().map_or(0.0, Nanos::as_s);
         let energy = result.energy_j.value().expect("modelled");
         let figures = [
@@ -95,23 +108,21 @@ impl Scene {
             energy,
             result.tasks.iter().map(cpu).sum(),
         ];
-        (figures, result)
+        (figures, found, result.rates)
     }
 
     /// Prints a row: this scene, and with `next` that scene by the history of this one.
     fn row(&self, next: Option<&Scene>) {
         let (mut ratios, mut best) = (Vec::new(), Vec::new());
         for seed in SEEDS {
-            let (base, _) = next.unwrap_or(self).run(seed, None);
-            let (mut figures, mut result) = self.run(seed, Some(Vec::new()));
-            if let Some(next) = next {
-                (figures, result) = next.run(seed + 100, Some(result.rates));
-                let (other, _) = next.run(seed + 100, None);
-                ratios.push([0, 1, 2].map(|ix| figures[ix] / other[ix]));
-            } else {
-                ratios.push([0, 1, 2].map(|ix| figures[ix] / base[ix]));
-            }
-            best.push(result.at_once.map_or("all".to_owned(), |found| found.best.jobs.to_string()));
+            let (scene, seed, known) = match next {
+                None => (self, seed, Vec::new()),
+                Some(next) => (next, seed + 100, self.run(seed, Some(Vec::new())).2),
+            };
+            let (base, ..) = scene.run(seed, None);
+            let (figures, found, _) = scene.run(seed, Some(known));
+            ratios.push([0, 1, 2].map(|ix| figures[ix] / base[ix]));
+            best.push(found.0.map_or("all".to_owned(), |jobs| jobs.to_string()));
         }
         let history = next.map_or(String::new(), |next| format!(", then {}", next.name));
         let ranges = [0, 1, 2].map(|ix| range(&ratios, ix));

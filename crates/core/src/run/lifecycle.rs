@@ -1,6 +1,6 @@
 //! The life of tasks: admission, events, end, and restart.
 
-use super::at_once::{AtOnce, End, expected_of};
+use super::at_once::{AtOnce, End};
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
@@ -147,7 +147,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         if let Some(at_once) = &mut self.at_once {
             let records = &self.records;
-            let admitted = admitted.iter().map(|id| (*id, &records[*id].spec));
+            let admitted = admitted.iter().map(|&id| &records[id].spec);
             at_once.admitted(self.snap.tasks.len(), admitted);
         }
         // One pass for all arrivals: one pass for each would cost quadratic time.
@@ -219,10 +219,9 @@ impl<B: Backend> Loop<'_, B> {
         };
         if let Some(started) = record.started.filter(|_| is_ok) {
             let end = End {
-                id,
+                spec: &record.spec,
                 time: now - started,
                 cpu: record.used.cpu_time.value(),
-                expected: expected_of(&record.spec),
             };
             at_once.ended(&end, queued);
             self.tell_at_once(now);

@@ -318,9 +318,7 @@ pub struct RunResult {
     pub policy_faults: u64,
     /// Counts of plans; `None` if decisions were carried out one by one from the start.
     pub plans: Option<PlanCounts>,
-    /// The number of tasks at once that was found to be better than full width.
-    pub at_once: Option<AtOnceFound>,
-    /// The rates that it was found by, for later runs.
+    /// The rates with different numbers of tasks at once, for later runs; empty if nothing was learnt.
     pub rates: Vec<RateAt>,
     /// Energy of the package in joules, until every task had ended once.
     pub energy_j: Reading<f64>,

@@ -219,7 +219,6 @@ impl RebuiltRun {
             overhead: self.overhead.clone(),
             policy_faults: self.policy_faults,
             plans: None,
-            at_once: None,
             rates: Vec::new(),
             energy_j: Reading::Absent(Absence::NotYetMeasured),
         }

@@ -36,7 +36,7 @@ impl World<'_> {
     fn run(&self, known: &[RateAt], is_on: bool, seed: u64) -> Came {
         let mut rng = Rng::new(seed);
         let mut spec = TaskSpec::new(0, "t");
-        spec.template = Some("t".into());
+        spec.program = Some("t".into());
         let mut at_once = AtOnce::new(self.full);
         at_once.recall(known, self.tasks);
         let mut live: Vec<(usize, f64, f64)> = Vec::new();
@@ -49,8 +49,11 @@ impl World<'_> {
                 next += 1;
             }
             least = least.min(limit);
-            let admitted = (first..next).map(|id| (TaskId(id as u32), &spec));
-            at_once.admitted(live.len(), admitted);
+            at_once.admitted(live.len(), std::iter::empty());
+            for id in first..next {
+                spec.id = TaskId(id as u32);
+                at_once.admitted(live.len(), std::iter::once(&spec));
+            }
             let time = (self.time)(live.len());
             let left = live.iter().map(|task| task.1);
             let span = left.fold(f64::INFINITY, f64::min);
@@ -59,11 +62,11 @@ impl World<'_> {
             let place = live.iter().position(|task| task.1 <= 1e-9).unwrap();
             let (id, _, started) = live.remove(place);
             let time = Nanos::from_s(now - started);
+            spec.id = TaskId(id as u32);
             let end = End {
-                id: TaskId(id as u32),
+                spec: &spec,
                 time,
                 cpu: Some(time),
-                expected: None,
             };
             at_once.ended(&end, self.tasks - next);
         }
