@@ -256,7 +256,9 @@ impl Store {
 
     /// The rates of ends with different numbers of jobs at once, by this key of a program; none if they can't be read.
     pub fn rates(&self, program: &Key) -> Vec<RateAt> {
-        let found = of_number(&self.database, program.numbers().exact).ok().flatten();
+        let found = of_number(&self.database, program.numbers().exact)
+            .ok()
+            .flatten();
         found.map_or(Vec::new(), |known| known.rates)
     }
 

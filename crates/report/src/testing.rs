@@ -7,11 +7,11 @@ use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime, EndedBy,
-    Estimates, Exit, Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead, ParamValue,
-    Placement, ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample,
-    Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage,
-    Wait, WaitReason, Warning,
+    Absence, AtOnceFound, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime,
+    EndedBy, Estimates, Exit, Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead,
+    ParamValue, Placement, ProgressBasis, Purpose, Rate, RateAt, Reading, Resources, RunResult,
+    Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates,
+    Trigger, Usage, Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;

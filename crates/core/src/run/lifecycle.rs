@@ -205,7 +205,10 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     fn tell_at_once(&mut self, now: Nanos) {
-        let news = self.at_once.as_mut().and_then(|at_once| at_once.news(self.ordered));
+        let news = self
+            .at_once
+            .as_mut()
+            .and_then(|at_once| at_once.news(self.ordered));
         if let Some(found) = news {
             self.recorder.warn(now, &Warning::AtOnce(found));
         }

@@ -312,7 +312,10 @@ impl History {
             weight: header.tasks[self.task.0 as usize].weight,
             at,
             preferred: self.preferred(&state),
-            at_once: self.at_once.clone().filter(|_| matches!(state, State::Queued { .. })),
+            at_once: self
+                .at_once
+                .clone()
+                .filter(|_| matches!(state, State::Queued { .. })),
             latest: self.latest(&state, &header),
             state,
             steps: self.steps.into(),

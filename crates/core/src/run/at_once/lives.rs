@@ -38,11 +38,7 @@ pub(super) struct Lives {
 
 impl Lives {
     /// Notes that tasks were admitted. `live` is their number now.
-    pub(super) fn admitted<'a>(
-        &mut self,
-        live: usize,
-        tasks: impl Iterator<Item = &'a TaskSpec>,
-    ) {
+    pub(super) fn admitted<'a>(&mut self, live: usize, tasks: impl Iterator<Item = &'a TaskSpec>) {
         if live != self.level {
             self.level = live;
             self.epoch += 1;

@@ -275,9 +275,8 @@ impl AtOnce {
         let cpu = effect(&self.samples, &samples, |sample| sample.cpu);
         let found = self.rate_of(&trial, gain.mean, cpu, samples.len());
         let cost = -gain.mean * (self.ended - trial.began) as f64;
-        let may_go_on = left > 0
-            && trial.judgements < JUDGEMENTS
-            && cost <= 2.0 * SHARE * self.ended as f64;
+        let may_go_on =
+            left > 0 && trial.judgements < JUDGEMENTS && cost <= 2.0 * SHARE * self.ended as f64;
         match self.verdict(&trial, gain, cpu) {
             Verdict::Unsure if may_go_on => return Some(trial),
             Verdict::Better => {

@@ -106,10 +106,7 @@ fn where_fewer_end_sooner_it_finds_them_and_later_runs_begin_there() {
         assert!((5..=8).contains(&best), "seed {seed}: {best}");
         assert!(on.time < 0.8 * off.time, "seed {seed}");
         let known = on.at_once.learnt();
-        let few = World {
-            tasks: 16,
-            ..world
-        };
+        let few = World { tasks: 16, ..world };
         let (told, untold) = (few.run(&known, true, seed), few.run(&[], true, seed));
         assert_eq!(untold.least, 16, "too few to try");
         assert!(told.time < 0.9 * untold.time, "seed {seed}");
