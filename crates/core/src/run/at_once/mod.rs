@@ -34,13 +34,13 @@ const LEAST_STEP: f64 = 0.02;
 /// Tasks that end in a trial for each one at once: before those that it measures, others end.
 const TRANSITION: f64 = 1.3;
 
-/// Tasks that must have ended before a trial: at first, and kept of later ones.
+/// Tasks that must have ended before a trial, besides a generation; and those kept of later ones.
 const BEFORE: usize = 8;
-const KEPT: usize = 512;
+const KEPT: usize = 1_024;
 
-/// Tasks of a trial that are judged first; twice as many each time that it looks good but is not sure.
+/// A trial is judged after a generation, so that all parts of the machine count, but not before so many tasks have ended. It
+/// is judged again after twice as many each time that it looks good but is not sure.
 const LEAST_JUDGED: usize = 3;
-const JUDGED: usize = 32;
 const JUDGEMENTS: u32 = 6;
 
 /// Spread of the ends of rounds, in times of a task, above which the last round does not depend on the number of tasks.
@@ -187,7 +187,8 @@ impl AtOnce {
         }
         let samples = self.lives.complete(&self.samples);
         let (spread, alike) = spread(&samples);
-        if alike < BEFORE || 2 * alike < samples.len() {
+        let is_few = alike < BEFORE.max(self.base.number());
+        if is_few || 2 * alike < samples.len() {
             return;
         }
         let budget = self.budget(spread, left);
@@ -375,7 +376,7 @@ enum Verdict {
 
 /// Tasks of a trial that are judged first.
 fn judged(jobs: usize) -> usize {
-    jobs.clamp(LEAST_JUDGED, JUDGED)
+    jobs.max(LEAST_JUDGED)
 }
 
 /// The logarithm of the step from one number to another.

@@ -96,7 +96,7 @@ fn where_fewer_end_sooner_it_finds_them_and_later_runs_begin_there() {
     let world = World {
         time: &time,
         full: 16,
-        tasks: 1_000,
+        tasks: 2_000,
         noise: 0.05,
         trend: 0.0,
     };
