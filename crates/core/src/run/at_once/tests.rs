@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::rng::Rng;
+use crate::units::Nanos;
 use proptest::prelude::*;
 
 /// A batch of tasks that do one unit of work each, at the speed of 1 / W(n) while n are live.
