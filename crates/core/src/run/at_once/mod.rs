@@ -119,7 +119,7 @@ impl AtOnce {
             return;
         }
         self.rates = known.iter().map(|rate| (rate.jobs, *rate)).collect();
-        self.base = best(&self.rates, tasks).unwrap_or(self.base);
+        self.base = best(known, tasks).unwrap_or(self.base);
         self.step = (self.full - self.base.number()).max(1);
         // Where the fewest known are best, fewer still may be better.
         let has_fewer = self.rates.range(..self.base.jobs).next().is_some();

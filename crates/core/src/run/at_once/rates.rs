@@ -2,7 +2,6 @@
 
 use super::LOSS;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The rate of ends with a number of tasks at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,15 +34,13 @@ impl RateAt {
     }
 }
 
-/// The number of tasks at once with which so many tasks end first, by known rates; of equal ones the fewest, which use the
-/// least CPU time.
-pub(super) fn best(known: &BTreeMap<u32, RateAt>, tasks: usize) -> Option<RateAt> {
-    let (&least, &most) = (known.keys().next()?, known.keys().next_back()?);
-    let all: Vec<RateAt> = (least..=most).map(|jobs| between(known, jobs)).collect();
-    let times = all.iter().map(|rate| time(rate, tasks));
+/// The known rate with which so many tasks end first; of equal ones that with the fewest at once, which use the least CPU
+/// time. `known` is in ascending order.
+pub(super) fn best(known: &[RateAt], tasks: usize) -> Option<RateAt> {
+    let times = known.iter().map(|rate| time(rate, tasks));
     let first = times.fold(f64::INFINITY, f64::min);
-    let is_first = |rate: &RateAt| time(rate, tasks) <= first * (1.0 + LOSS);
-    all.into_iter().find(is_first)
+    let is_first = |rate: &&RateAt| time(rate, tasks) <= first * (1.0 + LOSS);
+    known.iter().find(is_first).copied()
 }
 
 /// The time that so many tasks take, as a multiple of a task's time at a rate of 1.
@@ -57,27 +54,4 @@ fn time(rate: &RateAt, tasks: usize) -> f64 {
         rounds + 0.5
     };
     rounds * jobs / rate.rate
-}
-
-/// The rate at a number between the least and the greatest known one, on the straight line of the logarithms between its
-/// neighbours.
-fn between(known: &BTreeMap<u32, RateAt>, jobs: u32) -> RateAt {
-    let below = known.range(..=jobs).next_back();
-    let above = known.range(jobs..).next();
-    let (Some((_, below)), Some((_, above))) = (below, above) else {
-        return RateAt::full(jobs as usize);
-    };
-    if below.jobs == above.jobs {
-        return *below;
-    }
-    let log = |value: f64| libm::log(value);
-    let width = log(f64::from(above.jobs) / f64::from(below.jobs));
-    let part = log(f64::from(jobs) / f64::from(below.jobs)) / width;
-    let mean = |low: f64, high: f64| libm::exp(log(low) + part * log(high / low));
-    RateAt {
-        jobs,
-        rate: mean(below.rate, above.rate),
-        cpu: below.cpu.zip(above.cpu).map(|(low, high)| mean(low, high)),
-        ends: below.ends.min(above.ends),
-    }
 }
