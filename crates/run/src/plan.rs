@@ -274,7 +274,9 @@ impl<P: Platform> Plan<P> {
         }
         let mut config = config(options, &choice, cpus, count);
         if config.at_once.is_some() {
-            config.at_once = Some(memory.recall_rates(&known));
+            // A policy that fills one memory domain first would make fewer jobs slower than they need to be.
+            let is_one = machine.memory_domains.len() <= 1;
+            config.at_once = is_one.then(|| memory.recall_rates(&known));
         }
         Ok(Plan {
             choice,
