@@ -5,6 +5,7 @@ mod arrivals;
 mod at_once;
 mod backend;
 mod config;
+mod crowds;
 mod error;
 mod histogram;
 mod intake;
