@@ -256,10 +256,8 @@ impl Store {
 
     /// The rates of ends with different numbers of jobs at once, by this key of a program; none if they can't be read.
     pub fn rates(&self, program: &Key) -> Vec<RateAt> {
-        let found = of_number(&self.database, program.numbers().exact)
-            .ok()
-            .flatten();
-        found.map_or(Vec::new(), |known| known.rates)
+        let found = of_number(&self.database, program.numbers().exact);
+        found.ok().flatten().map_or(Vec::new(), |known| known.rates)
     }
 
     /// Notes such rates in place of those that were known.

@@ -3,8 +3,8 @@
 use crate::reason::wait_text;
 use crate::text::{count, seconds, visible};
 use cosched_core::{
-    AtOnceFound, Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, WaitReason, Warning,
-    signal_name,
+    AtOnceState, Exit, Importance, InvalidDecision, Nanos, RateAt, Shortfall, TaskId, Untried,
+    WaitReason, Warning, signal_name,
 };
 
 /// A file that is written during a run.
@@ -138,8 +138,8 @@ pub enum RunWarning {
     },
     #[error("by request {} from now on", jobs_text(*jobs))]
     JobLimit { jobs: u32 },
-    #[error("{}", at_once_text(found))]
-    JobsAtOnce { found: AtOnceFound },
+    #[error("{}", at_once_text(state))]
+    JobsAtOnce { state: AtOnceState },
     #[error("{}", paused_text(*is_paused))]
     Paused { is_paused: bool },
     #[error("job {job} stopped itself and waits for SIGCONT (kill -CONT)")]
@@ -291,7 +291,7 @@ impl RunWarning {
                 reason: *reason,
             },
             &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
-            &Warning::AtOnce(found) => RunWarning::JobsAtOnce { found },
+            &Warning::AtOnce(state) => RunWarning::JobsAtOnce { state },
             Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
             Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
             &Warning::FewCpus {
@@ -397,10 +397,30 @@ fn jobs_text(jobs: u32) -> String {
     }
 }
 
-/// What fewer jobs at once gain, in words.
-fn at_once_text(found: &AtOnceFound) -> String {
-    let (best, full) = (found.best, found.full);
-    let sooner = (100.0 * (1.0 - 1.0 / best.rate)).round();
+/// What is known of the best number of jobs at once, in words.
+fn at_once_text(state: &AtOnceState) -> String {
+    match state {
+        AtOnceState::Found {
+            other,
+            full,
+            is_full,
+        } => {
+            let why = if *is_full {
+                ", so all CPUs are used"
+            } else {
+                ""
+            };
+            format!("{}{why}", compared_text(other, *full))
+        }
+        AtOnceState::Untried(why) => format!(
+            "--jobs auto tries no fewer jobs at once: {}",
+            untried_text(*why)
+        ),
+    }
+}
+
+fn compared_text(other: &RateAt, full: u32) -> String {
+    let sooner = (100.0 * (1.0 - 1.0 / other.rate)).round();
     let end = if sooner > 0.0 {
         format!("end {sooner} % sooner than {full}")
     } else if sooner < 0.0 {
@@ -408,12 +428,22 @@ fn at_once_text(found: &AtOnceFound) -> String {
     } else {
         format!("end as soon as {full}")
     };
-    let less = best.cpu.map(|cpu| (100.0 * (1.0 - cpu)).round());
+    let less = other.cpu.map(|cpu| (100.0 * (1.0 - cpu)).round());
     let less = match less.filter(|less| *less > 0.0) {
         Some(less) => format!(" and use {less} % less CPU"),
         None => String::new(),
     };
-    format!("{} at once {end}{less}", best.jobs)
+    format!("{} at once {end}{less}", other.jobs)
+}
+
+fn untried_text(why: Untried) -> String {
+    match why {
+        Untried::Few(jobs) => format!("that needs about {} like these", count(jobs.into(), "job")),
+        Untried::Unlike => "not all jobs have one known program".to_owned(),
+        Untried::Wide => "a job needs several CPUs".to_owned(),
+        Untried::Domains => "the machine has several memory domains".to_owned(),
+        Untried::Nodes => "the jobs run on nodes".to_owned(),
+    }
 }
 
 fn paused_text(is_paused: bool) -> &'static str {

@@ -22,7 +22,7 @@ pub(crate) struct Memory {
     /// `None` where nothing is used or kept.
     path: Option<PathBuf>,
     noted: Vec<Ended>,
-    /// The program of all jobs, if they have one; and the rates of its jobs at once that this run learnt.
+    /// The program of the first job, and the rates of its jobs at once that this run learnt.
     program: Option<Key>,
     rates: Vec<RateAt>,
     written: Instant,
@@ -156,23 +156,21 @@ impl Memory {
         self.noted.push(ended);
     }
 
-    /// What earlier runs learnt of how many of these jobs are best at once, if all have one program.
+    /// What earlier runs learnt of how many jobs with the first one's program are best at once.
     pub(crate) fn recall_rates(&mut self, known: &[Option<Known>]) -> Vec<RateAt> {
-        let mut keys = known.iter().map(|known| Some(&known.as_ref()?.key));
-        let (Some(Some(first)), Some(path)) = (keys.next(), &self.path) else {
+        let (Some(Some(first)), Some(path)) = (known.first(), &self.path) else {
             return Vec::new();
         };
-        if keys.any(|key| key.is_none_or(|key| key.program != first.program)) {
-            return Vec::new();
-        }
-        self.program = Some(first.of_program());
+        let program = first.key.of_program();
         let store = Store::open_existing(path, Patience::Some).ok().flatten();
-        store.map_or(Vec::new(), |store| store.rates(&first.of_program()))
+        let rates = store.map_or(Vec::new(), |store| store.rates(&program));
+        self.program = Some(program);
+        rates
     }
 
     /// Notes what this run learnt of how many jobs are best at once.
     pub(crate) fn learn_rates(&mut self, rates: &[RateAt]) {
-        if self.program.is_some() && self.path.is_some() {
+        if self.program.is_some() {
             self.rates = rates.to_vec();
         }
     }
@@ -367,7 +365,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_rates_of_a_program_are_recalled_for_its_jobs_alone() {
+    fn the_rates_of_a_program_are_recalled_for_its_jobs() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.sqlite");
         let rate = RateAt {
@@ -384,12 +382,12 @@ pub(crate) mod tests {
             program: "/bin/other".into(),
             ..key("/here")
         };
-        let recalled = |keys: Vec<Key>| {
-            let (mut memory, known, _) = recall(&path, keys.into_iter().map(Some).collect());
+        let recalled = |key: Key| {
+            let (mut memory, known, _) = recall(&path, vec![Some(key)]);
             memory.recall_rates(&known)
         };
-        assert_eq!(recalled(vec![key("/here"), key("/there")]), [rate]);
-        assert_eq!(recalled(vec![key("/here"), other]), []);
+        assert_eq!(recalled(key("/there")), [rate]);
+        assert_eq!(recalled(other), []);
     }
 
     /// Nobody's run fails for it, and the next time is as good.

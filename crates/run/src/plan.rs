@@ -273,10 +273,8 @@ impl<P: Platform> Plan<P> {
             specs.push(spec);
         }
         let mut config = config(options, &choice, cpus, count);
-        if config.at_once.is_some() {
-            // A policy that fills one memory domain first would make fewer jobs slower than they need to be.
-            let is_one = machine.memory_domains.len() <= 1;
-            config.at_once = is_one.then(|| memory.recall_rates(&known));
+        if options.limits.jobs == Some(JobLimit::Auto) {
+            config.at_once = Some(memory.recall_rates(&known));
         }
         Ok(Plan {
             choice,
@@ -324,7 +322,6 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
         None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
         None => cpus,
     };
-    let is_auto = limits.jobs == Some(JobLimit::Auto) && !choice.entry.for_nodes;
     RunConfig {
         quantum: Nanos::from_s(choice.params.number("quantum_s")),
         // `--jobs 0` sets no limit.
@@ -334,7 +331,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
             live
         },
         jobs_per_cpu: given.is_none().then_some(live / cpus.max(1)),
-        at_once: is_auto.then(Vec::new),
+        at_once: None,
         order: limits.order,
         max_pause: limits.max_pause,
         halt: limits.halt,

@@ -1,6 +1,6 @@
 //! The life of tasks: admission, events, end, and restart.
 
-use super::at_once::{AtOnce, End};
+use super::at_once::AtOnce;
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
@@ -113,7 +113,7 @@ impl<B: Backend> Loop<'_, B> {
         self.room_retry = None;
         let mut admitted: Vec<TaskId> = Vec::new();
         self.put_in_order(now);
-        self.begin_at_once(now);
+        self.begin_at_once();
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
                 && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
@@ -146,11 +146,7 @@ impl<B: Backend> Loop<'_, B> {
             admitted.push(id);
             triggers.push(Trigger::Arrived(id));
         }
-        if let Some(at_once) = &mut self.at_once {
-            let records = &self.records;
-            let admitted = admitted.iter().map(|&id| &records[id].spec);
-            at_once.admitted(self.snap.tasks.len(), admitted);
-        }
+        self.report_at_once(now, &admitted);
         // One pass for all arrivals: one pass for each would cost quadratic time.
         if !admitted.is_empty() {
             let least = LeastProgress::of(&self.snap);
@@ -181,7 +177,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// The same before anything is learnt.
-    fn full_width(&self) -> usize {
+    pub(super) fn full_width(&self) -> usize {
         let machine = &self.snap.machine;
         let cpus = machine.cpus.len();
         let most = match machine.nodes.len() {
@@ -191,45 +187,6 @@ impl<B: Backend> Loop<'_, B> {
         let by_cpus = self.config.jobs_per_cpu;
         let by_cpus = by_cpus.map(|jobs| most.min(jobs * cpus));
         by_cpus.unwrap_or(self.config.jobs)
-    }
-
-    /// Lets the controller begin, or begin anew if the machine has changed.
-    fn begin_at_once(&mut self, now: Nanos) {
-        let full = self.full_width();
-        let queued = self.ordered;
-        let Some(at_once) = &mut self.at_once else {
-            return;
-        };
-        at_once.resize(full);
-        at_once.recall(self.config.at_once.as_deref().unwrap_or_default(), queued);
-        self.tell_at_once(now);
-    }
-
-    fn tell_at_once(&mut self, now: Nanos) {
-        let news = self
-            .at_once
-            .as_mut()
-            .and_then(|at_once| at_once.news(self.ordered));
-        if let Some(found) = news {
-            self.recorder.warn(now, &Warning::AtOnce(found));
-        }
-    }
-
-    /// Lets the controller learn from the end of a task.
-    fn learn_at_once(&mut self, now: Nanos, id: TaskId, is_ok: bool) {
-        let queued = self.ordered;
-        let (Some(at_once), Some(record)) = (&mut self.at_once, self.records.get(id)) else {
-            return;
-        };
-        if let Some(started) = record.started.filter(|_| is_ok) {
-            let end = End {
-                spec: &record.spec,
-                time: now - started,
-                cpu: record.used.cpu_time.value(),
-            };
-            at_once.ended(&end, queued);
-            self.tell_at_once(now);
-        }
     }
 
     /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
@@ -341,6 +298,9 @@ impl<B: Backend> Loop<'_, B> {
             Event::Arrivals => {}
             Event::Paused => {
                 self.is_paused = true;
+                if let Some(at_once) = &mut self.at_once {
+                    at_once.begin_epoch(0);
+                }
                 self.show();
             }
             Event::Continued => {
@@ -501,7 +461,9 @@ impl<B: Backend> Loop<'_, B> {
             let position = self.times.partition_point(|&time| time <= ran);
             self.times.insert(position, ran);
         }
-        self.learn_at_once(now, id, ok);
+        if ok {
+            self.learn_at_once(now, id);
+        }
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
             let record = &mut self.records[id];

@@ -121,11 +121,7 @@ impl<B: Backend> Loop<'_, B> {
             overhead: self.overhead,
             policy_faults: self.policy_faults,
             plans,
-            rates: self
-                .at_once
-                .as_ref()
-                .map(AtOnce::learnt)
-                .unwrap_or_default(),
+            rates: self.at_once.as_ref().map_or(Vec::new(), AtOnce::learnt),
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
     }

@@ -21,7 +21,7 @@ mod shutdown;
 mod state;
 mod task_record;
 
-pub use at_once::{AtOnceFound, RateAt};
+pub use at_once::{AtOnceState, RateAt, Untried};
 pub use backend::{Backend, Began, Event, Kill, MayStart, Planner};
 pub use config::{
     Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit,

@@ -1,6 +1,6 @@
 //! Reports from a run in progress, and its result.
 
-use super::at_once::{AtOnceFound, RateAt};
+use super::at_once::{AtOnceState, RateAt};
 use super::histogram::Histogram;
 use super::now::RunNow;
 use crate::check::InvalidDecision;
@@ -59,8 +59,8 @@ pub enum Warning {
         /// Whether it is a repeated signal, so that everything is killed.
         again: bool,
     },
-    /// Fewer tasks at once are better than full width.
-    AtOnce(AtOnceFound),
+    /// What is known of the best number of tasks at once.
+    AtOnce(AtOnceState),
     /// The first task that waits for memory while a CPU is left for it.
     WaitsForMemory(TaskId),
     /// A task starts although memory is short, because nothing else runs.
@@ -98,6 +98,7 @@ impl Warning {
             | Warning::DeadlineOver
             | Warning::Draining
             | Warning::Interrupted { .. }
+            | Warning::AtOnce(_)
             | Warning::PlansGivenUp { .. } => None,
         }
     }

@@ -115,7 +115,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             config,
             rng: Rng::new(config.seed),
             jobs: None,
-            at_once: config.at_once.is_some().then(|| AtOnce::new(config.jobs)),
+            at_once: None,
             is_paused: false,
             learner: Learner::new(&machine.core_types, config.quantum),
             snap: Snapshot {

@@ -172,7 +172,7 @@ pub struct Why {
     pub warnings: Vec<String>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
-    /// Why fewer jobs than CPUs are live, if that was found; told while it is in the queue.
+    /// What `--jobs auto` has found; left out without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<String>,
     /// The bound on its wait, if it waited.
@@ -241,11 +241,6 @@ impl History {
     }
 
     fn apply(&mut self, at: Nanos, row: Row) {
-        if let Row::Warned { code, text } = &row
-            && code == JOBS_AT_ONCE
-        {
-            self.at_once = Some(text.clone());
-        }
         if row.task() == Some(self.task)
             && let Some(did) = self.effect(at, &row)
         {
@@ -268,6 +263,7 @@ impl History {
                 };
             }
             Row::Warned { text, task, .. } if task == Some(self.task) => self.warnings.push(text),
+            Row::Warned { code, text, .. } if code == JOBS_AT_ONCE => self.at_once = Some(text),
             _ => {}
         }
     }
@@ -320,10 +316,7 @@ impl History {
             weight: header.tasks[self.task.0 as usize].weight,
             at,
             preferred: self.preferred(&state),
-            at_once: self
-                .at_once
-                .clone()
-                .filter(|_| matches!(state, State::Queued { .. })),
+            at_once: self.at_once.clone(),
             latest: self.latest(&state, &header),
             state,
             steps: self.steps.into(),
@@ -496,14 +489,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_the_queue_learns_why_fewer_jobs_are_live() {
+    fn what_was_found_of_the_number_at_once_is_told() {
         let found = "2 at once end 3 % sooner than 4";
         let line = format!("[\"!\",1,\"jobs-at-once\",\"{found}\"]\n");
-        let series = format!("{line}{RUN}").replace("[\"b\",0,1]\n", "");
-        let asked = |task, ms| ask(&series, task, Some(ms)).at_once;
-        assert_eq!(asked(1, 0), None, "not found yet");
-        assert_eq!(asked(1, 100).as_deref(), Some(found));
-        assert_eq!(asked(0, 100), None, "it runs");
+        let series = format!("{line}{RUN}");
+        let asked = |ms| ask(&series, 1, Some(ms)).at_once;
+        assert_eq!(asked(0), None, "not found yet");
+        assert_eq!(asked(100).as_deref(), Some(found));
     }
 
     #[test]

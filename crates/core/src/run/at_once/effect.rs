@@ -1,15 +1,11 @@
 //! The effect of another number of tasks at once on what each task takes, with its uncertainty.
 //!
-//! Least squares over the logarithms of two groups of tasks, `old` and `new`. Each kind of task has a mean of its own, and all
-//! have one trend in the order of their starts: files sorted by size would otherwise pass for an effect.
-
-use std::collections::BTreeMap;
+//! Least squares over the logarithms of two groups of tasks, `old` and `new`, with a trend in the order of their starts: files
+//! sorted by size would otherwise pass for an effect.
 
 /// What an ended task took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Tasks of one kind are alike.
-    pub(super) kind: u32,
     /// Its position in the order of starts.
     pub(super) turn: u32,
     /// Logarithm of its time from start to end.
@@ -28,39 +24,35 @@ pub(super) struct Effect {
 /// Least half of an interval: tasks at once share the noise of the machine, which their own spread does not show.
 const LEAST_HALF: f64 = 0.005;
 
-/// Tasks of a kind in each group below which the kind takes no part.
-const LEAST_OF_KIND: usize = 2;
+/// Least number of tasks in each group.
+const LEAST: usize = 3;
 
 /// Student's quantile for 99 % on one side (Cornish and Fisher's expansion, 7 % too low for three degrees of freedom).
-pub(super) fn student(freedom: f64) -> f64 {
+fn student(freedom: f64) -> f64 {
     2.326 + 3.73 / freedom + 5.72 / (freedom * freedom)
 }
 
-/// `new` minus `old`; `None` if too few are alike.
+/// `new` minus `old`; `None` if too few are known.
 pub(super) fn effect(
     old: &[Sample],
     new: &[Sample],
     value: fn(&Sample) -> Option<f64>,
 ) -> Option<Effect> {
-    let mut kinds: BTreeMap<u32, Vec<[f64; 3]>> = BTreeMap::new();
+    let mut rows: Vec<[f64; 3]> = Vec::new();
+    let mut least = usize::MAX;
     for (group, samples) in [(0.0, old), (1.0, new)] {
-        for sample in samples {
-            if let Some(value) = value(sample) {
-                let rows = kinds.entry(sample.kind).or_default();
-                rows.push([group, f64::from(sample.turn), value]);
-            }
-        }
+        let before = rows.len();
+        let known = samples
+            .iter()
+            .filter_map(|sample| Some((sample.turn, value(sample)?)));
+        rows.extend(known.map(|(turn, value)| [group, f64::from(turn), value]));
+        least = least.min(rows.len() - before);
     }
-    kinds.retain(|_, rows| {
-        let new = rows.iter().filter(|row| row[0] > 0.0).count();
-        new.min(rows.len() - new) >= LEAST_OF_KIND
-    });
-    let rows: usize = kinds.values().map(Vec::len).sum();
-    let freedom = rows as f64 - kinds.len() as f64 - 2.0;
-    if freedom < 3.0 {
+    if least < LEAST {
         return None;
     }
-    let [[gg, gt, gv], [_, tt, tv], [_, _, vv]] = products(kinds.values());
+    let freedom = rows.len() as f64 - 3.0;
+    let [[gg, gt, gv], [_, tt, tv], [_, _, vv]] = products(&rows);
     let det = gg * tt - gt * gt;
     if det <= 1e-9 * gg * tt {
         return None;
@@ -75,35 +67,28 @@ pub(super) fn effect(
     })
 }
 
-/// Sums of products of all pairs of columns, each column without its mean in the kind.
-fn products<'a>(kinds: impl Iterator<Item = &'a Vec<[f64; 3]>>) -> [[f64; 3]; 3] {
+/// The spread of the times about their trend.
+pub(super) fn spread(samples: &[Sample]) -> f64 {
+    let row = |sample: &Sample| [0.0, f64::from(sample.turn), sample.time];
+    let rows: Vec<[f64; 3]> = samples.iter().map(row).collect();
+    let [_, [_, tt, tv], [_, _, vv]] = products(&rows);
+    let freedom = samples.len().saturating_sub(2).max(1);
+    ((vv - tv * tv / tt).max(0.0) / freedom as f64).sqrt()
+}
+
+/// Sums of products of all pairs of columns, each column without its mean.
+fn products(rows: &[[f64; 3]]) -> [[f64; 3]; 3] {
+    let mut means = [0.0; 3];
+    for row in rows {
+        (0..3).for_each(|i| means[i] += row[i] / rows.len() as f64);
+    }
     let mut sums = [[0.0; 3]; 3];
-    for rows in kinds {
-        let mut means = [0.0; 3];
-        for row in rows {
-            (0..3).for_each(|i| means[i] += row[i] / rows.len() as f64);
-        }
-        for row in rows {
-            for i in 0..3 {
-                for j in 0..3 {
-                    sums[i][j] += (row[i] - means[i]) * (row[j] - means[j]);
-                }
+    for row in rows {
+        for i in 0..3 {
+            for j in 0..3 {
+                sums[i][j] += (row[i] - means[i]) * (row[j] - means[j]);
             }
         }
     }
     sums
-}
-
-/// The spread of the times within kinds, and how many tasks are of a kind with at least three.
-pub(super) fn spread(samples: &[Sample]) -> (f64, usize) {
-    let mut kinds: BTreeMap<u32, Vec<[f64; 3]>> = BTreeMap::new();
-    for sample in samples {
-        let row = [0.0, 0.0, sample.time];
-        kinds.entry(sample.kind).or_default().push(row);
-    }
-    kinds.retain(|_, rows| rows.len() > LEAST_OF_KIND);
-    let alike: usize = kinds.values().map(Vec::len).sum();
-    let freedom = alike.saturating_sub(kinds.len()).max(1);
-    let squares = products(kinds.values())[2][2];
-    ((squares / freedom as f64).sqrt(), alike)
 }

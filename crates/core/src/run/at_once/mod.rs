@@ -1,155 +1,140 @@
 //! How many tasks are admitted at once (`--jobs auto`), learnt from the times of those that ended.
 //!
-//! Tasks that take W(n) each while n are live end at the rate X(n) = n / W(n) (Little's law). Fewer at once end sooner only if W
-//! grows faster than n. So the controller tries another n for one generation of tasks, and compares ([`effect`]) those that lived
-//! wholly under it ([`lives`]) with those before. It keeps the new n if X rises, or if X stays within a hundredth of the best and
-//! CPU time falls. Then it tries a step twice as long, else it goes back.
+//! Tasks that take W(n) each while n are live end at the rate X(n) = n / W(n) (Little's law). A trial admits another number for
+//! a while, and then the old one again. Only tasks that lived wholly with one number count ([`lives`]), and both numbers are
+//! compared with their uncertainty ([`effect`]). Other load that begins or ends meanwhile spreads the times of the old number.
+//! The new number is kept if X rises, or if X stays within a hundredth of the best and CPU time falls.
 //!
-//! All that failed trials may cost together is a share of the tasks, and each counts twice as much as the one before. A trial
-//! is not made if the spread of times would hide its effect.
+//! Failed trials may cost a hundredth of the tasks together, and each counts twice as much as the one before.
 
 mod effect;
+mod in_loop;
 mod lives;
 mod rates;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use crate::task::{TaskId, TaskSpec};
-use effect::{Effect, Sample, effect, spread, student};
-pub(super) use lives::End;
+use crate::units::{Nanos, Reading};
+use effect::{Sample, spread};
 use lives::Lives;
-pub use rates::RateAt;
 use rates::best;
+pub use rates::{AtOnceState, RateAt, Untried};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use trial::{Trial, Verdict, step_to};
 
 /// What failed trials may cost together, as a share of all tasks.
-const SHARE: f64 = 0.005;
+const SHARE: f64 = 0.01;
 
-/// How far the rate may fall below the best for less CPU time, as a logarithm.
-const LOSS: f64 = 0.01;
+/// A trial changes the number by one in so many.
+const STEP: usize = 8;
 
-/// Least step of a trial, as a logarithm.
-const LEAST_STEP: f64 = 0.02;
-
-/// Tasks that end in a trial for each one at once: before those that it measures, others end.
-const TRANSITION: f64 = 1.3;
-
-/// Tasks that must have ended before a trial, besides a generation; and those kept of later ones.
+/// Least number of ended tasks before a trial, and the number kept of later ones.
 const BEFORE: usize = 8;
 const KEPT: usize = 1_024;
 
-/// A trial is judged after a generation, so that all parts of the machine count, but not before so many tasks have ended. It
-/// is judged again after twice as many each time that it looks good but is not sure.
-const LEAST_JUDGED: usize = 3;
-const JUDGEMENTS: u32 = 6;
+/// Least number of tasks that a trial measures.
+const LEAST_DUE: usize = 3;
 
 /// Spread of the ends of rounds, in times of a task, above which the last round does not depend on the number of tasks.
 const BLURRED: f64 = 0.3;
 
-/// Tasks left for each one at once, below which nothing is tried.
-const LEAST_LEFT: usize = 2;
-
-/// The number at once that is better than full width.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AtOnceFound {
-    /// What it gains.
-    pub best: RateAt,
-    /// Full width.
-    pub full: u32,
-}
-
-/// A number at once that is being tried.
-struct Trial {
-    jobs: usize,
-    /// The step to it, and the least one that would have shown something.
-    step: usize,
-    least_step: usize,
-    samples: Vec<Sample>,
-    judgements: u32,
-    /// Tasks that had ended when it began.
-    began: usize,
-}
-
 /// The controller.
 pub(super) struct AtOnce {
     full: usize,
-    /// The number at once that is best so far, and those that lived with it.
+    /// The number at once that is best so far, and tasks that lived with it.
     base: RateAt,
     samples: Vec<Sample>,
     trial: Option<Trial>,
-    /// What was measured of each number, full width included.
+    /// The rates that were measured, full width included; empty if nothing can be learnt.
     rates: BTreeMap<u32, RateAt>,
     lives: Lives,
-    ended: usize,
+    /// The program of the first task.
+    program: Option<Arc<str>>,
     /// What failed trials have cost, in tasks; below zero what the last success gains.
     spent: f64,
     /// Failed trials since the last success.
     failures: u32,
-    /// Longest step of the next trial, if a shorter one shows something; and its direction.
-    step: usize,
     is_upward: bool,
-    /// Something was found that nobody was told.
-    has_news: bool,
+    state: Option<AtOnceState>,
+    /// The state that the user knows.
+    told: Option<AtOnceState>,
 }
 
 impl AtOnce {
-    /// Begins at full width.
-    pub(super) fn new(full: usize) -> AtOnce {
+    /// Begins at full width, or with the number that is best for so many tasks by the rates of an earlier run.
+    pub(super) fn new(full: usize, known: &[RateAt], tasks: usize) -> AtOnce {
+        let is_of_this = known.iter().map(RateAt::number).max() == Some(full);
+        let known = known.iter().copied().filter(|_| is_of_this);
+        let known: Vec<RateAt> = known.collect();
         let base = RateAt::full(full);
-        AtOnce {
+        let mut at_once = AtOnce {
             full,
-            base,
+            base: best(&known, tasks).unwrap_or(base),
             samples: Vec::new(),
             trial: None,
             rates: BTreeMap::from([(base.jobs, base)]),
             lives: Lives::default(),
-            ended: 0,
+            program: None,
             spent: 0.0,
             failures: 0,
-            step: 1,
-            is_upward: false,
-            has_news: false,
-        }
+            is_upward: is_of_this,
+            state: None,
+            told: None,
+        };
+        at_once
+            .rates
+            .extend(known.iter().map(|rate| (rate.jobs, *rate)));
+        at_once.compare_with(None);
+        at_once
     }
 
-    /// Begins with the number that is best for so many tasks, by the rates of an earlier run at this full width.
-    pub(super) fn recall(&mut self, known: &[RateAt], tasks: usize) {
-        let is_of_this = known.iter().map(RateAt::number).max() == Some(self.full);
-        if !is_of_this || self.lives.turns > 0 {
-            return;
-        }
-        self.rates = known.iter().map(|rate| (rate.jobs, *rate)).collect();
-        self.base = best(known, tasks).unwrap_or(self.base);
-        self.step = (self.full - self.base.number()).max(1);
-        // Where the fewest known are best, fewer still may be better.
-        let has_fewer = self.rates.range(..self.base.jobs).next().is_some();
-        self.is_upward = has_fewer && self.base.number() < self.full;
-        self.has_news = true;
+    /// Full width.
+    pub(super) fn full(&self) -> usize {
+        self.full
     }
 
-    /// Begins anew if full width has changed.
-    pub(super) fn resize(&mut self, full: usize) {
-        if full != self.full {
-            let lives = std::mem::take(&mut self.lives);
-            let (ended, spent) = (self.ended, self.spent);
-            *self = AtOnce {
-                lives,
-                ended,
-                spent,
-                ..AtOnce::new(full)
-            };
-        }
+    /// Keeps full width, because nothing can be learnt here.
+    pub(super) fn refuse(&mut self, why: Untried) {
+        self.base = RateAt::full(self.full);
+        self.rates.clear();
+        self.trial = None;
+        self.state = Some(AtOnceState::Untried(why));
     }
 
     /// Maximum number of live tasks.
     pub(super) fn limit(&self) -> usize {
-        let trial = self.trial.as_ref().map(|trial| trial.jobs);
-        trial.unwrap_or(self.base.number())
+        let trial = self.trial.as_ref().filter(|trial| trial.back.is_none());
+        trial.map_or(self.base.number(), |trial| trial.jobs)
     }
 
     /// Notes that tasks were admitted. `live` is their number now.
     pub(super) fn admitted<'a>(&mut self, live: usize, tasks: impl Iterator<Item = &'a TaskSpec>) {
-        self.lives.admitted(live, tasks);
+        if live != self.lives.level {
+            self.begin_epoch(live);
+        }
+        for spec in tasks {
+            if self.lives.turns == 0 {
+                self.program.clone_from(&spec.program);
+            }
+            if spec.cpus > 1 {
+                self.refuse(Untried::Wide);
+            } else if spec.program.is_none() || spec.program != self.program {
+                self.refuse(Untried::Unlike);
+            }
+            self.lives.begin(spec.id);
+        }
+    }
+
+    /// Notes that from now on so many tasks are live, or that all were paused.
+    pub(super) fn begin_epoch(&mut self, live: usize) {
+        self.samples = self.lives.complete(&self.samples);
+        if let Some(trial) = &mut self.trial {
+            trial.samples = self.lives.complete(&trial.samples);
+        }
+        self.lives.begin_epoch(live);
     }
 
     /// Forgets a task, which ended or is lost.
@@ -158,228 +143,158 @@ impl AtOnce {
     }
 
     /// Learns from the end of a task. `left` is the number of tasks that wait to be admitted.
-    pub(super) fn ended(&mut self, end: &End<'_>, left: usize) {
-        self.ended += 1;
-        let Some(sample) = self.lives.ended(end) else {
-            return;
-        };
-        if self.lives.level != self.limit() {
-            return;
-        }
-        if let Some(mut trial) = self.trial.take() {
-            trial.samples.push(sample);
-            self.trial = self.judge(trial, left);
-            return;
-        }
-        self.samples.push(sample);
-        if self.samples.len() > 2 * KEPT {
-            self.samples.drain(..KEPT);
-        }
-        if self.samples.len().is_multiple_of(BEFORE) {
-            self.explore(left);
+    pub(super) fn ended(&mut self, id: TaskId, time: Nanos, cpu: Reading<Nanos>, left: usize) {
+        let limit = self.limit();
+        let sample = self.lives.ended(id, time, cpu);
+        let sample = sample.filter(|_| self.lives.level == limit && !self.rates.is_empty());
+        match self.trial.take() {
+            None => {
+                self.samples.extend(sample);
+                if sample.is_some() && self.samples.len().is_multiple_of(BEFORE) {
+                    self.trial = self.explore(left);
+                }
+            }
+            Some(mut trial) if trial.back.is_none() => {
+                trial.ended += 1;
+                trial.samples.extend(sample);
+                let complete = self.lives.complete(&trial.samples).len();
+                // Beside long tasks nothing may ever be complete.
+                let is_due = complete >= trial.due || trial.samples.len() >= 4 * trial.due;
+                trial.back = is_due.then_some(self.samples.len());
+                self.trial = Some(trial);
+            }
+            Some(trial) => {
+                self.samples.extend(sample);
+                let is_due = self.samples.len() >= trial.back.unwrap_or(0) + trial.due;
+                self.trial = match is_due || left == 0 {
+                    true => self.judge(trial, left),
+                    false => Some(trial),
+                };
+            }
         }
     }
 
     /// Begins a trial, if one is worth its cost.
-    fn explore(&mut self, left: usize) {
-        if left < LEAST_LEFT * self.limit() {
-            return;
+    fn explore(&mut self, left: usize) -> Option<Trial> {
+        if self.samples.len() > 2 * KEPT {
+            self.samples.drain(..KEPT);
         }
         let samples = self.lives.complete(&self.samples);
-        let (spread, alike) = spread(&samples);
-        let is_few = alike < BEFORE.max(self.base.number());
-        if is_few || 2 * alike < samples.len() {
-            return;
-        }
-        let budget = self.budget(spread, left);
-        let mut steps = Vec::new();
-        for step in 1..=self.reach() {
-            let to = self.number_after(step);
-            let log = step_to(self.base.number(), to).abs();
-            let ends = 1.0 / alike as f64 + 1.0 / judged(to) as f64;
-            // The trend that is fitted along doubles the interval.
-            let hidden = 2.0 * student(alike as f64) * spread * ends.sqrt();
-            let cost = TRANSITION * to.max(LEAST_JUDGED) as f64 * log;
-            if log >= hidden.max(LEAST_STEP) && cost <= budget {
-                steps.push(step);
-            }
-        }
-        let Some(&least_step) = steps.first() else {
-            return;
-        };
-        steps.retain(|&step| step <= self.step.max(least_step));
-        let step = steps.last().copied().unwrap_or(least_step);
-        self.samples = samples;
-        self.trial = Some(Trial {
-            jobs: self.number_after(step),
-            step,
-            least_step,
-            samples: Vec::new(),
-            judgements: 0,
-            began: self.ended,
-        });
-    }
-
-    /// The longest step of a trial.
-    fn reach(&self) -> usize {
-        let jobs = self.base.number();
-        match self.is_upward {
-            true => self.full - jobs,
-            false => jobs.div_ceil(3).min(jobs - 1),
-        }
-    }
-
-    fn number_after(&self, step: usize) -> usize {
-        let jobs = self.base.number();
-        match self.is_upward {
-            true => jobs + step,
-            false => jobs - step,
-        }
-    }
-
-    /// What a trial may cost, in tasks. Tasks of equal length end in rounds: then it may also fill the last one, but not begin
-    /// another, unless that is short beside the run.
-    fn budget(&self, spread: f64, left: usize) -> f64 {
-        let tasks = self.lives.turns as usize + left;
-        let budget = SHARE * tasks as f64 - self.spent;
-        let rounds = tasks as f64 / self.full as f64;
-        let is_blurred = spread * rounds.sqrt() > BLURRED;
-        let is_narrow = self.base.number() < self.full;
-        if is_blurred || is_narrow || 1.0 <= 2.0 * SHARE * rounds {
-            return budget;
-        }
-        let room = (self.full - tasks % self.full) % self.full;
-        budget.min(room as f64)
-    }
-
-    /// Judges a trial, if enough of its tasks have ended, and returns it if it goes on.
-    fn judge(&mut self, mut trial: Trial, left: usize) -> Option<Trial> {
-        let due = judged(trial.jobs) << trial.judgements;
-        if trial.samples.len() < due {
-            return Some(trial);
-        }
-        let samples = self.lives.complete(&trial.samples);
-        // Beside long tasks nothing may ever be complete.
-        if samples.len() < due && trial.samples.len() < 4 * due.max(trial.jobs) {
-            return Some(trial);
-        }
-        trial.judgements += 1;
-        let step = step_to(self.base.number(), trial.jobs);
-        let Some(time) = effect(&self.samples, &samples, |sample| Some(sample.time)) else {
-            self.go_back(&trial, step.abs());
+        if samples.len() < BEFORE.max(self.base.number()) {
             return None;
-        };
-        let gain = Effect {
-            mean: step - time.mean,
-            ..time
-        };
-        let cpu = effect(&self.samples, &samples, |sample| sample.cpu);
-        let found = self.rate_of(&trial, gain.mean, cpu, samples.len());
-        let cost = -gain.mean * (self.ended - trial.began) as f64;
-        let may_go_on =
-            left > 0 && trial.judgements < JUDGEMENTS && cost <= 2.0 * SHARE * self.ended as f64;
-        match self.verdict(&trial, gain, cpu) {
-            Verdict::Unsure if may_go_on => return Some(trial),
-            Verdict::Better => {
-                self.rates.insert(found.jobs, found);
-                self.go_on(&trial, found, samples, gain.mean * left as f64);
-                self.explore(left);
-                return self.trial.take();
-            }
-            _ => {
-                self.rates.insert(found.jobs, found);
-                self.go_back(&trial, (-gain.mean).max(-step));
-            }
+        }
+        let spread = spread(&samples);
+        let jobs = self.next()?;
+        let step = step_to(self.base.number(), jobs).abs();
+        // Enough for an effect as large as the step to be seen.
+        let due = libm::ceil((3.0 * spread / step).powi(2)) as usize;
+        let due = due.max(jobs).max(LEAST_DUE);
+        let tasks = self.lives.turns as usize + left;
+        let cost = self.cost(jobs, due, spread, tasks);
+        if cost <= SHARE * tasks as f64 - self.spent && left >= 2 * (jobs + due) {
+            return Some(Trial::new(jobs, due));
+        }
+        if !matches!(self.state, Some(AtOnceState::Found { .. })) {
+            self.state = Some(few(cost));
         }
         None
     }
 
-    /// Ends a trial that found something better, which gains so many tasks.
-    fn go_on(&mut self, trial: &Trial, found: RateAt, samples: Vec<Sample>, gained: f64) {
-        self.spent -= gained.max(0.0);
-        self.failures = 0;
-        self.base = found;
-        self.samples = samples;
-        self.step = 2 * trial.step;
-        self.is_upward &= trial.jobs < self.full;
-        self.has_news = true;
+    /// The next number to try.
+    fn next(&self) -> Option<usize> {
+        let jobs = self.base.number();
+        let step = (jobs / STEP).max(1);
+        let is_upward = self.is_upward && jobs < self.full || jobs == 1;
+        let next = match is_upward {
+            true => (jobs + step).min(self.full),
+            false => jobs - step,
+        };
+        (next != jobs).then_some(next)
     }
 
-    /// Ends a trial that may have lost this much of the rate, as a logarithm.
-    fn go_back(&mut self, trial: &Trial, loss: f64) {
-        let tasks = (self.ended - trial.began) as f64;
-        self.spent += loss.max(0.0) * tasks * f64::from(1_u32 << self.failures.min(16));
-        if trial.step > trial.least_step {
-            // It went too far.
-            self.step = (trial.step / 4).max(1);
-            return;
+    /// What a trial costs at most, in tasks. Tasks of equal length end in rounds: then it costs at least one.
+    fn cost(&self, jobs: usize, due: usize, spread: f64, tasks: usize) -> f64 {
+        let lost = libm::exp(step_to(self.base.number(), jobs).abs()) - 1.0;
+        let cost = lost * (due + jobs) as f64;
+        let rounds = tasks as f64 / self.full as f64;
+        if spread * rounds.sqrt() > BLURRED {
+            cost
+        } else {
+            cost.max(self.full as f64)
         }
+    }
+
+    /// Judges a trial, and returns it if it goes on.
+    fn judge(&mut self, mut trial: Trial, left: usize) -> Option<Trial> {
+        let samples = self.lives.complete(&self.samples);
+        let best = self.rates.values().map(|rate| rate.rate);
+        let best = best.fold(self.base.rate, f64::max);
+        let Some(judgement) = trial.judge(&samples, self.base, best) else {
+            self.fail(step_to(self.base.number(), trial.jobs).abs() * trial.ended as f64);
+            return None;
+        };
+        let lost = -judgement.gain * trial.ended as f64;
+        let may_lose = SHARE * f64::from(self.lives.turns) - self.spent;
+        let may_go_on = left > 4 * trial.due && lost <= may_lose;
+        if judgement.verdict == Verdict::Unsure && may_go_on && trial.extend() {
+            return Some(trial);
+        }
+        let found = judgement.rate;
+        self.rates.insert(found.jobs, found);
+        if judgement.verdict == Verdict::Better {
+            let old = std::mem::replace(&mut self.base, found);
+            self.samples = trial.samples;
+            self.spent -= (judgement.gain * left as f64).max(0.0);
+            self.failures = 0;
+            self.compare_with(Some(old));
+        } else {
+            self.fail(lost);
+            self.compare_with(Some(found));
+        }
+        None
+    }
+
+    /// Notes that a trial has failed, which has cost so many tasks.
+    fn fail(&mut self, lost: f64) {
+        self.spent += lost.max(0.0) * f64::from(1_u32 << self.failures.min(16));
         // The last success pays for nothing more.
         self.spent = self.spent.max(0.0);
         self.failures += 1;
-        self.step = 1;
-        self.is_upward = !self.is_upward && self.base.number() < self.full;
+        self.is_upward = !self.is_upward;
     }
 
-    fn verdict(&self, trial: &Trial, gain: Effect, cpu: Option<Effect>) -> Verdict {
-        let best = self.rates.values().map(|rate| rate.rate);
-        let best = best.fold(self.base.rate, f64::max);
-        let above_best = libm::log(self.base.rate / best) + gain.mean;
-        let saves =
-            trial.jobs < self.base.number() && cpu.is_some_and(|cpu| cpu.mean + cpu.half < 0.0);
-        if gain.mean > gain.half || saves && above_best - gain.half >= -LOSS {
-            Verdict::Better
-        } else if gain.mean > 0.0 || saves && above_best >= -LOSS {
-            Verdict::Unsure
-        } else {
-            Verdict::Worse
+    /// Notes how the best number compares with full width, or full width with another one.
+    fn compare_with(&mut self, other: Option<RateAt>) {
+        let is_full = self.base.number() == self.full;
+        if let Some(other) = if is_full { other } else { Some(self.base) } {
+            let full = self.full as u32;
+            self.state = Some(AtOnceState::Found {
+                other,
+                full,
+                is_full,
+            });
         }
     }
 
-    fn rate_of(&self, trial: &Trial, gain: f64, cpu: Option<Effect>, ends: usize) -> RateAt {
-        let cpu = cpu.zip(self.base.cpu);
-        RateAt {
-            jobs: trial.jobs as u32,
-            rate: self.base.rate * libm::exp(gain),
-            cpu: cpu.map(|(cpu, of_base)| of_base * libm::exp(cpu.mean)),
-            ends: ends as u32,
+    /// What the user does not know yet. `left` is the number of tasks that wait to be admitted.
+    pub(super) fn news(&mut self, left: usize) -> Option<AtOnceState> {
+        if left == 0 && self.lives.turns > 0 && self.full > 1 && self.state.is_none() {
+            self.state = Some(few(self.full as f64));
         }
-    }
-
-    /// What is better than full width, if that was found since the last call and no step follows. `left` is the number of
-    /// tasks that wait to be admitted.
-    pub(super) fn news(&mut self, left: usize) -> Option<AtOnceFound> {
-        let is_news = self.has_news && (self.trial.is_none() || left == 0);
-        self.has_news &= !is_news;
-        let is_found = is_news && self.base.number() < self.full;
-        is_found.then_some(AtOnceFound {
-            best: self.base,
-            full: self.full as u32,
-        })
+        let kind = |state: Option<AtOnceState>| state.map(|state| state.kind());
+        let is_new = kind(self.state) != kind(self.told);
+        self.told = self.state;
+        self.told.filter(|_| is_new)
     }
 
     /// What was measured, for later runs; empty if that is full width alone.
     pub(super) fn learnt(&self) -> Vec<RateAt> {
-        if self.rates.len() < 2 {
-            return Vec::new();
-        }
-        self.rates.values().copied().collect()
+        let rates = self.rates.values().copied();
+        rates.filter(|_| self.rates.len() > 1).collect()
     }
 }
 
-#[derive(PartialEq)]
-enum Verdict {
-    Better,
-    Unsure,
-    Worse,
-}
-
-/// Tasks of a trial that are judged first.
-fn judged(jobs: usize) -> usize {
-    jobs.max(LEAST_JUDGED)
-}
-
-/// The logarithm of the step from one number to another.
-fn step_to(from: usize, to: usize) -> f64 {
-    libm::log(to as f64 / from as f64)
+/// The state in a run too short for a trial that costs so many tasks.
+fn few(cost: f64) -> AtOnceState {
+    AtOnceState::Untried(Untried::Few(libm::ceil(cost / SHARE) as u32))
 }

@@ -1,6 +1,6 @@
-//! At which rate tasks end with different numbers of them at once, as far as it was measured.
+//! The rates at which tasks end with different numbers of them at once, and what follows from them.
 
-use super::LOSS;
+use super::trial::LOSS;
 use serde::{Deserialize, Serialize};
 
 /// The rate of ends with a number of tasks at once.
@@ -31,6 +31,50 @@ impl RateAt {
     /// The number of tasks at once.
     pub(super) fn number(&self) -> usize {
         self.jobs as usize
+    }
+}
+
+/// What is known of the best number of tasks at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AtOnceState {
+    /// Two numbers were compared.
+    Found {
+        /// The number besides full width.
+        other: RateAt,
+        /// Full width.
+        full: u32,
+        /// Whether full width is better.
+        is_full: bool,
+    },
+    /// All CPUs are used, because nothing was tried.
+    Untried(Untried),
+}
+
+/// Why no other number at once was tried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Untried {
+    /// A trial would cost too much in a run of fewer than so many alike tasks.
+    Few(u32),
+    /// The tasks are not of one program, or that is not known.
+    Unlike,
+    /// A task needs several CPUs.
+    Wide,
+    /// The machine has several memory domains. A policy may fill one first, so that fewer tasks look slower than they need be.
+    Domains,
+    /// The tasks run on several nodes.
+    Nodes,
+}
+
+impl AtOnceState {
+    /// Equal for states that differ in their figures alone.
+    pub(super) fn kind(&self) -> (std::mem::Discriminant<Untried>, Option<(u32, bool)>) {
+        let of = std::mem::discriminant;
+        match self {
+            AtOnceState::Found { other, is_full, .. } => {
+                (of(&Untried::Few(0)), Some((other.jobs, *is_full)))
+            }
+            AtOnceState::Untried(why) => (of(why), None),
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::rng::Rng;
-use crate::units::Nanos;
 use proptest::prelude::*;
 
 /// A batch of tasks that do one unit of work each, at the speed of 1 / W(n) while n are live.
@@ -38,8 +37,7 @@ impl World<'_> {
         let mut rng = Rng::new(seed);
         let mut spec = TaskSpec::new(0, "t");
         spec.program = Some("t".into());
-        let mut at_once = AtOnce::new(self.full);
-        at_once.recall(known, self.tasks);
+        let mut at_once = AtOnce::new(self.full, known, self.tasks);
         let mut live: Vec<(usize, f64, f64)> = Vec::new();
         let (mut now, mut next, mut least) = (0.0, 0, self.full);
         while next < self.tasks || !live.is_empty() {
@@ -63,13 +61,8 @@ impl World<'_> {
             let place = live.iter().position(|task| task.1 <= 1e-9).unwrap();
             let (id, _, started) = live.remove(place);
             let time = Nanos::from_s(now - started);
-            spec.id = TaskId(id as u32);
-            let end = End {
-                spec: &spec,
-                time,
-                cpu: Some(time),
-            };
-            at_once.ended(&end, self.tasks - next);
+            let cpu = Reading::Value(time);
+            at_once.ended(TaskId(id as u32), time, cpu, self.tasks - next);
         }
         Came {
             time: now,
@@ -157,19 +150,24 @@ fn from_too_few_it_comes_back() {
 }
 
 proptest! {
-    /// Nothing is ever gained: it never narrows for good, whatever the noise, and what it tries costs at most two hundredths.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Nothing is ever gained: it never narrows for good, and what it tries costs at most two hundredths of the time.
     #[test]
     fn where_tasks_do_not_disturb_each_other_it_keeps_full_width(
-        full in 2_usize..64,
-        generations in 1_usize..60,
+        full in 2_usize..32,
+        generations in 1_usize..120,
         noise in 0.0..0.3,
-        trend in -1.5..1.5,
-        seed in 0_u64..1_000,
+        trend in -1.0..1.0,
     ) {
         let time = |_: usize| 1.0;
         let world = World { time: &time, full, tasks: full * generations, noise, trend };
-        let (on, off) = (world.run(&[], true, seed), world.run(&[], false, seed));
-        prop_assert_eq!(on.at_once.base.jobs as usize, full);
-        prop_assert!(on.time <= 1.04 * off.time, "{} {}", on.time, off.time);
+        let (mut on, mut off) = (0.0, 0.0);
+        for seed in 1..=10 {
+            let came = world.run(&[], true, seed);
+            prop_assert_eq!(came.at_once.base.jobs as usize, full);
+            on += came.time;
+            off += world.run(&[], false, seed).time;
+        }
+        prop_assert!(on <= 1.02 * off, "{} {}", on, off);
     }
 }
