@@ -92,7 +92,7 @@ pub struct Remembered {
     /// What the last run that learnt anything learnt of its demands on caches and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learnt: Option<Earlier>,
-    /// The rates of ends with different numbers of jobs at once; of a program alone.
+    /// The rates of ends with different numbers of jobs at once; of a template alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateAt>,
 }

@@ -254,9 +254,9 @@ impl Store {
             .map_err(|problem| problem.at(&self.path))
     }
 
-    /// The rates of ends with different numbers of jobs at once, by this key of a program; none if they can't be read.
-    pub fn rates(&self, program: &Key) -> Vec<RateAt> {
-        let found = of_number(&self.database, program.numbers().exact);
+    /// The rates of ends with different numbers of jobs of a template at once; none if they can't be read.
+    pub fn rates(&self, template: &Key) -> Vec<RateAt> {
+        let found = of_number(&self.database, template.numbers().exact);
         found.ok().flatten().map_or(Vec::new(), |known| known.rates)
     }
 
@@ -264,10 +264,10 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::note`].
-    pub fn note_rates(&mut self, program: &Key, rates: &[RateAt], at: u64) -> Result<(), Error> {
-        let numbers = program.numbers();
+    pub fn note_rates(&mut self, template: &Key, rates: &[RateAt], at: u64) -> Result<(), Error> {
+        let numbers = template.numbers();
         let written = of_number(&self.database, numbers.exact).and_then(|known| {
-            let mut known = known.unwrap_or_else(|| Remembered::new(program));
+            let mut known = known.unwrap_or_else(|| Remembered::new(template));
             known.rates = rates.to_vec();
             known.seen = at;
             write(&self.database, [(numbers, known)].into_iter())

@@ -22,8 +22,8 @@ pub(crate) struct Memory {
     /// `None` where nothing is used or kept.
     path: Option<PathBuf>,
     noted: Vec<Ended>,
-    /// The program of the first job, and the rates of its jobs at once that this run learnt.
-    program: Option<Key>,
+    /// The template of the jobs, and the rates of them at once that this run learnt.
+    template: Option<Key>,
     rates: Vec<RateAt>,
     written: Instant,
 }
@@ -34,7 +34,7 @@ impl Default for Memory {
         Memory {
             path: None,
             noted: Vec::new(),
-            program: None,
+            template: None,
             rates: Vec::new(),
             written: Instant::now(),
         }
@@ -156,21 +156,19 @@ impl Memory {
         self.noted.push(ended);
     }
 
-    /// What earlier runs learnt of how many jobs with the first one's program are best at once.
+    /// What earlier runs learnt of how many jobs of this template are best at once.
     pub(crate) fn recall_rates(&mut self, known: &[Option<Known>]) -> Vec<RateAt> {
-        let (Some(Some(first)), Some(path)) = (known.first(), &self.path) else {
+        self.template = template(known);
+        let (Some(template), Some(path)) = (&self.template, &self.path) else {
             return Vec::new();
         };
-        let program = first.key.of_program();
         let store = Store::open_existing(path, Patience::Some).ok().flatten();
-        let rates = store.map_or(Vec::new(), |store| store.rates(&program));
-        self.program = Some(program);
-        rates
+        store.map_or(Vec::new(), |store| store.rates(template))
     }
 
     /// Notes what this run learnt of how many jobs are best at once.
     pub(crate) fn learn_rates(&mut self, rates: &[RateAt]) {
-        if self.program.is_some() {
+        if self.template.is_some() {
             self.rates = rates.to_vec();
         }
     }
@@ -196,9 +194,9 @@ impl Memory {
     fn write(&mut self, patience: Patience) -> Option<RunWarning> {
         let path = self.path.as_deref()?;
         let written = Store::open(path, patience).and_then(|mut store| {
-            if let (Some(program), false) = (&self.program, self.rates.is_empty()) {
+            if let (Some(template), false) = (&self.template, self.rates.is_empty()) {
                 let now = unix_time().as_millis() as u64;
-                store.note_rates(program, &self.rates, now)?;
+                store.note_rates(template, &self.rates, now)?;
             }
             store.note(&self.noted)
         });
@@ -211,6 +209,18 @@ impl Memory {
         let error = written.err()?;
         Some(self.problem(&error, true))
     }
+}
+
+/// The words that the first and the last command have in common, with `{}` in place of others. `None` if there are more in one.
+fn template(known: &[Option<Known>]) -> Option<Key> {
+    let (first, last) = (&known.first()?.as_ref()?.key, &known.last()?.as_ref()?.key);
+    let words = first.command.split(' ').zip(last.command.split(' '));
+    let is_alike = first.command.split(' ').count() == last.command.split(' ').count();
+    let common = words.map(|(one, other)| if one == other { one } else { "{}" });
+    is_alike.then(|| Key {
+        command: common.collect::<Vec<_>>().join(" "),
+        ..first.of_program()
+    })
 }
 
 /// What the file tells of each of these commands; nothing if there is no file.
@@ -365,29 +375,31 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_rates_of_a_program_are_recalled_for_its_jobs() {
+    fn rates_are_recalled_for_the_same_template() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.sqlite");
-        let rate = RateAt {
+        let recalled = |lines: [&str; 2]| {
+            let key = |line: &str| Key {
+                command: line.to_owned(),
+                ..key("/here")
+            };
+            let (mut memory, known, _) = recall(&path, lines.map(key).map(Some).into());
+            let rates = memory.recall_rates(&known);
+            (memory, rates)
+        };
+        let rates = vec![RateAt {
             jobs: 2,
             rate: 1.25,
             cpu: None,
             ends: 9,
-        };
-        let (mut memory, known, _) = recall(&path, vec![Some(key("/here"))]);
-        assert_eq!(memory.recall_rates(&known), []);
-        memory.learn_rates(&[rate]);
+        }];
+        let (mut memory, none) = recalled(["solve -k a", "solve -k b"]);
+        assert_eq!(none, []);
+        memory.learn_rates(&rates);
         assert_eq!(memory.finish(), None);
-        let other = Key {
-            program: "/bin/other".into(),
-            ..key("/here")
-        };
-        let recalled = |key: Key| {
-            let (mut memory, known, _) = recall(&path, vec![Some(key)]);
-            memory.recall_rates(&known)
-        };
-        assert_eq!(recalled(key("/there")), [rate]);
-        assert_eq!(recalled(other), []);
+        assert_eq!(recalled(["solve -k c", "solve -k d"]).1, rates);
+        assert_eq!(recalled(["solve -x c", "solve -x d"]).1, []);
+        assert_eq!(recalled(["solve -k c", "solve -k d e"]).1, []);
     }
 
     /// Nobody's run fails for it, and the next time is as good.

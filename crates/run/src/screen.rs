@@ -170,11 +170,7 @@ impl Screen {
     /// rarely: at the second, fourth, eighth time and so on.
     pub(crate) fn warn(&self, warning: RunWarning) {
         let text = warning.text();
-        let is_for_summary = matches!(warning, RunWarning::JobsAtOnce { .. });
         let times = self.inner.borrow_mut().count(warning, &text);
-        if is_for_summary {
-            return;
-        }
         if times == 1 {
             self.show_warning(&text);
         } else if times.is_power_of_two() {

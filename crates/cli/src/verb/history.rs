@@ -183,7 +183,6 @@ fn row(one: &Remembered) -> Row {
     let seen = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + seen).to_string();
     let command = match &one.command {
         Some(command) => visible(command),
-        None if one.ends == 0 => format!("{} (any)", visible(&one.program)),
         None => {
             let program = visible(&one.program);
             format!("{program} (any, too short to be kept one by one)")

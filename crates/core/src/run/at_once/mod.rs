@@ -279,7 +279,9 @@ impl AtOnce {
     /// What the user does not know yet. `left` is the number of tasks that wait to be admitted.
     pub(super) fn news(&mut self, left: usize) -> Option<AtOnceState> {
         if left == 0 && self.lives.turns > 0 && self.full > 1 && self.state.is_none() {
-            self.state = Some(few(self.full as f64));
+            let jobs = self.next().unwrap_or(1);
+            let cost = self.cost(jobs, jobs.max(LEAST_DUE), 0.0, 0);
+            self.state = Some(few(cost));
         }
         let kind = |state: Option<AtOnceState>| state.map(|state| state.kind());
         let is_new = kind(self.state) != kind(self.told);
