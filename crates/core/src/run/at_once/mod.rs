@@ -187,7 +187,8 @@ impl AtOnce {
         let jobs = self.next()?;
         let step = step_to(self.base.number(), jobs).abs();
         // Enough for an effect as large as the step to be seen.
-        let due = libm::ceil((3.0 * spread / step).powi(2)) as usize;
+        let ratio = 3.0 * spread / step;
+        let due = libm::ceil(ratio * ratio) as usize;
         let due = due.max(jobs).max(LEAST_DUE);
         let tasks = self.lives.turns as usize + left;
         let cost = self.cost(jobs, due, spread, tasks);

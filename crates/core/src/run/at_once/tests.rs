@@ -156,7 +156,7 @@ proptest! {
     fn where_tasks_do_not_disturb_each_other_it_keeps_full_width(
         full in 2_usize..32,
         generations in 1_usize..120,
-        noise in 0.0..0.3,
+        noise in 0.0..0.8,
         trend in -1.0..1.0,
     ) {
         let time = |_: usize| 1.0;
