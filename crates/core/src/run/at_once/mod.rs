@@ -79,7 +79,7 @@ impl AtOnce {
             lives: Lives::default(),
             program: None,
             spent: 0.0,
-            failures: 0,
+            failures: is_of_this.into(),
             is_upward: is_of_this,
             state: None,
             told: None,
@@ -87,7 +87,7 @@ impl AtOnce {
         at_once
             .rates
             .extend(known.iter().map(|rate| (rate.jobs, *rate)));
-        at_once.compare_with(None);
+        at_once.compare_with(known.iter().rev().nth(1).copied());
         at_once
     }
 
@@ -191,7 +191,7 @@ impl AtOnce {
         let due = libm::ceil(ratio * ratio) as usize;
         let due = due.max(jobs).max(LEAST_DUE);
         let tasks = self.lives.turns as usize + left;
-        let cost = self.cost(jobs, due, spread, tasks);
+        let cost = self.cost(jobs, due, spread, tasks) * self.doubled();
         if cost <= SHARE * tasks as f64 - self.spent && left >= 2 * (jobs + due) {
             return Some(Trial::new(jobs, due));
         }
@@ -223,6 +223,11 @@ impl AtOnce {
         } else {
             cost.max(self.full as f64)
         }
+    }
+
+    /// How often the next failed trial counts.
+    fn doubled(&self) -> f64 {
+        f64::from(1_u32 << self.failures.min(16))
     }
 
     /// Judges a trial, and returns it if it goes on.
@@ -257,7 +262,7 @@ impl AtOnce {
 
     /// Notes that a trial has failed, which has cost so many tasks.
     fn fail(&mut self, lost: f64) {
-        self.spent += lost.max(0.0) * f64::from(1_u32 << self.failures.min(16));
+        self.spent += lost.max(0.0) * self.doubled();
         // The last success pays for nothing more.
         self.spent = self.spent.max(0.0);
         self.failures += 1;
