@@ -1,7 +1,9 @@
 //! The rates at which tasks end with different numbers of them at once, and what follows from them.
 
-use super::trial::LOSS;
 use serde::{Deserialize, Serialize};
+
+/// How far the rate may fall below the best for less CPU time, as a logarithm.
+pub(super) const LOSS: f64 = 0.01;
 
 /// The rate of ends with a number of tasks at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

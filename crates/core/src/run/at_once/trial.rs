@@ -1,10 +1,7 @@
 //! A number at once that is being tried, and the judgement of it.
 
 use super::effect::{Effect, Sample, effect};
-use super::rates::RateAt;
-
-/// How far the rate may fall below the best for less CPU time, as a logarithm.
-pub(super) const LOSS: f64 = 0.01;
+use super::rates::{LOSS, RateAt};
 
 /// A trial measures twice as many tasks each time that it looks good but is not sure.
 const MOST_PARTS: u32 = 6;
