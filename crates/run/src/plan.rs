@@ -1,5 +1,6 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
+use super::limits::JobLimit;
 use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource};
 use super::platform::Platform;
@@ -271,7 +272,10 @@ impl<P: Platform> Plan<P> {
             tasks.push(task);
             specs.push(spec);
         }
-        let config = config(options, &choice, cpus, count);
+        let mut config = config(options, &choice, cpus, count);
+        if options.limits.jobs == Some(JobLimit::Auto) {
+            config.at_once = Some(memory.recall_rates(&known));
+        }
         Ok(Plan {
             choice,
             capabilities,
@@ -311,7 +315,8 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
     let is_open = jobs.is_none();
     let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
-    let live = match limits.jobs {
+    let given = limits.jobs.filter(|limit| *limit != JobLimit::Auto);
+    let live = match given {
         Some(limit) => limit.on(cpus),
         None if choice.entry.for_nodes => LIVE_PER_SLOT * cpus,
         None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
@@ -325,7 +330,8 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
         } else {
             live
         },
-        jobs_per_cpu: limits.jobs.is_none().then_some(live / cpus.max(1)),
+        jobs_per_cpu: given.is_none().then_some(live / cpus.max(1)),
+        at_once: None,
         order: limits.order,
         max_pause: limits.max_pause,
         halt: limits.halt,

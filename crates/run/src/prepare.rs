@@ -76,6 +76,7 @@ impl<P: Platform> Preparer<'_, P> {
                 None => Origin::Spawned,
             },
             bus_use_milli: job.input.bus_use_milli,
+            program: job.input.program.as_deref().map(Into::into),
             weight: if weighs { job.input.weight() } else { 1.0 },
             solo: SoloProfile::default(),
             ..spec
@@ -105,9 +106,12 @@ impl<P: Platform> Preparer<'_, P> {
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let remembers = self.options.history.is_some();
         let mut keys = Vec::new();
-        for (job, prepared) in jobs.iter() {
-            let key = remembers.then(|| self.platform.key(job, &prepared.task));
-            keys.push(key.flatten());
+        for (job, prepared) in jobs.iter_mut() {
+            let key = self.platform.key(job, &prepared.task);
+            if let Some(key) = &key {
+                prepared.spec.program = Some(key.program.as_ref().into());
+            }
+            keys.push(key.filter(|_| remembers));
         }
         let (known, warning) = memory.recall(keys, patience);
         for ((job, prepared), known) in jobs.iter_mut().zip(&known) {
