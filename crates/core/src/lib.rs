@@ -54,8 +54,8 @@ pub use papers::{PAPERS, Paper};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
-    AUTO, AutoRow, Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind,
-    ParamSpec, ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_lacks, auto_row,
+    AUTO, AutoRow, Candidate, FitnessQueue, Importance, JobKind, Need, POLICIES, ParamError,
+    ParamKind, ParamSpec, ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_lacks, auto_row,
     find_policy, set_along, spread_has_choice, stand_in,
 };
 pub use residency::Residency;

@@ -10,10 +10,10 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use super::stream::Open;
 use crate::exit::{incapable, usage};
-use crate::input::{Job, absolute, told};
+use crate::input::{Job, absolute, program_name, told};
 use anyhow::Result;
 use cosched_core::{
-    Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, TaskSpec,
+    Absence, Capabilities, Capability, Counter, Importance, JobKind, Nanos, RunConfig, TaskSpec,
 };
 use cosched_linux::Allocation;
 use cosched_linux::identity::host_name;
@@ -192,12 +192,11 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
     Ok(())
 }
 
-/// The sources of solo times, the machine's capabilities with them, and the policy. `crowded` says that the user wants more
-/// jobs at once than there are CPUs, `remote` that some job does its work on other machines.
+/// The sources of solo times, the machine's capabilities with them, and the policy. `jobs` is the kind of the jobs, `remote` that some job does its work on other machines.
 pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    crowded: bool,
+    jobs: JobKind,
     remote: bool,
 ) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
@@ -209,8 +208,15 @@ pub(crate) fn policy<P: Platform>(
         missing.insert(Capability::Freeze, Absence::OnlyClient);
     }
     let has_nodes = !view.machine.nodes.is_empty();
-    let choice = choose(options, &capabilities, &view.params, crowded, has_nodes)?;
+    let choice = choose(options, &capabilities, &view.params, jobs, has_nodes)?;
     Ok((solo, capabilities, choice))
+}
+
+/// Whether there are several jobs, and all run the same program.
+fn are_alike(jobs: &[(u64, Job)]) -> bool {
+    let mut names = jobs.iter().map(|(_, job)| program_name(&job.input));
+    let first = names.next().flatten();
+    jobs.len() > 1 && first.is_some() && names.all(|name| name == first)
 }
 
 impl<P: Platform> Plan<P> {
@@ -235,9 +241,13 @@ impl<P: Platform> Plan<P> {
         let count = open.is_none().then_some(jobs.len());
         // Of an open list nobody knows how many jobs `-j 0` asks for.
         let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
-        let is_crowded = asked.min(most) > cpus;
+        let kind = match asked.min(most) > cpus {
+            true => JobKind::Crowd,
+            false if count.is_some() && are_alike(&jobs) => JobKind::Alike,
+            false => JobKind::Any,
+        };
         let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
-        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded, is_remote)?;
+        let (mut solo, capabilities, choice) = policy(options, platform, kind, is_remote)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {

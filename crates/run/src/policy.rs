@@ -6,8 +6,8 @@ use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
-    Actuation, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params,
-    PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
+    Actuation, Capabilities, Capability, Importance, JobKind, POLICIES, ParamError, ParamKind,
+    Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -116,13 +116,13 @@ pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>
 }
 
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
-/// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
-/// that the user wants more jobs at once than there are CPUs, `has_nodes` that the machine consists of several nodes.
+/// has the parameters that belong to the machine, including those of other policies; they have been checked. `jobs` says
+/// what is known of the jobs, `has_nodes` that the machine consists of several nodes.
 pub(crate) fn choose(
     options: &RunOptions,
     capabilities: &Capabilities,
     machine: &[(String, String)],
-    crowd: bool,
+    jobs: JobKind,
     has_nodes: bool,
 ) -> Result<Choice> {
     let mut auto = None;
@@ -132,7 +132,7 @@ pub(crate) fn choose(
             .iter()
             .find(|entry| entry.for_nodes)
             .unwrap_or(&POLICIES[0]),
-        None => auto.insert(auto_row(capabilities, crowd)).policy,
+        None => auto.insert(auto_row(capabilities, jobs)).policy,
     };
     if has_nodes && !entry.for_nodes {
         return Err(usage(format!(

@@ -7,8 +7,8 @@
 mod lab;
 
 use cosched_core::{
-    AUTO, Absence, AutoRow, Capabilities, Capability, Counter, NullRecorder, Params, auto_row,
-    find_policy,
+    AUTO, Absence, AutoRow, Capabilities, Capability, Counter, JobKind, NullRecorder, Params,
+    auto_row, find_policy,
 };
 use lab::{Scene, starving, walkers};
 use std::collections::BTreeMap;
@@ -74,7 +74,8 @@ impl Lab {
         let titles: Vec<&str> = self.worlds.iter().map(|world| world.0).collect();
         println!("| counted | policy | mean | {} |", titles.join(" | "));
         println!("| --- | --- | --- |{}", " --- |".repeat(titles.len()));
-        for row in &AUTO {
+        let rows = AUTO.iter().filter(|row| row.only != Some(JobKind::Alike));
+        for row in rows {
             let needed = |event: &Counter| row.needs.contains(&Capability::of(*event));
             let withheld: Vec<Counter> = EVENTS.into_iter().filter(|e| !needed(e)).collect();
             let candidate = candidate(row);
@@ -92,7 +93,7 @@ impl Lab {
         println!("| --- |{}", " --- |".repeat(6));
         let mut all_best = true;
         for withheld in subsets() {
-            let own = candidate(auto_row(&lacking(&withheld), false));
+            let own = candidate(auto_row(&lacking(&withheld), JobKind::Any));
             let best = self.best(&withheld);
             let old = match withheld[..] {
                 [] => ("even", [].as_slice()),

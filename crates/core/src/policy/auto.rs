@@ -8,12 +8,23 @@ use crate::capability::{Capabilities, Capability};
 use crate::counter::Counter;
 use crate::units::Absence;
 
+/// What is known of the jobs before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// Nothing, or that they differ.
+    Any,
+    /// All run the same program.
+    Alike,
+    /// More must run at once than there are CPUs.
+    Crowd,
+}
+
 /// One row of the choice.
 pub struct AutoRow {
     /// The capabilities that it needs.
     pub needs: &'static [Capability],
-    /// Whether it serves only more jobs at once than CPUs.
-    pub for_crowds: bool,
+    /// The kind of jobs that it serves; `None` for all.
+    pub only: Option<JobKind>,
     /// The policy.
     pub policy: &'static PolicyEntry,
     /// Turnaround against that of `fifo`, in percent, where only what it needs is counted: the mean over mixes.
@@ -37,15 +48,22 @@ const fn row(
 ) -> AutoRow {
     AutoRow {
         needs,
-        for_crowds: false,
+        only: None,
         policy,
         turnaround_percent,
         unfairness,
     }
 }
 
+/// The best row, with which others are compared.
+const BEST: usize = 1;
+
 /// Every row. The last one needs nothing.
-pub static AUTO: [AutoRow; 7] = [
+pub static AUTO: [AutoRow; 8] = [
+    AutoRow {
+        only: Some(JobKind::Alike),
+        ..row(&[], &fifo::ENTRY, 0.0, 2.67)
+    },
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],
         &even::ENTRY,
@@ -56,35 +74,43 @@ pub static AUTO: [AutoRow; 7] = [
     row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.1, 1.07),
     row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -5.4, 1.39),
     AutoRow {
-        for_crowds: true,
+        only: Some(JobKind::Crowd),
         ..row(&[], &linux::ENTRY, -1.4, 1.47)
     },
     row(&[FREEZE], &round_robin::ENTRY, -3.7, 1.45),
     row(&[], &fifo::ENTRY, 0.0, 2.67),
 ];
 
-/// The row that decides on a machine. In a crowd, more jobs than CPUs must run at once.
-pub fn auto_row(capabilities: &Capabilities, crowd: bool) -> &'static AutoRow {
-    let fits = |row: &&AutoRow| (crowd || !row.for_crowds) && row.lacks(capabilities).is_empty();
+/// The row that decides on a machine for jobs of this kind.
+pub fn auto_row(capabilities: &Capabilities, jobs: JobKind) -> &'static AutoRow {
+    let fits = |row: &&AutoRow| {
+        row.only.is_none_or(|only| only == jobs) && row.lacks(capabilities).is_empty()
+    };
     AUTO.iter().find(fits).unwrap_or(&AUTO[AUTO.len() - 1])
 }
 
-/// What a machine lacks for the first row, with the reasons, and what that costs; `None` if nothing.
+/// Why the best row does not decide: the kind of jobs, or what a machine lacks, with the reasons and what that costs.
+/// `None` if it decides.
 pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> {
+    if row.only == Some(JobKind::Alike) {
+        return Some(
+            "all jobs run one program, so it matters little which run together".to_owned(),
+        );
+    }
     let mut reasons: Vec<(Absence, Vec<&str>)> = Vec::new();
-    for (capability, why) in AUTO[0].lacks(capabilities) {
+    for (capability, why) in AUTO[BEST].lacks(capabilities) {
         match reasons.iter_mut().find(|(other, _)| *other == why) {
             Some((_, names)) => names.push(capability.text()),
             None => reasons.push((why, vec![capability.text()])),
         }
     }
     let reasons: Vec<String> = reasons.iter().map(lack).collect();
-    let [best, own] = [&AUTO[0], row].map(|row| 100.0 + row.turnaround_percent);
+    let [best, own] = [&AUTO[BEST], row].map(|row| 100.0 + row.turnaround_percent);
     let cost = format!(
         "simulated mixes then take {:.0} % longer, with unfairness {:.2} instead of {:.2}",
         100.0 * (own / best - 1.0),
         row.unfairness,
-        AUTO[0].unfairness
+        AUTO[BEST].unfairness
     );
     (!reasons.is_empty()).then(|| format!("{}; {cost}", reasons.join("; ")))
 }
@@ -112,8 +138,11 @@ impl AutoRow {
         let needs = if counts.is_empty() { rest } else { counts };
         let names: Vec<&str> = needs.into_iter().map(|need| need.text()).collect();
         match names[..] {
-            [] if self.for_crowds => "more jobs at once than CPUs".to_owned(),
-            [] => "nothing".to_owned(),
+            [] => match self.only {
+                Some(JobKind::Crowd) => "more jobs at once than CPUs".to_owned(),
+                Some(JobKind::Alike) => "jobs of one program".to_owned(),
+                _ => "nothing".to_owned(),
+            },
             _ => names.join(", "),
         }
     }
@@ -150,12 +179,9 @@ mod tests {
             (&all, "fifo", "linux"),
         ] {
             let capabilities = lacking(missing, Absence::NoSuchEvent);
-            let name = |crowd| auto_row(&capabilities, crowd).policy.name;
-            assert_eq!(
-                [name(false), name(true)],
-                [expected, in_a_crowd],
-                "{missing:?}"
-            );
+            let name = |jobs| auto_row(&capabilities, jobs).policy.name;
+            let names = [JobKind::Any, JobKind::Crowd, JobKind::Alike].map(name);
+            assert_eq!(names, [expected, in_a_crowd, "fifo"], "{missing:?}");
         }
     }
 
@@ -163,7 +189,7 @@ mod tests {
     fn it_says_what_is_missing_and_what_that_costs() {
         let lacks = |missing: &[Capability], why| {
             let capabilities = lacking(missing, why);
-            auto_lacks(auto_row(&capabilities, false), &capabilities)
+            auto_lacks(auto_row(&capabilities, JobKind::Any), &capabilities)
         };
         assert_eq!(lacks(&[], Absence::NoCounters), None);
         assert_eq!(

@@ -61,7 +61,7 @@ mod target;
 mod virtual_time;
 pub(crate) mod weights;
 
-pub use auto::{AUTO, AutoRow, auto_lacks, auto_row};
+pub use auto::{AUTO, AutoRow, JobKind, auto_lacks, auto_row};
 pub use fitness::{Candidate, FitnessQueue};
 pub use needs::{Importance, Need};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along};

@@ -8,7 +8,7 @@ use crate::print::{print, print_json, width};
 use anyhow::Result;
 
 use clap::Args;
-use cosched_core::{auto_lacks, auto_row};
+use cosched_core::{JobKind, auto_lacks, auto_row};
 use cosched_linux::counters::probe;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
@@ -44,7 +44,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
         Some(_) => Freezing::Signals,
     };
     let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
-    let row = auto_row(&capabilities, false);
+    let row = auto_row(&capabilities, JobKind::Any);
     let policy = row.policy.name;
     let lacks = auto_lacks(row, &capabilities);
     let orphans: Vec<String> = orphans(&root).iter().map(held_text).collect();
