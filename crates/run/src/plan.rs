@@ -212,11 +212,23 @@ pub(crate) fn policy<P: Platform>(
     Ok((solo, capabilities, choice))
 }
 
-/// Whether there are several jobs, and all run the same program.
-fn are_alike(jobs: &[(u64, Job)]) -> bool {
+/// What is known of these jobs, or of those that will come.
+fn kind_of(jobs: &[(u64, Job)], open: Option<&Open>) -> JobKind {
+    if let Some(open) = open {
+        return if open.arriving.is_of_one_command() {
+            JobKind::Alike
+        } else {
+            JobKind::Arriving
+        };
+    }
     let mut names = jobs.iter().map(|(_, job)| program_name(&job.input));
     let first = names.next().flatten();
-    jobs.len() > 1 && first.is_some() && names.all(|name| name == first)
+    let are_alike = jobs.len() > 1 && first.is_some() && names.all(|name| name == first);
+    if are_alike {
+        JobKind::Alike
+    } else {
+        JobKind::Any
+    }
 }
 
 impl<P: Platform> Plan<P> {
@@ -241,10 +253,12 @@ impl<P: Platform> Plan<P> {
         let count = open.is_none().then_some(jobs.len());
         // Of an open list nobody knows how many jobs `-j 0` asks for.
         let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
-        let kind = match asked.min(most) > cpus {
-            true => JobKind::Crowd,
-            false if count.is_some() && are_alike(&jobs) => JobKind::Alike,
-            false => JobKind::Any,
+        let kind = if options.output.frames {
+            JobKind::Placed
+        } else if asked.min(most) > cpus {
+            JobKind::Crowd
+        } else {
+            kind_of(&jobs, open.as_ref())
         };
         let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
         let (mut solo, capabilities, choice) = policy(options, platform, kind, is_remote)?;

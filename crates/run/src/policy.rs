@@ -34,6 +34,8 @@ pub(crate) struct Choice {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Origin {
+    /// The row of `auto`.
+    Auto,
     /// The machine file: of a simulated machine, or of this one as `cosched calibrate` measured it.
     Machine,
     /// The file of `--profile`.
@@ -46,6 +48,7 @@ impl Origin {
     /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
+            Origin::Auto => "by auto",
             Origin::Machine => "the machine's",
             Origin::Profile => "from --profile",
             Origin::Param => "from --param",
@@ -142,6 +145,9 @@ pub(crate) fn choose(
     }
     let given = &options.policy;
     let mut settings = Settings::default();
+    for (name, value) in auto.map_or(&[][..], |row| row.params) {
+        settings.set(name, value, Origin::Auto);
+    }
     for (name, value) in machine {
         if has_param(entry, name) {
             settings.set(name, value, Origin::Machine);

@@ -74,7 +74,9 @@ impl Lab {
         let titles: Vec<&str> = self.worlds.iter().map(|world| world.0).collect();
         println!("| counted | policy | mean | {} |", titles.join(" | "));
         println!("| --- | --- | --- |{}", " --- |".repeat(titles.len()));
-        let rows = AUTO.iter().filter(|row| row.only != Some(JobKind::Alike));
+        let rows = AUTO
+            .iter()
+            .filter(|row| !matches!(row.only, Some(JobKind::Alike | JobKind::Arriving)));
         for row in rows {
             let needed = |event: &Counter| row.needs.contains(&Capability::of(*event));
             let withheld: Vec<Counter> = EVENTS.into_iter().filter(|e| !needed(e)).collect();

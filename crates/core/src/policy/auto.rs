@@ -17,6 +17,10 @@ pub enum JobKind {
     Alike,
     /// More must run at once than there are CPUs.
     Crowd,
+    /// They arrive during the run.
+    Arriving,
+    /// A run over nodes has chosen them for this node.
+    Placed,
 }
 
 /// One row of the choice.
@@ -27,7 +31,10 @@ pub struct AutoRow {
     pub only: Option<JobKind>,
     /// The policy.
     pub policy: &'static PolicyEntry,
-    /// Turnaround against that of `fifo`, in percent, where only what it needs is counted: the mean over mixes.
+    /// Its parameters that differ from the default.
+    pub params: &'static [(&'static str, &'static str)],
+    /// Turnaround against that of `fifo`, in percent, where only what it needs is counted: the mean over mixes. For
+    /// arriving jobs it is their mean turnaround.
     pub turnaround_percent: f64,
     /// Greatest slowdown / least slowdown, likewise.
     pub unfairness: f64,
@@ -50,19 +57,25 @@ const fn row(
         needs,
         only: None,
         policy,
+        params: &[],
         turnaround_percent,
         unfairness,
     }
 }
 
 /// The best row, with which others are compared.
-const BEST: usize = 1;
+const BEST: usize = 2;
 
 /// Every row. The last one needs nothing.
-pub static AUTO: [AutoRow; 8] = [
+pub static AUTO: [AutoRow; 9] = [
     AutoRow {
         only: Some(JobKind::Alike),
         ..row(&[], &fifo::ENTRY, 0.0, 2.67)
+    },
+    AutoRow {
+        only: Some(JobKind::Arriving),
+        params: &[("objective", "mean")],
+        ..row(&[FREEZE, BIND], &even::ENTRY, -1.5, 6.02)
     },
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],
@@ -77,7 +90,10 @@ pub static AUTO: [AutoRow; 8] = [
         only: Some(JobKind::Crowd),
         ..row(&[], &linux::ENTRY, -1.4, 1.47)
     },
-    row(&[FREEZE], &round_robin::ENTRY, -3.7, 1.45),
+    AutoRow {
+        only: Some(JobKind::Any),
+        ..row(&[FREEZE], &round_robin::ENTRY, -3.7, 1.45)
+    },
     row(&[], &fifo::ENTRY, 0.0, 2.67),
 ];
 
@@ -92,10 +108,13 @@ pub fn auto_row(capabilities: &Capabilities, jobs: JobKind) -> &'static AutoRow 
 /// Why the best row does not decide: the kind of jobs, or what a machine lacks, with the reasons and what that costs.
 /// `None` if it decides.
 pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> {
-    if row.only == Some(JobKind::Alike) {
-        return Some(
-            "all jobs run one program, so it matters little which run together".to_owned(),
-        );
+    let by_kind = match row.only {
+        Some(JobKind::Alike) => "all jobs run one program, so it matters little which run together",
+        Some(JobKind::Arriving) => "jobs arrive during the run, so their mean turnaround counts",
+        _ => "",
+    };
+    if !by_kind.is_empty() {
+        return Some(by_kind.to_owned());
     }
     let mut reasons: Vec<(Absence, Vec<&str>)> = Vec::new();
     for (capability, why) in AUTO[BEST].lacks(capabilities) {
@@ -133,6 +152,9 @@ impl AutoRow {
 
     /// What it needs, in words: the counts, or else the rest.
     pub fn condition(&self) -> String {
+        if self.only == Some(JobKind::Arriving) {
+            return "jobs that arrive during the run".to_owned();
+        }
         let (counts, rest): (Vec<&Capability>, Vec<&Capability>) =
             self.needs.iter().partition(|need| need.is_counter());
         let needs = if counts.is_empty() { rest } else { counts };
@@ -182,6 +204,14 @@ mod tests {
             let name = |jobs| auto_row(&capabilities, jobs).policy.name;
             let names = [JobKind::Any, JobKind::Crowd, JobKind::Alike].map(name);
             assert_eq!(names, [expected, in_a_crowd, "fifo"], "{missing:?}");
+            let [arriving, placed] = [JobKind::Arriving, JobKind::Placed].map(name);
+            let is_bound = !missing.contains(&FREEZE) && !missing.contains(&BIND);
+            assert!(!is_bound || arriving == "even", "{missing:?}");
+            assert_eq!(
+                placed,
+                expected.replace("round-robin", "fifo"),
+                "{missing:?}"
+            );
         }
     }
 

@@ -65,6 +65,11 @@ impl Arriving {
         }
     }
 
+    /// Whether all jobs are one command with different values.
+    pub(crate) fn is_of_one_command(&self) -> bool {
+        matches!(self.each, Each::Value(_))
+    }
+
     /// Whether no job will come.
     pub(crate) fn has_ended(&self) -> bool {
         let holds_some = match &self.each {

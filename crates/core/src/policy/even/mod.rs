@@ -13,6 +13,7 @@
 
 mod choose;
 mod leads;
+mod lengths;
 mod measure;
 mod room;
 
@@ -26,15 +27,17 @@ use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
 use choose::{Candidate, LeftOut, Model, Power, Search};
 use leads::{Integrals, Leads, MOST_LEAD};
+use lengths::Lengths;
 use measure::MeasuringState;
 use room::Room;
 use std::collections::BTreeMap;
 
 const OBJECTIVE: ParamSpec = choice(
     "objective",
-    &["time", "energy", "edp"],
+    &["time", "energy", "edp", "mean"],
     "what equal progress should cost least of: time, energy, or energy x time; for the last two, cores stay idle where \
-     they would cost more than they give, by the power of the machine",
+     they would cost more than they give, by the power of the machine. `mean` is not for equal progress, but for the \
+     least mean turnaround: for jobs that arrive during the run, or differ in length",
 );
 
 /// A job with a greater lead than this, in tau, does not run, unless CPUs were idle because of that for this share of
@@ -85,6 +88,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
                 "edp" => 0.5,
                 _ => 0.0,
             },
+            for_mean: params.word("objective") == "mean",
             power: power_model(params),
             core_power: core_power(params),
             state: State::default(),
@@ -105,6 +109,8 @@ struct Even {
     quantum: Nanos,
     /// Weight of energy against time: 0 for time alone, 1 for energy alone, 1/2 for their product.
     energy_share: f64,
+    /// Whether the mean turnaround counts instead of equal progress.
+    for_mean: bool,
     /// Power of a machine with equal cores, and of cores of two types, the fast one first.
     power: PowerModel,
     core_power: [CoreType; 2],
@@ -116,6 +122,7 @@ struct State {
     quantum: QuantumEnd,
     measuring: MeasuringState,
     integrals: Integrals,
+    lengths: Lengths,
     /// Decaying sums of weighted speed and of power in W. Weights are relative to their mean.
     work: f64,
     watts: f64,
@@ -155,8 +162,7 @@ impl Outcome {
 
 impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
-        let mut round = Round::new(snap);
-        let leads = Leads::new(&round);
+        let (mut round, leads) = self.begin(snap);
         // Even if all fit, the choice of the fast cores matters.
         let is_choice =
             self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
@@ -203,6 +209,18 @@ fn kind_of(machine: &Machine, core: &CpuSet) -> usize {
 }
 
 impl Even {
+    /// The round, and the leads that decide in it. For the mean turnaround no job must run because it ends last.
+    fn begin<'a>(&mut self, snap: &'a Snapshot) -> (Round<'a>, Leads) {
+        if self.for_mean {
+            self.state.lengths.note(snap);
+            let leads = Leads::by_end(snap, &self.state.lengths, self.quantum);
+            return (Round::keeping(snap, |_| false), leads);
+        }
+        let round = Round::new(snap);
+        let leads = Leads::new(&round);
+        (round, leads)
+    }
+
     /// Weighted speed per watt in the last quanta. A set with more per watt makes work cheaper (Dinkelbach, "On
     /// Nonlinear Fractional Programming", Management Science 13, 1967).
     fn work_per_joule(&self) -> f64 {
@@ -338,6 +356,9 @@ impl Even {
     }
 
     fn weight(&self, round: &Round<'_>, leads: &Leads, ix: u32) -> f64 {
+        if self.for_mean {
+            return 1.0 / leads.progress[ix as usize];
+        }
         let integral = self.state.integrals.of(round.task(ix).id);
         let mut behind = integral - leads.of(ix).min(MOST_LEAD);
         if round.is_critical(ix) {

@@ -13,6 +13,10 @@ pub(crate) const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 pub(crate) struct Scene {
     machine: MachineSpec,
     jobs: Vec<SimJob>,
+    /// Arrival time of each job; none: all are there from the start.
+    arrivals: Vec<Nanos>,
+    /// Whether the solo times of the jobs are known from earlier runs.
+    is_known: bool,
     restart: Restart,
 }
 
@@ -21,6 +25,8 @@ impl Scene {
         Scene {
             machine: builtin_machine(machine).unwrap_or_else(|| panic!("{machine} is built in")),
             jobs: Vec::new(),
+            arrivals: Vec::new(),
+            is_known: false,
             restart: Restart::Never,
         }
     }
@@ -29,6 +35,14 @@ impl Scene {
     #[allow(dead_code)] // For examples.
     pub(crate) fn change(mut self, edit: impl FnOnce(&mut MachineSpec)) -> Scene {
         edit(&mut self.machine);
+        self
+    }
+
+    /// Lets each job arrive at its time. `is_known`: the times that they need alone are known from earlier runs.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn open(mut self, arrivals: Vec<Nanos>, is_known: bool) -> Scene {
+        self.arrivals = arrivals;
+        self.is_known = is_known;
         self
     }
 
@@ -135,6 +149,12 @@ impl Scene {
                 mm_reads: Some(solo.mm_reads),
                 trace: trace.map(Into::into),
             };
+            if self.is_known {
+                spec.expected = Some(Expected::of(solo.time, ExpectedFrom::Same));
+            }
+        }
+        for (spec, &arrives) in specs.iter_mut().zip(&self.arrivals) {
+            spec.arrives = arrives;
         }
         let quantum = Nanos::from_s(params.number("quantum_s"));
         let traffic = entry.needs_traffic(&params);
@@ -184,6 +204,16 @@ impl Run {
             .of(&self.outcomes)
             .value()
             .unwrap_or_else(|| panic!("{name} has a value"))
+    }
+}
+
+impl Run {
+    /// Mean turnaround of the jobs in seconds.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn mean_turnaround_s(&self) -> f64 {
+        let tasks = self.outcomes.tasks.iter();
+        let times = tasks.map(|task| task.turnaround.value().expect("all jobs end").as_s());
+        times.sum::<f64>() / self.outcomes.tasks.len() as f64
     }
 }
 
