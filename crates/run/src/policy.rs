@@ -183,6 +183,8 @@ pub(crate) fn choose(
                 let machine = options.machine.on.as_deref().unwrap_or("this machine");
                 return Err(unmet(entry, &shortfall, machine));
             }
+            // `auto` has counted that in.
+            Importance::Wanted(_) if auto.is_some() => {}
             Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
