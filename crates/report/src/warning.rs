@@ -412,10 +412,7 @@ fn at_once_text(state: &AtOnceState) -> String {
             };
             format!("{}{why}", compared_text(other, *full))
         }
-        AtOnceState::Untried(why) => format!(
-            "--jobs auto tries no fewer jobs at once: {}",
-            untried_text(*why)
-        ),
+        AtOnceState::Untried(why) => format!("--jobs auto changed nothing: {}", untried_text(*why)),
     }
 }
 
@@ -438,7 +435,10 @@ fn compared_text(other: &RateAt, full: u32) -> String {
 
 fn untried_text(why: Untried) -> String {
     match why {
-        Untried::Few(jobs) => format!("that needs about {} like these", count(jobs.into(), "job")),
+        Untried::Few(jobs) => format!(
+            "a trial needs about {} like these",
+            count(jobs.into(), "job")
+        ),
         Untried::Unlike => "not all jobs have one known program".to_owned(),
         Untried::Wide => "a job needs several CPUs".to_owned(),
         Untried::Domains => "the machine has several memory domains".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::limits::JobLimit;
 use super::memory::{Known, Memory};
-use super::options::{Logs, RunOptions, SoloSource};
+use super::options::{Logs, RunOptions, SoloSource, Source};
 use super::platform::Platform;
 use super::policy::{Choice, choose};
 use super::prepare::{Prepared, Preparer, is_srun};
@@ -10,7 +10,7 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use super::stream::Open;
 use crate::exit::{incapable, usage};
-use crate::input::{Job, absolute, program_name, told};
+use crate::input::{Arriving, Job, absolute, program_name, told};
 use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, JobKind, Nanos, RunConfig, TaskSpec,
@@ -213,18 +213,20 @@ pub(crate) fn policy<P: Platform>(
 }
 
 /// What is known of these jobs, or of those that will come.
-fn kind_of(jobs: &[(u64, Job)], open: Option<&Open>) -> JobKind {
-    if let Some(open) = open {
-        return if open.arriving.is_of_one_command() {
-            JobKind::Alike
-        } else {
-            JobKind::Arriving
-        };
+fn kind_of(options: &RunOptions, jobs: &[(u64, Job)], open: Option<&Open>) -> JobKind {
+    // A dry run has read all that would come.
+    let would_come =
+        options.dry_run && matches!(&options.jobs, Source::List(file) if Arriving::may_come(file));
+    let come = open.map(|open| open.arriving.is_of_one_command());
+    if come == Some(false) || would_come {
+        return JobKind::Arriving;
     }
-    let mut names = jobs.iter().map(|(_, job)| program_name(&job.input));
-    let first = names.next().flatten();
-    let are_alike = jobs.len() > 1 && first.is_some() && names.all(|name| name == first);
-    if are_alike {
+    // Jobs of one program that the user has named differ.
+    let mut names = jobs
+        .iter()
+        .map(|(_, job)| (program_name(&job.input), &job.input.name));
+    let first = names.next();
+    if come == Some(true) || names.all(|name| Some(name) == first) {
         JobKind::Alike
     } else {
         JobKind::Any
@@ -258,7 +260,7 @@ impl<P: Platform> Plan<P> {
         } else if asked.min(most) > cpus {
             JobKind::Crowd
         } else {
-            kind_of(&jobs, open.as_ref())
+            kind_of(options, &jobs, open.as_ref())
         };
         let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
         let (mut solo, capabilities, choice) = policy(options, platform, kind, is_remote)?;

@@ -259,7 +259,7 @@ fn every_row_of_auto_is_documented_and_listed() {
         );
         assert!(page.contains(&line), "docs/policies.md lacks {line}");
         assert!(
-            listed.contains(&format!("needs {condition};")),
+            listed.contains(&format!("with {condition}:")),
             "{condition} is not in {listed}"
         );
     }

@@ -55,6 +55,11 @@ impl Arriving {
         }))
     }
 
+    /// Whether commands may come at this path while a run goes on.
+    pub(crate) fn may_come(path: &Path) -> bool {
+        Lines::may_come(path)
+    }
+
     /// Commands for values that come.
     pub(crate) fn values(lines: Lines, jobs: Box<ValueJobs>) -> Arriving {
         let each = Each::Value(jobs);

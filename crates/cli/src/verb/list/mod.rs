@@ -144,7 +144,7 @@ fn add_row(text: &mut String, row: &AutoRow) {
     let (percent, unfairness) = (row.turnaround_percent, row.unfairness);
     let _ = writeln!(
         text,
-        "{:<13} {name} needs {condition}; {percent:+.1} % turnaround against fifo, unfairness {unfairness:.2}",
+        "{:<13} {name} with {condition}: {percent:+.1} % time against fifo, unfairness {unfairness:.2}",
         ""
     );
 }

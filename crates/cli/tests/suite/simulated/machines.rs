@@ -221,9 +221,11 @@ fn auto_takes_what_the_counted_events_allow_and_says_so() {
         let why = match &missing[..] {
             [] => "the machine has all that it needs",
             all if *all == events => {
-                "this machine has no hardware counters; simulated mixes then take "
+                "this machine has no hardware counters; with all counts simulated mixes take "
             }
-            _ => ": the counter hardware cannot count this event; simulated mixes then take ",
+            _ => {
+                ": the counter hardware cannot count this event; with all counts simulated mixes take "
+            }
         };
         let text = plan(&missing);
         let name = format!("policy    {policy} - ");
