@@ -126,7 +126,7 @@ pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> 
     let reasons: Vec<String> = reasons.iter().map(lack).collect();
     let [best, own] = [&AUTO[BEST], row].map(|row| 100.0 + row.turnaround_percent);
     let cost = format!(
-        "with all counts simulated mixes take {:.0} % less time, with unfairness {:.2} instead of {:.2}",
+        "with them simulated mixes take {:.0} % less time, unfairness {:.2}, not {:.2}",
         100.0 * (1.0 - best / own),
         AUTO[BEST].unfairness,
         row.unfairness
@@ -224,15 +224,15 @@ mod tests {
         assert_eq!(lacks(&[], Absence::NoCounters), None);
         assert_eq!(
             lacks(&[READS], Absence::DoesNotFit).unwrap(),
-            "no reads from memory: too few hardware counters for it beside the more needed events; with all counts simulated mixes take 3 % less time, with unfairness 1.03 instead of 1.07"
+            "no reads from memory: too few hardware counters for it beside the more needed events; with them simulated mixes take 3 % less time, unfairness 1.03, not 1.07"
         );
         assert_eq!(
             lacks(&EVENTS, Absence::NoCounters).unwrap(),
-            "this machine has no hardware counters; with all counts simulated mixes take 5 % less time, with unfairness 1.03 instead of 1.45"
+            "this machine has no hardware counters; with them simulated mixes take 5 % less time, unfairness 1.03, not 1.45"
         );
         assert_eq!(
             lacks(&[FREEZE], Absence::OnlyClient).unwrap(),
-            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; with all counts simulated mixes take 8 % less time, with unfairness 1.03 instead of 2.67"
+            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; with them simulated mixes take 8 % less time, unfairness 1.03, not 2.67"
         );
     }
 }

@@ -221,11 +221,9 @@ fn auto_takes_what_the_counted_events_allow_and_says_so() {
         let why = match &missing[..] {
             [] => "the machine has all that it needs",
             all if *all == events => {
-                "this machine has no hardware counters; with all counts simulated mixes take "
+                "this machine has no hardware counters; with them simulated mixes take "
             }
-            _ => {
-                ": the counter hardware cannot count this event; with all counts simulated mixes take "
-            }
+            _ => ": the counter hardware cannot count this event; with them simulated mixes take ",
         };
         let text = plan(&missing);
         let name = format!("policy    {policy} - ");
