@@ -256,7 +256,8 @@ impl<P: Platform> Plan<P> {
         // Of an open list nobody knows how many jobs `-j 0` asks for.
         let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
         let kind = if options.output.frames {
-            JobKind::Placed
+            // The coordinator has chosen them for this node.
+            JobKind::Any
         } else if asked.min(most) > cpus {
             JobKind::Crowd
         } else {

@@ -6,7 +6,7 @@
 #[path = "../tests/suite/scenarios/lab.rs"]
 mod lab;
 
-use cosched_core::{Nanos, NullRecorder, Rng};
+use cosched_core::{Counter, Nanos, NullRecorder, Rng};
 use lab::Scene;
 
 const MACHINE: &str = "xeon-e5645-2ch";
@@ -105,7 +105,8 @@ fn figures(world: &World, policy: &str) -> [f64; 3] {
     ]
 }
 
-/// `WITHOUT_COUNTERS` in the environment withholds all counts, `SEED` changes jobs and arrivals.
+/// In the environment, `WITHHELD` names counts that are withheld, as in `MmReads,L1Accesses`; `SEED` changes jobs and
+/// arrivals.
 fn worlds() -> Vec<World> {
     let seed = std::env::var("SEED").map_or(0, |seed| seed.parse().expect("a number"));
     let mut worlds = Vec::new();
@@ -139,8 +140,14 @@ fn scene(lengths: Lengths, load: f64, is_known: bool, seed: u64) -> Scene {
         arrivals.push(Nanos::from_s(at_s));
         at_s -= gap_s * (1.0 - unit(&mut rng)).ln();
     }
-    if std::env::var_os("WITHOUT_COUNTERS").is_some() {
-        scene = scene.change(|machine| machine.counters.counts = Default::default());
+    let withheld = std::env::var("WITHHELD").unwrap_or_default();
+    for counter in Counter::ALL {
+        if withheld
+            .split(',')
+            .any(|name| name == format!("{counter:?}"))
+        {
+            scene = scene.change(|machine| machine.counters.counts[counter] = false);
+        }
     }
     scene.open(arrivals, is_known)
 }

@@ -216,7 +216,7 @@ fn auto_takes_what_the_counted_events_allow_and_says_so() {
         let policy = match events.map(counts) {
             [true, _, true, _] => "even",
             [_, true, ..] => "perf-fair",
-            _ => "round-robin",
+            _ => "fifo",
         };
         let why = match &missing[..] {
             [] => "the machine has all that it needs",
