@@ -72,9 +72,8 @@ pub(crate) struct Stack {
 
 impl Stack {
     const GUARD: usize = 1 << 16;
-    /// Enough for the longest argument list that the kernel allows: `execvpe` copies it for a script without
-    /// interpreter line.
-    const SIZE: usize = 1 << 22;
+    /// The child makes some system calls.
+    const SIZE: usize = 1 << 18;
 
     /// # Errors
     /// Out of memory.

@@ -55,18 +55,13 @@ pub fn build(source: &Source, target: Target) -> Result<PathBuf> {
     let triple = target.triple();
     let folder = source.work.join("build");
     let remap = format!("--remap-path-prefix={}=", source.tree().display());
-    let mut cargo = source.command("cargo");
-    cargo.args([
-        "zigbuild",
-        "--offline",
-        "--locked",
-        "--profile=dist",
-        "--package=cosched",
-        "--target",
-        &triple,
-    ]);
-    run(cargo
+    let mut cargo = source.command(
+        "cargo",
+        "zigbuild --offline --locked --profile=dist --package=cosched",
+    );
+    cargo
         .env("CARGO_TARGET_DIR", &folder)
-        .env("CARGO_ENCODED_RUSTFLAGS", remap))?;
+        .env("CARGO_ENCODED_RUSTFLAGS", remap);
+    run(cargo.args(["--target", &triple]))?;
     Ok(folder.join(triple).join("dist/cosched"))
 }

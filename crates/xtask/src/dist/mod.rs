@@ -12,13 +12,14 @@ mod tools;
 mod tree;
 mod wheel;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use binary::Target;
 use clap::Args;
 use source::Source;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tools::Tools;
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Args)]
@@ -27,12 +28,7 @@ pub struct DistArgs {
     #[arg(long, default_value = "target/packages")]
     out: PathBuf,
     /// Processors to build for
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "x86_64,aarch64"
-    )]
+    #[arg(long, value_delimiter = ',', default_value = "x86_64,aarch64")]
     targets: Vec<Target>,
 }
 
@@ -42,21 +38,21 @@ pub struct DistArgs {
 /// A tool is missing or fails.
 pub fn run(args: &DistArgs) -> Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()?;
+        .ancestors()
+        .nth(2)
+        .context("no workspace")?;
     fs::create_dir_all(&args.out)?;
     let out = args.out.canonicalize()?;
-    let tools = tools::install(&root)?;
-    let work = tempfile::Builder::new()
-        .prefix("dist-")
-        .tempdir_in(root.join("target"))?;
-    let source = Source::clone(&root, work.path(), tools)?;
+    let tools = Tools::install(root, &args.targets)?;
+    let work = tempfile::tempdir_in(root.join("target"))?;
+    let source = Source::clone(root, work.path(), tools)?;
     source.pack(&source.name, &out)?;
     parts::write(&source, &out)?;
     for target in &args.targets {
         build(&source, *target, &out)?;
     }
-    write_sums(&source, &out)?;
+    let sums = "rm -f SHA256SUMS && sha256sum -- * > .sums && mv .sums SHA256SUMS";
+    command::run(source.command("sh", "-c").arg(sums).current_dir(out))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,10 +63,4 @@ fn build(source: &Source, target: Target, out: &Path) -> Result<()> {
     source.pack(&tree::name(source, target), out)?;
     debian::package(source, target, out)?;
     wheel::package(source, target, &binary, out)
-}
-
-/// Writes the sums of all files in `out` to `SHA256SUMS` there.
-fn write_sums(source: &Source, out: &Path) -> Result<()> {
-    let script = "rm -f SHA256SUMS && sha256sum -- * > .sums && mv .sums SHA256SUMS";
-    command::run(source.command("sh").current_dir(out).args(["-c", script]))
 }

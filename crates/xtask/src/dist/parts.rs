@@ -3,19 +3,19 @@
 use super::binary::Target;
 use super::command::output;
 use super::source::Source;
+use crate::tidy::entries;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Beginnings of the names of files with licences.
-const LICENCES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "UNLICENSE"];
+const LICENCES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT"];
 
 /// A crate that is compiled into the binary.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
+struct Part {
     name: String,
     version: String,
     licence: String,
@@ -31,30 +31,19 @@ pub fn texts(source: &Source) -> PathBuf {
 /// # Errors
 /// cargo fails, or a file cannot be read or written.
 pub fn write(source: &Source, out: &Path) -> Result<()> {
-    let parts = read(source)?;
-    let list = out.join(format!("{}.cdx.json", source.name));
-    fs::write(list, format!("{:#}\n", list_of(&parts)))?;
-    fs::write(texts(source), texts_of(&parts, source)?)?;
-    Ok(())
-}
-
-fn read(source: &Source) -> Result<BTreeSet<Part>> {
-    let mut cargo = source.command("cargo");
+    let mut cargo = source.command("cargo", "tree --offline --locked --package=cosched");
     cargo.args([
-        "tree",
-        "--offline",
-        "--locked",
-        "--package=cosched",
         "--edges=normal",
-    ]);
-    cargo.args([
-        "--target",
-        &Target::X86.triple(),
         "--prefix=none",
         "--no-dedupe",
         "--format={p}|{l}",
     ]);
-    output(&mut cargo)?.lines().map(Part::parse).collect()
+    let printed = output(cargo.args(["--target", &Target::X86.triple()]))?;
+    let parts: BTreeSet<Part> = printed.lines().map(Part::parse).collect::<Result<_>>()?;
+    let list = out.join(format!("{}.cdx.json", source.name));
+    fs::write(list, format!("{:#}\n", list_of(&parts)))?;
+    fs::write(texts(source), texts_of(&parts, source)?)?;
+    Ok(())
 }
 
 fn list_of(parts: &BTreeSet<Part>) -> Value {
@@ -71,74 +60,58 @@ fn list_of(parts: &BTreeSet<Part>) -> Value {
 
 fn texts_of(parts: &BTreeSet<Part>, source: &Source) -> Result<String> {
     let mut texts = String::new();
-    for part in parts {
-        for file in part.licence_files(source)? {
-            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-            writeln!(
-                texts,
-                "==== {} {}: {}\n\n{text}",
-                part.name, part.version, part.licence
-            )?;
+    for Part {
+        name,
+        version,
+        licence,
+    } in parts
+    {
+        let folder = source.tree().join(format!("vendor/{name}-{version}"));
+        // Ours have none there.
+        let mut files = entries(&folder).unwrap_or_default();
+        files.sort();
+        for file in files.iter().filter(|file| is_licence(file)) {
+            let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            texts += &format!("==== {name} {version}: {licence}\n\n{text}\n");
         }
     }
     Ok(texts)
 }
 
+fn is_licence(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_uppercase();
+    path.is_file() && LICENCES.iter().any(|beginning| name.starts_with(beginning))
+}
+
 impl Part {
     /// Parses a line such as `serde v1.0.229 (proc-macro)|MIT OR Apache-2.0`.
     fn parse(line: &str) -> Result<Part> {
-        let (package, licence) = line
-            .split_once('|')
-            .context("cargo tree printed no licence")?;
+        let (package, licence) = line.split_once('|').context("a crate has no licence")?;
         let mut words = package.split(' ');
         let name = words.next().unwrap_or_default().to_owned();
-        let version = words
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches('v')
-            .to_owned();
+        let version = words.next().unwrap_or_default();
+        let version = version.trim_start_matches('v').to_owned();
+        let licence = licence.replace('/', " OR ");
         Ok(Part {
             name,
             version,
-            licence: licence.replace('/', " OR "),
+            licence,
         })
     }
 
     fn component(&self) -> Value {
+        let Part {
+            name,
+            version,
+            licence,
+        } = self;
         json!({
             "type": "library",
-            "name": self.name,
-            "version": self.version,
-            "licenses": [{"expression": self.licence}],
-            "purl": format!("pkg:cargo/{}@{}", self.name, self.version),
+            "name": name,
+            "version": version,
+            "licenses": [{"expression": licence}],
+            "purl": format!("pkg:cargo/{name}@{version}"),
         })
     }
-
-    /// The licences of a crate that is not ours.
-    fn licence_files(&self, source: &Source) -> Result<Vec<PathBuf>> {
-        let folder = source
-            .tree()
-            .join(format!("vendor/{}-{}", self.name, self.version));
-        let mut files = Vec::new();
-        if !folder.exists() {
-            return Ok(files);
-        }
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            if is_licence(&path) {
-                files.push(path);
-            }
-        }
-        files.sort();
-        Ok(files)
-    }
-}
-
-fn is_licence(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_uppercase();
-    path.is_file() && LICENCES.iter().any(|beginning| name.starts_with(beginning))
 }

@@ -1,6 +1,6 @@
-//! The source archive: the last commit and all crates it needs, so that it builds offline.
+//! The source archive: the last commit and all crates that it needs, so that it builds offline.
 
-use super::command::{output, run};
+use super::command::{command, output, run};
 use super::tools::Tools;
 use anyhow::Result;
 use std::ffi::OsStr;
@@ -9,40 +9,33 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The unpacked source archive.
+/// The unpacked source archive, and the folder around it.
 pub struct Source {
     /// A new folder for what is built.
     pub work: PathBuf,
-    /// `cosched-VERSION`, the folder in `work`.
+    /// `cosched-VERSION`, the folder of the source in `work`.
     pub name: String,
     /// Time of the commit, in seconds since 1970.
-    pub epoch: String,
+    epoch: String,
     tools: Tools,
 }
 
 impl Source {
-    /// Clones the last commit, and puts the crates that it needs beside it.
+    /// Clones the last commit into the folder `work`, and puts the crates that it needs beside it.
     ///
     /// # Errors
     /// git or cargo fails.
     pub fn clone(root: &Path, work: &Path, tools: Tools) -> Result<Source> {
         let name = format!("cosched-{}", env!("CARGO_PKG_VERSION"));
         let tree = work.join(&name);
-        run(Command::new("git")
-            .args(["clone", "--quiet", "--depth=1"])
-            .arg(format!("file://{}", root.display()))
-            .arg(&tree))?;
-        let shown =
-            output(
-                Command::new("git")
-                    .current_dir(&tree)
-                    .args(["log", "-1", "--format=%ct"]),
-            )?;
+        run(command("git", "clone --quiet").arg(root).arg(&tree))?;
+        let time = output(command("git", "log -1 --format=%ct").current_dir(&tree))?;
         fs::remove_dir_all(tree.join(".git"))?;
+        let epoch = time.trim().to_owned();
         let source = Source {
             work: work.to_owned(),
             name,
-            epoch: shown.trim().to_owned(),
+            epoch,
             tools,
         };
         source.vendor()?;
@@ -50,15 +43,10 @@ impl Source {
     }
 
     fn vendor(&self) -> Result<()> {
-        let config = output(self.command("cargo").args([
-            "vendor",
-            "--locked",
-            "--versioned-dirs",
-            "--quiet",
-        ]))?;
-        let mut file = fs::OpenOptions::new()
-            .append(true)
-            .open(self.tree().join(".cargo/config.toml"))?;
+        let config =
+            output(&mut self.command("cargo", "vendor --quiet --locked --versioned-dirs"))?;
+        let path = self.tree().join(".cargo/config.toml");
+        let mut file = fs::OpenOptions::new().append(true).open(path)?;
         write!(file, "\n{config}")?;
         Ok(())
     }
@@ -68,9 +56,9 @@ impl Source {
         self.work.join(&self.name)
     }
 
-    /// A command in the folder of the source, whose files are as old as the commit.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = self.tools.command(program);
+    /// A command in the folder of the source. Files that it makes are as old as the commit.
+    pub fn command(&self, program: impl AsRef<OsStr>, words: &str) -> Command {
+        let mut command = self.tools.command(program, words);
         command
             .current_dir(self.tree())
             .env("SOURCE_DATE_EPOCH", &self.epoch);
@@ -82,18 +70,11 @@ impl Source {
     /// # Errors
     /// tar fails.
     pub fn pack(&self, name: &str, out: &Path) -> Result<()> {
-        let archive = out.join(format!("{name}.tar.xz"));
-        let mtime = format!("--mtime=@{}", self.epoch);
-        let mut tar = self.command("tar");
-        tar.args([
-            "--sort=name",
-            "--owner=0",
-            "--group=0",
-            "--numeric-owner",
-            "--mode=u=rwX,go=rX",
-        ]);
-        tar.args([&mtime, "--use-compress-program=xz -6 -T1", "-C"])
-            .arg(&self.work);
-        run(tar.arg("-cf").arg(archive).arg(name))
+        let options = "--sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX";
+        let mut tar = self.command("tar", options);
+        tar.current_dir(&self.work)
+            .arg(format!("--mtime=@{}", self.epoch));
+        tar.arg("--use-compress-program=xz -T1").arg("-cf");
+        run(tar.arg(out.join(format!("{name}.tar.xz"))).arg(name))
     }
 }

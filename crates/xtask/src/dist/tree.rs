@@ -43,16 +43,12 @@ pub fn fill(source: &Source, target: Target, binary: &Path, own: &Path) -> Resul
 
 fn print_pages(source: &Source, tree: &Path, own: &Path) -> Result<()> {
     run(source
-        .command(own)
-        .args(["man", "--dir"])
+        .command(own, "man --dir")
         .arg(tree.join("share/man/man1")))?;
     for (shell, file) in COMPLETIONS {
         let file = tree.join(file);
         fs::create_dir_all(file.parent().unwrap_or(tree))?;
-        fs::write(
-            file,
-            output(source.command(own).args(["completions", shell]))?,
-        )?;
+        fs::write(file, output(source.command(own, "completions").arg(shell))?)?;
     }
     Ok(())
 }

@@ -19,11 +19,8 @@ pub fn package(source: &Source, target: Target, binary: &Path, out: &Path) -> Re
     let arch = target.name();
     // A static binary runs beside any C library.
     let tag = format!("py3-none-manylinux_2_17_{arch}.musllinux_1_1_{arch}");
-    let mut hatchling = source.command("hatchling");
-    hatchling
-        .current_dir(project)
-        .args(["build", "--target=wheel", "--directory"])
-        .arg(out);
+    let mut hatchling = source.command("hatchling", "build --target=wheel --directory");
+    hatchling.current_dir(project).arg(out);
     run(hatchling
         .env("COSCHED_WHEEL_BINARY", binary)
         .env("COSCHED_WHEEL_TAG", tag))
