@@ -1,8 +1,8 @@
 //! The Debian package, built by debhelper from `packaging/debian` and the tree of a processor.
 
-use super::binary::Target;
 use super::command::{command, run};
 use super::source::Source;
+use super::target::Target;
 use super::tree;
 use anyhow::{Context as _, Result};
 use std::fs;

@@ -8,17 +8,18 @@ mod command;
 mod debian;
 mod parts;
 mod source;
+mod target;
 mod tools;
 mod tree;
 mod wheel;
 
 use anyhow::{Context as _, Result};
-use binary::Target;
 use clap::Args;
 use source::Source;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use target::Target;
 use tools::Tools;
 
 /// Arguments of `cargo xtask dist`.

@@ -1,8 +1,8 @@
 //! What the binary consists of: a list in the format CycloneDX, and the texts of the licences.
 
-use super::binary::Target;
 use super::command::output;
 use super::source::Source;
+use super::target::Target;
 use crate::tidy::entries;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};

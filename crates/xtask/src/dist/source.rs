@@ -9,6 +9,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Makes cargo take crates from the folder `vendor`.
+const VENDORED: &str = r#"
+[source.crates-io]
+replace-with = "vendored"
+
+[source.vendored]
+directory = "vendor"
+"#;
+
 /// The unpacked source archive, and the folder around it.
 pub struct Source {
     /// A new folder for what is built.
@@ -43,11 +52,10 @@ impl Source {
     }
 
     fn vendor(&self) -> Result<()> {
-        let config =
-            output(&mut self.command("cargo", "vendor --quiet --locked --versioned-dirs"))?;
+        run(&mut self.command("cargo", "vendor --quiet --locked --versioned-dirs"))?;
         let path = self.tree().join(".cargo/config.toml");
         let mut file = fs::OpenOptions::new().append(true).open(path)?;
-        write!(file, "\n{config}")?;
+        file.write_all(VENDORED.as_bytes())?;
         Ok(())
     }
 

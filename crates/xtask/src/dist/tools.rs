@@ -1,8 +1,8 @@
 //! The tools of a build, with pinned versions: Rust, and from `packaging/requirements.txt` zig as C compiler and linker, and
 //! hatchling for the wheel. tar, xz and debhelper are those of the machine.
 
-use super::binary::Target;
 use super::command::{command, run};
+use super::target::Target;
 use anyhow::{Context as _, Result};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

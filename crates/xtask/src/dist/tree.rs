@@ -1,9 +1,9 @@
 //! The tree of installed files for a processor: `bin` and `share`, for `/usr/local` or `/usr`.
 
-use super::binary::Target;
 use super::command::{output, run};
 use super::parts;
 use super::source::Source;
+use super::target::Target;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The Python wheel, which carries the binary and the package `cosched`. Its build hook is `python/cosched/hatch_build.py`.
 
-use super::binary::Target;
 use super::command::run;
 use super::source::Source;
+use super::target::Target;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;
