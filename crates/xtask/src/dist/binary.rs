@@ -2,7 +2,7 @@
 
 use super::command::run;
 use super::source::Source;
-use super::target::Target;
+use super::tools::triple;
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// cargo fails.
-pub fn build(source: &Source, target: Target) -> Result<PathBuf> {
-    let triple = target.triple();
+pub fn build(source: &Source, arch: &str) -> Result<PathBuf> {
+    let triple = triple(arch);
     let folder = source.work.join("build");
     let remap = format!("--remap-path-prefix={}=", source.tree().display());
     let mut cargo = source.command(

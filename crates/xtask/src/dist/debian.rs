@@ -2,7 +2,6 @@
 
 use super::command::{command, run};
 use super::source::Source;
-use super::target::Target;
 use super::tree;
 use anyhow::{Context as _, Result};
 use std::fs;
@@ -12,8 +11,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// A tool of Debian is missing or fails.
-pub fn package(source: &Source, target: Target, out: &Path) -> Result<()> {
-    let folder = source.work.join(format!("debian-{}", target.name()));
+pub fn package(source: &Source, arch: &str, out: &Path) -> Result<()> {
+    let folder = source.work.join(format!("debian-{}", arch));
     let packaging = source.tree().join("packaging");
     fs::create_dir(&folder)?;
     let mut copy = command("cp", "-r");
@@ -22,9 +21,9 @@ pub fn package(source: &Source, target: Target, out: &Path) -> Result<()> {
         packaging.join("systemd"),
         folder.clone(),
     ]))?;
-    let tree = source.work.join(tree::name(source, target));
+    let tree = source.work.join(tree::name(source, arch));
     run(command("cp", "-r").args([tree, folder.join("tree")]))?;
-    let architecture = target.debian();
+    let architecture = if arch == "x86_64" { "amd64" } else { "arm64" };
     let mut build = source.command(
         "dpkg-buildpackage",
         "--build=binary --no-sign -d --host-arch",

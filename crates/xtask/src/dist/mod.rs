@@ -8,7 +8,6 @@ mod command;
 mod debian;
 mod parts;
 mod source;
-mod target;
 mod tools;
 mod tree;
 mod wheel;
@@ -16,11 +15,14 @@ mod wheel;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use source::Source;
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use target::Target;
 use tools::Tools;
+
+/// Processors that packages are built for.
+const ARCHS: [&str; 2] = ["x86_64", "aarch64"];
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Args)]
@@ -28,9 +30,9 @@ pub struct DistArgs {
     /// Folder for the packages
     #[arg(long, default_value = "target/packages")]
     out: PathBuf,
-    /// Processors to build for
-    #[arg(long, value_delimiter = ',', default_value = "x86_64,aarch64")]
-    targets: Vec<Target>,
+    /// Processor to build for; may be repeated
+    #[arg(long, default_values = ARCHS, value_parser = ARCHS)]
+    arch: Vec<String>,
 }
 
 /// Builds all packages, with their sums.
@@ -44,24 +46,24 @@ pub fn run(args: &DistArgs) -> Result<ExitCode> {
         .context("no workspace")?;
     fs::create_dir_all(&args.out)?;
     let out = args.out.canonicalize()?;
-    let tools = Tools::install(root, &args.targets)?;
+    let tools = Tools::install(root)?;
     let work = tempfile::tempdir_in(root.join("target"))?;
     let source = Source::clone(root, work.path(), tools)?;
     source.pack(&source.name, &out)?;
     parts::write(&source, &out)?;
-    for target in &args.targets {
-        build(&source, *target, &out)?;
+    for arch in &args.arch {
+        build(&source, arch, &out)?;
     }
     let sums = "rm -f SHA256SUMS && sha256sum -- * > .sums && mv .sums SHA256SUMS";
     command::run(source.command("sh", "-c").arg(sums).current_dir(out))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn build(source: &Source, target: Target, out: &Path) -> Result<()> {
-    let own = binary::build(source, Target::own()?)?;
-    let binary = binary::build(source, target)?;
-    tree::fill(source, target, &binary, &own)?;
-    source.pack(&tree::name(source, target), out)?;
-    debian::package(source, target, out)?;
-    wheel::package(source, target, &binary, out)
+fn build(source: &Source, arch: &str, out: &Path) -> Result<()> {
+    let own = binary::build(source, ARCH)?;
+    let binary = binary::build(source, arch)?;
+    tree::fill(source, arch, &binary, &own)?;
+    source.pack(&tree::name(source, arch), out)?;
+    debian::package(source, arch, out)?;
+    wheel::package(source, arch, &binary, out)
 }

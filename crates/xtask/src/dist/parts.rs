@@ -2,11 +2,12 @@
 
 use super::command::output;
 use super::source::Source;
-use super::target::Target;
+use super::tools::triple;
 use crate::tidy::entries;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,7 @@ pub fn write(source: &Source, out: &Path) -> Result<()> {
         "--no-dedupe",
         "--format={p}|{l}",
     ]);
-    let printed = output(cargo.args(["--target", &Target::X86.triple()]))?;
+    let printed = output(cargo.args(["--target", &triple(ARCH)]))?;
     let parts: BTreeSet<Part> = printed.lines().map(Part::parse).collect::<Result<_>>()?;
     let list = out.join(format!("{}.cdx.json", source.name));
     fs::write(list, format!("{:#}\n", list_of(&parts)))?;

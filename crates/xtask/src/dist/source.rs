@@ -82,7 +82,7 @@ impl Source {
         let mut tar = self.command("tar", options);
         tar.current_dir(&self.work)
             .arg(format!("--mtime=@{}", self.epoch));
-        tar.arg("--use-compress-program=xz -T1").arg("-cf");
+        tar.arg("--use-compress-program=xz -4 -T1").arg("-cf");
         run(tar.arg(out.join(format!("{name}.tar.xz"))).arg(name))
     }
 }

@@ -1,8 +1,8 @@
 //! The tools of a build, with pinned versions: Rust, and from `packaging/requirements.txt` zig as C compiler and linker, and
 //! hatchling for the wheel. tar, xz and debhelper are those of the machine.
 
+use super::ARCHS;
 use super::command::{command, run};
-use super::target::Target;
 use anyhow::{Context as _, Result};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -19,6 +19,11 @@ const SETTINGS: [&str; 4] = [
     "RUSTFLAGS",
 ];
 
+/// Rust's name of a processor with musl, which is linked statically.
+pub fn triple(arch: &str) -> String {
+    format!("{arch}-unknown-linux-musl")
+}
+
 /// The installed tools.
 pub struct Tools {
     /// `PATH` with the pinned tools in front.
@@ -30,13 +35,13 @@ impl Tools {
     ///
     /// # Errors
     /// A tool cannot be installed.
-    pub fn install(root: &Path, targets: &[Target]) -> Result<Tools> {
+    pub fn install(root: &Path) -> Result<Tools> {
         let mut rustup = command(
             "rustup",
             "toolchain install --profile minimal --no-self-update",
         );
-        for target in targets {
-            rustup.args(["--target", &target.triple()]);
+        for arch in ARCHS {
+            rustup.args(["--target", &triple(arch)]);
         }
         run(rustup.arg(RUST))?;
         let folder = root.join("target/dist-tools");

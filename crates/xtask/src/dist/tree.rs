@@ -3,7 +3,6 @@
 use super::command::{output, run};
 use super::parts;
 use super::source::Source;
-use super::target::Target;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;
@@ -19,16 +18,16 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Name of the tree's folder and archive.
-pub fn name(source: &Source, target: Target) -> String {
-    format!("{}-{}-linux", source.name, target.name())
+pub fn name(source: &Source, arch: &str) -> String {
+    format!("{}-{}-linux", source.name, arch)
 }
 
 /// Fills the tree of a binary. The binary `own`, for this machine's processor, prints pages and completions.
 ///
 /// # Errors
 /// The binary fails, or a file cannot be written.
-pub fn fill(source: &Source, target: Target, binary: &Path, own: &Path) -> Result<()> {
-    let tree = source.work.join(name(source, target));
+pub fn fill(source: &Source, arch: &str, binary: &Path, own: &Path) -> Result<()> {
+    let tree = source.work.join(name(source, arch));
     let documents = tree.join("share/doc/cosched");
     for folder in ["bin", "share/man/man1", "share/doc/cosched"] {
         fs::create_dir_all(tree.join(folder))?;

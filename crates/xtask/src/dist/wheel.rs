@@ -2,7 +2,6 @@
 
 use super::command::run;
 use super::source::Source;
-use super::target::Target;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;
@@ -11,12 +10,11 @@ use std::path::Path;
 ///
 /// # Errors
 /// hatchling fails.
-pub fn package(source: &Source, target: Target, binary: &Path, out: &Path) -> Result<()> {
+pub fn package(source: &Source, arch: &str, binary: &Path, out: &Path) -> Result<()> {
     let project = source.tree().join("python/cosched");
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(source.tree().join(name), project.join(name))?;
     }
-    let arch = target.name();
     // A static binary runs beside any C library.
     let tag = format!("py3-none-manylinux_2_17_{arch}.musllinux_1_1_{arch}");
     let mut hatchling = source.command("hatchling", "build --target=wheel --directory");
