@@ -110,7 +110,11 @@ fn files_below(folder: &Path, extension: &OsStr) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The paths in a folder, in no order.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut paths = Vec::new();
     for entry in listed {
