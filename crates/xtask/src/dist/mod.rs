@@ -31,7 +31,7 @@ pub struct DistArgs {
     #[arg(long, default_value = "target/packages")]
     out: PathBuf,
     /// Processor to build for; may be repeated
-    #[arg(long, default_values = ARCHS, value_parser = ARCHS)]
+    #[arg(long, default_value = "x86_64", value_parser = ARCHS)]
     arch: Vec<String>,
 }
 
