@@ -152,27 +152,24 @@ impl Allocation<'_> {
 
     /// The cores to balance among themselves, each group with its tasks: those of a last-level cache, or all.
     fn groups(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
-        let all = (0..self.cores.len()).collect();
         let singles: Vec<usize> = (0..self.tasks.len())
             .filter(|&at| self.cpus[at].is_none())
             .collect();
         let has_types = self.machine.core_types.len() > 1;
         if self.machine.llcs.len() == 1 || has_types {
-            return vec![(all, singles)];
+            return vec![((0..self.cores.len()).collect(), singles)];
         }
         let free = self.cores.iter().flat_map(|core| &core.free);
         let free: Vec<&Cpu> = free.filter_map(|&cpu| self.machine.cpu(cpu)).collect();
         let tasks: Vec<(usize, &TaskView)> =
             singles.iter().map(|&at| (at, self.tasks[at])).collect();
         let shares = share_out(self.machine, &free, &tasks);
+        // The free CPUs are in the order of their cores.
         let mut cores = vec![Vec::new(); shares.len()];
-        for core in all {
-            if let Some(cpu) = self.cores[core]
-                .free
-                .first()
-                .and_then(|&cpu| self.machine.cpu(cpu))
-            {
-                cores[cpu.llc].push(core);
+        for cpu in free {
+            let cores = &mut cores[cpu.llc];
+            if cores.last() != Some(&cpu.core) {
+                cores.push(cpu.core);
             }
         }
         cores.into_iter().zip(shares).collect()
@@ -190,13 +187,14 @@ impl Allocation<'_> {
                 self.cpus[at] = taken.map(CpuSet::from);
             }
         }
-        let mut rest: Vec<CpuId> = Vec::new();
+        let mut rest = Vec::new();
         for &core in cores {
             rest.append(&mut self.cores[core].free);
         }
-        let late = singles.iter().filter(|&&at| self.cpus[at].is_none());
-        for (&at, cpu) in late.copied().collect::<Vec<_>>().iter().zip(rest) {
-            self.cpus[at] = Some(cpu.into());
+        let mut rest = rest.into_iter();
+        for &at in singles {
+            let place = &mut self.cpus[at];
+            *place = place.take().or_else(|| rest.next().map(CpuSet::from));
         }
     }
 
