@@ -348,8 +348,8 @@ mod tests {
         let events = MachineEvents::detect(&root, &[]).unwrap();
         let support = probe(&root, &events).unwrap();
         if !support.events.iter().any(|(_, state)| state.is_value()) {
-            let skipped = format_args!("skipped, because {}\n", support.problems[0]);
-            drop(io::Write::write_fmt(&mut io::stderr(), skipped));
+            let skipped = format!("skipped, because {}\n", support.problems[0]);
+            drop(io::Write::write_all(&mut io::stderr(), skipped.as_bytes()));
             return;
         }
         let (mut counters, problems) =

@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
 
     fn error_of(&self, key: &str, value: &Spanned<DeValue>, expected: impl Display) -> SpecError {
         let found = self.text.written(value);
-        let message = format_args!("{found}; expected {expected}");
+        let message = format!("{found}; expected {expected}");
         self.error_at(value.span().start, key, message)
     }
 
@@ -99,7 +99,7 @@ impl<'a> Table<'a> {
                 let name = format!("the key `{}`", key.get_ref());
                 let hint = did_you_mean(key.get_ref(), keys);
                 let keys = keys.join("`, `");
-                let known = format_args!("unknown{hint}; expected one of `{keys}`");
+                let known = format!("unknown{hint}; expected one of `{keys}`");
                 return Err(self.error_at(key.span().start, &name, known));
             }
         }
@@ -298,7 +298,7 @@ impl<'a> Table<'a> {
         if value.fract() == 0.0 {
             return Ok(value as u32);
         }
-        let expected = format_args!("a whole number, {}", Range(range));
+        let expected = format!("a whole number, {}", Range(range));
         Err(self.error(key, expected))
     }
 
