@@ -453,7 +453,11 @@ fn runs_of_different_origins_are_told() {
         (
             "cosched_version",
             "9.9.9",
-            "these runs are of different versions of cosched: 0.1.0, 1 run; 9.9.9, 1 run",
+            concat!(
+                "these runs are of different versions of cosched: ",
+                env!("CARGO_PKG_VERSION"),
+                ", 1 run; 9.9.9, 1 run"
+            ),
         ),
     ] {
         change(&folder, "c/runs/0002/sim/fair/run.json", key, value);
