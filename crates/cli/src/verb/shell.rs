@@ -68,19 +68,19 @@ enum Page {
 impl Page {
     fn text(self) -> &'static str {
         match self {
-            Page::CommandLine => include_str!("../../../../docs/command-line.md"),
-            Page::MixFile => include_str!("../../../../docs/mix-file.md"),
-            Page::Policies => include_str!("../../../../docs/policies.md"),
-            Page::Parallel => include_str!("../../../../docs/parallel.md"),
-            Page::Attach => include_str!("../../../../docs/attach.md"),
-            Page::Queue => include_str!("../../../../docs/queue.md"),
-            Page::Workflows => include_str!("../../../../docs/workflows.md"),
-            Page::Safety => include_str!("../../../../docs/safety.md"),
-            Page::Kernel => include_str!("../../../../docs/kernel.md"),
-            Page::Privileges => include_str!("../../../../docs/privileges.md"),
-            Page::Formats => include_str!("../../../../docs/formats.md"),
-            Page::MachineFile => include_str!("../../../../docs/machine-file.md"),
-            Page::ProgramFile => include_str!("../../../../docs/program-file.md"),
+            Page::CommandLine => include_str!("../../docs/command-line.md"),
+            Page::MixFile => include_str!("../../docs/mix-file.md"),
+            Page::Policies => include_str!("../../docs/policies.md"),
+            Page::Parallel => include_str!("../../docs/parallel.md"),
+            Page::Attach => include_str!("../../docs/attach.md"),
+            Page::Queue => include_str!("../../docs/queue.md"),
+            Page::Workflows => include_str!("../../docs/workflows.md"),
+            Page::Safety => include_str!("../../docs/safety.md"),
+            Page::Kernel => include_str!("../../docs/kernel.md"),
+            Page::Privileges => include_str!("../../docs/privileges.md"),
+            Page::Formats => include_str!("../../docs/formats.md"),
+            Page::MachineFile => include_str!("../../docs/machine-file.md"),
+            Page::ProgramFile => include_str!("../../docs/program-file.md"),
         }
     }
 }

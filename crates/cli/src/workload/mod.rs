@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_document_covers_every_workload_and_option() {
-        let document = include_str!("../../../../docs/workloads.md");
+        let document = include_str!("../../docs/workloads.md");
         for entry in WORKLOADS {
             let heading = format!("\n## {}\n", entry.name);
             let section = document

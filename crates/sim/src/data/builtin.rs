@@ -16,7 +16,7 @@ macro_rules! built_in {
     ($($folder:literal: $($name:literal)+;)+) => {
         &[$($(BuiltIn {
             name: $name,
-            text: include_str!(concat!("../../../../", $folder, "/", $name, ".toml")),
+            text: include_str!(concat!("../../", $folder, "/", $name, ".toml")),
             file: concat!($folder, "/", $name, ".toml"),
         },)+)+]
     };

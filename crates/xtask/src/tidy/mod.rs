@@ -100,6 +100,10 @@ const SKIPPED: [&str; 3] = [".git", "target", "results"];
 fn files_below(folder: &Path, extension: &OsStr) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in entries(folder)? {
+        // A crate's package also has what its links lead to.
+        if path.is_symlink() {
+            continue;
+        }
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() {
             let is_made = SKIPPED.iter().any(|skipped| name == *skipped);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Lists files of the folder `mixes`.
 macro_rules! mixes {
     ($($path:literal)+) => {
-        &[$(($path, include_str!(concat!("../../../../../mixes/", $path, ".toml"))),)+]
+        &[$(($path, include_str!(concat!("../../../mixes/", $path, ".toml"))),)+]
     };
 }
 
