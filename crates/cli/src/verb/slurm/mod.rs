@@ -198,7 +198,7 @@ fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
 
 /// Reads a list of commands; `-` is standard input.
 fn read(list: &Path) -> Result<Vec<u8>> {
-    if list != "-" {
+    if list != Path::new("-") {
         return std::fs::read(list).or_usage_in(told(list));
     }
     let mut bytes = Vec::new();
