@@ -14,6 +14,14 @@ pub fn kernel_release(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/osrelease")
 }
 
+/// The name and version of the distribution; `None` if unknown.
+pub fn distribution(root: &Root) -> Option<String> {
+    let fields = told(root, "/etc/os-release")?;
+    let mut fields = fields.lines();
+    let name = fields.find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
 /// The identity of this boot of the machine; `None` if unknown.
 pub fn boot(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/random/boot_id")
@@ -81,21 +89,24 @@ mod tests {
     fn what_the_kernel_tells_of_itself() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        assert_eq!(
-            (host_name(&root), kernel_release(&root), boot(&root)),
-            (None, None, None)
-        );
+        let tell = [host_name, kernel_release, boot, distribution];
+        assert_eq!(tell.map(|of| of(&root)), [None, None, None, None]);
         let folder = dir.path().join("proc/sys/kernel");
         std::fs::create_dir_all(folder.join("random")).unwrap();
+        std::fs::create_dir(dir.path().join("etc")).unwrap();
         for (file, text) in [
+            (
+                "../../../etc/os-release",
+                "ID=x\nPRETTY_NAME=\"X Linux 12 (y)\"\n",
+            ),
             ("hostname", "node7\n"),
             ("osrelease", "6.18.44-x\n"),
             ("random/boot_id", "5f-1\n"),
         ] {
             std::fs::write(folder.join(file), text).unwrap();
         }
-        let all = [host_name(&root), kernel_release(&root), boot(&root)].map(Option::unwrap);
-        assert_eq!(all, ["node7", "6.18.44-x", "5f-1"]);
+        let all = tell.map(|of| of(&root).unwrap());
+        assert_eq!(all, ["node7", "6.18.44-x", "5f-1", "X Linux 12 (y)"]);
         std::fs::write(folder.join("hostname"), "\n").unwrap();
         assert_eq!(host_name(&root), None);
     }

@@ -118,6 +118,7 @@ fn the_first_screens_fit_a_terminal() {
     for words in [
         &["run", "-h"][..],
         &["doctor"],
+        &["doctor", "--report"],
         &["list", "policies"],
         &["list", "machines"],
     ] {

@@ -24,6 +24,9 @@ pub struct DoctorArgs {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
+    /// Add versions for a bug report, and leave out your jobs
+    #[arg(long, conflicts_with = "format")]
+    report: bool,
 }
 
 pub fn run(args: DoctorArgs) -> Result<ExitCode> {
@@ -70,6 +73,10 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
     let machine = text::machine(&topology, &notes);
     let features = text::brief(&features, width());
+    if args.report {
+        let versions = text::versions(&root);
+        return print(format!("{versions}{machine}{choice}{features}"));
+    }
     let left = text::left_jobs(&orphans);
     print(format!("{machine}{choice}{features}{left}"))
 }

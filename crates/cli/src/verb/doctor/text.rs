@@ -1,9 +1,22 @@
 //! The answer of `cosched doctor` as text.
 
 use super::feature::Feature;
+use cosched_linux::identity::{distribution, kernel_release};
+use cosched_linux::root::Root;
 use cosched_linux::topology::Topology;
 use cosched_report::{count, wrap};
 use std::fmt::Write as _;
+
+/// The versions of cosched, the kernel and the distribution.
+pub fn versions(root: &Root) -> String {
+    let unknown = || "unknown".to_owned();
+    format!(
+        "cosched {}, Linux {}, distribution {}\n",
+        env!("CARGO_PKG_VERSION"),
+        kernel_release(root).unwrap_or_else(unknown),
+        distribution(root).unwrap_or_else(unknown),
+    )
+}
 
 /// The machine's name, CPUs, cores, caches and memory domains, with notes on which part was given.
 pub fn machine(topology: &Topology, notes: &[String]) -> String {
