@@ -118,7 +118,6 @@ fn the_first_screens_fit_a_terminal() {
     for words in [
         &["run", "-h"][..],
         &["doctor"],
-        &["doctor", "--report"],
         &["list", "policies"],
         &["list", "machines"],
     ] {
@@ -148,6 +147,17 @@ fn the_first_screens_fit_a_terminal() {
     assert!(
         brief.lines().all(|line| line.chars().count() <= 80),
         "{brief}"
+    );
+}
+
+#[test]
+fn a_report_for_a_bug_begins_with_versions() {
+    let text = String::from_utf8(cosched(&["doctor", "--report"]).stdout).expect("UTF-8");
+    let versions = concat!("cosched ", env!("CARGO_PKG_VERSION"), ", Linux ");
+    assert!(text.starts_with(versions), "{text}");
+    assert!(
+        text.contains("\nworks: ") && !text.contains("killed runs"),
+        "{text}"
     );
 }
 

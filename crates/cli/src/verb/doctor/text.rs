@@ -9,12 +9,11 @@ use std::fmt::Write as _;
 
 /// The versions of cosched, the kernel and the distribution.
 pub fn versions(root: &Root) -> String {
-    let unknown = || "unknown".to_owned();
     format!(
-        "cosched {}, Linux {}, distribution {}\n",
+        "cosched {}, Linux {}, {}\n",
         env!("CARGO_PKG_VERSION"),
-        kernel_release(root).unwrap_or_else(unknown),
-        distribution(root).unwrap_or_else(unknown),
+        kernel_release(root).unwrap_or_else(|| "of unknown version".to_owned()),
+        distribution(root).unwrap_or_else(|| "unknown distribution".to_owned()),
     )
 }
 
