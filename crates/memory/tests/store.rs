@@ -274,7 +274,7 @@ fn what_was_learnt_and_can_not_be_is_unknown() {
     for text in bad {
         put(&text);
         let store = open(&path);
-        assert_eq!(recall_learnt(&store, &known), None, "{:.80}", text);
+        assert_eq!(recall_learnt(&store, &known), None, "{text:.80}");
         assert_eq!(recall(&store, &known), Some((1.0, ExpectedFrom::Same)));
         assert!(store.list(None).unwrap()[0].learnt.is_none());
     }

@@ -58,7 +58,7 @@ impl Fake {
     fn write_in(&self, folder: &Path, used_ms: u64, waited_ms: u64) {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join("stat"), self.line()).unwrap();
-        let times = format!("{}000000 {}000000 9\n", used_ms, waited_ms);
+        let times = format!("{used_ms}000000 {waited_ms}000000 9\n");
         fs::write(folder.join("schedstat"), times).unwrap();
         fs::write(folder.join("status"), "Name:\tx\nCpus_allowed_list:\t1-2\n").unwrap();
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 /// # Errors
 /// A tool of Debian is missing or fails.
 pub fn package(source: &Source, arch: &str, out: &Path) -> Result<()> {
-    let folder = source.work.join(format!("debian-{}", arch));
+    let folder = source.work.join(format!("debian-{arch}"));
     let packaging = source.tree().join("packaging");
     fs::create_dir(&folder)?;
     let mut copy = command("cp", "-r");

@@ -48,7 +48,7 @@ fn part(text: &mut String, chapter: &Chapter, part: &Part, figures: Option<&str>
 fn figure(text: &mut String, figure: &Figure, figures: Option<&str>) {
     let Table { id, caption, .. } = &figure.table;
     if let Some(folder) = figures {
-        let _ = writeln!(text, "![{}]({folder}/{id}.svg)\n", caption);
+        let _ = writeln!(text, "![{caption}]({folder}/{id}.svg)\n");
     }
     paragraph(text, caption);
     if figure.table.rows.len() <= FEW {
