@@ -448,6 +448,12 @@ impl Machine {
         Some(&self.cpus[self.index_of(cpu)?])
     }
 
+    /// The memory domain in which memory lies that a task touches first on these CPUs; `None` if there is only one.
+    pub fn home_on(&self, cpus: &CpuSet) -> Option<usize> {
+        let first = self.cpus_in(cpus).next()?;
+        (self.memory_domains.len() > 1).then_some(first.memory_domain)
+    }
+
     /// The usable CPUs of a set.
     pub fn cpus_in(&self, set: &CpuSet) -> impl Iterator<Item = &Cpu> {
         set.iter().filter_map(|cpu| self.cpu(cpu))
