@@ -160,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn a_task_comes_back_to_the_socket_of_its_memory() {
+        let machine = machine();
+        let abroad = TaskView {
+            home: Some(0),
+            ..task((&(9, "6"), 0))
+        };
+        let free: Vec<&Cpu> = machine.cpus.iter().collect();
+        let shares = share_out(&machine, &free, &[(0, &abroad)]);
+        assert_eq!(shares, [vec![0], vec![], vec![], vec![]]);
+    }
+
+    #[test]
     fn tasks_stay_and_those_that_read_least_move_within_their_socket() {
         let apart = [(9, "6"), (7, "4"), (5, "2"), (3, "0")];
         assert_eq!(

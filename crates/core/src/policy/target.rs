@@ -72,7 +72,13 @@ impl Fit {
     pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
         let (sum, cpus) = target.sum_and_cpus(round.snap);
         let machine = &*round.snap.machine;
-        let wanted = |on: usize| if cpus == 0 { 0 } else { sum * on as i128 / cpus };
+        let wanted = |on: usize| {
+            if cpus == 0 {
+                0
+            } else {
+                sum * on as i128 / cpus
+            }
+        };
         let mut parts = vec![Part::default(); machine.memory_domains.len()];
         for cpu in &machine.cpus {
             parts[cpu.memory_domain].cpus += 1;
