@@ -266,6 +266,9 @@ pub struct TaskView {
     pub overdue: bool,
     /// The CPUs that it ran on last.
     pub last_cpus: CpuSet,
+    /// The memory domain where it ran first, in which its memory lies. `None` before, and if there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<usize>,
     /// Measurements and estimates.
     pub estimates: Estimates,
 }
@@ -298,6 +301,7 @@ impl TaskView {
             waiting_since: now,
             overdue: false,
             last_cpus: CpuSet::new(),
+            home: None,
             estimates,
         }
     }

@@ -67,8 +67,8 @@ fn decide(snap: &Snapshot, end: Nanos, target: Target) -> Decision {
             fit.choose(&mut round, ix);
         }
     }
-    let rest = first as u32..round.order.len() as u32;
-    fit.fill(&mut round, rest);
+    let rest: Vec<u32> = (first as u32..round.order.len() as u32).collect();
+    fit.fill(&mut round, &rest);
     let basis = fit.basis();
     round.finish(end, basis, |ix, ahead| {
         let task = &snap.tasks[ix as usize];

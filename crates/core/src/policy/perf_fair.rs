@@ -137,10 +137,10 @@ pub(super) fn select(
         }
     }
     let behind = positions(&round, |ix| standings.is_behind(ix));
-    fit.fill(&mut round, behind.into_iter());
+    fit.fill(&mut round, &behind);
     if round.left() > 0 {
         let rest = positions(&round, |_| true);
-        fit.fill(&mut round, rest.into_iter());
+        fit.fill(&mut round, &rest);
     }
     round.finish(end, fit.basis(), |ix, ahead| {
         let task = &snap.tasks[ix as usize];

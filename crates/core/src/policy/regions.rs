@@ -1,8 +1,8 @@
 //! The caches of a machine that has several: which of the chosen tasks run behind which.
 //!
-//! The memory of a task lies in the socket where it ran first, and its cache holds its data. So a task stays where it
+//! The memory of a task lies in the socket where it ran first, and a cache there holds its data. So a task stays where it
 //! ran last while no cache has more than its share of the tasks. Those that have to go read least; they stay in their
-//! socket if it has room. Ours; the papers' machines have one cache.
+//! socket if it has room, and come back if they had to leave it. Ours; the papers' machines have one cache.
 
 use crate::snapshot::TaskView;
 use crate::topology::{Cpu, Machine};
@@ -30,16 +30,16 @@ pub(super) fn share_out(
     tasks: &[(usize, &TaskView)],
 ) -> Vec<Vec<usize>> {
     let mut regions = regions(machine, free, tasks.len());
-    let mut homeless = Vec::new();
+    let mut movers = Vec::new();
     for (at, task) in most_reads_first(tasks) {
-        match last_cpu(machine, task) {
-            Some(cpu) if regions[cpu.llc].is_below_share() => regions[cpu.llc].add(at, task),
-            last => homeless.push((at, task, last.map(|cpu| cpu.memory_domain))),
+        match last_cache_at_home(machine, task) {
+            Some(llc) if regions[llc].is_below_share() => regions[llc].add(at, task),
+            _ => movers.push((at, task)),
         }
     }
-    for (at, task, domain) in homeless {
+    for (at, task) in movers {
         let with_room = regions.iter_mut().filter(|region| region.has_room());
-        if let Some(region) = with_room.min_by_key(|region| region.rank(domain)) {
+        if let Some(region) = with_room.min_by_key(|region| region.rank(task.home)) {
             region.add(at, task);
         }
     }
@@ -95,8 +95,11 @@ impl Region {
     }
 }
 
-fn last_cpu<'a>(machine: &'a Machine, task: &TaskView) -> Option<&'a Cpu> {
-    machine.cpu(task.last_cpus.first()?)
+/// The cache behind which a task ran last, unless that is in another domain than its memory.
+fn last_cache_at_home(machine: &Machine, task: &TaskView) -> Option<usize> {
+    let last = machine.cpu(task.last_cpus.first()?)?;
+    let is_home = task.home.is_none_or(|home| home == last.memory_domain);
+    is_home.then_some(last.llc)
 }
 
 fn reads(task: &TaskView) -> Rate {
@@ -141,6 +144,7 @@ mod tests {
         let mut task = TaskView::arriving(&spec, Nanos::ZERO, Default::default());
         task.estimates.mm_reads = Reading::Value(Rate(reads));
         task.last_cpus = cpus.parse().unwrap();
+        task.home = machine().home_on(&task.last_cpus);
         task
     }
 
@@ -153,6 +157,18 @@ mod tests {
         );
         let beside_others = shared_out("0,3-5", &[(9, ""), (3, "")]);
         assert_eq!(beside_others, [vec![3], vec![], vec![9], vec![]]);
+    }
+
+    #[test]
+    fn a_task_comes_back_to_the_socket_of_its_memory() {
+        let machine = machine();
+        let abroad = TaskView {
+            home: Some(0),
+            ..task((&(9, "6"), 0))
+        };
+        let free: Vec<&Cpu> = machine.cpus.iter().collect();
+        let shares = share_out(&machine, &free, &[(0, &abroad)]);
+        assert_eq!(shares, [vec![0], vec![], vec![], vec![]]);
     }
 
     #[test]

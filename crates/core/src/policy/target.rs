@@ -25,12 +25,21 @@ pub(super) struct Fit {
     mean: u64,
     /// Total bandwidth wanted.
     target: i128,
-    /// Remaining bandwidth; negative if the chosen tasks exceed the target.
-    remain: i128,
+    /// What is left of it and of the CPUs, in each memory domain. A task counts for the domain where its memory lies.
+    parts: Vec<Part>,
     /// Bandwidth wanted per CPU when the last CPU was filled.
     wanted: Rate,
     /// Whether any mean is known. If not, all tasks are alike, and no number means anything.
     is_known: bool,
+}
+
+/// What the chosen tasks leave of a memory domain.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// Remaining bandwidth; negative if the chosen tasks exceed the target.
+    bandwidth: i128,
+    /// CPUs for which no task is chosen yet; negative if tasks will have to run elsewhere.
+    cpus: i128,
 }
 
 impl Target {
@@ -62,29 +71,54 @@ impl Fit {
     /// The target for the CPUs of the machine, minus the bandwidth of the tasks that go on running.
     pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
         let (sum, cpus) = target.sum_and_cpus(round.snap);
-        let mean = if cpus == 0 { 0 } else { sum / cpus };
-        let wanted = if cpus == 0 {
-            0
-        } else {
-            sum * round.snap.machine.cpus.len() as i128 / cpus
+        let machine = &*round.snap.machine;
+        let wanted = |on: usize| {
+            if cpus == 0 {
+                0
+            } else {
+                sum * on as i128 / cpus
+            }
         };
+        let mut parts = vec![Part::default(); machine.memory_domains.len()];
+        for cpu in &machine.cpus {
+            parts[cpu.memory_domain].cpus += 1;
+        }
+        for part in &mut parts {
+            part.bandwidth = wanted(part.cpus as usize);
+        }
         let mut fit = Fit {
-            mean: mean as u64,
-            target: wanted,
-            remain: wanted,
+            mean: if cpus == 0 { 0 } else { (sum / cpus) as u64 },
+            target: wanted(machine.cpus.len()),
+            parts,
             wanted: Rate(0),
             is_known: cpus > 0,
         };
-        for task in round
-            .snap
-            .tasks
-            .iter()
-            .filter(|task| task.stays(round.full))
-        {
-            fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
+        let running = round.snap.tasks.iter();
+        for task in running.filter(|task| task.stays(round.full)) {
+            fit.subtract(task);
         }
-        fit.wanted = fit.per_cpu(round.left());
+        fit.wanted = per_cpu(fit.remain(), round.left());
         fit
+    }
+
+    /// Subtracts a task from the part of its memory, or from the emptiest part if it has none yet.
+    fn subtract(&mut self, task: &TaskView) {
+        let bandwidth = i128::from(self.bandwidth(task));
+        let cpus = i128::from(task.cpus);
+        let emptiest = self.parts.iter_mut().max_by_key(|part| part.cpus);
+        let part = match task.home {
+            Some(home) => self.parts.get_mut(home),
+            None => emptiest,
+        };
+        if let Some(part) = part {
+            part.bandwidth -= bandwidth * cpus;
+            part.cpus -= cpus;
+        }
+    }
+
+    /// Remaining bandwidth of the machine; negative if the chosen tasks exceed the target.
+    fn remain(&self) -> i128 {
+        self.parts.iter().map(|part| part.bandwidth).sum()
     }
 
     /// Predicted bandwidth per CPU of a task.
@@ -99,8 +133,7 @@ impl Fit {
     pub(super) fn choose(&mut self, round: &mut Round<'_>, ix: u32) -> bool {
         match round.choose(ix, Purpose::Run) {
             Ok(()) => {
-                let task = round.task(ix);
-                self.remain -= i128::from(self.bandwidth(task)) * i128::from(task.cpus);
+                self.subtract(round.task(ix));
                 true
             }
             Err(reason) => {
@@ -121,22 +154,53 @@ impl Fit {
         }
     }
 
-    /// Chooses the fittest candidates first, until every CPU has a task. `candidates` are positions in the round's
-    /// order, which also breaks ties.
-    pub(super) fn fill(&mut self, round: &mut Round<'_>, candidates: impl Iterator<Item = u32>) {
-        if round.left() == 0 {
-            return;
+    /// Chooses the fittest candidates first, until every CPU has a task: with several memory domains for each those
+    /// whose memory is there, and then any. `candidates` are positions in the round's order, which also breaks ties.
+    pub(super) fn fill(&mut self, round: &mut Round<'_>, candidates: &[u32]) {
+        if self.parts.len() > 1 {
+            for home in 0..self.parts.len() {
+                self.fill_part(round, candidates, home);
+            }
         }
-        let candidates = candidates.map(|rank| self.candidate(round, rank));
-        let mut queue = FitnessQueue::new(candidates.collect());
+        let mut queue = self.queue(round, candidates, |_| true);
         while round.left() > 0 {
-            let Some(fittest) = queue.take(self.remain, round.left()) else {
+            let Some(fittest) = queue.take(self.remain(), round.left()) else {
                 break;
             };
-            self.wanted = self.per_cpu(round.left());
+            self.wanted = per_cpu(self.remain(), round.left());
             // A task that does not fit now will not fit later in this round: CPUs only become fewer.
             self.choose(round, fittest.index);
         }
+    }
+
+    /// Chooses for the CPUs of a memory domain among the candidates whose memory is there.
+    fn fill_part(&mut self, round: &mut Round<'_>, candidates: &[u32], home: usize) {
+        let mut queue = self.queue(round, candidates, |task| task.home == Some(home));
+        while self.parts[home].cpus > 0 && round.left() > 0 {
+            let Part { bandwidth, cpus } = self.parts[home];
+            let Some(fittest) = queue.take(bandwidth, cpus as u32) else {
+                break;
+            };
+            self.wanted = per_cpu(bandwidth, cpus as u32);
+            self.choose(round, fittest.index);
+        }
+    }
+
+    /// The candidates that are still open and meet a condition.
+    fn queue(
+        &self,
+        round: &Round<'_>,
+        candidates: &[u32],
+        condition: impl Fn(&TaskView) -> bool,
+    ) -> FitnessQueue {
+        let mut queue = Vec::new();
+        for &rank in candidates {
+            let ix = round.order[rank as usize];
+            if round.left() > 0 && round.is_open(ix) && condition(round.task(ix)) {
+                queue.push(self.candidate(round, rank));
+            }
+        }
+        FitnessQueue::new(queue)
     }
 
     /// Why a task that was not the fittest waits, with `ahead` tasks before it. A task not measured yet counted as the
@@ -152,12 +216,6 @@ impl Fit {
         }
     }
 
-    /// Remaining bandwidth per CPU, for `left` free CPUs.
-    fn per_cpu(&self, left: u32) -> Rate {
-        let per_cpu = self.remain.max(0) / i128::from(left.max(1));
-        Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))
-    }
-
     /// The numbers behind the decision; none without measurements.
     pub(super) fn basis(&self) -> Basis {
         if !self.is_known {
@@ -166,8 +224,14 @@ impl Fit {
         let rate = |value: i128| Some(Rate(u64::try_from(value.max(0)).unwrap_or(u64::MAX)));
         Basis {
             target: rate(self.target),
-            predicted: rate(self.target - self.remain),
+            predicted: rate(self.target - self.remain()),
             measures: None,
         }
     }
+}
+
+/// Remaining bandwidth per CPU, for `left` free CPUs.
+fn per_cpu(remain: i128, left: u32) -> Rate {
+    let per_cpu = remain.max(0) / i128::from(left.max(1));
+    Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))
 }

@@ -234,6 +234,9 @@ impl<B: Backend> Loop<'_, B> {
         task.overdue = false;
         task.waiting_since = now;
         task.last_cpus = placement.cpus().clone();
+        if task.home.is_none() {
+            task.home = self.snap.machine.home_on(&task.last_cpus);
+        }
         task.running = Some(Running {
             placement,
             purpose,

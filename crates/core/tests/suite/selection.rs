@@ -511,6 +511,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 asleep: false,
                 waiting_since: Nanos::ZERO,
                 overdue: false,
+                home: None,
                 last_cpus: cpus,
                 estimates: Estimates {
                     l1: Reading::Value(Rate(l1)),
@@ -616,5 +617,44 @@ impl Recorder for Told {
             )
         };
         self.bandwidths += decision.waits.iter().filter(is_bandwidth).count();
+    }
+}
+
+/// Over both sockets together the four tasks with mean bandwidth would be chosen, and two of them would run abroad.
+#[test]
+fn each_socket_gets_tasks_whose_memory_is_there() {
+    let mut machine = Machine::uniform("two sockets", 4, 1);
+    let halves: Vec<CpuSet> = ["0-1", "2-3"].map(|cpus| cpus.parse().unwrap()).to_vec();
+    (machine.llcs, machine.memory_domains) = (halves.clone(), halves);
+    for cpu in &mut machine.cpus {
+        cpu.llc = cpu.id.0 as usize / 2;
+        cpu.memory_domain = cpu.llc;
+    }
+    machine.validate().unwrap();
+    let task = |(id, (home, reads)): (u32, (usize, u64))| {
+        let spec = TaskSpec::new(id, &format!("t{id}"));
+        let mut task = TaskView::arriving(&spec, Nanos::ZERO, Estimates::default());
+        task.home = Some(home);
+        task.last_cpus = CpuId(2 * home as u32).into();
+        task.estimates.executed = 1;
+        task.estimates.mm_reads = Reading::Value(Rate(reads));
+        task.estimates.mm_reads_mean = Reading::Value(Rate(reads));
+        Box::new(task)
+    };
+    let reads = [900, 900, 100, 100].map(|reads| (0, reads));
+    let tasks = (0..).zip(reads.into_iter().chain([(1, 500); 4]));
+    let snap = Snapshot {
+        tasks: tasks.map(task).collect(),
+        ..snapshot(&Arc::new(machine), &[], &[Trigger::QuantumEnd], Nanos::ZERO)
+    };
+    for name in ["bandwidth", "perf-fair"] {
+        let decision = policy(find_policy(name).unwrap(), &[]).decide(&snap, &mut Rng::new(1));
+        let mut runs: Vec<(u64, u32)> = Vec::new();
+        for (task, place) in snap.tasks.iter().zip(after(&snap, &decision)) {
+            let cpu = place.map(|place| place.cpus().first().unwrap().0 / 2);
+            runs.extend(cpu.map(|socket| (task.estimates.mm_reads.value().unwrap().0, socket)));
+        }
+        runs.sort_unstable();
+        assert_eq!(runs, [(100, 0), (500, 1), (500, 1), (900, 0)], "{name}");
     }
 }

@@ -22,6 +22,7 @@ fn every_machine_is_sound_and_called_as_its_file() {
     let expected = [
         ("big1-small3", 4),
         ("epyc-2cpu", 2),
+        ("epyc-7502-2s", 128),
         ("i5-2500", 4),
         ("i5-2500-1.6ghz", 4),
         ("server-2x64", 256),
