@@ -120,6 +120,7 @@ impl<B: Backend> Loop<'_, B> {
             {
                 break;
             }
+            self.prefer_submitted();
             let Some(place) = self.place_of_next(now) else {
                 break;
             };

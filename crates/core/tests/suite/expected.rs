@@ -107,7 +107,7 @@ fn the_longest_begin_first_and_the_batch_ends_sooner() {
         least_s()
     );
     // Also with more tasks admitted than CPUs, and with time-sharing.
-    assert_eq!(batch("fifo", known, &jobs(16)).0, longest_s);
+    assert!(batch("fifo", known, &jobs(16)).0 < 1.05 * least_s());
     let shared =
         |expected: &dyn Fn(usize) -> Option<u64>| batch("round-robin", expected, &jobs(8)).0;
     assert!(
@@ -116,6 +116,16 @@ fn the_longest_begin_first_and_the_batch_ends_sooner() {
         shared(&known),
         shared(&|_| None)
     );
+}
+
+/// Programs that disturb each other look long, and must not come side by side for it.
+#[test]
+fn the_longest_may_wait_while_there_is_room() {
+    let (_, starts) = batch("fifo", |ix| Some(1_000 + 300 * (ix as u64 % 3)), &jobs(4));
+    let (first, last) = starts.split_at(20);
+    assert_eq!(first, (0..20).collect::<Vec<u32>>(), "as in the list");
+    let longest = last.iter().rposition(|id| id % 3 == 2);
+    assert!(longest < Some(last.len() - 4), "{last:?}");
 }
 
 /// Wrong expectations never cost more than a random order: at most 2 - 1/m of the minimum (Graham, 1969).

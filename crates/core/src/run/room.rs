@@ -1,0 +1,71 @@
+//! Tasks that may come before longer ones.
+//!
+//! Only the last tasks of a batch must be short. Until then the longest need not come first, and better do not: measured
+//! times hold what others took, so tasks that disturb each other look long. Side by side they become longer still, and
+//! each batch would be slower than the one before.
+//!
+//! A task may be passed while its time is at most a third of what is left per CPU. That keeps the bound of
+//! [`order`](super::order): a task that ends last and is no longer than a third of the minimum adds at most that third
+//! (1 - 1/m), in whatever order it came. A longer one was never passed.
+
+use super::backend::Backend;
+use super::config::Order;
+use super::state::Loop;
+use crate::task::{TaskId, TaskSpec};
+use crate::units::Nanos;
+
+/// Parts of the remaining time per CPU; a longer task may not be passed.
+const PARTS: u64 = 3;
+
+impl<B: Backend> Loop<'_, B> {
+    /// Moves the task that was submitted first to the front of the queue, if the longest may be passed.
+    pub(super) fn prefer_submitted(&mut self) {
+        let waiting = self.pending.iter().take(self.ordered);
+        let Some((place, &first)) = waiting.enumerate().min_by_key(|(_, id)| **id) else {
+            return;
+        };
+        if place > 0 && !self.keeps_place(first) && self.may_pass(self.pending[0]) {
+            self.pending.remove(place);
+            self.pending.push_front(first);
+        }
+    }
+
+    /// Whether a task has its place in the queue for another reason than its length.
+    fn keeps_place(&self, id: TaskId) -> bool {
+        let record = &self.records[id];
+        record.is_again || record.has_begun()
+    }
+
+    /// Whether others may come before this task, the longest. What is admitted must also run at once.
+    fn may_pass(&self, longest: TaskId) -> bool {
+        let cpus = self.snap.machine.cpus.len();
+        let spec = &self.records[longest].spec;
+        if self.config.order != Order::Longest || self.most_live() > cpus || spec.cpus > 1 {
+            return false;
+        }
+        let Some(known) = &spec.expected else {
+            return false;
+        };
+        let enough = known.time.0.saturating_mul(PARTS * cpus as u64);
+        let mut left = 0;
+        for task in &self.snap.tasks {
+            let record = &self.records[task.id];
+            let ran = record
+                .started
+                .map_or(Nanos::ZERO, |started| self.snap.now - started);
+            left += (expected(&record.spec) - ran).0;
+        }
+        for &id in self.pending.iter().take(self.ordered) {
+            left += expected(&self.records[id].spec).0;
+            if left >= enough {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The time that a task is expected to take; none if it is unknown, so that it promises no room.
+fn expected(spec: &TaskSpec) -> Nanos {
+    spec.expected.map_or(Nanos::ZERO, |known| known.time)
+}
