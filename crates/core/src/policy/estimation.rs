@@ -5,8 +5,8 @@
 //! least half expired get a whole core each as well.
 //!
 //! Ours: each task runs one ordinary quantum first, to show whether it is light or heavy; nothing is estimated while
-//! all tasks fit on the machine at once, as then no task has to wait; and, unless `as=paper`, the share of time for
-//! estimation is bounded.
+//! all tasks fit on the machine at once, as then no task has to wait; with several memory domains one task is estimated
+//! in each; and, unless `as=paper`, the share of time for estimation is bounded.
 
 use super::prelude::*;
 use crate::units::{Absence, Rate, Reading};
@@ -175,8 +175,8 @@ impl Estimation {
         self.age(task) == Some(u32::MAX)
     }
 
-    /// Chooses the tasks to measure, if this round belongs to an estimation quantum. Returns its end, and its first
-    /// task.
+    /// Chooses the tasks to measure, if this round belongs to an estimation quantum. Returns its end, and the first of
+    /// them.
     fn plan(&self, state: &mut EstimationState, round: &mut Round<'_>) -> Option<(Nanos, Basis)> {
         let now = round.snap.now;
         let started = *state.started.get_or_insert(now);
@@ -197,19 +197,18 @@ impl Estimation {
         // An old estimate is better than none, so renewals get less time.
         let share = (state.renewed + self.length).share_of(elapsed);
         let may_renew = share <= self.renewal_share_max && self.renewal_share_max > 0.0;
-        let first = self.choose_first(round, may_renew)?;
-        let task = round.task(first);
-        let renews = !self.is_first(task);
-        if self.is_light(task) {
-            self.choose_more(round, first);
+        let measured = self.choose_in_each_domain(round, may_renew);
+        let first = round.task(*measured.first()?);
+        if measured.iter().all(|&ix| self.is_light(round.task(ix))) {
+            self.choose_more(round);
         }
         state.spent += self.length;
-        if renews {
+        if measured.iter().all(|&ix| !self.is_first(round.task(ix))) {
             state.renewed += self.length;
         }
         state.until = Some(until);
         let basis = Basis {
-            measures: Some(task.id),
+            measures: Some(first.id),
             ..Basis::default()
         };
         Some((until, basis))
@@ -226,9 +225,9 @@ impl Estimation {
             && !round.snap.tasks.iter().any(|task| disturbs(task))
     }
 
-    /// Chooses the task whose estimate expired longest ago for a whole core. Among tasks never estimated, the one that
-    /// has run most comes first, then the longest waiting.
-    fn choose_first(&self, round: &mut Round<'_>, may_renew: bool) -> Option<u32> {
+    /// Chooses the task whose estimate expired longest ago for a whole core, in each memory domain of those whose memory
+    /// is there. Among tasks never estimated, the one that has run most comes first, then the longest waiting.
+    fn choose_in_each_domain(&self, round: &mut Round<'_>, may_renew: bool) -> Vec<u32> {
         let mut expired: Vec<u32> = round.order.clone();
         expired.retain(|&ix| {
             let task = round.task(ix);
@@ -236,19 +235,24 @@ impl Estimation {
         });
         expired
             .sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
-        // A task that can't get whole cores, due to its mask or size, must not block the measurement of others.
-        expired
-            .into_iter()
-            .find(|&ix| choose_alone(round, ix).is_ok())
+        let mut measured = Vec::new();
+        for domain in 0..round.snap.machine.memory_domains.len() {
+            let mut at_home = expired.iter().copied();
+            // A task that can't get whole cores, due to its mask or size, must not block the measurement of others.
+            measured.extend(at_home.find(|&ix| {
+                round.task(ix).home.unwrap_or(0) == domain && choose_alone(round, ix).is_ok()
+            }));
+        }
+        measured
     }
 
     /// Chooses other light tasks whose estimate is at least half expired for a whole core each.
-    fn choose_more(&self, round: &mut Round<'_>, first: u32) {
+    fn choose_more(&self, round: &mut Round<'_>) {
         let soon = self.valid_quanta.div_ceil(2);
         let mut more: Vec<u32> = round.order.clone();
         more.retain(|&ix| {
             let task = round.task(ix);
-            ix != first && self.age(task) >= Some(soon) && self.is_light(task)
+            round.is_open(ix) && self.age(task) >= Some(soon) && self.is_light(task)
         });
         more.sort_by_key(|&ix| Reverse(self.age(round.task(ix))));
         for ix in more {
@@ -309,8 +313,15 @@ pub(super) fn learnt_progress(task: &TaskView) -> f64 {
     learnt.map_or_else(|| progress(task), |learnt| learnt.progress)
 }
 
+/// Chooses a task for a whole core where its memory is.
 fn choose_alone(round: &mut Round<'_>, ix: u32) -> Result<(), WaitReason> {
-    round.choose_whole_core(ix, |_| true, Purpose::MeasureAlone)
+    let machine = &round.snap.machine;
+    let home = round.task(ix).home;
+    let is_at_home = |core: usize| {
+        let domain = machine.home_on(&machine.cores[core]);
+        home.is_none() || domain == home
+    };
+    round.choose_whole_core(ix, is_at_home, Purpose::MeasureAlone)
 }
 
 fn is_measured_alone(task: &TaskView) -> bool {
