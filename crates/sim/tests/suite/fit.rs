@@ -44,8 +44,13 @@ fn the_memory_s_rate_is_close_to_its_peak() {
         let peak =
             f64::from(machine.memory.channels) * machine.memory.gb_per_s_per_channel / 64.0 * 1e3;
         let share = fitted.mu_trans_per_us / peak;
-        // Two CPUs can't wait for enough lines at once to fill this machine's memory.
-        let least = if file.name == "epyc-2cpu" { 0.6 } else { 0.88 };
+        let least = match file.name {
+            // Two CPUs can't wait for enough lines at once to fill this machine's memory.
+            "epyc-2cpu" => 0.6,
+            // Its curve ends there, as STREAM does on the real one.
+            "epyc-7502-2s" => 0.75,
+            _ => 0.88,
+        };
         assert!(share > least && share <= 1.0, "{}: {share}", file.name);
     }
 }
