@@ -140,12 +140,6 @@ pub struct Learnt {
     pub phase: u32,
     /// Consecutive intervals in that phase.
     pub stay: u32,
-    /// Whether this phase was measured with whole cores for the task.
-    pub measured: bool,
-    /// In a measurement: the fraction by which cycles per instruction fell since the previous interval, because the
-    /// cache filled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settling: Option<f64>,
 }
 
 impl Learnt {

@@ -16,7 +16,7 @@ use crate::units::{Absence, Nanos, Rate, Reading};
 pub use bandwidth::IdealBandwidth;
 use bandwidth::MeanRate;
 pub use learnt::{Earlier, EarlierPhase};
-pub(crate) use learnt::{Learner, UNSEEN_READS};
+pub(crate) use learnt::{Learner, MEMORY, NOISE, ROUGH};
 use progress::Progress;
 use trace::TraceProgress;
 pub(crate) use width::WidthEstimator;

@@ -4,19 +4,10 @@
 //! proportion to the clock, more or less if fewer or more reads overlap. Both factors are learnt from the jobs that ran
 //! on both types. Accesses and reads per instruction are assumed to be equal.
 
+use super::MEMORY;
 use super::phase::Phase;
-use crate::model::contention::{Asks, Contention};
+use crate::model::contention::Asks;
 use crate::topology::{CoreType, Machine};
-
-/// Standard deviations of the logarithm of a factor: of the prior, and between jobs.
-const SPREAD_ASSUMED: f64 = 0.3;
-const SPREAD_JOBS: f64 = 0.1;
-/// Bound on the logarithm of a factor.
-const MOST: f64 = 3.0;
-/// Number of last samples in the mean clock.
-const MEAN_OVER: f64 = 20.0;
-/// Lower bound on the share of a job's cycles in the core, and on lines, for error estimates.
-const LEAST_PART: f64 = 0.01;
 
 /// A type of core.
 #[derive(Clone, Debug, Default)]
@@ -31,27 +22,22 @@ struct Kind {
     penalty: Mean,
 }
 
-/// A mean over jobs, weighted by the certainty of each.
+/// A mean over jobs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
-    weight: f64,
+    count: f64,
 }
 
 impl Mean {
-    /// Adds a figure with these standard errors.
-    fn add(&mut self, figure: f64, errors: [f64; 2]) {
-        let variance = errors
-            .iter()
-            .fold(SPREAD_JOBS * SPREAD_JOBS, |sum, error| sum + error * error);
-        self.sum += figure.clamp(-MOST, MOST) / variance;
-        self.weight += 1.0 / variance;
+    fn add(&mut self, figure: f64) {
+        self.sum += figure;
+        self.count += 1.0;
     }
 
-    /// The mean combined with a prior.
+    /// The mean with an assumed figure, which counts as one job.
     fn with(&self, assumed: f64) -> f64 {
-        let weight = 1.0 / (SPREAD_ASSUMED * SPREAD_ASSUMED);
-        ((self.sum + weight * assumed) / (self.weight + weight)).clamp(-MOST, MOST)
+        (self.sum + assumed) / (self.count + 1.0)
     }
 }
 
@@ -107,7 +93,7 @@ impl CoreTypes {
         let kind = &mut self.kinds[kind];
         kind.samples += 1.0;
         let before = kind.ghz.filter(|_| kind.samples > 1.0).unwrap_or(ghz);
-        kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEAN_OVER));
+        kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEMORY));
     }
 
     /// Cycles per ns on a type, relative to the fastest; 1 if unknown.
@@ -152,34 +138,17 @@ impl CoreTypes {
     }
 
     /// Learns the factors from phases that ran on two types, the fastest second.
-    pub(super) fn update<'a>(
-        &mut self,
-        shared: &Contention,
-        pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>,
-    ) {
+    pub(super) fn update<'a>(&mut self, pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>) {
         for kind in &mut self.kinds {
             (kind.own, kind.penalty) = (Mean::default(), Mean::default());
         }
         for (one, fastest) in pairs {
             let kind = &mut self.kinds[one.core_type];
-            let both = [one, fastest];
-            kind.own.add(
-                libm::log(one.asks.own / fastest.asks.own),
-                both.map(|phase| error_of(phase, phase.asks.own)),
-            );
+            kind.own.add(libm::log(one.asks.own / fastest.asks.own));
             if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
-                let ratio = libm::log(one.asks.penalty / fastest.asks.penalty);
-                let errors = both.map(|phase| {
-                    let waits = phase.asks.stall(shared, phase.asks.reads, 1.0);
-                    error_of(phase, waits)
-                });
-                kind.penalty.add(ratio, errors);
+                kind.penalty
+                    .add(libm::log(one.asks.penalty / fastest.asks.penalty));
             }
         }
     }
-}
-
-/// The relative error of a part of a phase's cycles: the error of the whole may lie in either part.
-fn error_of(phase: &Phase, part: f64) -> f64 {
-    phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
 }

@@ -101,8 +101,6 @@ fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
         progress: 1.0,
         phase: 0,
         stay: 9,
-        measured: true,
-        settling: None,
     }
 }
 
@@ -115,6 +113,7 @@ fn candidates(jobs: &[Job]) -> Vec<Candidate<'_>> {
             learnt,
             last: None,
             fixed: None,
+            is_critical: false,
         })
         .collect()
 }
@@ -283,7 +282,7 @@ fn by_trying_all(
         if runs.len() == count {
             let sum = search.settle();
             best = if sum > best.0 {
-                (sum, search.now.work)
+                (sum, search.work)
             } else {
                 best
             };
