@@ -121,7 +121,8 @@ pub struct Estimates {
     pub ran: Nanos,
 }
 
-/// The learnt model of a task, from the intervals that it ran: see [`model::contention`](crate::model::contention).
+/// What is known of a task, and how well, whatever the source: the intervals that it ran, or an earlier run. See
+/// [`model::contention`](crate::model::contention).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learnt {
     /// Its demand in the present phase, on a core of the fastest type.

@@ -50,21 +50,15 @@ pub(super) struct CoreTypes {
 
 impl CoreTypes {
     pub(super) fn new(types: &[CoreType]) -> CoreTypes {
-        let fastest = types
-            .first()
-            .and_then(|kind| kind.capacity)
-            .filter(|&capacity| capacity > 0);
+        let capacity = |kind: &CoreType| kind.capacity.filter(|&capacity| capacity > 0);
+        let fastest = types.first().and_then(capacity);
         let mut kinds = Vec::new();
         for kind in types {
-            let capacity = kind.capacity.filter(|&capacity| capacity > 0);
+            let khz = kind.max_khz.filter(|&khz| khz > 0);
+            let both = capacity(kind).zip(fastest);
             kinds.push(Kind {
-                ghz: kind
-                    .max_khz
-                    .filter(|&khz| khz > 0)
-                    .map(|khz| khz as f64 / 1e6),
-                capacity: capacity
-                    .zip(fastest)
-                    .map(|(of, most)| f64::from(of) / f64::from(most)),
+                ghz: khz.map(|khz| khz as f64 / 1e6),
+                capacity: both.map(|(one, most)| f64::from(one) / f64::from(most)),
                 ..Kind::default()
             });
         }
@@ -104,9 +98,6 @@ impl CoreTypes {
 
     /// Logarithms of the factors on `own` and on `penalty`.
     fn factors(&self, kind: usize) -> (f64, f64) {
-        if kind == 0 {
-            return (0.0, 0.0);
-        }
         let one = &self.kinds[kind];
         let clock = self.clock(kind);
         let assumed_own = one

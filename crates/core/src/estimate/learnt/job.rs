@@ -17,6 +17,8 @@ use crate::units::{Absence, Reading};
 
 /// Relative distance below which samples belong to one phase.
 const SAME_PHASE: f64 = 0.12;
+/// The same for samples on different core types, whose private caches may differ.
+const SAME_ON_OTHERS: f64 = 0.3;
 
 /// A job that has run.
 #[derive(Clone, Debug, Default)]
@@ -197,7 +199,7 @@ impl Job {
     fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
-        if let Some(ix) = self.nearest(|phase| phase.core_type == kind, far) {
+        if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, far) {
             return ix;
         }
         // The cost of a read is carried over to the new phase.
@@ -219,20 +221,25 @@ impl Job {
         oldest
     }
 
-    /// The nearest of the selected phases, if it is the same one.
-    fn nearest(&self, of: impl Fn(&Phase) -> bool, far: impl Fn(&Phase) -> f64) -> Option<usize> {
+    /// The nearest of the selected phases, within a distance.
+    fn nearest(
+        &self,
+        within: f64,
+        of: impl Fn(&Phase) -> bool,
+        far: impl Fn(&Phase) -> f64,
+    ) -> Option<usize> {
         let some = (0..self.phases.len()).filter(|&ix| of(&self.phases[ix]));
         let (distance, ix) = some
             .map(|ix| (far(&self.phases[ix]), ix))
             .min_by(|x, y| x.0.total_cmp(&y.0))?;
-        (distance < SAME_PHASE).then_some(ix)
+        (distance < within).then_some(ix)
     }
 
     /// The number of a phase that is new on this core type. It is the number of the same phase on another type, unless
     /// this type has that number already; otherwise a new number.
     fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
         let elsewhere = self
-            .nearest(|phase| phase.core_type != kind, far)
+            .nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far)
             .map(|ix| self.phases[ix].number);
         let is_here = |number: &u32| {
             let mut here = self.phases.iter().filter(|phase| phase.core_type == kind);

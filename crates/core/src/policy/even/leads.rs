@@ -6,10 +6,8 @@ use crate::policy::prelude::*;
 /// The lead that divides a job's weight by e, as a share of the mean progress; at least a quantum. Smaller is fairer and
 /// slower.
 const TAU: f64 = 0.01;
-/// Greatest distance from the median that counts, in tau.
+/// Greatest distance from the median that counts, in tau. A job half as far ahead of the least progress may have to wait.
 const FARTHEST: f64 = 3.0;
-/// Greatest lead over the least progress with which a job runs in any case, in tau.
-const NEAR: f64 = 1.5;
 
 /// The jobs' progress and leads.
 pub(super) struct Leads {
@@ -47,7 +45,7 @@ impl Leads {
     /// The greatest progress with which a job runs. Half of the jobs run in any case: a job with a wrong estimate of
     /// progress, or one that can't catch up, must not stop the others.
     pub(super) fn limit(&self) -> f64 {
-        f64::max(self.least + NEAR * self.tau, self.median)
+        f64::max(self.least + 0.5 * FARTHEST * self.tau, self.median)
     }
 
     /// Whether a task is too far ahead to run.

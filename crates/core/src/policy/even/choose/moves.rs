@@ -49,8 +49,7 @@ impl Search<'_> {
             .map(|who| self.best_move(who))
             .collect();
         moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
-        let slack = self.part(IDLE_GAIN);
-        for one in moves.iter().take(TRIES).filter(|one| one.gain >= -slack) {
+        for one in moves.iter().take(TRIES) {
             let kept = std::mem::replace(&mut self.who[one.to], one.who);
             let least = self.least_gain(one.who, kept);
             let now = self.settle();
