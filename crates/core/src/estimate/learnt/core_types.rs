@@ -4,8 +4,8 @@
 //! proportion to the clock, more or less if fewer or more reads overlap. Both factors are learnt from the jobs that ran
 //! on both types. Accesses and reads per instruction are assumed to be equal.
 
-use super::MEMORY;
-use super::phase::Phase;
+use super::phase::{Phase, SPREAD};
+use super::{MEMORY, ROUGH};
 use crate::model::contention::Asks;
 use crate::topology::{CoreType, Machine};
 
@@ -22,22 +22,22 @@ struct Kind {
     penalty: Mean,
 }
 
-/// A mean over jobs.
+/// A mean over jobs, weighted by the certainty of each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
-    count: f64,
+    weight: f64,
 }
 
 impl Mean {
-    fn add(&mut self, figure: f64) {
-        self.sum += figure;
-        self.count += 1.0;
+    fn add(&mut self, figure: f64, weight: f64) {
+        self.sum += weight * figure;
+        self.weight += weight;
     }
 
-    /// The mean with an assumed figure, which counts as one job.
+    /// The mean with an assumed figure, of weight 1.
     fn with(&self, assumed: f64) -> f64 {
-        (self.sum + assumed) / (self.count + 1.0)
+        (self.sum + assumed) / (self.weight + 1.0)
     }
 }
 
@@ -135,10 +135,13 @@ impl CoreTypes {
         }
         for (one, fastest) in pairs {
             let kind = &mut self.kinds[one.core_type];
-            kind.own.add(libm::log(one.asks.own / fastest.asks.own));
+            let doubt = ROUGH * ROUGH + one.error * one.error + fastest.error * fastest.error;
+            let weight = SPREAD * SPREAD / doubt;
+            kind.own
+                .add(libm::log(one.asks.own / fastest.asks.own), weight);
             if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
-                kind.penalty
-                    .add(libm::log(one.asks.penalty / fastest.asks.penalty));
+                let ratio = one.asks.penalty / fastest.asks.penalty;
+                kind.penalty.add(libm::log(ratio), weight);
             }
         }
     }
