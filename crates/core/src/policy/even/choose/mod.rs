@@ -190,6 +190,20 @@ impl<'a> Search<'a> {
             // The first core to wake costs most: several jobs may pay for it where one does not.
             self.seat_best();
         }
+        self.climb();
+        if self.power.price > 0.0 && self.places.len() <= SMALL {
+            self.climb_from_full();
+        }
+        if self.sum < least {
+            self.who = before;
+            self.settle();
+        }
+        self.find_loads();
+        self.finish()
+    }
+
+    /// Makes moves and exchanges while the predicted sum rises.
+    fn climb(&mut self) {
         let mut sum = self.settle();
         for _ in 0..ROUNDS {
             let last = sum;
@@ -199,12 +213,22 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        if sum < least {
-            self.who = before;
+    }
+
+    /// Searches again from a full machine, and keeps the better set. Some jobs pay for the power of their cores only
+    /// together.
+    fn climb_from_full(&mut self) {
+        let (kept, sum) = (self.who.clone(), self.sum);
+        let waiting = self.newcomers(self.places.len());
+        let free = self.who.iter_mut().filter(|who| who.is_none());
+        for (place, who) in free.zip(waiting) {
+            *place = who;
+        }
+        self.climb();
+        if self.sum < sum {
+            self.who = kept;
             self.settle();
         }
-        self.find_loads();
-        self.finish()
     }
 
     /// Gives each critical job the place where it gains most. The other jobs are chosen to go with them.

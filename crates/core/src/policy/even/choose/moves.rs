@@ -84,7 +84,7 @@ impl Search<'_> {
     }
 
     /// The waiting jobs with the greatest worth at present prices, and then none, for each core that could be cleared.
-    fn newcomers(&self, most: usize) -> Vec<Option<usize>> {
+    pub(super) fn newcomers(&self, most: usize) -> Vec<Option<usize>> {
         let mut waiting: Vec<(f64, usize)> = Vec::new();
         for at in self.waiting() {
             let (job, loss) = self.job_and_loss(at);
