@@ -144,7 +144,10 @@ impl Backend for Nodes {
         out.extend(tasks.iter().map(|&task| Usage::zero(task)));
     }
     fn device_time(&mut self, _: &mut [Usage]) {}
-    fn wanting(&mut self, _: TaskId) -> Reading<u32> {
+
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
+    fn wanting(&mut self, _: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)
     }
     fn apply(&mut self, changes: &[Change]) -> Result<(), Idle> {

@@ -369,7 +369,9 @@ impl Backend for Instant {
     }
     fn device_time(&mut self, _: &mut [Usage]) {}
 
-    fn wanting(&mut self, _: TaskId) -> Reading<u32> {
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
+    fn wanting(&mut self, _: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)
     }
 

@@ -35,6 +35,11 @@ impl<T> ByTask<T> {
         self.0.get_mut(&task)
     }
 
+    /// The number of tasks that are not forgotten.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// The values in the order of the tasks.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.0.values()

@@ -128,6 +128,13 @@ pub enum WaitReason {
         /// Time until then.
         left: Nanos,
     },
+    /// It needs more CPUs at once than any node has that is left, so it does not start in this run.
+    TooWide {
+        /// CPUs needed.
+        needs: u32,
+        /// CPUs of the widest node.
+        most: u32,
+    },
     /// It does not fit on the memory bus, or on a device, beside the running tasks: energy per work would rise (EFS,
     /// Eq. 16).
     BusFull {
@@ -165,6 +172,7 @@ impl WaitReason {
             | WaitReason::Gang { .. }
             | WaitReason::Memory { .. }
             | WaitReason::NoTime { .. }
+            | WaitReason::TooWide { .. }
             | WaitReason::Affinity => false,
         }
     }
@@ -189,6 +197,7 @@ one_of_each! {
         Memory { needs: 4_000_000_000, free: 1_500_000_000 },
         Affinity,
         NoTime { expected: Nanos(90_000_000_000), left: Nanos(20_000_000_000) },
+        TooWide { needs: 4, most: 2 },
         BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
     }
 }

@@ -34,6 +34,7 @@ mod task;
 mod topology;
 mod traffic;
 mod units;
+mod visible;
 
 pub use admission::{Admission, Demand};
 pub use by_task::ByTask;
@@ -66,7 +67,7 @@ pub use run::{
     Overhead, PlanCounts, Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
     Switch, Switched, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run, run_all,
 };
-pub use sample::{Counts, Sample, Usage};
+pub use sample::{Counts, Sample, Usage, Wanting};
 pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use spare::spare_cpus;
@@ -76,3 +77,4 @@ pub use topology::{
 };
 pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};
+pub use visible::{Visible, VisibleFrom};

@@ -132,6 +132,15 @@ pub struct Sample {
     pub observed: bool,
 }
 
+/// Threads of a task that want a CPU at an instant: they run or wait for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanting {
+    /// Of all its processes.
+    pub all: u32,
+    /// Of the process with the most.
+    pub of_one_process: Reading<u32>,
+}
+
 impl Sample {
     /// Whether the interval ended before 95 % of its planned length.
     pub fn cut_short(&self) -> bool {

@@ -189,6 +189,12 @@ listed_enum! {
         HoldsCosched,
         /// Some task is the client of work on other machines, which cannot be frozen from here.
         OnlyClient,
+        /// The task reads no large file, or has read it.
+        NoInput,
+        /// The task keeps what it reads in memory, so its work follows.
+        KeepsInput,
+        /// The task reads several files, and nobody knows how many.
+        SeveralInputs,
     }
 }
 
@@ -230,6 +236,9 @@ impl Absence {
             Absence::OnlyClient => {
                 "freezing `srun` would stop the client alone, while its work on the nodes goes on"
             }
+            Absence::NoInput => "it reads no file of 1 MiB or more now",
+            Absence::KeepsInput => "it keeps its input in memory, so its work follows",
+            Absence::SeveralInputs => "it reads several files, or one again",
         }
     }
 }

@@ -30,6 +30,7 @@ mod look;
 pub mod meminfo;
 pub mod mend;
 mod neighbours;
+mod offsets;
 pub mod orphans;
 mod polite;
 mod pressure;
@@ -61,7 +62,7 @@ pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
     Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
-    Notice, RoomLimits, capabilities,
+    Notice, ProgressPattern, RoomLimits, capabilities, cpus_of_job, own_cpu_time,
 };
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};

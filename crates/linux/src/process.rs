@@ -130,7 +130,7 @@ pub(crate) fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
 }
 
 /// The numbers that name entries of a folder.
-fn numbers_in(root: &Root, folder: &str) -> Vec<RawPid> {
+pub(crate) fn numbers_in(root: &Root, folder: &str) -> Vec<RawPid> {
     let Ok(entries) = std::fs::read_dir(root.path(folder)) else {
         return Vec::new();
     };
@@ -191,6 +191,16 @@ pub(crate) fn resident(root: &Root, pid: RawPid) -> Option<u64> {
     let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/statm"))).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// Resident memory of a process in bytes, without files and without what it shares; `None` if it cannot be read.
+pub(crate) fn own_memory(root: &Root, pid: RawPid) -> Option<u64> {
+    let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/statm"))).ok()?;
+    let mut pages = text.split_whitespace().skip(1);
+    let resident: u64 = pages.next()?.parse().ok()?;
+    let shared: u64 = pages.next()?.parse().ok()?;
+    let own = resident.saturating_sub(shared);
+    Some(own.saturating_mul(rustix::param::page_size() as u64))
 }
 
 /// Bytes that a process and its waited-for descendants have moved from and to disks. A write counts when the process

@@ -10,7 +10,7 @@ use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys;
 use crate::wanting::wanting;
-use cosched_core::{Absence, Nanos, Reading};
+use cosched_core::{Absence, Nanos, Reading, Wanting};
 use rustix::process::Signal;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -168,8 +168,8 @@ impl Tree {
         Reading::Value(total)
     }
 
-    /// Number of threads of the job that want a CPU now.
-    pub(crate) fn wanting(&self) -> Reading<u32> {
+    /// The threads of the job that want a CPU now.
+    pub(crate) fn wanting(&self) -> Reading<Wanting> {
         match &self.group {
             Some(group) => {
                 let pids = group.processes().into_iter();

@@ -4,40 +4,51 @@
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
-use cosched_core::{Absence, Reading};
+use cosched_core::{Absence, Reading, Wanting};
 
 /// Maximum number of threads read, so that a job of thousands does not cost too much of a quantum. The count is then
 /// too low, but still above the CPUs of most machines.
 const MOST_THREADS: usize = 256;
 
-/// The number of threads of these processes that want a CPU now.
-pub(crate) fn wanting(root: &Root, processes: impl IntoIterator<Item = Process>) -> Reading<u32> {
-    let (mut looked_at, mut wanting, mut some_is_there) = (0, 0, false);
+/// The threads of these processes that want a CPU now.
+pub(crate) fn wanting(
+    root: &Root,
+    processes: impl IntoIterator<Item = Process>,
+) -> Reading<Wanting> {
+    let (mut looked_at, mut some_is_there) = (0, false);
+    let (mut all, mut most) = (0, 0);
     for process in processes {
         some_is_there = true;
         if looked_at >= MOST_THREADS {
             break;
         }
-        if process.threads <= 1 {
-            looked_at += 1;
-            wanting += u32::from(process.wants_cpu());
-            continue;
-        }
-        // The first thread may have ended; the process's own state then says nothing about the others.
-        for tid in process::threads(root, process.pid)
-            .into_iter()
-            .take(MOST_THREADS - looked_at)
-        {
-            looked_at += 1;
-            wanting +=
-                u32::from(thread(root, process.pid, tid).is_some_and(|thread| thread.wants_cpu()));
-        }
+        let wants = threads_wanting(root, &process, &mut looked_at);
+        all += wants;
+        most = most.max(wants);
     }
-    if some_is_there {
-        Reading::Value(wanting)
-    } else {
-        Reading::Absent(Absence::NotTold)
+    if !some_is_there {
+        return Reading::Absent(Absence::NotTold);
     }
+    Reading::Value(Wanting {
+        all,
+        of_one_process: Reading::Value(most),
+    })
+}
+
+/// The threads of a process that want a CPU now. Adds those that it reads to `looked_at`.
+fn threads_wanting(root: &Root, process: &Process, looked_at: &mut usize) -> u32 {
+    if process.threads <= 1 {
+        *looked_at += 1;
+        return u32::from(process.wants_cpu());
+    }
+    // The first thread may have ended; the process's own state then says nothing about the others.
+    let threads = process::threads(root, process.pid).into_iter();
+    let mut wants = 0;
+    for tid in threads.take(MOST_THREADS - *looked_at) {
+        *looked_at += 1;
+        wants += u32::from(thread(root, process.pid, tid).is_some_and(|thread| thread.wants_cpu()));
+    }
+    wants
 }
 
 fn thread(root: &Root, pid: RawPid, tid: RawPid) -> Option<Process> {
@@ -80,8 +91,15 @@ mod tests {
             write(dir.path(), 200, "S"),
             write(dir.path(), 300, "ZRDRSR"),
         ];
-        assert_eq!(wanting(&root, all), Reading::Value(4));
-        assert_eq!(wanting(&root, [all[1]]), Reading::Value(0));
+        let of = |all, most| {
+            let of_one_process = Reading::Value(most);
+            Reading::Value(Wanting {
+                all,
+                of_one_process,
+            })
+        };
+        assert_eq!(wanting(&root, all), of(4, 3));
+        assert_eq!(wanting(&root, [all[1]]), of(0, 0));
         assert_eq!(
             wanting(&root, []),
             Reading::Absent(Absence::NotTold),
@@ -95,7 +113,7 @@ mod tests {
         let root = Root::new(dir.path());
         let many = write(dir.path(), 1_000, &"R".repeat(300));
         assert_eq!(
-            wanting(&root, [many, many]),
+            wanting(&root, [many, many]).map(|wanting| wanting.all),
             Reading::Value(MOST_THREADS as u32)
         );
     }
@@ -114,7 +132,7 @@ mod tests {
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"x\n").unwrap();
         let tree = || process::descendants(&root, pid);
         let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while wanting(&root, tree()) != Reading::Value(2) {
+        while wanting(&root, tree()).map(|wanting| wanting.all) != Reading::Value(2) {
             assert!(std::time::Instant::now() < end, "{:?}", tree());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }

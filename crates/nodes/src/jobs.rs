@@ -1,8 +1,11 @@
 //! The jobs of a run over nodes: their lines, where each is, and what it used.
 
 use crate::protocol::JobEnd;
-use cosched_core::{Absence, Counts, DeviceTime, Exit, Nanos, Reading, Resources, TaskId, Usage};
+use cosched_core::{
+    Absence, Counts, DeviceTime, Event, Exit, Nanos, Reading, Resources, TaskId, Usage,
+};
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// A job as the backend gets it.
 #[derive(Clone, Debug)]
@@ -13,6 +16,9 @@ pub struct NodeJob {
     pub line: String,
 }
 
+/// A job moves at most this often: it may not begin because all nodes are short of memory.
+const MOST_MOVES: u32 = 8;
+
 /// All jobs that the loop may still name.
 #[derive(Default)]
 pub(crate) struct Jobs(BTreeMap<TaskId, Job>);
@@ -22,20 +28,18 @@ struct Job {
     job: Result<NodeJob, String>,
     /// The node that has it.
     node: Option<usize>,
+    /// When it was sent there.
+    sent: Instant,
     /// It has begun there.
     has_begun: bool,
+    /// The node was asked to end it, or to give it back.
+    is_withdrawn: bool,
+    /// How often that was asked.
+    withdrawals: u32,
     /// How many nodes have died under it.
     losses: u32,
     /// How it ended.
     end: Option<JobEnd>,
-}
-
-/// What became of a job whose node is gone.
-pub(crate) enum Fate {
-    /// It may start on another.
-    Again,
-    /// Too many nodes have died under it.
-    GivenUp(u32),
 }
 
 impl Jobs {
@@ -43,7 +47,10 @@ impl Jobs {
         let job = Job {
             job,
             node: None,
+            sent: Instant::now(),
             has_begun: false,
+            is_withdrawn: false,
+            withdrawals: 0,
             losses: 0,
             end: None,
         };
@@ -76,7 +83,9 @@ impl Jobs {
         };
         let job = entry.job.as_ref().map_err(String::clone)?;
         entry.node = Some(node);
+        entry.sent = Instant::now();
         entry.has_begun = false;
+        entry.is_withdrawn = false;
         entry.end = None;
         let rest = job.line.strip_prefix('{').unwrap_or_default();
         Ok(Some(
@@ -91,31 +100,56 @@ impl Jobs {
         }
     }
 
-    /// Notes the end of a job, if this node has it.
-    pub(crate) fn end(&mut self, task: TaskId, node: usize, end: JobEnd) -> bool {
-        let Some(job) = self.0.get_mut(&task).filter(|job| job.node == Some(node)) else {
-            return false;
-        };
-        job.node = None;
-        job.end = Some(end);
-        true
+    /// Notes that a job's node is asked to end it or to give it back, and returns the node.
+    pub(crate) fn withdraw(&mut self, task: TaskId) -> Option<usize> {
+        let job = self.0.get_mut(&task)?;
+        job.is_withdrawn = true;
+        job.withdrawals += 1;
+        job.node
     }
 
-    /// Takes all jobs of a node that is gone.
-    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<(TaskId, Fate)> {
+    /// Notes the end of a job on its node. One that was withdrawn before it began is lost instead.
+    pub(crate) fn end(&mut self, task: TaskId, end: JobEnd) -> Option<Event> {
+        let job = self.0.get_mut(&task)?;
+        job.node = None;
+        if job.is_withdrawn && !job.has_begun {
+            return Some(Event::Lost(task));
+        }
+        let exit = exit_of(&end);
+        job.end = Some(end);
+        Some(Event::Ended { task, exit })
+    }
+
+    /// For each node the number of its jobs, and those that were sent before this, have not begun and may move.
+    pub(crate) fn by_node(&self, nodes: usize, before: Instant) -> Vec<(usize, Vec<TaskId>)> {
+        let mut all = vec![(0, Vec::new()); nodes];
+        for (&task, job) in &self.0 {
+            let Some(node) = job.node else { continue };
+            let (count, stuck) = &mut all[node];
+            *count += 1;
+            let is_settled = job.has_begun || job.is_withdrawn || job.withdrawals >= MOST_MOVES;
+            if !is_settled && job.sent <= before {
+                stuck.push(task);
+            }
+        }
+        all
+    }
+
+    /// Takes all jobs of a node that is gone. They start on others, unless more nodes than `most` have died under them.
+    pub(crate) fn lose(&mut self, node: usize, most: u32) -> Vec<Event> {
         let mut lost = Vec::new();
-        for (task, job) in &mut self.0 {
+        for (&task, job) in &mut self.0 {
             if job.node != Some(node) {
                 continue;
             }
             job.node = None;
             job.losses += u32::from(job.has_begun);
-            let fate = if job.losses > most {
-                Fate::GivenUp(job.losses)
+            lost.push(if job.losses > most {
+                let exit = Exit::NotStarted(format!("its node was lost; losses: {}", job.losses));
+                Event::Ended { task, exit }
             } else {
-                Fate::Again
-            };
-            lost.push((*task, fate));
+                Event::Lost(task)
+            });
         }
         lost
     }
@@ -155,7 +189,7 @@ fn time(seconds: Option<Option<f64>>) -> Reading<Nanos> {
 }
 
 /// How a job ended, as its worker's run said it.
-pub(crate) fn exit_of(end: &JobEnd) -> Exit {
+fn exit_of(end: &JobEnd) -> Exit {
     match (end.signal, end.exit) {
         (Some(signal), _) => Exit::Signal {
             signal,
@@ -200,19 +234,13 @@ mod tests {
         assert!(jobs.give(TASK, 1).unwrap().is_none(), "it stays");
         assert!(jobs.lose(1, 1).is_empty());
         jobs.begin(TASK);
-        assert!(matches!(jobs.lose(0, 1)[..], [(TASK, Fate::Again)]));
-        assert!(
-            !jobs.end(TASK, 0, JobEnd::default()),
-            "of a node that was given up"
-        );
+        assert_eq!(jobs.lose(0, 1), [Event::Lost(TASK)]);
         assert!(jobs.give(TASK, 1).unwrap().is_some());
-        assert!(
-            matches!(jobs.lose(1, 1)[..], [(TASK, Fate::Again)]),
-            "it had not begun"
-        );
+        assert_eq!(jobs.lose(1, 1), [Event::Lost(TASK)], "it had not begun");
         assert!(jobs.give(TASK, 1).unwrap().is_some());
         jobs.begin(TASK);
-        assert!(matches!(jobs.lose(1, 1)[..], [(TASK, Fate::GivenUp(2))]));
+        let exit = Exit::NotStarted("its node was lost; losses: 2".to_owned());
+        assert_eq!(jobs.lose(1, 1), [Event::Ended { task: TASK, exit }]);
     }
 
     #[test]
@@ -224,12 +252,39 @@ mod tests {
             cpu_s: Some(0.5),
             ..JobEnd::default()
         };
-        assert!(jobs.end(TASK, 0, end));
+        assert!(jobs.end(TASK, end).is_some());
         assert_eq!(
             jobs.usage(TASK).cpu_time,
             Reading::Value(Nanos::from_ms(500))
         );
         assert!(jobs.resources(TASK).max_rss.absence().is_some());
+    }
+
+    #[test]
+    fn a_job_that_is_withdrawn_before_it_begins_is_lost() {
+        let mut jobs = jobs();
+        let end = || JobEnd {
+            exit: Some(0),
+            exit_text: "exit 0".to_owned(),
+            ..JobEnd::default()
+        };
+        let ended = Event::Ended {
+            task: TASK,
+            exit: Exit::Code(0),
+        };
+        let stuck = |jobs: &Jobs| jobs.by_node(2, Instant::now());
+        jobs.give(TASK, 0).unwrap();
+        assert_eq!(stuck(&jobs), [(1, vec![TASK]), (0, vec![])]);
+        assert_eq!(jobs.withdraw(TASK), Some(0));
+        assert_eq!(stuck(&jobs), [(1, vec![]), (0, vec![])]);
+        assert_eq!(jobs.end(TASK, end()), Some(Event::Lost(TASK)));
+        jobs.give(TASK, 1).unwrap();
+        assert_eq!(stuck(&jobs), [(0, vec![]), (1, vec![TASK])]);
+        assert_eq!(jobs.end(TASK, end()), Some(ended.clone()));
+        jobs.give(TASK, 0).unwrap();
+        jobs.withdraw(TASK);
+        jobs.begin(TASK);
+        assert_eq!(jobs.end(TASK, end()), Some(ended), "it had begun");
     }
 
     #[test]

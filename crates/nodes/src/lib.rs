@@ -4,7 +4,7 @@
 //!
 //! - [`protocol`]: orders and frames
 //! - [`Cluster`]: the nodes as a backend; `node` and `link`: one of them, and the way to it; `jobs`: where each job is;
-//!   `sink`: the files of a node; `machine`: all nodes as a machine; [`Notice`]: what the user is told
+//!   `sink`: the files of a node; `machine`: all nodes as a machine
 //! - [`work`]: the worker
 
 mod cluster;
@@ -12,14 +12,12 @@ mod jobs;
 mod link;
 mod machine;
 mod node;
-mod notice;
 pub mod protocol;
 mod sink;
-
-pub use cluster::{Cluster, ClusterError, Launch, Sent, Tell, capabilities};
-pub use jobs::NodeJob;
-pub use notice::{Notice, OutputPiece};
-pub use protocol::Stream;
 mod worker;
 
+pub use cluster::{Cluster, ClusterError, Launch, Tell, capabilities};
+pub use jobs::NodeJob;
+pub use protocol::Stream;
+pub use sink::OutputPiece;
 pub use worker::{Worker, WorkerEnd, work};

@@ -96,13 +96,13 @@ impl Link {
 
     /// Sends an order, now or once there is room.
     pub(crate) fn send(&mut self, order: &Order) {
-        self.send_line(&order.line());
+        self.add_line(&order.line());
+        self.flush();
     }
 
-    /// Sends a line with its end.
-    pub(crate) fn send_line(&mut self, line: &[u8]) {
+    /// Adds a line, with its end, to what the next flush sends.
+    pub(crate) fn add_line(&mut self, line: &[u8]) {
         self.to_send.extend_from_slice(line);
-        self.flush();
     }
 
     /// Sends a beat if one is due.

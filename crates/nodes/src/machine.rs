@@ -61,7 +61,7 @@ fn name(nodes: &[Named<'_>]) -> String {
 }
 
 /// The jobs that a node runs at once.
-fn slots(node: &protocol::Node) -> u32 {
+pub(crate) fn slots(node: &protocol::Node) -> u32 {
     node.jobs.unwrap_or(node.cpus).max(1)
 }
 

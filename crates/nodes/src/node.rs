@@ -1,12 +1,14 @@
 //! A node of a run, and what its worker says.
 
-use crate::jobs::{Jobs, exit_of};
+use crate::jobs::Jobs;
 use crate::link::{Heard, Link, LinkError};
-use crate::notice::{Notice, OutputPiece};
+use crate::machine::slots;
 use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
-use crate::sink::Sink;
+use crate::sink::{OutputPiece, Sink};
 use cosched_core::{Event, Nanos, TaskId};
+use cosched_report::{JobInfos, RunWarning};
 use std::io;
+use std::sync::Arc;
 
 /// A node.
 pub(crate) struct Node {
@@ -42,7 +44,9 @@ enum Coming {
 pub(crate) struct News<'a> {
     pub(crate) jobs: &'a mut Jobs,
     pub(crate) events: &'a mut Vec<Event>,
-    pub(crate) notices: &'a mut Vec<Notice>,
+    /// What is known of the jobs.
+    pub(crate) infos: &'a JobInfos,
+    pub(crate) warnings: &'a mut Vec<RunWarning>,
     pub(crate) pieces: &'a mut Vec<OutputPiece>,
     pub(crate) now: Nanos,
 }
@@ -52,20 +56,23 @@ impl Node {
         Node {
             name,
             link: Some(link),
-            desk: Desk {
-                index,
-                told: None,
-                sink: None,
-                coming: Coming::Nothing,
-                start: None,
-                is_lossy: false,
-            },
+            desk: Desk::new(index),
         }
+    }
+
+    /// What its worker has said of it, unless it is gone.
+    pub(crate) fn answer(&self) -> Option<&protocol::Node> {
+        self.desk.told.as_ref().filter(|_| self.link.is_some())
     }
 
     /// Whether it takes jobs.
     pub(crate) fn is_up(&self) -> bool {
-        self.link.is_some() && self.desk.told.is_some()
+        self.answer().is_some()
+    }
+
+    /// The jobs that it runs at once; none if it is gone.
+    pub(crate) fn slots(&self) -> usize {
+        self.answer().map_or(0, |told| slots(told) as usize)
     }
 
     /// Whether its worker has not answered yet.
@@ -102,6 +109,17 @@ impl Node {
 }
 
 impl Desk {
+    fn new(index: usize) -> Desk {
+        Desk {
+            index,
+            told: None,
+            sink: None,
+            coming: Coming::Nothing,
+            start: None,
+            is_lossy: false,
+        }
+    }
+
     fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut News<'_>) -> io::Result<()> {
         match piece {
             Piece::Frame(frame) => self.take_frame(node, *frame, news),
@@ -129,7 +147,7 @@ impl Desk {
                 }
             }
             Frame::End { job, how } => self.ended(task_of(&job), how, news),
-            Frame::Warning { text } => news.notices.push(Notice::Says {
+            Frame::Warning { text } => news.warnings.push(RunWarning::NodeSays {
                 node: node.to_owned(),
                 text,
             }),
@@ -156,12 +174,14 @@ impl Desk {
         task.filter(|&task| news.jobs.node(task) == Some(self.index))
     }
 
-    fn ended(&self, task: Option<TaskId>, how: JobEnd, news: &mut News<'_>) {
-        let Some(task) = task else { return };
-        let exit = exit_of(&how);
-        if news.jobs.end(task, self.index, how) {
-            news.events.push(Event::Ended { task, exit });
+    fn ended(&self, task: Option<TaskId>, mut how: JobEnd, news: &mut News<'_>) {
+        let Some(task) = self.own(task, news) else {
+            return;
+        };
+        if let Some(info) = news.infos.borrow_mut().get_mut(task) {
+            info.learnt = how.learnt.take().map(Arc::new);
         }
+        news.events.extend(news.jobs.end(task, how));
     }
 
     fn take_bytes(&mut self, bytes: &[u8], news: &mut News<'_>) -> io::Result<()> {
@@ -188,8 +208,8 @@ impl Desk {
     /// Tells once that what the node sends can't be kept.
     fn lose(&mut self, node: &str, error: &io::Error, news: &mut News<'_>) {
         if !std::mem::replace(&mut self.is_lossy, true) {
-            news.notices.push(Notice::OutputLost {
-                node: node.to_owned(),
+            news.warnings.push(RunWarning::OutputLost {
+                folder: node.to_owned(),
                 why: error.to_string(),
             });
         }
@@ -198,4 +218,44 @@ impl Desk {
 
 fn task_of(job: &JobName) -> Option<TaskId> {
     job.id.as_deref()?.parse().ok().map(TaskId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::NodeJob;
+    use cosched_core::{Earlier, Exit, TaskSpec};
+    use cosched_report::JobInfo;
+
+    #[test]
+    fn what_a_node_has_learnt_of_a_job_is_noted() {
+        let spec = TaskSpec::new(3, "a");
+        let (task, infos) = (spec.id, JobInfos::default());
+        infos.borrow_mut().insert(task, JobInfo::of(&spec));
+        let mut jobs = Jobs::default();
+        let (name, line) = ("a#4".to_owned(), "{}".to_owned());
+        jobs.add(task, Ok(NodeJob { name, line }));
+        jobs.give(task, 0).unwrap();
+        let how = JobEnd {
+            exit_text: "exit 0".to_owned(),
+            exit: Some(0),
+            learnt: Some(Earlier::default()),
+            ..JobEnd::default()
+        };
+        let (mut events, mut warnings, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
+        let mut news = News {
+            jobs: &mut jobs,
+            events: &mut events,
+            infos: &infos,
+            warnings: &mut warnings,
+            pieces: &mut pieces,
+            now: Nanos::ZERO,
+        };
+        Desk::new(1).ended(Some(task), how.clone(), &mut news);
+        assert_eq!(infos.borrow()[task].learnt, None, "it is not on this node");
+        Desk::new(0).ended(Some(task), how, &mut news);
+        assert_eq!(infos.borrow()[task].learnt, Some(Earlier::default().into()));
+        let exit = Exit::Code(0);
+        assert_eq!(events, [Event::Ended { task, exit }]);
+    }
 }

@@ -3,6 +3,7 @@
 //! An [`Order`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
+use cosched_core::Earlier;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -23,6 +24,8 @@ pub enum Order {
     Job(Map<String, Value>),
     /// End the job with this id.
     Cancel(String),
+    /// Leave the job with this id to another node, unless it has begun.
+    GiveBack(String),
     /// The coordinator lives.
     Beat,
     /// No more jobs will come.
@@ -35,6 +38,7 @@ impl Order {
         let text = match self {
             Order::Job(job) => serde_json::to_string(job).unwrap_or_default(),
             Order::Cancel(id) => json!({ "cancel": id }).to_string(),
+            Order::GiveBack(id) => json!({ "give_back": id }).to_string(),
             Order::Beat => json!({ "beat": true }).to_string(),
             Order::End => json!({ "end": true }).to_string(),
         };
@@ -49,6 +53,7 @@ impl Order {
         let object: Map<String, Value> = serde_json::from_slice(line)?;
         Ok(match object.iter().next() {
             Some((key, Value::String(id))) if key == "cancel" => Order::Cancel(id.clone()),
+            Some((key, Value::String(id))) if key == "give_back" => Order::GiveBack(id.clone()),
             Some((key, Value::Bool(true))) if key == "beat" => Order::Beat,
             Some((key, Value::Bool(true))) if key == "end" => Order::End,
             _ => Order::Job(object),
@@ -207,6 +212,9 @@ pub struct JobEnd {
     /// Written to disks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
+    /// What was learnt of its demands on caches and memory, for the coordinator's history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<Earlier>,
 }
 
 /// Where a run is.
@@ -227,6 +235,21 @@ pub struct Progress {
     /// Seconds since the start of the run.
     pub elapsed_s: f64,
     /// Expected seconds to the end; `None` if there is no estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_s: Option<f64>,
+    /// The live jobs whose progress is visible.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobProgress>,
+}
+
+/// Where a job is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobProgress {
+    /// Its unique name.
+    pub name: String,
+    /// Share of its work that is done.
+    pub share: f64,
+    /// Expected seconds to its end; `None` if there is no estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_s: Option<f64>,
 }
@@ -272,18 +295,6 @@ pub enum FrameError {
         /// Its beginning.
         line: String,
     },
-    /// The last line has no end.
-    #[error("the last frame is cut off: `{line}`")]
-    CutLine {
-        /// Its beginning.
-        line: String,
-    },
-    /// Raw bytes of the last frame are missing.
-    #[error("the last frame is cut off: {missing} bytes of its data are missing")]
-    CutBytes {
-        /// How many.
-        missing: u64,
-    },
 }
 
 /// Reads frames from bytes that come in any pieces. Only a line that is incomplete is copied.
@@ -325,27 +336,6 @@ impl FrameReader {
         };
         self.left = frame.bytes();
         Ok(Some(Piece::Frame(Box::new(frame))))
-    }
-
-    /// Raw bytes of the last frame that have not come.
-    pub fn bytes_left(&self) -> u64 {
-        self.left
-    }
-
-    /// Checks that the input ended with a whole frame.
-    ///
-    /// # Errors
-    /// The last frame is cut off.
-    pub fn finish(&self) -> Result<(), FrameError> {
-        if self.left > 0 {
-            let missing = self.left;
-            return Err(FrameError::CutBytes { missing });
-        }
-        if self.begun.is_empty() {
-            return Ok(());
-        }
-        let line = beginning(&self.begun);
-        Err(FrameError::CutLine { line })
     }
 
     fn check_length(&self, length: usize) -> Result<(), FrameError> {
@@ -404,6 +394,7 @@ mod tests {
             exit_text: "exit 0".to_owned(),
             user_s: Some(0.1 + 0.2),
             max_rss_bytes: Some(u64::MAX),
+            learnt: Some(Earlier::default()),
             ..JobEnd::default()
         };
         let raw = b"\n{\"event\":\"beat\"}\n\xff\0".to_vec();
@@ -460,7 +451,6 @@ mod tests {
             }
             assert!(input.is_empty());
         }
-        reader.finish().unwrap();
         found
     }
 
@@ -493,25 +483,16 @@ mod tests {
     fn error(bytes: &[u8]) -> String {
         let mut reader = FrameReader::default();
         let mut input = bytes;
-        loop {
-            match reader.next(&mut input) {
-                Ok(Some(_)) => {}
-                Ok(None) => return reader.finish().unwrap_err().to_string(),
-                Err(error) => return error.to_string(),
-            }
-        }
+        reader.next(&mut input).unwrap_err().to_string()
     }
 
     #[test]
     fn errors_name_what_is_wrong() {
-        let file = b"{\"event\":\"file\",\"name\":\"a\",\"bytes\":5}\nabc";
         let long = vec![b'x'; LONGEST_LINE + 1];
         for (bytes, why) in [
             (&b"Welcome to node1\n"[..], "found `Welcome to node1`"),
             (b"{\"event\":\"new\"}\n", "unknown variant `new`"),
             (b"{\"event\":\"warning\"}\n", "missing field `text`"),
-            (b"{\"event\":", "cut off: `{\"event\":`"),
-            (file, "2 bytes of its data are missing"),
             (&long, "a line of more than 1 MiB: `xxx"),
         ] {
             let error = error(bytes);
@@ -525,6 +506,7 @@ mod tests {
         for order in [
             Order::Job(job.as_object().unwrap().clone()),
             Order::Cancel("1\n7".to_owned()),
+            Order::GiveBack("17".to_owned()),
             Order::Beat,
             Order::End,
         ] {

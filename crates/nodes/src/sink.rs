@@ -1,6 +1,7 @@
 //! The folder of a node in the run's log folder: the output of its jobs in one file, and the files of its own run.
 
 use crate::protocol::Stream;
+use cosched_core::TaskId;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -8,6 +9,21 @@ use std::path::{Path, PathBuf};
 
 /// The file with the output of all jobs of a node.
 const OUTPUT: &str = "output";
+
+/// A piece of a job's output, in a file with that of other jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputPiece {
+    /// The job.
+    pub task: TaskId,
+    /// Which of its streams.
+    pub stream: Stream,
+    /// The file.
+    pub file: PathBuf,
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+}
 
 /// The folder of a node. It is made when something comes.
 pub(crate) struct Sink {

@@ -190,7 +190,9 @@ impl Relay {
             io::Error::other(format!("expected an order, found `{line}`: {error}"))
         })?;
         match order {
-            Order::Job(_) | Order::Cancel(_) => self.waiting.extend_from_slice(line),
+            Order::Job(_) | Order::Cancel(_) | Order::GiveBack(_) => {
+                self.waiting.extend_from_slice(line);
+            }
             Order::End => self.is_complete = true,
             Order::Beat => {}
         }

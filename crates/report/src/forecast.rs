@@ -1,7 +1,7 @@
 //! The time left of a run, from the expected times of its jobs and the times of those that ended.
 //!
 //! The time that jobs took, over their expected time, is a factor for all others. A job without an expected time is assumed
-//! to need the mean time of those that ended, or of those that are expected.
+//! to need the mean time of those that ended, or of those that are expected. Visible progress of a job takes precedence.
 
 use cosched_core::{Nanos, TaskId};
 use std::collections::BTreeMap;
@@ -60,6 +60,8 @@ pub(crate) struct Now<'a> {
     pub cpus: usize,
     /// The jobs that are live and have not ended, and the time for which each was placed.
     pub live: &'a [(TaskId, Nanos)],
+    /// Time placed in seconds that live jobs still need, as far as their progress shows it.
+    pub left_s: &'a BTreeMap<TaskId, f64>,
 }
 
 /// The time left of a run.
@@ -126,6 +128,11 @@ impl Forecast {
         self.ended_well.mean_s().or(expected_s)
     }
 
+    /// Whether times of jobs are known, besides their visible progress.
+    pub(crate) fn knows_times(&self) -> bool {
+        self.mean_s().is_some()
+    }
+
     /// Return the time left.
     pub(crate) fn left(&self, now: &Now<'_>) -> Left {
         let Some(rest) = self.rest(now) else {
@@ -152,19 +159,33 @@ impl Forecast {
     /// Return what is left to do.
     fn rest(&self, now: &Now<'_>) -> Option<Rest> {
         let factor = self.factor();
-        let mean_s = self.mean_s()?;
+        let mean_s = self.mean_s().or_else(|| visible_mean_s(now))?;
         let ran: BTreeMap<TaskId, Nanos> = now.live.iter().copied().collect();
         let mut rest = Rest::default();
         for (task, job) in &self.jobs {
             let expected_s = job.expected_s.map(|expected_s| expected_s * factor);
             let ran_s = ran.get(task).map_or(0.0, |ran| ran.as_s());
-            let rest_s = (expected_s.unwrap_or(mean_s) - ran_s).max(0.0);
+            let rest_s = match now.left_s.get(task) {
+                Some(left_s) => *left_s,
+                None => (expected_s.unwrap_or(mean_s) - ran_s).max(0.0),
+            };
             let until_arrival_s = (job.arrives_s - now.elapsed.as_s()).max(0.0);
             rest.work_s += rest_s;
             rest.longest_s = rest.longest_s.max(until_arrival_s + rest_s);
         }
         Some(rest)
     }
+}
+
+/// The mean time in seconds of the live jobs whose progress shows it.
+fn visible_mean_s(now: &Now<'_>) -> Option<f64> {
+    let mut whole = Sum::default();
+    for (task, ran) in now.live {
+        if let Some(left_s) = now.left_s.get(task) {
+            whole.add(ran.as_s() + left_s);
+        }
+    }
+    whole.mean_s()
 }
 
 /// What is left to do of a run.
@@ -225,6 +246,7 @@ mod tests {
                 idle: Nanos::ZERO,
                 cpus,
                 live: &live,
+                left_s: &BTreeMap::new(),
             });
             match left {
                 Left::Seconds(s) => s,
@@ -311,12 +333,30 @@ mod tests {
                 idle: Nanos::ZERO,
                 cpus: 1,
                 live: &live,
+                left_s: &BTreeMap::new(),
             })
         };
         assert_eq!(left(&forecast, 0.0), Left::Seconds(10.0));
         assert_eq!(left(&forecast, 4.0), Left::Seconds(6.0));
         assert_eq!(left(&forecast, 25.0), Left::Overdue);
         assert_eq!(left(&self::forecast(&[None]), 4.0), Left::Unknown);
+    }
+
+    #[test]
+    fn visible_progress_tells_the_time_of_other_jobs_too() {
+        let left = |expected_s: Option<f64>| {
+            let forecast = forecast(&[expected_s; 3]);
+            let ran = Nanos::from_s(4.0);
+            forecast.left(&Now {
+                elapsed: ran,
+                idle: Nanos::ZERO,
+                cpus: 2,
+                live: &[(TaskId(0), ran), (TaskId(1), ran)],
+                left_s: &BTreeMap::from([(TaskId(0), 6.0)]),
+            })
+        };
+        assert_eq!(left(None), Left::Seconds((6.0 + 6.0 + 10.0) / 2.0));
+        assert_eq!(left(Some(5.0)), Left::Seconds((6.0 + 1.0 + 5.0) / 2.0));
     }
 
     #[test]
@@ -331,6 +371,7 @@ mod tests {
                 idle: Nanos::from_s(idle),
                 cpus: 2,
                 live,
+                left_s: &BTreeMap::new(),
             })
         };
         let first = [(TaskId(0), Nanos::from_s(4.0))];

@@ -6,7 +6,7 @@ use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
-use cosched_core::{ByTask, Capabilities, Machine, Nanos, Reading, TaskId, TaskSpec};
+use cosched_core::{ByTask, Capabilities, Earlier, Machine, Nanos, Reading, TaskId, TaskSpec};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct JobInfo {
     pub solo_failed: bool,
     /// Where it ran; `None` for the host of the run.
     pub host: Option<String>,
+    /// What that host has learnt of its demands.
+    pub learnt: Option<Arc<Earlier>>,
     /// The file that its standard output went to.
     pub log: Option<String>,
     /// The file that its standard error went to.
@@ -67,6 +69,7 @@ impl JobInfo {
             solo: None,
             solo_failed: false,
             host: None,
+            learnt: None,
             log: None,
             log_stderr: None,
         }

@@ -20,6 +20,7 @@ mod live;
 mod machine_load;
 mod markdown;
 mod origin;
+mod pace;
 mod progress;
 mod reason;
 mod record;
@@ -62,7 +63,9 @@ pub use live::{
 pub use machine_load::{MachineLoad, MachineUse, disturbances};
 pub use markdown::markdown;
 pub use origin::{Origin, origin_doubts};
-pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
+pub use progress::{
+    JobProgress, LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line,
+};
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,

@@ -2,13 +2,15 @@
 
 use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
+use crate::pace::Pace;
 use crate::text::{clock, seconds, visible};
-use cosched_core::{ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskSpec};
+use cosched_core::{ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskSpec, WatchedTask};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The progress of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveProgress {
     /// The run is a simulation.
     pub simulated: bool,
@@ -32,6 +34,19 @@ pub struct LiveProgress {
     pub is_about: bool,
     /// All jobs that are left have taken longer than expected.
     pub is_overdue: bool,
+    /// The live jobs whose progress is visible, by number.
+    pub jobs: Vec<JobProgress>,
+}
+
+/// The visible progress of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobProgress {
+    /// Its unique name.
+    pub name: Arc<str>,
+    /// Share of its work that is done.
+    pub share: f64,
+    /// Estimated seconds until its end; `None` while its pace is not steady.
+    pub left_s: Option<f64>,
 }
 
 /// Reason for an absent time left: the job, or all jobs that are left, have taken longer than expected.
@@ -49,6 +64,8 @@ pub enum LeftFrom {
     Program,
     /// The mean time of the jobs that succeeded.
     Mean,
+    /// The visible progress of the live jobs.
+    Visible,
 }
 
 impl LeftFrom {
@@ -59,6 +76,7 @@ impl LeftFrom {
             LeftFrom::History => "by earlier runs",
             LeftFrom::Program => "by other runs of the program",
             LeftFrom::Mean => "by the jobs that ended",
+            LeftFrom::Visible => "by the progress of live jobs",
         }
     }
 }
@@ -104,6 +122,7 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         }
     }
     parts.push(format!("{} elapsed", clock(elapsed.as_s())));
+    parts.extend(last_to_end(&progress.jobs));
     let mut line = if simulated {
         "[simulated] ".to_owned()
     } else {
@@ -118,6 +137,18 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         line = longer;
     }
     line
+}
+
+/// The share that is done of the job with the most time left.
+fn last_to_end(jobs: &[JobProgress]) -> Option<String> {
+    let left_s = |job: &&JobProgress| job.left_s.unwrap_or(0.0);
+    let last = jobs.iter().max_by(|a, b| left_s(a).total_cmp(&left_s(b)))?;
+    Some(format!("{} {}", visible(&last.name), percent(last.share)))
+}
+
+/// A share as whole per cent, rounded down, and less than 100: what has not ended is not wholly done.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{} %", (100.0 * share).floor().min(99.0))
 }
 
 /// One line about a job that ended, for output without a progress line.
@@ -165,6 +196,8 @@ pub struct ProgressTracker {
     expected_of_others: usize,
     /// Jobs with a time of their own, not one of other commands.
     known: BTreeSet<TaskId>,
+    /// The live jobs at whose progress was looked.
+    paces: BTreeMap<TaskId, Pace>,
     /// Time without any job.
     idle: Nanos,
     /// When the jobs were counted last, if there was none.
@@ -186,6 +219,7 @@ impl ProgressTracker {
             expected: 0,
             expected_of_others: 0,
             known: BTreeSet::new(),
+            paces: BTreeMap::new(),
             idle: Nanos::ZERO,
             idle_since: None,
             started: 0,
@@ -224,6 +258,8 @@ impl ProgressTracker {
         let total = self.progress.total;
         if self.solo_s.len() == total {
             LeftFrom::Solo
+        } else if !self.forecast.knows_times() {
+            LeftFrom::Visible
         } else if self.expected * 2 < total {
             LeftFrom::Mean
         } else if self.expected_of_others * 2 > self.expected {
@@ -231,6 +267,19 @@ impl ProgressTracker {
         } else {
             LeftFrom::History
         }
+    }
+
+    /// Note what was seen of the progress of a job.
+    pub(crate) fn saw(&mut self, now: Nanos, task: &WatchedTask<'_>) {
+        if let (Some(started), Some(seen)) = (task.started, task.visible) {
+            let pace = self.paces.entry(task.spec.id).or_default();
+            pace.saw(now - started, task.ran, seen);
+        }
+    }
+
+    /// Return the pace of a job, if anyone has looked at its progress.
+    pub(crate) fn pace_of(&self, task: TaskId) -> Option<&Pace> {
+        self.paces.get(&task)
     }
 
     pub(crate) fn solo_s_of(&self, task: TaskId) -> Option<f64> {
@@ -265,6 +314,7 @@ impl ProgressTracker {
         self.started_ended += usize::from(result.started.is_some());
         self.forecast.ended(result.spec.id, result.ran, ok);
         self.known.remove(&result.spec.id);
+        self.paces.remove(&result.spec.id);
         self.count();
     }
 
@@ -281,10 +331,27 @@ impl ProgressTracker {
         // Jobs that ended once and were started again don't count: the run does not wait for them.
         let mut running = 0;
         let mut live = Vec::new();
+        let mut left_s = BTreeMap::new();
+        self.progress.jobs.clear();
         for task in &snapshot.tasks {
-            if !self.forecast.has_ended(task.id) {
-                running += usize::from(task.running.is_some());
-                live.push((task.id, task.estimates.ran));
+            if self.forecast.has_ended(task.id) {
+                continue;
+            }
+            let ran = task.estimates.ran;
+            running += usize::from(task.running.is_some());
+            live.push((task.id, ran));
+            let Some(pace) = self.paces.get(&task.id) else {
+                continue;
+            };
+            if let Ok(placed_s) = pace.placed_left_s(ran) {
+                left_s.insert(task.id, placed_s);
+            }
+            if let Ok((share, _)) = pace.share(ran) {
+                self.progress.jobs.push(JobProgress {
+                    name: task.name.clone(),
+                    share,
+                    left_s: pace.left_s(ran).ok(),
+                });
             }
         }
         self.progress.running = running;
@@ -299,6 +366,7 @@ impl ProgressTracker {
             idle: self.idle,
             cpus: snapshot.machine.cpus.len(),
             live: &live,
+            left_s: &left_s,
         });
         // A job of unknown length can't be late.
         let are_known = live.iter().all(|(task, _)| self.known.contains(task));
@@ -399,6 +467,23 @@ mod tests {
         for width in 0..100 {
             assert!(progress_line(&progress(), width).chars().count() <= width);
         }
+    }
+
+    #[test]
+    fn the_line_shows_the_job_that_ends_last() {
+        let job = |name: &str, share: f64, left_s: Option<f64>| JobProgress {
+            name: name.into(),
+            share,
+            left_s,
+        };
+        let mut progress = progress();
+        progress.jobs = vec![
+            job("a", 0.5, Some(3.0)),
+            job("b\r", 0.999, Some(9.0)),
+            job("c", 0.1, None),
+        ];
+        let line = progress_line(&progress, 100);
+        assert!(line.ends_with("12:34 elapsed, b\\r 99 %"), "{line}");
     }
 
     #[test]

@@ -70,6 +70,12 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
                 "It is expected to take {expected}, and the allocation ends in {left}: this run does not start it."
             )
         }
+        WaitReason::TooWide { needs, most } => {
+            let needs = count(needs.into(), "CPU");
+            format!(
+                "It needs {needs} at once, and no node that is left has more than {most}: this run does not start it."
+            )
+        }
         WaitReason::Measuring { task } => {
             format!("It would disturb {}, which is being measured.", name(task))
         }

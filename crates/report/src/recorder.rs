@@ -95,6 +95,7 @@ pub struct FileRecorder<'a> {
     live: Live,
     warnings: Vec<RunWarning>,
     policy_fault_shown: bool,
+    few_cpus_shown: bool,
 }
 
 impl<'a> FileRecorder<'a> {
@@ -115,6 +116,7 @@ impl<'a> FileRecorder<'a> {
             live: Live::new(info),
             warnings: Vec::new(),
             policy_fault_shown: false,
+            few_cpus_shown: false,
         }
     }
 
@@ -332,6 +334,9 @@ impl Recorder for FileRecorder<'_> {
 
     fn state(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
+            for task in now.tasks {
+                self.tracker.saw(now.at, task);
+            }
             self.tracker.tick(now.snapshot);
             let status = self.live.status(now, &self.jobs.borrow(), &self.tracker);
             listener(Notice::Status(Box::new(status)));
@@ -341,11 +346,16 @@ impl Recorder for FileRecorder<'_> {
     fn warn(&mut self, now: Nanos, warning: &Warning) {
         let told = RunWarning::of_loop(warning, |task| self.name(task));
         if let Some(series) = &mut self.series {
-            series.warned(now, &told);
+            series.warned(now, warning.task(), &told);
         }
-        // A faulty policy may fail in every quantum. The user sees one warning; the record has the number of faults.
-        let is_fault = matches!(warning, Warning::PolicyFault(_));
-        if !is_fault || !std::mem::replace(&mut self.policy_fault_shown, true) {
+        let was_shown = match warning {
+            // A faulty policy may fail in every quantum. The user sees one warning; the record has the number of faults.
+            Warning::PolicyFault(_) => std::mem::replace(&mut self.policy_fault_shown, true),
+            // The advice is the same for the other jobs.
+            Warning::FewCpus { .. } => std::mem::replace(&mut self.few_cpus_shown, true),
+            _ => false,
+        };
+        if !was_shown {
             self.tell(told);
         }
         self.check_files();

@@ -102,6 +102,8 @@ pub struct RunOptions {
     pub cpus: String,
     /// What `--cpus-per-job` says: a number, `auto` or `all`.
     pub cpus_per_job: String,
+    /// What `--threads-env` says: `auto` or `off`.
+    pub threads_env: String,
     /// What `--freeze` says: `auto`, `cgroup` or `signals`.
     pub freeze: String,
     /// `decisions` or `plans`.

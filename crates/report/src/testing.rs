@@ -60,7 +60,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::Halting,
         Warning::DeadlineOver,
         Warning::Draining,
-        Warning::NoTime(
+        Warning::LeftOut(
             TaskId(1),
             WaitReason::NoTime {
                 expected: Nanos::from_ms(90_000),
@@ -83,6 +83,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::ShortOfMemory(TaskId(2)),
         Warning::PlansGivenUp {
             why: "a watchdog removed it".to_owned(),
+        },
+        Warning::FewCpus {
+            task: TaskId(2),
+            threads: 8,
+            cpus: 1,
         },
     ];
     let without = |importance| {
@@ -239,7 +244,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Disturbed {
             why: "other programs took 0.83 of 2 CPUs meanwhile".to_owned(),
         },
-        RunWarning::FewCpus { jobs: 12, cpus: 4 },
         RunWarning::Orphans {
             jobs: 2,
             done: OrphansDone::Waited,

@@ -77,10 +77,11 @@ impl<W: Write> Tidy<W> {
 }
 
 /// The columns of a job, as in the run record; and its turnaround, the time that was expected of it, and all counters.
-const JOB: [&str; 32] = [
+const JOB: [&str; 33] = [
     "name",
     "program",
     "command",
+    "node",
     "cpus",
     "width",
     "arrival_s",

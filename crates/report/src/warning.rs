@@ -78,11 +78,8 @@ pub enum RunWarning {
     DeadlineOver,
     #[error("SIGUSR2: no more jobs are started; running jobs go on")]
     Draining,
-    #[error(
-        "jobs that can't end before the allocation does are not started, {job} first: {}",
-        wait_text(reason)
-    )]
-    NoTime { job: String, reason: WaitReason },
+    #[error("jobs are left for --resume, {job} first: {}", wait_text(reason))]
+    LeftOut { job: String, reason: WaitReason },
     #[error(
         "this process is bound to {}, and {variable} is {told}; the run uses {}",
         count(*bound as u64, "CPU"),
@@ -228,10 +225,14 @@ pub enum RunWarning {
     #[error("do not trust times and metrics: {why}")]
     Disturbed { why: String },
     #[error(
-        "{} had more busy threads than CPUs; if their threads wait for each other, give each job {cpus} CPUs (--cpus-per-job {cpus})",
-        count(*jobs as u64, "job")
+        "{job} has {threads} threads that want to run, and {}: let its program start {cpus}, by an option (as in -t {cpus}) or a variable (as in OMP_NUM_THREADS), or give each job more CPUs (--cpus-per-job)",
+        count((*cpus).into(), "CPU")
     )]
-    FewCpus { jobs: usize, cpus: u32 },
+    FewCpus {
+        job: String,
+        threads: u32,
+        cpus: u32,
+    },
     #[error("an earlier run was killed with {} still running: {}", count(*jobs as u64, "job"), done.text())]
     Orphans { jobs: usize, done: OrphansDone },
     #[error("an earlier run was killed; its record was written from its series: {}{}", visible(file), lost_text(*lost))]
@@ -280,13 +281,22 @@ impl RunWarning {
             Warning::Halting => RunWarning::Halting,
             Warning::DeadlineOver => RunWarning::DeadlineOver,
             Warning::Draining => RunWarning::Draining,
-            Warning::NoTime(task, reason) => RunWarning::NoTime {
+            Warning::LeftOut(task, reason) => RunWarning::LeftOut {
                 job: name(*task),
                 reason: *reason,
             },
             &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
             Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
             Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
+            &Warning::FewCpus {
+                task,
+                threads,
+                cpus,
+            } => RunWarning::FewCpus {
+                job: name(task),
+                threads,
+                cpus,
+            },
             Warning::PlansGivenUp { why } => RunWarning::PlansGivenUp { why: why.clone() },
         }
     }

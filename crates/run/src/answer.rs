@@ -1,6 +1,7 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
 use super::options::{Format, OutputOptions, RunOptions};
+use super::program::NO_PROGRAM;
 use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::input::{quote, told};
@@ -152,6 +153,8 @@ fn code_of(exit: Option<&JobExit>) -> u8 {
     match exit {
         Some(JobExit::Code(code)) => u8::try_from(*code).unwrap_or(1),
         Some(JobExit::Signal { signal, .. }) => Exit::Signal(*signal).code(),
+        // A node may lack it.
+        Some(JobExit::NotStarted(why)) if why.contains(NO_PROGRAM) => 127,
         Some(JobExit::NotStarted(_)) => 126,
         Some(JobExit::ToldToEnd | JobExit::Unknown) | None => 1,
     }
@@ -162,7 +165,7 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
     let some_failed = match result.ended_by {
         EndedBy::Signal(signal) => return Exit::Signal(signal),
         EndedBy::Deadline => return Exit::TimedOut,
-        EndedBy::Drain | EndedBy::NoTime => return Exit::Left,
+        EndedBy::Drain | EndedBy::NoTime | EndedBy::NoNode => return Exit::Left,
         // What was wanted was reached, whatever failed before.
         EndedBy::Halt if halt.is_on_successes() => return Exit::Success,
         _ if result.left_out.timed_out > 0 => return Exit::TimedOut,

@@ -2,8 +2,7 @@
 
 use crate::exit::incapable;
 use crate::input::{Job, JobInput};
-use cosched_core::{CpuSet, TaskResult, TaskSpec, Width};
-use cosched_report::RunWarning;
+use cosched_core::{CpuSet, TaskSpec, Width};
 use std::fmt;
 use std::str::FromStr;
 
@@ -134,48 +133,10 @@ impl CpusPerJob {
     }
 }
 
-/// The warning that most jobs had more busy threads than CPUs, where `cpus` are there in all.
-pub(crate) fn few_cpus(tasks: &[TaskResult], cpus: usize) -> Option<RunWarning> {
-    let started = tasks.iter().filter(|task| task.started.is_some()).count();
-    let mut wanted: Vec<u32> = tasks
-        .iter()
-        .filter_map(|task| wanted_cpus(task, cpus as u32))
-        .collect();
-    // The advice is for all jobs.
-    if 2 * wanted.len() <= started {
-        return None;
-    }
-    wanted.sort_unstable();
-    Some(RunWarning::FewCpus {
-        jobs: wanted.len(),
-        cpus: wanted[(wanted.len() - 1) / 2],
-    })
-}
-
-/// The least use of one CPU by a busy job. Other programs may have taken the rest.
-const BUSY: f64 = 0.5;
-/// The least use of all wanted CPUs by a job that had them.
-const ENOUGH: f64 = 0.75;
-
-/// The number of CPUs that a job could have used, if it had fewer. A job that waits for files or the network is less busy,
-/// and one that the kernel places gets no CPUs of its own.
-fn wanted_cpus(task: &TaskResult, cpus: u32) -> Option<u32> {
-    if task.spec.width != Width::Measured || task.shared {
-        return None;
-    }
-    let wanted = task.width.value()?.min(cpus);
-    let used = task.cpu_time.value()?.as_s() / task.ran.as_s();
-    let is_busy = used >= BUSY;
-    let has_fewer = used < ENOUGH * f64::from(wanted);
-    (wanted > 1 && is_busy && has_fewer).then_some(wanted)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::input;
-    use crate::memory::tests::result;
-    use cosched_core::{Exit, Nanos, Reading};
 
     fn job(cpus: Option<u32>) -> Job {
         let cpus = cpus.map_or_else(String::new, |cpus| format!("cpus = {cpus}\n"));
@@ -213,30 +174,6 @@ mod tests {
                 .unwrap_err()
                 .contains("mix.toml:3: job `x` needs cpus = 5")
         );
-    }
-
-    #[test]
-    fn the_advice_is_for_busy_jobs_with_fewer_cpus_than_threads() {
-        let task = |threads: u32, cpu_ms: u64| {
-            let mut task = result(1_000, Exit::Code(0), None);
-            task.spec.width = Width::Measured;
-            task.width = Reading::Value(threads);
-            task.cpu_time = Reading::Value(Nanos::from_ms(cpu_ms));
-            task
-        };
-        let advice = |jobs, cpus| Some(RunWarning::FewCpus { jobs, cpus });
-        let (wide, narrow) = (task(3, 990), task(1, 990));
-        let most = [wide.clone(), wide.clone(), narrow.clone()];
-        assert_eq!(few_cpus(&most, 4), advice(2, 3));
-        assert_eq!(few_cpus(&[task(64, 990)], 4), advice(1, 4));
-        assert_eq!(few_cpus(&[wide.clone(), narrow], 4), None, "half of them");
-        assert_eq!(few_cpus(&[task(3, 2_500)], 4), None, "it borrowed CPUs");
-        assert_eq!(few_cpus(&[task(3, 400)], 4), None, "it waits for files");
-        let (mut stated, mut shared) = (wide.clone(), wide.clone());
-        stated.spec.width = Width::Stated;
-        shared.shared = true;
-        assert_eq!(few_cpus(&[stated, shared], 4), None);
-        assert_eq!(few_cpus(&[wide], 1), None);
     }
 
     #[test]

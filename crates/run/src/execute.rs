@@ -2,7 +2,6 @@
 
 use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
-use super::cpus::few_cpus;
 use super::files::{Files, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
 use super::frames;
@@ -21,7 +20,7 @@ use crate::exit::Exit;
 use crate::input::{absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, EndedBy, Nanos, RunResult, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, Nanos, TaskResult, TaskSpec};
 use cosched_linux::Allocation;
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
@@ -83,7 +82,7 @@ pub(crate) fn execute<P: Platform>(
     if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
         screen.say("cosched: no job came, so nothing to run");
     }
-    for warning in late_warnings(&result, info.machine.cpus.len()) {
+    for warning in result.tasks.iter().filter_map(odd_trace) {
         screen.warn(warning);
     }
     let disturbances = info.disturbances(false);
@@ -273,14 +272,6 @@ fn run_together<P: Platform>(
 fn time_until(end: SystemTime) -> Nanos {
     let left = end.duration_since(SystemTime::now());
     Nanos::from_s(left.unwrap_or_default().as_secs_f64())
-}
-
-/// The warnings that follow from the result.
-fn late_warnings(result: &RunResult, cpus: usize) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    warnings.extend(result.tasks.iter().filter_map(odd_trace));
-    warnings.extend(few_cpus(&result.tasks, cpus));
-    warnings
 }
 
 fn is_output_lost(warning: &RunWarning) -> bool {

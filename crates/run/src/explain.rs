@@ -1,5 +1,6 @@
 //! `--dry-run`: explains what would be done, and why.
 
+use super::host::threads_env;
 use super::memory::Known;
 use super::options::{Format, RunOptions};
 use super::plan::Plan;
@@ -11,9 +12,10 @@ use cosched_core::{
     Actuation, Change, Decision, Expected, ExpectedFrom, IdealBandwidth, Nanos, Order, PolicyEntry,
     Rng, Snapshot, Start, TaskEstimator, TaskView, Trigger, Width, first_in_order, spare_cpus,
 };
+use cosched_linux::cpus_of_job;
 use cosched_report::{
-    ExpectedOfJob, RunWarning, bytes, count, seconds, shortfall_text, visible, visible_lines,
-    wait_text,
+    BackendKind, ExpectedOfJob, RunWarning, bytes, count, seconds, shortfall_text, visible,
+    visible_lines, wait_text,
 };
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -125,6 +127,8 @@ impl<P: Platform> Explanation<'_, P> {
             "mem_keep_bytes": self.options.limits.kept_memory(view.memory),
             "live_jobs": plan.config.jobs,
             "order": plan.config.order,
+            "threads_env": <&str>::from(self.options.machine.threads_env),
+            "threads_of_first": self.threads_of_first(),
             "history": history.map(|path| path.display().to_string()),
             "actuation": plan.config.actuation,
             "refused": view.refused.as_ref().map(ToString::to_string),
@@ -214,6 +218,12 @@ impl<P: Platform> Explanation<'_, P> {
             self.add("warning", visible(&warning.text()));
         }
         self.add("freezing", &view.freezing);
+        if let Some(threads) = self.threads_of_first() {
+            self.add(
+                "threads",
+                format_args!("{threads} for the first job (--threads-env)"),
+            );
+        }
         if let Some(shell) = &self.options.shell {
             self.add("shell", told(shell));
         }
@@ -226,6 +236,19 @@ impl<P: Platform> Explanation<'_, P> {
         if let Some(why) = &view.refused {
             self.add("refused", visible(&why.message));
         }
+    }
+
+    /// The number of threads that variables say to the first job; `None` if there are none, or a node decides.
+    fn threads_of_first(&self) -> Option<usize> {
+        let cpus = self.view.machine.cpus.len();
+        let most_live = threads_env(self.options, cpus)?;
+        if self.view.kind != BackendKind::Host {
+            return None;
+        }
+        Some(match self.plan.specs.first()? {
+            spec if spec.width == Width::Stated => spec.cpus as usize,
+            _ => cpus_of_job(cpus, self.plan.jobs.len(), most_live),
+        })
     }
 
     fn files(&mut self) {

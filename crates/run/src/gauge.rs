@@ -2,6 +2,7 @@
 
 use cosched_core::{CpuSet, Nanos, Reading};
 use cosched_linux::accounts::{self, CpuAccounts};
+use cosched_linux::own_cpu_time;
 use cosched_linux::root::Root;
 use cosched_report::{MachineUse, RunInfo};
 
@@ -47,10 +48,4 @@ impl Gauge {
             foreign: used.foreign,
         })
     }
-}
-
-/// CPU time of this process, without its children.
-pub(crate) fn own_cpu_time() -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -1,11 +1,11 @@
 //! This machine as the platform of a run: real processes.
 
 use super::allotted::Allotted;
-use super::cpus::{CpuChoice, usable_text};
+use super::cpus::{CpuChoice, CpusPerJob, usable_text};
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
-use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
+use super::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::program::{Programs, reaped, reaped_id};
 use super::screen::Screen;
@@ -13,7 +13,9 @@ use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos, TaskId};
+use cosched_core::{
+    Absence, Backend as _, Capability, CpuSet, Event, Machine, Nanos, TaskId, Width,
+};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -40,6 +42,7 @@ pub(crate) struct HostPlatform {
     freezing: Freezing,
     programs: Programs,
     keys: Keys,
+    cpus_per_job: CpusPerJob,
     /// The folder for the reapers of the jobs, if they have some.
     reaper: Option<PathBuf>,
     /// Its place among other runs.
@@ -122,6 +125,7 @@ impl HostPlatform {
             freezing,
             programs: Programs::new()?,
             keys,
+            cpus_per_job: options.cpus_per_job,
             reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
             given,
@@ -324,8 +328,14 @@ impl Platform for HostPlatform {
                 })
             }
         };
-        let name = job.name.clone();
-        Ok(HostJob { name, begin, key })
+        let all = self.view.whole.all_cpus();
+        let (cpus, width) = self.cpus_per_job.of(job, &all, true)?;
+        Ok(HostJob {
+            name: job.name.clone(),
+            begin,
+            cpus: (width == Width::Stated).then_some(cpus),
+            key,
+        })
     }
 
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
@@ -393,9 +403,11 @@ impl Platform for HostPlatform {
             place: Some(self.place.clone()),
             polite: options.machine.polite,
             jobserver: options.machine.jobserver,
+            threads_env: threads_env(options, cpus),
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
+            progress: options.output.progress_pattern.clone(),
             room,
             max_pause: limits.max_pause,
             ends_jobs: options.output.frames,
@@ -414,8 +426,8 @@ impl Platform for HostPlatform {
         }
     }
 
-    fn end(backend: &mut Host, task: TaskId, name: String) {
-        backend.end(task, name);
+    fn post(backend: &mut Host, event: Event) {
+        backend.post(event);
     }
 
     fn watch_input(backend: &mut Host, input: OwnedFd) {
@@ -442,6 +454,13 @@ impl Platform for HostPlatform {
             error => error.into(),
         }
     }
+}
+
+/// The maximum number of live jobs, where variables say how many threads a job should start.
+pub(crate) fn threads_env(options: &RunOptions, cpus: usize) -> Option<usize> {
+    let limit = options.limits.jobs;
+    let most_live = limit.map_or(usize::MAX, |limit| limit.on(cpus));
+    (options.machine.threads_env == ThreadsEnv::Auto).then_some(most_live)
 }
 
 /// The warning that the kernel's own events stand in for those of the processor.

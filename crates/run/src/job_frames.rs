@@ -1,7 +1,7 @@
 //! Frames about jobs and the whole run, which `--frames` and `--progress-to` write.
 
-use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
-use cosched_nodes::protocol::{Frame, JobEnd, JobName, Progress};
+use cosched_core::{Earlier, Exit, Nanos, TaskResult, TaskSpec};
+use cosched_nodes::protocol::{Frame, JobEnd, JobName, JobProgress, Progress};
 use cosched_report::{JobInfo, LiveProgress, Notice, exit_status};
 
 /// Least time between two frames about the whole run.
@@ -41,7 +41,10 @@ impl Events {
             Notice::Ended { result, .. } if self.is_worker && is_interrupted(result) => None,
             Notice::Ended { result, info, .. } => Some(Frame::End {
                 job: job_name(&result.spec, *info),
-                how: job_end(result),
+                how: JobEnd {
+                    learnt: self.learnt(result),
+                    ..job_end(result)
+                },
             }),
             Notice::Progress(now) => self.progress(now),
             Notice::Starting { .. }
@@ -49,6 +52,12 @@ impl Events {
             | Notice::Status(_)
             | Notice::Warning(_) => None,
         }
+    }
+
+    /// What a coordinator keeps. Watchers get no models.
+    fn learnt(&self, result: &TaskResult) -> Option<Earlier> {
+        let learnt = result.learnt.as_deref().filter(|_| self.is_worker);
+        learnt.cloned()
     }
 
     fn progress(&mut self, now: &LiveProgress) -> Option<Frame> {
@@ -65,7 +74,16 @@ impl Events {
             queued: now.queued,
             elapsed_s: now.elapsed.as_s(),
             left_s: now.left.map(Nanos::as_s),
+            jobs: now.jobs.iter().map(job_progress).collect(),
         }))
+    }
+}
+
+fn job_progress(job: &cosched_report::JobProgress) -> JobProgress {
+    JobProgress {
+        name: job.name.to_string(),
+        share: job.share,
+        left_s: job.left_s,
     }
 }
 
@@ -101,5 +119,6 @@ fn job_end(result: &TaskResult) -> JobEnd {
         max_rss_bytes: used.max_rss.value(),
         read_bytes: used.read_bytes.value(),
         written_bytes: used.written_bytes.value(),
+        learnt: None,
     }
 }

@@ -78,7 +78,7 @@ pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
     Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
-    OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source,
+    OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source, ThreadsEnv,
 };
 pub use plan::stamp;
 pub use policy::{once_each, unmet};

@@ -1,11 +1,12 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_core::{Earlier, Exit, ExpectedFrom, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time between two writes: a killed run loses no more than this.
@@ -40,6 +41,8 @@ impl Default for Memory {
 pub(crate) struct Known {
     key: Key,
     recalled: Recalled,
+    /// What the job's node has learnt of it.
+    pub(crate) learnt: Option<Arc<Earlier>>,
 }
 
 impl Known {
@@ -88,7 +91,11 @@ impl Memory {
         let mut known = Vec::new();
         for key in keys {
             let recalled = recalled.next().unwrap_or_default();
-            known.push(key.map(|key| Known { key, recalled }));
+            known.push(key.map(|key| Known {
+                key,
+                recalled,
+                learnt: None,
+            }));
         }
         (known, warning)
     }
@@ -139,7 +146,7 @@ impl Memory {
         }
         // What one command asks for tells nothing of the others with its program.
         if is_whole && is_own {
-            ended.learnt.clone_from(&result.learnt);
+            ended.learnt = result.learnt.clone().or_else(|| known.learnt.clone());
         }
         self.noted.push(ended);
     }
@@ -318,6 +325,12 @@ pub(crate) mod tests {
             run(result(900, Exit::Code(0), Some(learnt(0.75))))[0].earlier,
             Some(learnt(0.75))
         );
+        let (mut memory, known, _) = recall(&path, vec![Some(key("/here"))]);
+        let mut known = known[0].clone().unwrap();
+        known.learnt = Some(learnt(0.25));
+        memory.ended(&known, &result(900, Exit::Code(0), None));
+        assert_eq!(memory.finish(), None);
+        assert_eq!(told(&path)[0].earlier, Some(learnt(0.25)), "by its node");
     }
 
     /// Nobody's run fails for it, and the next time is as good.

@@ -12,13 +12,13 @@ use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{Job, job_line, wrong};
 use crate::launch::launches;
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Nanos, TaskId};
+use cosched_core::{Absence, Backend as _, Event, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, Requests, own_run};
 use cosched_memory::Key;
-use cosched_nodes::{Cluster, ClusterError, NodeJob, Notice, Tell, capabilities};
-use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
+use cosched_nodes::{Cluster, ClusterError, NodeJob, Tell, capabilities};
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -77,7 +77,7 @@ impl NodesPlatform {
     pub(crate) fn open(options: &RunOptions, nodes: &NodeOptions) -> Result<NodesPlatform> {
         check_options(options)?;
         let launches = launches(&nodes.which, &nodes.worker)?;
-        let cluster = Cluster::start(launches, nodes.retries_lost).map_err(failure)?;
+        let cluster = Cluster::start(launches, nodes.retries_lost).map_err(Self::failure)?;
         let machine = Arc::new(cluster.whole().clone());
         let domains = machine.memory_domains.iter();
         let view = View {
@@ -198,9 +198,8 @@ impl Platform for NodesPlatform {
         let mut cluster = cluster.context("a run over nodes runs only once")?;
         let (warned, shown) = (screen.clone(), screen.clone());
         cluster.tell(Tell {
-            notice: Box::new(move |notice| warned.warn(warning(notice))),
+            warning: Box::new(move |warning| warned.warn(warning)),
             output: Box::new(move |piece| shown.piece(piece)),
-            sent: Box::new(|_, _| {}),
         });
         cluster.write_to(logs);
         cluster.take_requests(requests);
@@ -211,20 +210,15 @@ impl Platform for NodesPlatform {
     }
 
     fn note_hosts(backend: &mut Cluster, infos: &JobInfos) {
-        let infos = infos.clone();
-        backend.note_nodes(Box::new(move |task, node| {
-            if let Some(info) = infos.borrow_mut().get_mut(task) {
-                info.host = Some(node.to_owned());
-            }
-        }));
+        backend.note_in(infos.clone());
     }
 
     fn add(backend: &mut Cluster, task: TaskId, job: Result<NodeJob, String>) {
         backend.add(task, job);
     }
 
-    fn end(backend: &mut Cluster, task: TaskId, name: String) {
-        backend.end(task, name);
+    fn post(backend: &mut Cluster, event: Event) {
+        backend.post(event);
     }
 
     fn watch_input(backend: &mut Cluster, input: OwnedFd) {
@@ -241,39 +235,18 @@ impl Platform for NodesPlatform {
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
-        Err(usage(
-            "--solo has no meaning with --nodes; leave one of them out",
-        ))
+        unreachable!("--solo is refused before")
     }
 
     fn failure(error: ClusterError) -> anyhow::Error {
-        failure(error)
-    }
-}
-
-fn failure(error: ClusterError) -> anyhow::Error {
-    match error {
-        ClusterError::Interrupted(signal) => Failure {
-            exit: Exit::Signal(signal),
-            message: error.to_string(),
+        match error {
+            ClusterError::Interrupted(signal) => Failure {
+                exit: Exit::Signal(signal),
+                message: error.to_string(),
+            }
+            .into(),
+            ClusterError::NoNode(_) => incapable(error.to_string()),
+            ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
         }
-        .into(),
-        ClusterError::NoNode(_) => incapable(error.to_string()),
-        ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
-    }
-}
-
-/// The warning for a notice of the backend.
-fn warning(notice: Notice) -> RunWarning {
-    match notice {
-        Notice::Absent { node, why } => RunWarning::NodeAbsent { node, why },
-        Notice::Lost { node, why, jobs } => RunWarning::NodeLost { node, why, jobs },
-        Notice::NoneLeft => RunWarning::NoNodeLeft,
-        Notice::Says { node, text } => RunWarning::NodeSays { node, text },
-        Notice::OutputLost { node, why } => RunWarning::OutputLost { why, folder: node },
-        Notice::NotHere(what) => RunWarning::NotOverNodes {
-            what: what.to_owned(),
-        },
-        Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
     }
 }

@@ -6,6 +6,7 @@ use crate::launch::Nodes;
 use crate::limits::{JobLimit, LoadLimit};
 use crate::progress_to::ProgressTarget;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
+use cosched_linux::ProgressPattern;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use strum::{EnumIter, EnumMessage, EnumString, IntoStaticStr};
@@ -72,6 +73,8 @@ pub struct MachineOptions {
     pub polite: bool,
     /// Give each job a jobserver of GNU make. An error with a scheduler in the kernel.
     pub jobserver: bool,
+    /// Whether variables say how many threads a job should start.
+    pub threads_env: ThreadsEnv,
     /// CPUs of a job without `cpus` in a mix file.
     pub cpus_per_job: CpusPerJob,
     /// Further counter events, as in `mm=0x4844`. An error if one can't be parsed.
@@ -209,6 +212,8 @@ pub struct OutputOptions {
     pub metrics: Option<PathBuf>,
     /// Where a JSON line for each start and end of a job goes.
     pub progress_to: Option<ProgressTarget>,
+    /// How jobs print their progress; by default only the file that a job reads shows it.
+    pub progress_pattern: Option<ProgressPattern>,
     /// Standard output gets frames for a coordinator, the jobs' output among them, and no log folder stays. The jobs end with
     /// the run. An error with several attempts, solo runs, `resume` or a simulation.
     pub frames: bool,
@@ -256,6 +261,19 @@ pub enum Orphans {
     Kill,
     /// Leave them alone; their commands run a second time
     Ignore,
+}
+
+/// Whether jobs get variables that say how many threads to start.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum ThreadsEnv {
+    /// As many as the job has CPUs, where the user has set no number
+    #[default]
+    Auto,
+    /// No variables
+    Off,
 }
 
 /// How jobs are frozen.

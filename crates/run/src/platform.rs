@@ -7,7 +7,7 @@ use super::screen::Screen;
 use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
-use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile, TaskId};
+use cosched_core::{Absence, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId};
 use cosched_linux::{Allocation, Requests};
 use cosched_memory::Key;
 use cosched_report::{
@@ -181,14 +181,14 @@ pub(crate) trait Platform {
         logs: &Path,
     ) -> Result<Self::Backend>;
 
-    /// Notes the host of each job in what is known of the jobs, if that is not this one.
+    /// Notes the host of each job, and what that has learnt of it, in what is known of the jobs, if that is not this one.
     fn note_hosts(backend: &mut Self::Backend, infos: &JobInfos);
 
     /// Gives the backend a job that has come while the run goes on, or why it can't be started.
     fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);
 
-    /// Ends a job for the user, or sees to it that it never begins.
-    fn end(backend: &mut Self::Backend, task: TaskId, name: String);
+    /// Has the backend report an event of its input.
+    fn post(backend: &mut Self::Backend, event: Event);
 
     /// The input of jobs that come while the run goes on.
     fn watch_input(backend: &mut Self::Backend, input: OwnedFd);

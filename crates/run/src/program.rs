@@ -166,6 +166,9 @@ fn working_folder(job: &Job) -> Result<Option<PathBuf>> {
     Ok(cwd)
 }
 
+/// What errors say of a program that is not there.
+pub(crate) const NO_PROGRAM: &str = "there is no program";
+
 /// The error for a program that cannot be started, with the exit code of the shell, `nice` and `time`.
 fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error {
     let JobInput { place, is_only, .. } = &job.input;
@@ -186,7 +189,7 @@ fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error
     let why = wrong(
         job,
         format_args!(
-            "there is no program `{name}`{within}; check the name, or give its path, as in {example}"
+            "{NO_PROGRAM} `{name}`{within}; check the name, or give its path, as in {example}"
         ),
     );
     no_program(127, *is_only, why.to_string())

@@ -143,7 +143,8 @@ impl Reporter<'_> {
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
         let job = result.spec.id.0;
-        if let Some(known) = self.known.borrow_mut().remove(result.spec.id) {
+        if let Some(mut known) = self.known.borrow_mut().remove(result.spec.id) {
+            known.learnt = info.and_then(|info| info.learnt.clone());
             self.memory.borrow_mut().ended(&known, result);
         }
         let failed = result.timed_out || !exited_ok(result);

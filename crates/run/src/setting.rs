@@ -189,6 +189,7 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
         order: word(config.order),
         cpus: view.machine.all_cpus().to_string(),
         cpus_per_job: options.machine.cpus_per_job.to_string(),
+        threads_env: word(options.machine.threads_env),
         freeze: word(options.machine.freeze),
         actuator: word(options.machine.actuator),
         actuation: word(config.actuation),

@@ -11,7 +11,7 @@ use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{
-    Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile, TaskId,
+    Absence, Capabilities, Capability, Counter, CpuSet, Event, Nanos, SoloProfile, TaskId,
 };
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
@@ -153,6 +153,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
         ),
         ("--keep-order", output.keep_order),
         ("--metrics", output.metrics.is_some()),
+        ("--progress-pattern", output.progress_pattern.is_some()),
         ("--shell", options.shell.is_some()),
         ("--workdir", options.cwd.is_some()),
         ("--nice", options.nice.is_some()),
@@ -399,7 +400,7 @@ impl Platform for SimPlatform {
         unreachable!("a simulation knows its jobs beforehand")
     }
 
-    fn end(_: &mut Sim, _: TaskId, _: String) {
+    fn post(_: &mut Sim, _: Event) {
         unreachable!("a simulation knows its jobs beforehand")
     }
 

@@ -5,9 +5,9 @@ use super::platform::Platform;
 use super::prepare::{Prepared, Preparer};
 use super::session::Session;
 use super::shell::Shells;
-use crate::input::{Arrived, Arriving, Job, JobInput, base};
+use crate::input::{Arrived, Arriving, Job, JobInput, Withdrawal, base};
 use anyhow::Result;
-use cosched_core::{Backend as _, ByTask, Intake, TaskId, TaskSpec};
+use cosched_core::{Backend as _, ByTask, Event, Intake, TaskId, TaskSpec};
 use cosched_memory::Patience;
 use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
@@ -151,14 +151,23 @@ impl<P: Platform> Stream<'_, P> {
         }
     }
 
-    /// Ends the job with this id, if there is one.
-    fn cancel(&self, backend: &mut P::Backend, id: &str) {
+    /// Withdraws the last job with this id, if there is one.
+    fn withdraw(&self, backend: &mut P::Backend, withdrawal: &Withdrawal) {
+        let (Withdrawal::Cancel(id) | Withdrawal::GiveBack(id)) = withdrawal;
         let infos = self.infos.borrow();
-        let mut jobs = infos.values();
-        if let Some(job) = jobs.find(|job| job.id.as_deref() == Some(id)) {
-            let task = TaskId(job.seq as u32 - 1);
-            P::end(backend, task, job.name.clone());
-        }
+        let jobs = infos.values();
+        let Some(job) = jobs.filter(|job| job.id.as_ref() == Some(id)).last() else {
+            return;
+        };
+        let task = TaskId(job.seq as u32 - 1);
+        let name = job.name.clone();
+        P::post(
+            backend,
+            match withdrawal {
+                Withdrawal::Cancel(_) => Event::EndTask { task, name },
+                Withdrawal::GiveBack(_) => Event::GiveBack(task),
+            },
+        );
     }
 
     /// Hands a job to the backend, and returns its task.
@@ -197,8 +206,8 @@ impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
         for (id, next) in (first..).zip(all) {
             out.push(self.hand_over(backend, id, next));
         }
-        for id in self.open.arriving.cancelled() {
-            self.cancel(backend, &id);
+        for withdrawal in self.open.arriving.withdrawn() {
+            self.withdraw(backend, &withdrawal);
         }
         self.is_ready = !self.has_ended() && (out.len() >= room || self.open.arriving.was_cut());
         P::wake_at_input(backend);

@@ -1,10 +1,9 @@
 //! The files that show a live run: its state for `cosched status` and `cosched top`, and the metrics of `--metrics`.
 
-use super::gauge::own_cpu_time;
 use super::screen::Screen;
 use crate::whole_file::write_whole;
 use cosched_linux::root::Root;
-use cosched_linux::{Requests, WatchFiles};
+use cosched_linux::{Requests, WatchFiles, own_cpu_time};
 use cosched_report::{RunWarning, Status, metrics_text};
 use std::cell::Cell;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use crate::world::{Happening, Tally};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill,
     Machine, MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch,
-    TaskId, TaskSpec, Traffic, Usage,
+    TaskId, TaskSpec, Traffic, Usage, Visible, Wanting,
 };
 use std::sync::Arc;
 
@@ -118,7 +118,9 @@ impl Backend for Sim {
         }
     }
 
-    fn wanting(&mut self, _task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
+    fn wanting(&mut self, _task: TaskId) -> Reading<Wanting> {
         // A simulated job always has the stated number of threads.
         Reading::Absent(Absence::NotOffered)
     }

@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
     MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Visible, Wanting,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -284,6 +284,7 @@ impl<F: Fixture> Backend for Checked<F> {
                 Event::MachineChanged
                 | Event::Began { .. }
                 | Event::Lost(_)
+                | Event::GiveBack(_)
                 | Event::Arrivals
                 | Event::JobLimit(_)
                 | Event::Paused
@@ -320,7 +321,11 @@ impl<F: Fixture> Backend for Checked<F> {
         self.inner.device_time(usages)
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        self.inner.visible(tasks, out);
+    }
+
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         let wanting = self.inner.wanting(task);
         assert!(
             self.placed.contains_key(&task) || !wanting.is_value(),

@@ -65,14 +65,17 @@ impl ThisMachine {
         let jobs = jobs
             .map(|(id, job)| HostJob {
                 key: None,
+                cpus: None,
                 name: name(id),
                 begin: Begin::Program(self.program(job)),
             })
             .collect();
         let host = Host::new(HostConfig {
+            progress: None,
             place: None,
             polite: false,
             jobserver: false,
+            threads_env: None,
             root: self.root.clone(),
             machine: self.machine.clone(),
             jobs,

@@ -1,7 +1,7 @@
 //! `cosched slurm`: a run as a batch job.
 
 use crate::cluster::{Cluster, cluster};
-use crate::common::{err, out, read, until, write};
+use crate::common::{ended, err, out, read, until, write};
 use std::process::{Output, Stdio};
 use tempfile::{TempDir, tempdir};
 
@@ -81,24 +81,26 @@ fn a_requeued_batch_job_does_what_is_left() {
     let folder = tempdir().expect("a folder");
     let work = "echo b >> begun; until test -e go; do sleep 0.1; done; echo b >> done";
     write(&folder, "list", &format!("echo a >> done\n{work}\n"));
-    let id = submit(&cluster, &folder, &["-f", "list", "--logs", "L"]);
+    let told = std::fs::File::create(folder.path().join("told")).expect("a file");
+    let mut follower = cluster.command(folder.path(), &["slurm", "--wait", "-f", "list"]);
+    let follower = follower.args(["--logs", "L"]).stdout(Stdio::piped());
+    let mut follower = follower.stderr(told).spawn().expect("it starts");
     until("a job ends, and one goes on", || {
         let ended =
             folder.path().join("L/joblog").exists() && !column(&folder, "L/joblog", 6).is_empty();
         ended && folder.path().join("begun").exists()
     });
+    let told = read(&folder, "told");
+    let (_, id) = told.split_once("cosched: job ").expect("its number");
+    let (id, _) = id.split_once(',').expect("its number");
     let node = cluster.slurm(&format!("squeue -h -j {id} -o %N"));
     cluster.kill(node.trim());
     until("the job waits again", || {
-        cluster.slurm(&format!("squeue -h -j {id} -o %T")) == "PENDING\n"
+        read(&folder, "told").contains("PENDING (BeginTime), waits until 2")
     });
     write(&folder, "go", "");
     cluster.slurm(&format!("scontrol update jobid={id} StartTime=now"));
-    until("the job has ended", || {
-        cluster
-            .slurm(&format!("scontrol show job -o {id}"))
-            .contains("JobState=COMPLETED")
-    });
+    assert!(ended(&mut follower).success(), "{}", read(&folder, "told"));
     cluster.revive(node.trim());
     assert_eq!(read(&folder, "begun"), "b\nb\n");
     assert_eq!(read(&folder, "done"), "a\nb\n");

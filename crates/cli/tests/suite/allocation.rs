@@ -228,6 +228,27 @@ fn after_usr2_running_jobs_go_on_and_no_more_start() {
     );
 }
 
+/// Its coordinator is lost. Only a batch job that goes on without its script has to be started again.
+#[test]
+fn a_worker_asks_slurm_no_longer_than_the_batch_job_may_lack_its_script() {
+    let folder = tempdir().expect("a folder");
+    let jobs = [
+        "JobState=RUNNING Restarts=0 BatchFlag=0",
+        "JobState=RUNNING Restarts=1 BatchFlag=1",
+        "JobState=COMPLETING Restarts=0 BatchFlag=1",
+    ];
+    for job in jobs {
+        let answer = format!("echo asked >> asked; echo {job} NodeList=node1 BatchHost=node1");
+        let script = format!("case $2 in hostnames) echo node1;; *) {answer};; esac");
+        stub(&folder, "scontrol", &script);
+        let variables = "JOB_ID=7 JOB_NODELIST=node1";
+        let mut worker = within(folder.path(), variables, &["worker", "--"]);
+        let output = worker.env("SLURMD_NODENAME", "node1").output();
+        assert_eq!(output.expect("it runs").status.code(), Some(143), "{job}");
+    }
+    assert_eq!(read(&folder, "asked"), "asked\n".repeat(jobs.len()));
+}
+
 #[test]
 fn no_policy_freezes_srun() {
     let folder = tempdir().expect("a folder");

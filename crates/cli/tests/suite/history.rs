@@ -38,6 +38,15 @@ fn commands(folder: &TempDir) -> Vec<String> {
 }
 
 #[test]
+fn runs_over_nodes_keep_what_the_nodes_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["run", "--nodes", "local:1", "-q", "--", "sleep", "0.2"];
+    assert!(with_history(&folder, &words).status.success());
+    let run = &known(&folder)[0]["runs"][0];
+    assert!(run["cpu_s"].is_number(), "{run}");
+}
+
+#[test]
 fn runs_keep_what_their_jobs_did() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = "sleep 0.2\nsleep 0.2; exit 3\ntrue\nsleep 0.3 && true\n";

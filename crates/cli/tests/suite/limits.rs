@@ -1,6 +1,6 @@
-//! Limits on the run, its jobs, its CPUs and its memory: `--deadline`, CPU quotas, `--mem-keep`, and advice on wide jobs.
+//! Limits on the run, its jobs, its CPUs and its memory: `--deadline`, CPU quotas and `--mem-keep`.
 
-use crate::common::{command, cosched, err, json, out, read, until, write};
+use crate::common::{command, cosched, err, json, out, until, write};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -369,63 +369,4 @@ fn the_memory_to_keep_is_a_twentieth() {
     assert_eq!(keep(&[]), Some(memory / 20));
     assert_eq!(keep(&["--mem-keep", "64K"]), Some(64 << 10));
     assert_eq!(keep(&["--mem-keep", "0"]), Some(0));
-}
-
-/// Runs two copies of a line on two CPUs, and returns what it told.
-fn told_of_two(folder: &TempDir, line: &str, more: &[&str]) -> String {
-    let cpus = two_cpus();
-    let run = [
-        "run",
-        "--cpus",
-        &cpus,
-        "--param",
-        "quantum_s=0.02",
-        "--no-logs",
-    ];
-    let output = cosched(folder, &[&run[..], more, &[line, ":::", "a", "b"]].concat());
-    assert!(output.status.success(), "{}", err(&output));
-    err(&output)
-}
-
-/// Whether a run says this. One beside which other programs took CPUs shows nothing, so it is repeated; `false` if all are
-/// such.
-fn is_told_in_calm(folder: &TempDir, run: impl Fn() -> String, wanted: &str) -> bool {
-    for _ in 0..10 {
-        let told = run();
-        if told.contains(wanted) {
-            return true;
-        }
-        let record: serde_json::Value =
-            serde_json::from_str(&read(folder, "r.json")).expect("a record");
-        let load = &record["machine_load"];
-        let taken = ["foreign_share", "steal_share"].map(|share| load[share].as_f64());
-        assert!(taken.into_iter().flatten().sum::<f64>() > 0.05, "{told}");
-    }
-    false
-}
-
-#[test]
-fn wide_jobs_get_the_advice_to_use_more_cpus_and_waiting_ones_do_not() {
-    if two_cpus().split(',').count() < 2 {
-        return eprintln!("skipped, because there is only one CPU");
-    }
-    let folder = tempdir().expect("a folder");
-    let work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-    let wide = format!(": {{}}; ({work}) & ({work}) & ({work}) & ({work}); wait");
-    let advice = "cosched: 2 jobs had more busy threads than CPUs; if their threads wait for each other, give each job 2 CPUs (--cpus-per-job 2)\n";
-    let run = || told_of_two(&folder, &wide, &["--policy", "fifo", "--record", "r.json"]);
-    if !is_told_in_calm(&folder, run, advice) {
-        return eprintln!("skipped, because other programs take the CPUs from the jobs");
-    }
-    let about = "--cpus-per-job";
-    for more in [
-        &["--policy", "fifo", "--cpus-per-job", "2"][..],
-        &["--policy", "linux"],
-    ] {
-        let told = told_of_two(&folder, &wide, more);
-        assert!(!told.contains(about), "{told}");
-    }
-    let waits = ": {}; sleep 0.3 & sleep 0.3 & sleep 0.3; wait";
-    let told = told_of_two(&folder, waits, &["--policy", "fifo"]);
-    assert!(!told.contains(about), "{told}");
 }

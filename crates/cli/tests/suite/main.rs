@@ -38,6 +38,7 @@ mod standard_input;
 mod status;
 mod streams;
 mod summary;
+mod threads;
 mod top;
 mod trace;
 mod values;

@@ -1,6 +1,6 @@
 //! Runs over nodes, here of workers on this machine.
 
-use crate::common::{command, ended, err, out, until};
+use crate::common::{command, cosched, ended, err, out, skipped, until};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -119,6 +119,15 @@ fn output_order_and_files_are_those_of_one_run() {
     }
     let files = fs::read_dir(&logs).expect("a folder").count();
     assert!(files <= 8, "no file for each job: {files}");
+    let table = cosched(&folder, &["report", "logs", "--format", "csv"]);
+    let table = out(&table);
+    let titles = table.lines().next().unwrap_or_default();
+    let node = titles.split(',').position(|title| title == "node");
+    let node = node.expect("a column");
+    for row in table.lines().skip(1) {
+        let node = row.split(',').nth(node).unwrap_or_default();
+        assert!(node.starts_with("local"), "{row}");
+    }
 }
 
 #[test]
@@ -136,6 +145,11 @@ fn failures_retries_and_time_limits_are_those_of_one_run() {
     assert_eq!(output.status.code(), Some(124), "{}", err(&output));
     let output = run(&folder, &["--cpus-per-job", "3000", "true", ":::", "1"]);
     assert_ne!(output.status.code(), Some(0), "{}", out(&output));
+    fs::write(folder.path().join("plain"), "").expect("a file");
+    for (program, code) in [("no-such-program-anywhere", 127), ("./plain", 126)] {
+        let output = run(&folder, &["--", program]);
+        assert_eq!(output.status.code(), Some(code), "{}", err(&output));
+    }
 }
 
 #[test]
@@ -155,6 +169,46 @@ fn an_interrupt_ends_all_jobs_and_all_workers() {
     until("nothing is left", || processes(&word).is_empty());
 }
 
+/// Writes a list of jobs that are sent ahead: all claim to be short. The first ones run this line, and the others are 16 a node.
+fn write_ahead(folder: &TempDir, first: usize, line: &str) {
+    let job = |line: &str| format!("{{\"command\": \"{line}\", \"expected_s\": 0.001}}\n");
+    let jobs = job(line).repeat(first) + &job("touch done.$$").repeat(32);
+    fs::write(folder.path().join("list"), jobs).expect("a file");
+}
+
+#[test]
+fn jobs_behind_a_long_one_go_to_another_node() {
+    let folder = tempdir().expect("a folder");
+    write_ahead(
+        &folder,
+        1,
+        "until ls done.* | grep -c . | grep -qx 32; do sleep 0.05; done",
+    );
+    let output = run(&folder, &["-j1", "-f", "list"]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(!err(&output).contains("lost"), "{}", err(&output));
+    assert_eq!(succeeded(&folder), (1..=33).collect::<Vec<_>>());
+    assert_eq!(joblog(&folder).len(), 33);
+}
+
+#[test]
+fn jobs_that_had_not_begun_have_no_line() {
+    let folder = tempdir().expect("a folder");
+    write_ahead(&folder, 2, "touch begun.$$; sleep 1000");
+    let mut child = start(&folder, &["-j1", "-f", "list"]);
+    until("both nodes are taken", || {
+        let files = fs::read_dir(folder.path()).expect("a folder").flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("begun.")).count() == 2
+    });
+    kill(child.id() as i32, "-INT");
+    assert!(!ended(&mut child).success());
+    let log = joblog(&folder).into_iter();
+    let mut jobs: Vec<String> = log.map(|line| line[0].clone()).collect();
+    jobs.sort();
+    assert_eq!(jobs, ["1", "2"]);
+}
+
 #[test]
 fn the_jobs_of_a_lost_node_run_on_another_and_succeed_once() {
     let folder = tempdir().expect("a folder");
@@ -170,6 +224,64 @@ fn the_jobs_of_a_lost_node_run_on_another_and_succeed_once() {
     assert_eq!(joblog(&folder).len(), 4);
     let output = child.wait_with_output().expect("output");
     assert!(err(&output).contains("is lost"), "{}", err(&output));
+}
+
+#[test]
+fn a_job_that_is_wider_than_all_nodes_that_are_left_waits_for_another_run() {
+    let cpus = cosched_linux::affinity(0).expect("some CPUs");
+    if cpus.len() < 2 {
+        return skipped("no node can be wider than another one on a single CPU");
+    }
+    let folder = tempdir().expect("a folder");
+    let exe = env!("CARGO_BIN_EXE_cosched");
+    let script = format!(
+        "case \"$*\" in *' wide -- '*) all=all;; *) all={};; esac; exec {exe} worker -- --cpus=$all",
+        cpus.first().expect("one").0
+    );
+    let ssh = fake(folder.path(), &script);
+    let wide = r#"{"command": "touch begun; test -e go || sleep 1000", "cpus": 2}"#;
+    let list = format!("{wide}\n{wide}\necho narrow\n");
+    fs::write(folder.path().join("list"), list).expect("a file");
+    let words = [
+        "run",
+        "--nodes",
+        "ssh:wide,narrow",
+        "--logs",
+        "logs",
+        "--joblog",
+        "logs/joblog",
+        "--resume",
+        "-f",
+        "list",
+    ];
+    let call = || {
+        let mut call = command(folder.path(), &words);
+        call.env("PATH", &ssh)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        call
+    };
+    let mut child = call().spawn().expect("it runs");
+    until("a wide job runs", || folder.path().join("begun").exists());
+    let mut workers = workers(&child);
+    workers.retain(|&worker| {
+        let line = fs::read_to_string(format!("/proc/{worker}/cmdline"));
+        line.expect("it lives").contains("--cpus=all")
+    });
+    kill(workers[0], "-KILL");
+    assert_eq!(ended(&mut child).code(), Some(75));
+    let told = child.wait_with_output().expect("output");
+    let told = err(&told);
+    let why = "It needs 2 CPUs at once, and no node that is left has more than 1";
+    assert!(
+        told.contains("jobs are left for --resume") && told.contains(why),
+        "{told}"
+    );
+    assert_eq!(succeeded(&folder), [3]);
+    fs::write(folder.path().join("go"), "").expect("a file");
+    let output = call().output().expect("it runs");
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(succeeded(&folder), [1, 2, 3]);
 }
 
 /// Slurm ends a job step, or a node shuts down: all runs there get SIGTERM.
@@ -265,6 +377,21 @@ fn ssh_leads_to_a_worker() {
     let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(lines, ["x y", "z"]);
+}
+
+#[test]
+fn a_node_that_is_late_is_left_out() {
+    let folder = tempdir().expect("a folder");
+    let exe = env!("CARGO_BIN_EXE_cosched");
+    let script =
+        format!("case \"$*\" in *' late -- '*) exec sleep 1000;; esac; exec {exe} worker --");
+    let ssh = fake(folder.path(), &script);
+    let words = ["run", "--nodes", "ssh:early,late", "echo", ":::", "1", "2"];
+    let output = command(folder.path(), &words).env("PATH", ssh).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", err(&output));
+    let warning = "node late is not used: no answer in time";
+    assert!(err(&output).contains(warning), "{}", err(&output));
 }
 
 /// A `PATH` with an ssh that is this script.

@@ -2,6 +2,7 @@
 
 use crate::common::looping::{Run, status, waiting};
 use crate::common::{command, cosched, ended, err, json, out, until};
+use std::fs::File;
 use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
@@ -125,4 +126,43 @@ fn a_suspended_run_is_told_to_be_so() {
         !out(&output).contains("(suspended; `fg`")
     });
     run.end();
+}
+
+/// The job reads another quarter of its input, and prints so, whenever the test says it.
+#[test]
+fn the_share_of_its_work_that_a_job_has_done_is_shown() {
+    let folder = tempdir().expect("a folder");
+    let file = |name: &str| File::create(folder.path().join(name)).expect("a file");
+    file("input").set_len(4 << 20).expect("4 MiB");
+    let job = "exec < input; while [ -e going ]; do if [ -e more ]; then rm more; \
+        dd bs=1M count=1 of=/dev/null 2> /dev/null; echo 7%; fi; sleep 0.02; done";
+    for (pattern, from, shares) in [("no", "input", [0.25, 0.5]), ("", "output", [0.07, 0.07])] {
+        drop(file("going"));
+        let pattern = format!("{pattern}([0-9]+)%");
+        let words = ["run", "--quiet", "--progress-to", "progress"];
+        let mut run = command(folder.path(), &words)
+            .args(["--progress-pattern", &pattern, "--", "sh", "-c", job])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a run");
+        let pid = run.id().to_string();
+        for share in shares {
+            drop(file("more"));
+            until("that much is done", || {
+                let status = status(&pid).unwrap_or_default();
+                let job = &status["jobs"][0];
+                job["figures"]["share"] == share && job["share_from"] == from
+            });
+        }
+        let percent = format!(" {:.0} %", 100.0 * shares[1]);
+        let text = out(&cosched(&folder, &["status", &pid]));
+        assert!(text.contains(&percent), "{text}");
+        let line = format!("\"share\":{}", shares[1]);
+        until("that is written", || {
+            let lines = std::fs::read_to_string(folder.path().join("progress"));
+            lines.unwrap_or_default().contains(&line)
+        });
+        std::fs::remove_file(folder.path().join("going")).expect("a file");
+        assert!(ended(&mut run).success());
+    }
 }

@@ -2,6 +2,7 @@
 //! the same figures.
 
 mod bandwidth;
+mod crowding;
 mod learnt;
 mod progress;
 mod trace;
@@ -15,6 +16,7 @@ use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Rate, Reading};
 pub use bandwidth::IdealBandwidth;
 use bandwidth::MeanRate;
+pub(crate) use crowding::Crowding;
 pub use learnt::{Earlier, EarlierPhase};
 pub(crate) use learnt::{Learner, MEMORY, NOISE, ROUGH};
 use progress::Progress;

@@ -40,8 +40,11 @@ impl WidthEstimator {
         }
     }
 
-    /// Counts an ended interval, and returns whether an observation is due.
+    /// Counts an ended interval, and returns whether an observation is due. A backend that does not offer any is asked once.
     pub(crate) fn is_due(&mut self) -> bool {
+        if self.found == Reading::Absent(Absence::NotOffered) {
+            return false;
+        }
         self.passed = self.passed.saturating_add(1);
         self.passed >= self.gap
     }

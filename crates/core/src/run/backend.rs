@@ -6,11 +6,12 @@ use crate::decision::Change;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::run::{Occupation, Switch};
-use crate::sample::Usage;
+use crate::sample::{Usage, Wanting};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
+use crate::visible::Visible;
 use std::sync::Arc;
 
 /// An event of a task, the CPUs or a plan.
@@ -30,7 +31,7 @@ pub enum Event {
         /// When it began.
         at: Nanos,
     },
-    /// The machine that ran the task is gone, and the task with it. It is as before its start, and has to start anew.
+    /// The machine that has the task is gone, or has given it back. It is as before its start, and has to start anew.
     Lost(TaskId),
     /// A task went to sleep by its own choice.
     Slept(TaskId),
@@ -65,6 +66,8 @@ pub enum Event {
         /// Its name.
         name: String,
     },
+    /// Another machine is to run this task. It goes on if it has begun.
+    GiveBack(TaskId),
     /// The user changes the maximum number of admitted tasks. Those already admitted stay.
     JobLimit(usize),
     /// The backend holds all tasks: none runs, and its clock stands still. The loop decides nothing until
@@ -72,7 +75,7 @@ pub enum Event {
     Paused,
     /// The tasks that the backend held run again.
     Continued,
-    /// The user wants no further task to start. Running tasks go on.
+    /// No further task is to start: the user wants that, or no CPU is left. Running tasks go on.
     Drain,
     /// The user interrupts the run: the first time it shuts down cleanly, the second time at once.
     Interrupt {
@@ -147,9 +150,12 @@ pub trait Backend {
     /// [`RunConfig::devices`](super::RunConfig::devices) is set.
     fn device_time(&mut self, usages: &mut [Usage]);
 
-    /// The number of threads of a running task and its descendants that want a CPU now: running or waiting for one. The
-    /// loop asks only for tasks of [`Width::Measured`](crate::Width), and less often while the answer is stable.
-    fn wanting(&mut self, task: TaskId) -> Reading<u32>;
+    /// Appends the visible progress of these running tasks, as far as the backend looks at it now. No policy sees it.
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>);
+
+    /// The threads of a running task and its descendants that want a CPU now. The loop asks less often while the answer
+    /// is stable.
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting>;
 
     /// The resources that an ended task used, beyond [`read`](Backend::read); called once after each of its ends.
     fn resources(&mut self, task: TaskId) -> Resources;

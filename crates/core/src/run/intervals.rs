@@ -51,7 +51,7 @@ impl<B: Backend> Loop<'_, B> {
         self.backend.read(&due, &mut usages);
         self.read_devices(&mut usages);
         if reopen {
-            self.look_at_widths(&due);
+            self.look_at_widths(&due, &usages);
         }
         let traffic = self.traffic_now();
         // Only a new interval needs the co-runners, and finding them costs a pass over all tasks.

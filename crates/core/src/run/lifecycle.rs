@@ -5,6 +5,7 @@ use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
 use super::order::sort;
 use super::recorder::{EndedBy, Warning};
+use super::shutdown::ended_by_user;
 use super::state::{Drain, Dying, Loop, Tally};
 use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
@@ -208,7 +209,7 @@ impl<B: Backend> Loop<'_, B> {
         let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
         let mut place = 0;
         while place < self.ordered.min(MOST_ASKED) {
-            if self.leave_out_late(now, place) {
+            if self.leave_out(now, place) {
                 continue;
             }
             let spec = &self.records[self.pending[place]].spec;
@@ -279,6 +280,7 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
+            Event::GiveBack(id) => self.give_back(now, id, triggers),
             Event::JobLimit(jobs) => {
                 self.jobs = Some(jobs);
                 self.show();
@@ -395,7 +397,21 @@ impl<B: Backend> Loop<'_, B> {
                 self.displaced.push(task.id);
             }
         }
+        self.readmit(triggers);
         triggers.push(Trigger::QuantumEnd);
+    }
+
+    /// Queues the admitted tasks again that no node that is left can hold. Admission leaves them out.
+    fn readmit(&mut self, triggers: &mut Vec<Trigger>) {
+        let admitted = self.snap.tasks.iter().map(|task| task.id);
+        let too_wide =
+            |id: &TaskId| self.records[*id].started.is_none() && self.lack_of_cpus(*id).is_some();
+        let wide: Vec<TaskId> = admitted.filter(too_wide).collect();
+        for id in wide {
+            self.leave_scheduling(id, false, triggers);
+            self.pending.push_front(id);
+            self.ordered += 1;
+        }
     }
 
     /// Handles the end of a task, or its failed start.
@@ -479,7 +495,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Queues a lost task again, before all others. Its run counts neither as an attempt nor as a failure. A task that
-    /// was asked to end has ended, and so has any other if no further task starts.
+    /// was asked to end has ended, and so has any other if no further task starts. One that had not begun never did.
     fn lose(&mut self, now: Nanos, id: TaskId, triggers: &mut Vec<Trigger>) {
         let Some(record) = self.records.get_mut(id) else {
             return;
@@ -488,8 +504,12 @@ impl<B: Backend> Loop<'_, B> {
             return;
         }
         record.interval = None;
+        let had_begun = !record.handed_over;
         let was_dying = self.dying.contains_key(&id);
-        if was_dying || self.drain.is_some() {
+        if record.ended_by_user && !had_begun {
+            return self.end(now, id, ended_by_user(), triggers);
+        }
+        if had_begun && (was_dying || self.drain.is_some()) {
             self.dying.entry(id).or_insert(Dying {
                 kill_at: now,
                 killed: true,
@@ -498,15 +518,31 @@ impl<B: Backend> Loop<'_, B> {
         }
         record.runs -= 1;
         let turn = self.snap.task(id).map(|task| task.turn);
-        self.leave_scheduling(id, false, triggers);
+        self.dying.remove(&id);
+        self.leave_scheduling(id, was_dying, triggers);
         let record = &mut self.records[id];
-        if record.start_told {
+        if had_begun {
             self.recorder.lost(now, &record.spec);
         }
         record.begin_anew(self.config.quantum);
         record.turn = turn;
-        self.pending.push_front(id);
-        self.ordered += 1;
+        if self.drain.is_none() {
+            self.pending.push_front(id);
+            self.ordered += 1;
+        }
+    }
+
+    /// Ends a task that has not begun: another machine will run it.
+    fn give_back(&mut self, now: Nanos, id: TaskId, triggers: &mut Vec<Trigger>) {
+        let record = self.records.get_mut(id);
+        let is_new = |record: &&mut TaskRecord| !record.has_begun() && record.finished.is_none();
+        let Some(record) = record.filter(is_new) else {
+            return;
+        };
+        // No failure.
+        record.ended_by_user = true;
+        let exit = Exit::NotStarted("another node runs it".to_owned());
+        self.end(now, id, exit, triggers);
     }
 
     /// Records the start of a task that was found running and has ended before it was placed.

@@ -6,6 +6,7 @@ use super::state::Loop;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Placement;
 use crate::plan::{Filler, Spare};
+use crate::sample::Usage;
 use crate::spare::spare_cpus;
 use crate::task::{TaskId, Width};
 use crate::topology::CpuSet;
@@ -126,16 +127,16 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Observes how many threads of these tasks want a CPU, where the width is measured and an observation is due.
-    /// Tasks with the fewest observations come first.
-    pub(super) fn look_at_widths(&mut self, tasks: &[TaskId]) {
+    /// Observes how many threads of these tasks want a CPU, where an observation is due. Tasks with the fewest
+    /// observations come first. `usages` are the usages of the tasks.
+    pub(super) fn look_at_widths(&mut self, tasks: &[TaskId], usages: &[Usage]) {
         let mut due: Vec<TaskId> = Vec::new();
         for &id in tasks {
             let runs = self
                 .snap
                 .task(id)
                 .is_some_and(|task| task.running.is_some());
-            if runs && self.is_loose(id) && self.records[id].width.is_due() {
+            if runs && self.records[id].width.is_due() {
                 due.push(id);
             }
         }
@@ -143,10 +144,16 @@ impl<B: Backend> Loop<'_, B> {
         for id in due.into_iter().take(MOST_LOOKS) {
             let wanting = self.backend.wanting(id);
             let width = &mut self.records[id].width;
-            width.add(wanting);
+            width.add(wanting.map(|wanting| wanting.all));
             let found = width.found();
-            if let Some(ix) = self.snap.position(id) {
+            if self.is_loose(id)
+                && let Some(ix) = self.snap.position(id)
+            {
                 self.snap.tasks[ix].estimates.wanting = found;
+            }
+            let usage = usages.iter().find(|usage| usage.task == id);
+            if let (Some(wanting), Some(usage)) = (wanting.value(), usage) {
+                self.note_crowd(id, wanting, usage);
             }
         }
     }

@@ -115,8 +115,7 @@ impl<B: Backend> Loop<'_, B> {
             left_out: self.left_out,
             ended_by: match self.drain {
                 Some(drain) => drain.by,
-                None if self.lacks_time => EndedBy::NoTime,
-                None => EndedBy::Completion,
+                None => self.lack.unwrap_or(EndedBy::Completion),
             },
             overhead: self.overhead,
             policy_faults: self.policy_faults,

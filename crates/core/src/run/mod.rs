@@ -4,6 +4,7 @@ mod actuation;
 mod arrivals;
 mod backend;
 mod config;
+mod crowds;
 mod error;
 mod histogram;
 mod intake;

@@ -6,6 +6,7 @@ use crate::snapshot::{ProgressBasis, Snapshot, TaskView};
 use crate::task::{TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
+use crate::visible::Visible;
 use std::collections::VecDeque;
 
 /// A run at an instant.
@@ -57,6 +58,8 @@ pub struct WatchedTask<'a> {
     pub basis: ProgressBasis,
     /// Solo execution done in this run, in quanta, by the learnt model.
     pub learnt: Reading<f64>,
+    /// Visible progress; `None` if nobody looked at it since the last state.
+    pub visible: Option<Reading<Visible>>,
     /// Number of its starts.
     pub runs: u32,
 }

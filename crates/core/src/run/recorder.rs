@@ -49,8 +49,8 @@ pub enum Warning {
     DeadlineOver,
     /// The user wants no further task to start.
     Draining,
-    /// The first task that does not start, because the machine is taken away before its expected end.
-    NoTime(TaskId, WaitReason),
+    /// The first task that does not start in this run.
+    LeftOut(TaskId, WaitReason),
     /// A signal interrupts the run.
     Interrupted {
         /// The signal's number.
@@ -62,12 +62,42 @@ pub enum Warning {
     WaitsForMemory(TaskId),
     /// A task starts although memory is short, because nothing else runs.
     ShortOfMemory(TaskId),
+    /// For some time, more threads of one process of a task wanted to run than the task has CPUs.
+    FewCpus {
+        /// The task.
+        task: TaskId,
+        /// The threads.
+        threads: u32,
+        /// The CPUs for them.
+        cpus: u32,
+    },
     /// A plan was rejected, or the scheduler that carried out plans was removed. The run continues with decisions one
     /// by one.
     PlansGivenUp {
         /// The reason, in the backend's words.
         why: String,
     },
+}
+
+impl Warning {
+    /// The task that it is about, if it is one.
+    pub fn task(&self) -> Option<TaskId> {
+        match self {
+            Warning::TimedOut(task)
+            | Warning::EndedByUser(task)
+            | Warning::NotRestarted(task, _)
+            | Warning::LeftOut(task, _)
+            | Warning::WaitsForMemory(task)
+            | Warning::ShortOfMemory(task)
+            | Warning::FewCpus { task, .. } => Some(*task),
+            Warning::PolicyFault(_)
+            | Warning::Halting
+            | Warning::DeadlineOver
+            | Warning::Draining
+            | Warning::Interrupted { .. }
+            | Warning::PlansGivenUp { .. } => None,
+        }
+    }
 }
 
 /// Records a run. All methods do nothing by default.
@@ -231,6 +261,8 @@ pub enum EndedBy {
     Drain,
     /// Every task ended that could, before the machine is taken away; some did not start.
     NoTime,
+    /// Every task ended that could, on the nodes that are left; some did not start.
+    NoNode,
     /// A signal with this number.
     Signal(i32),
 }

@@ -12,6 +12,7 @@ use crate::sample::Usage;
 use crate::snapshot::Snapshot;
 use crate::task::TaskId;
 use crate::units::{Nanos, Reading};
+use crate::visible::Visible;
 use std::collections::BTreeMap;
 
 /// Least time between two states.
@@ -42,6 +43,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let ids = self.live_ids();
         let usages = self.read_old(&ids);
+        let visible = self.visible(&ids);
         let energy_j = self.energy_j.unwrap_or_else(|| self.backend.energy_j());
         let mut reasons = BTreeMap::new();
         for wait in &self.waits {
@@ -55,7 +57,9 @@ impl<B: Backend> Loop<'_, B> {
         };
         let mut tasks = Vec::new();
         for id in ids {
-            tasks.push(known.task(id, usages.get(&id), reasons.get(&id).copied()));
+            let mut task = known.task(id, usages.get(&id), reasons.get(&id).copied());
+            task.visible = visible.get(&id).copied();
+            tasks.push(task);
         }
         self.recorder.state(&RunNow {
             at: self.snap.now,
@@ -87,6 +91,18 @@ impl<B: Backend> Loop<'_, B> {
             .into_iter()
             .map(|usage| (usage.task, usage))
             .collect()
+    }
+
+    /// Looks at the visible progress of the tasks that run.
+    fn visible(&mut self, ids: &[TaskId]) -> BTreeMap<TaskId, Reading<Visible>> {
+        let mut running = ids.to_vec();
+        running.retain(|&id| {
+            let view = self.snap.task(id);
+            view.is_some_and(|view| view.running.is_some())
+        });
+        let mut visible = Vec::new();
+        self.backend.visible(&running, &mut visible);
+        visible.into_iter().collect()
     }
 
     /// The tasks that have arrived and have not ended.
@@ -134,6 +150,7 @@ impl<'a> Known<'a> {
             earned,
             basis,
             learnt: self.learner.earned(id),
+            visible: None,
             runs: record.runs,
         }
     }

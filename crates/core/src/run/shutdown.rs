@@ -87,12 +87,11 @@ impl<B: Backend> Loop<'_, B> {
             triggers.push(Trigger::Ended(id));
             self.begin_termination(now, &[id], false);
         } else {
-            let exit = Exit::NotStarted("the user ended it".to_owned());
-            self.end(now, id, exit, triggers);
+            self.end(now, id, ended_by_user(), triggers);
         }
     }
 
-    /// Drops the tasks that have not begun, for the user. Running tasks go on.
+    /// Drops the tasks that have not begun, for the user or because no node is left. Running tasks go on.
     pub(super) fn start_no_more(&mut self, now: Nanos) {
         if self.drain.is_some() {
             return;
@@ -101,30 +100,47 @@ impl<B: Backend> Loop<'_, B> {
         let mut all = admitted.chain(self.pending.iter().copied());
         let some_left = self.is_open() || all.any(|id| !self.records[id].has_begun());
         self.drop_unstarted();
+        let has_cpus = !self.snap.machine.cpus.is_empty();
         self.drain = Some(Drain {
-            by: if some_left {
-                EndedBy::Drain
-            } else {
-                EndedBy::Completion
+            by: match (some_left, has_cpus) {
+                (false, _) => EndedBy::Completion,
+                (true, true) => EndedBy::Drain,
+                (true, false) => EndedBy::NoNode,
             },
             interrupts: 0,
         });
-        self.recorder.warn(now, &Warning::Draining);
+        if has_cpus {
+            self.recorder.warn(now, &Warning::Draining);
+        }
     }
 
-    /// Removes the task at this place of the queue if the machine is taken away before its expected end; returns whether.
-    pub(super) fn leave_out_late(&mut self, now: Nanos, place: usize) -> bool {
+    /// Removes the task at this place of the queue if it can't run any more; returns whether.
+    pub(super) fn leave_out(&mut self, now: Nanos, place: usize) -> bool {
         let id = self.pending[place];
-        let Some(reason) = self.lack_of_time(now, id) else {
+        let lack = self
+            .lack_of_cpus(id)
+            .map(|reason| (reason, EndedBy::NoNode));
+        let time = || Some((self.lack_of_time(now, id)?, EndedBy::NoTime));
+        let Some((reason, by)) = lack.or_else(time) else {
             return false;
         };
         self.pending.remove(place);
         self.ordered -= 1;
         self.recorder.left_out(now, id, reason);
-        if !std::mem::replace(&mut self.lacks_time, true) {
-            self.recorder.warn(now, &Warning::NoTime(id, reason));
+        if self.lack.is_none() {
+            self.lack = Some(by);
+            self.recorder.warn(now, &Warning::LeftOut(id, reason));
         }
         true
+    }
+
+    /// The reason for a task not to start, if no node that is left is wide enough. The CPUs of one machine may come back.
+    pub(super) fn lack_of_cpus(&self, id: TaskId) -> Option<WaitReason> {
+        let machine = &self.snap.machine;
+        let needs = self.records[id].spec.cpus;
+        let most = machine.widest(&machine.all_cpus()) as u32;
+        let is_narrow = !machine.nodes.is_empty() && needs > most;
+        is_narrow.then_some(WaitReason::TooWide { needs, most })
     }
 
     /// The reason for a task not to start, if it is expected to end too late. The times of other commands are no ground.
@@ -204,6 +220,15 @@ impl<B: Backend> Loop<'_, B> {
         let dying = &self.dying;
         self.snap.tasks.retain(|task| !dying.contains_key(&task.id));
         let how = if at_once { Kill::Kill } else { Kill::Term };
-        tasks.iter().for_each(|&id| self.backend.kill(id, how));
+        // Those that wait on another machine before those that they wait for.
+        tasks
+            .iter()
+            .rev()
+            .for_each(|&id| self.backend.kill(id, how));
     }
+}
+
+/// The end of a task that the user ended before it began.
+pub(super) fn ended_by_user() -> Exit {
+    Exit::NotStarted("the user ended it".to_owned())
 }

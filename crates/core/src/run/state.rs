@@ -57,8 +57,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) told_memory: bool,
     /// Whether the user was warned that a task starts though memory is short.
     pub(super) told_short: bool,
-    /// Whether some task does not start, because the machine is taken away too early.
-    pub(super) lacks_time: bool,
+    /// Why some task does not start in this run.
+    pub(super) lack: Option<EndedBy>,
     /// Whether any task has a measured width.
     pub(super) measures_widths: bool,
     /// Tasks that were asked to end, with the deadline of each.
@@ -137,7 +137,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             turns: 0,
             told_memory: false,
             told_short: false,
-            lacks_time: false,
+            lack: None,
             dying: BTreeMap::new(),
             samples: Vec::new(),
             next_wake: None,

@@ -1,7 +1,7 @@
 //! The loop's record of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::{Recorder, TaskResult};
-use crate::estimate::{Earlier, Start, TaskEstimator, WidthEstimator};
+use crate::estimate::{Crowding, Earlier, Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
 use crate::resources::Resources;
 use crate::sample::Usage;
@@ -19,6 +19,7 @@ pub(super) struct TaskRecord {
     pub(super) estimator: TaskEstimator,
     /// The number of threads that want a CPU; used only if the width is measured.
     pub(super) width: WidthEstimator,
+    pub(super) crowding: Crowding,
     /// The CPUs that it may use since its last placement: its own and spare ones.
     pub(super) bound: CpuSet,
     pub(super) interval: Option<Interval>,
@@ -78,6 +79,7 @@ impl TaskRecord {
             spec,
             class: None,
             width: WidthEstimator::new(),
+            crowding: Crowding::default(),
             bound: CpuSet::new(),
             interval: None,
             used,

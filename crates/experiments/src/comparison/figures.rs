@@ -39,10 +39,11 @@ impl Default for Trial {
 const TIME: &str = "turnaround_s";
 
 /// Ends of runs that were cut short.
-const CUT: [&str; 6] = [
+const CUT: [&str; 7] = [
     "deadline",
     "drain",
     "allocation",
+    "nodes",
     "signal",
     "killed",
     "goes-on",

@@ -19,7 +19,7 @@ use crate::topology::{self, TopologyError, whole_machine};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Control, CpuSet, Device, Event,
     Exit, Intake, Kill, Machine, MayStart, Nanos, Origin, Planner, Reading, Resources,
-    SubjectSample, TaskId, TaskSpec, Traffic, Usage, Width,
+    SubjectSample, TaskId, TaskSpec, Traffic, Usage, Visible, Wanting, Width,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -467,10 +467,15 @@ impl Backend for Attached<'_> {
 
     fn device_time(&mut self, _usages: &mut [Usage]) {}
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         let placed = self.tasks.get(&task).filter(|task| task.cpus.is_some());
         let wants = placed.filter(|task| !task.is_frozen).map(|task| task.wants);
-        Reading::from_option(wants, Absence::NotStarted)
+        Reading::from_option(wants, Absence::NotStarted).map(|all| Wanting {
+            all,
+            of_one_process: Reading::Absent(Absence::NotOffered),
+        })
     }
 
     fn resources(&mut self, _task: TaskId) -> Resources {

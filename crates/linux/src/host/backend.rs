@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Switch, TaskId, TaskSpec, Traffic, Usage, Visible, Wanting,
 };
 use rustix::process::Signal;
 use std::sync::Arc;
@@ -91,7 +91,11 @@ impl Backend for Host {
         }
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        out.extend(self.sight.look(self.clock.now(), &self.lifecycle, tasks));
+    }
+
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         match self
             .lifecycle
             .tree(task)
@@ -188,6 +192,7 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
+            self.sight.forget(task);
             if let Some(loaded) = &mut self.loaded {
                 loaded.forget(task);
             }
@@ -201,6 +206,7 @@ impl Backend for Host {
         self.room.not_started(task);
         self.room.forget(task);
         self.disk.forget(task);
+        self.sight.forget(task);
         if let Some(loaded) = &mut self.loaded {
             loaded.forget(task);
         }

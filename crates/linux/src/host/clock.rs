@@ -8,6 +8,12 @@ pub(crate) fn monotonic() -> Nanos {
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
+/// CPU time of this process, without its children.
+pub fn own_cpu_time() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 /// Time since the start of the run, without the time in which the whole run was held.
 #[derive(Clone, Copy)]
 pub(crate) struct RunClock {

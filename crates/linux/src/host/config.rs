@@ -2,6 +2,7 @@
 
 use super::kernel::KernelScheduler;
 use super::notice::Notice;
+use super::printed::ProgressPattern;
 use super::room::RoomLimits;
 use crate::counters::CounterSupport;
 use crate::neighbours::Place;
@@ -33,6 +34,8 @@ pub struct HostJob {
     pub name: String,
     /// How it comes to the run.
     pub begin: Begin,
+    /// The CPUs that it was promised; `None` for its part of those of the run.
+    pub cpus: Option<u32>,
     /// The key of its reaper, if it has one: the end of the job is noted there.
     pub key: Option<PathBuf>,
 }
@@ -68,12 +71,16 @@ pub struct HostConfig {
     pub polite: bool,
     /// Whether each job gets a jobserver of GNU make.
     pub jobserver: bool,
+    /// With variables that say how many threads to start: the maximum number of live jobs.
+    pub threads_env: Option<usize>,
     /// The jobs; task i is the i-th of them.
     pub jobs: Vec<HostJob>,
     /// How to freeze jobs.
     pub freezing: Freezing,
     /// The available counters, with their events.
     pub counters: CounterSupport,
+    /// How jobs print their progress, if the user says it.
+    pub progress: Option<ProgressPattern>,
     /// When a further job may start.
     pub room: RoomLimits,
     /// Time after which a job that stopped itself is continued.

@@ -59,6 +59,9 @@ impl Host {
             Request::Set(Settings { jobs, pause }) => {
                 if let Some(jobs) = jobs {
                     let limit = if jobs == 0 { usize::MAX } else { jobs as usize };
+                    if let Some(variables) = &mut self.thread_variables {
+                        variables.most_live = limit;
+                    }
                     events.push(Event::JobLimit(limit));
                     self.notices.tell(Notice::JobLimit(jobs));
                 }

@@ -28,7 +28,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Events that arrived while a run waited.
@@ -70,6 +70,7 @@ pub(super) struct Job {
     /// `None` if it ran before the run.
     program: Option<Program>,
     key: Option<PathBuf>,
+    cpus: Option<u32>,
     pub(super) live: Option<Live>,
 }
 
@@ -153,6 +154,21 @@ impl Lifecycle {
         self.live.iter().copied()
     }
 
+    /// The number of jobs that are live or wait.
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.count()
+    }
+
+    /// The CPUs that a job was promised.
+    pub(crate) fn cpus(&self, task: TaskId) -> Option<u32> {
+        self.jobs.get(task)?.cpus
+    }
+
+    /// The program of a job, if the run starts it.
+    pub(crate) fn program(&self, task: TaskId) -> Option<&Program> {
+        self.jobs.get(task)?.program.as_ref()
+    }
+
     pub(crate) fn name(&self, task: TaskId) -> &str {
         &self.jobs[task].name
     }
@@ -168,6 +184,12 @@ impl Lifecycle {
     /// The processes of a job that has started and has not ended.
     pub(crate) fn tree(&self, task: TaskId) -> Option<&Tree> {
         self.live(task).map(|live| &live.tree)
+    }
+
+    /// The files of a job's error output and output; `None` if the run did not start it.
+    pub(crate) fn output_files(&self, task: TaskId) -> Option<[&Path; 2]> {
+        let program = self.jobs.get(task)?.program.as_ref()?;
+        Some([&program.stderr, &program.stdout])
     }
 
     /// Whether a job exists, and may be started.
@@ -194,7 +216,7 @@ impl Lifecycle {
     pub(crate) fn start(
         &mut self,
         task: TaskId,
-        variables: &[(&str, &str)],
+        variables: &[(&str, String)],
         ready: impl FnOnce(&str, &Tree),
     ) -> io::Result<()> {
         let slot = self.free_slot();
@@ -238,21 +260,22 @@ impl Lifecycle {
         &mut self,
         task: TaskId,
         slot: usize,
-        variables: &[(&str, &str)],
+        variables: &[(&str, String)],
     ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let job = &mut self.jobs[task];
         let (name, slot) = (job.name.clone(), slot.to_string());
-        let marks = [
+        let mut all = vec![
             (RUN_VARIABLE, self.token.as_str()),
             (JOB_VARIABLE, name.as_str()),
             (SLOT_VARIABLE, slot.as_str()),
         ];
+        all.extend(variables.iter().map(|(name, value)| (*name, &**value)));
         let program = job.program()?;
         let waiting = spawn::prepare(
             program,
-            &[&marks, variables].concat(),
+            &all,
             self.around,
             directory.as_ref().map(AsFd::as_fd),
         )?;
@@ -531,9 +554,16 @@ impl Lifecycle {
 }
 
 impl Job {
-    fn new(HostJob { name, begin, key }: HostJob) -> Job {
+    fn new(job: HostJob) -> Job {
+        let HostJob {
+            name,
+            begin,
+            cpus,
+            key,
+        } = job;
         Job {
             name,
+            cpus,
             program: match begin {
                 Begin::Program(program) => Some(program),
                 Begin::Adopt(_) => None,

@@ -13,6 +13,7 @@ mod error;
 mod extent;
 mod guard;
 mod hold;
+mod input;
 mod jobserver;
 mod kernel;
 mod lifecycle;
@@ -21,15 +22,19 @@ mod loaded;
 mod meter;
 mod notice;
 mod orphanage;
+mod printed;
 mod room;
+mod sight;
+mod thread_variables;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;
-pub use clock::Clock;
+pub use clock::{Clock, own_cpu_time};
 pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use kernel::KernelScheduler;
 pub use notice::Notice;
+pub use printed::ProgressPattern;
 pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
@@ -38,6 +43,7 @@ use crate::interrupts::DRAINING;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
+use crate::topology::online;
 use crate::watch::Requests;
 use actuator::Actuator;
 use clock::RunClock;
@@ -52,10 +58,13 @@ use meter::Meter;
 use notice::Notices;
 use room::Room;
 use rustix::process::Signal;
+use sight::Sight;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use thread_variables::ThreadVariables;
+pub use thread_variables::cpus_of_job;
 
 /// This machine.
 pub struct Host {
@@ -66,6 +75,7 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     disk: Disk,
+    sight: Sight,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
@@ -74,6 +84,7 @@ pub struct Host {
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
     jobservers: Jobservers,
+    thread_variables: Option<ThreadVariables>,
     /// Jobs that can't be started, with the reasons.
     broken: BTreeMap<TaskId, String>,
     requests: Option<Requests>,
@@ -139,10 +150,15 @@ impl Host {
             actuator: Actuator::new(home, notices.clone()),
             meter,
             disk: Disk::of_working_directory(&root),
+            sight: Sight::new(config.progress),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.room),
             jobservers,
+            thread_variables: config.threads_env.map(|most_live| {
+                let online = online(&root).map_or(usize::MAX, |cpus| cpus.len());
+                ThreadVariables::new(online, most_live)
+            }),
             broken: BTreeMap::new(),
             requests: config.requests,
             input: None,
@@ -198,9 +214,9 @@ impl Host {
         self.broken.insert(task, why);
     }
 
-    /// Ends a job of this name, or sees to it that it never starts.
-    pub fn end(&mut self, task: TaskId, name: String) {
-        self.queued.push(Event::EndTask { task, name });
+    /// Reports an event with the next wait.
+    pub fn post(&mut self, event: Event) {
+        self.queued.push(event);
     }
 
     /// The input of jobs that come, for [`Host::wake_at_input`].
@@ -221,6 +237,8 @@ impl Host {
             Ok(makeflags) => makeflags,
             Err(why) => return self.not_started(task, why.to_string()),
         };
+        let mut variables = self.thread_variables(task);
+        variables.extend(makeflags.map(|flags| ("MAKEFLAGS", flags)));
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,
@@ -232,8 +250,7 @@ impl Host {
             loaded,
             ..
         } = self;
-        let variables = makeflags.as_deref().map(|flags| ("MAKEFLAGS", flags));
-        let started = lifecycle.start(task, variables.as_slice(), |name, tree| {
+        let started = lifecycle.start(task, &variables, |name, tree| {
             actuator.take(task, tree, cpus);
             if let Some(loaded) = in_charge(loaded) {
                 loaded.take(task, name, tree);
@@ -253,6 +270,19 @@ impl Host {
             self.jobservers.close(task);
             self.not_started(task, error.to_string());
         }
+    }
+
+    /// The variables that say how many threads a job should start, which is about to.
+    fn thread_variables(&self, task: TaskId) -> Vec<(&'static str, String)> {
+        let (Some(variables), Some(program)) =
+            (&self.thread_variables, self.lifecycle.program(task))
+        else {
+            return Vec::new();
+        };
+        let promised = self.lifecycle.cpus(task).map(|cpus| cpus as usize);
+        let jobs = self.lifecycle.count();
+        let share = cpus_of_job(self.machine.cpus.len(), jobs, variables.most_live);
+        variables.of(promised.unwrap_or(share), &program.env)
     }
 
     fn not_started(&mut self, task: TaskId, why: String) {

@@ -2,11 +2,11 @@
 
 use super::{Cluster, ClusterError};
 use crate::link::BEAT;
-use crate::notice::Notice;
 use crate::protocol::Order;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
     Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Visible, Wanting,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +58,7 @@ impl Backend for Cluster {
         loop {
             events.append(&mut self.queued);
             self.beat();
+            self.even_out();
             let timeout = if events.len() > before {
                 Duration::ZERO
             } else {
@@ -67,11 +68,7 @@ impl Backend for Cluster {
             let ready = self.poll(Some(timeout))?;
             self.take_news(&ready, events);
             self.lose_silent(events);
-            if self.machine.cpus.is_empty() && !std::mem::replace(&mut self.is_alone, true) {
-                self.notices.push(Notice::NoneLeft);
-                events.push(Event::Drain);
-            }
-            self.pass_notices();
+            self.pass_warnings();
             if events.len() > before || until.is_some_and(|until| self.elapsed() >= until) {
                 return Ok(());
             }
@@ -84,7 +81,9 @@ impl Backend for Cluster {
 
     fn device_time(&mut self, _usages: &mut [Usage]) {}
 
-    fn wanting(&mut self, _task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
+    fn wanting(&mut self, _task: TaskId) -> Reading<Wanting> {
         Reading::Absent(Absence::NotOffered)
     }
 
@@ -101,6 +100,10 @@ impl Backend for Cluster {
                 self.send(*task, placement.cpus());
             }
         }
+        // A worker that sees all its new jobs at once knows how many threads each may have.
+        for link in self.nodes.iter_mut().flat_map(|node| &mut node.link) {
+            link.flush();
+        }
         Ok(())
     }
 
@@ -114,7 +117,7 @@ impl Backend for Cluster {
 
     /// A worker that is asked a second time kills the job.
     fn kill(&mut self, task: TaskId, _how: Kill) {
-        let node = self.jobs.node(task);
+        let node = self.jobs.withdraw(task);
         if let Some(link) = node.and_then(|index| self.nodes[index].link.as_mut()) {
             link.send(&Order::Cancel(task.0.to_string()));
         }

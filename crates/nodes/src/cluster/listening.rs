@@ -3,10 +3,10 @@
 use super::{Cluster, ClusterError};
 use crate::link::{BEAT, Heard};
 use crate::node::News;
-use crate::notice::Notice;
 use crate::protocol::Order;
 use cosched_core::{Event, Nanos, TaskId};
 use cosched_linux::{Interrupt, Request, Requests, Settings};
+use cosched_report::RunWarning;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -119,7 +119,8 @@ impl Cluster {
         let mut news = News {
             jobs: &mut self.jobs,
             events,
-            notices: &mut self.notices,
+            infos: &self.infos,
+            warnings: &mut self.warnings,
             pieces: &mut self.pieces,
             now,
         };
@@ -134,7 +135,7 @@ impl Cluster {
     pub(super) fn take_news(&mut self, ready: &Ready, events: &mut Vec<Event>) {
         match ready.signal {
             Some(Interrupt::End(signal)) => events.push(Event::Interrupt { signal }),
-            Some(Interrupt::Suspend) => self.notices.push(Notice::NotHere("Ctrl-Z")),
+            Some(Interrupt::Suspend) => self.warn_without("Ctrl-Z"),
             None => {}
         }
         if ready.has_requests {
@@ -159,19 +160,22 @@ impl Cluster {
                 if let Some(jobs) = jobs {
                     let limit = if jobs == 0 { usize::MAX } else { jobs as usize };
                     events.push(Event::JobLimit(limit));
-                    self.notices.push(Notice::JobLimit(jobs));
+                    self.warnings.push(RunWarning::JobLimit { jobs });
                 }
                 if pause.is_some() {
-                    self.notices.push(Notice::NotHere("pause"));
+                    self.warn_without("pause");
                 }
             }
         }
     }
 
-    pub(super) fn pass_notices(&mut self) {
-        for notice in self.notices.drain(..) {
-            (self.tell.notice)(notice);
-        }
+    fn warn_without(&mut self, what: &str) {
+        let what = what.to_owned();
+        self.warnings.push(RunWarning::NotOverNodes { what });
+    }
+
+    pub(super) fn pass_warnings(&mut self) {
+        self.warnings.drain(..).for_each(&mut self.tell.warning);
     }
 
     pub(super) fn elapsed(&self) -> Nanos {
@@ -199,6 +203,6 @@ impl Cluster {
                 link.end();
             }
         }
-        self.pass_notices();
+        self.pass_warnings();
     }
 }

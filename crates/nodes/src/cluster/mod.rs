@@ -8,14 +8,15 @@ mod listening;
 
 pub use backend::capabilities;
 
-use crate::jobs::{Fate, Jobs, NodeJob};
+use crate::jobs::{Jobs, NodeJob};
 use crate::link::{BEAT, Link};
 use crate::machine::{first_cpus, machine_of, node_of};
 use crate::node::Node;
-use crate::notice::{Notice, OutputPiece};
-use crate::sink::Sink;
+use crate::protocol::Order;
+use crate::sink::{OutputPiece, Sink};
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
 use cosched_linux::{Interrupt, Interrupts, Requests};
+use cosched_report::{JobInfos, RunWarning};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,8 +24,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to answer at first.
+/// How long the first worker may take to answer.
 const START: Duration = Duration::from_secs(60);
+
+/// How long the others may take after it.
+const LATE: Duration = Duration::from_secs(10);
+
+/// A job that has not begun so long after it was sent is stuck behind others. Jobs are sent ahead by less.
+const STUCK: Duration = Duration::from_millis(500);
 
 /// A node, and the command that leads to a worker on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,44 +81,39 @@ pub struct Cluster {
     wakes_at_input: bool,
     /// Reported by the next wait.
     queued: Vec<Event>,
-    notices: Vec<Notice>,
+    warnings: Vec<RunWarning>,
     pieces: Vec<OutputPiece>,
     tell: Tell,
+    infos: JobInfos,
     /// No job will come: a worker that ends does so in good order.
     is_closing: bool,
-    /// No node is left.
-    is_alone: bool,
     /// Why the last node is gone.
     last_loss: String,
     began: Instant,
+    /// When stuck jobs were last looked for.
+    looked: Instant,
     buffer: Vec<u8>,
 }
 
-/// Takes a task and the name of its node.
-pub type Sent = Box<dyn FnMut(TaskId, &str)>;
-
-/// Where notices and output go.
+/// Where warnings and output go.
 pub struct Tell {
-    /// Takes notices.
-    pub notice: Box<dyn FnMut(Notice)>,
+    /// Takes warnings.
+    pub warning: Box<dyn FnMut(RunWarning)>,
     /// Takes output, in its order.
     pub output: Box<dyn FnMut(OutputPiece)>,
-    /// Takes the node of a task that is sent there.
-    pub sent: Sent,
 }
 
 impl Default for Tell {
     fn default() -> Tell {
         Tell {
-            notice: Box::new(drop),
+            warning: Box::new(drop),
             output: Box::new(drop),
-            sent: Box::new(|_, _| {}),
         }
     }
 }
 
 impl Cluster {
-    /// Starts a worker on each node, and waits until each has answered or failed.
+    /// Starts a worker on each node, and waits until each has answered, failed, or is late.
     ///
     /// # Errors
     /// No node answered, or the user interrupted it.
@@ -133,13 +135,14 @@ impl Cluster {
             input: None,
             wakes_at_input: false,
             queued: Vec::new(),
-            notices: Vec::new(),
+            warnings: Vec::new(),
             pieces: Vec::new(),
             tell: Tell::default(),
+            infos: JobInfos::default(),
             is_closing: false,
-            is_alone: false,
             last_loss: "there was none".to_owned(),
             began: Instant::now(),
+            looked: Instant::now(),
             buffer: Vec::new(),
         };
         for launch in launches {
@@ -160,14 +163,14 @@ impl Cluster {
                 let program = words[0].display();
                 let why = format!("{program}: {error}");
                 self.last_loss = why.clone();
-                self.notices.push(Notice::Absent { node, why });
+                self.warnings.push(RunWarning::NodeAbsent { node, why });
             }
         }
     }
 
-    /// Waits until each worker has answered or failed.
+    /// Waits until each worker has answered, failed, or is late.
     fn gather(&mut self) -> Result<(), ClusterError> {
-        let end = Instant::now() + START;
+        let mut end = Instant::now() + START;
         while self.nodes.iter().any(Node::is_starting) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -179,11 +182,12 @@ impl Cluster {
                 return Err(ClusterError::Interrupted(signal));
             }
             self.hear(&ready, &mut Vec::new());
+            if self.nodes.iter().any(Node::is_up) {
+                end = end.min(Instant::now() + LATE);
+            }
         }
         let told = self.nodes.iter();
-        let told: Vec<_> = told
-            .map(|node| (&*node.name, node.desk.told.as_ref()))
-            .collect();
+        let told: Vec<_> = told.map(|node| (&*node.name, node.answer())).collect();
         self.whole = machine_of(&told);
         self.first = first_cpus(&told);
         self.machine = Arc::new(self.whole.clone());
@@ -199,7 +203,7 @@ impl Cluster {
     fn give_up_silent(&mut self) {
         for index in 0..self.nodes.len() {
             if self.nodes[index].is_starting() {
-                self.lose(index, "no answer in 60 s", &mut Vec::new());
+                self.lose(index, "no answer in time", &mut Vec::new());
             }
         }
     }
@@ -221,12 +225,12 @@ impl Cluster {
         }
     }
 
-    /// From now on each task that is sent to a node is noted there.
-    pub fn note_nodes(&mut self, sent: Sent) {
-        self.tell.sent = sent;
+    /// From now on the node of each job, and what it has learnt of the job, is noted there.
+    pub fn note_in(&mut self, infos: JobInfos) {
+        self.infos = infos;
     }
 
-    /// From now on notices and output go there.
+    /// From now on warnings and output go there.
     pub fn tell(&mut self, tell: Tell) {
         self.tell = tell;
     }
@@ -241,9 +245,9 @@ impl Cluster {
         self.jobs.add(task, job);
     }
 
-    /// Ends a job of this name, or sees to it that it never starts.
-    pub fn end(&mut self, task: TaskId, name: String) {
-        self.queued.push(Event::EndTask { task, name });
+    /// Reports an event with the next wait.
+    pub fn post(&mut self, event: Event) {
+        self.queued.push(event);
     }
 
     /// The input of jobs that come, for [`Cluster::wake_at_input`].
@@ -256,7 +260,7 @@ impl Cluster {
         self.wakes_at_input = true;
     }
 
-    /// Sends a task to the node that has these CPUs.
+    /// Gives a task to the node that has these CPUs, with the next flush.
     fn send(&mut self, task: TaskId, cpus: &CpuSet) {
         let index = cpus.first().and_then(|cpu| node_of(&self.first, cpu));
         let Some(index) = index.filter(|&index| self.nodes[index].is_up()) else {
@@ -265,9 +269,11 @@ impl Cluster {
         let node = &mut self.nodes[index];
         match self.jobs.give(task, index) {
             Ok(Some(line)) => {
-                (self.tell.sent)(task, &node.name);
+                if let Some(info) = self.infos.borrow_mut().get_mut(task) {
+                    info.host = Some(node.name.clone());
+                }
                 if let Some(link) = &mut node.link {
-                    link.send_line(&line);
+                    link.add_line(&line);
                 }
             }
             Ok(None) => {}
@@ -285,6 +291,31 @@ impl Cluster {
         }
     }
 
+    /// Asks the node with most stuck jobs to give half of them back, if another node has CPUs to spare.
+    fn even_out(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.looked) < STUCK {
+            return;
+        }
+        let before = std::mem::replace(&mut self.looked, now);
+        let (mut fullest, mut some_idles) = ((0, Vec::new()), false);
+        let jobs = self.jobs.by_node(self.nodes.len(), before);
+        for (index, (count, stuck)) in jobs.into_iter().enumerate() {
+            some_idles |= count < self.nodes[index].slots();
+            if stuck.len() > fullest.1.len() {
+                fullest = (index, stuck);
+            }
+        }
+        let (index, mut stuck) = fullest;
+        let Some(link) = self.nodes[index].link.as_mut().filter(|_| some_idles) else {
+            return;
+        };
+        for task in stuck.split_off(stuck.len() / 2) {
+            self.jobs.withdraw(task);
+            link.send(&Order::GiveBack(task.0.to_string()));
+        }
+    }
+
     /// Gives up nodes that are silent. What has come is read before: this process may have stood still itself.
     fn lose_silent(&mut self, events: &mut Vec<Event>) {
         let now = Instant::now();
@@ -299,34 +330,27 @@ impl Cluster {
     /// Gives up a node. Its tasks start on others.
     fn lose(&mut self, index: usize, why: &str, events: &mut Vec<Event>) {
         let node = &mut self.nodes[index];
-        let was_up = node.is_up();
+        let was_used = node.is_up() && !self.whole.cpus.is_empty();
         let Some(mut link) = node.link.take() else {
             return;
         };
         let how = link.end();
         let why = format!("{why} ({how})");
-        let name = node.name.clone();
-        self.last_loss = format!("{name}: {why}");
+        self.last_loss = format!("{}: {why}", node.name);
         let lost = self.jobs.lose(index, self.retries_lost);
-        let again = lost.iter().filter(|(_, fate)| matches!(fate, Fate::Again));
-        let (node, jobs) = (name, again.count());
-        self.notices.push(if was_up {
-            Notice::Lost { node, why, jobs }
-        } else {
-            Notice::Absent { node, why }
-        });
-        if was_up {
-            self.machine = Arc::new(self.whole.part(&self.cpus_left()));
-            events.push(Event::MachineChanged);
+        let node = node.name.clone();
+        if !was_used {
+            return self.warnings.push(RunWarning::NodeAbsent { node, why });
         }
-        for (task, fate) in lost {
-            events.push(match fate {
-                Fate::Again => Event::Lost(task),
-                Fate::GivenUp(losses) => Event::Ended {
-                    task,
-                    exit: Exit::NotStarted(lost_with(losses)),
-                },
-            });
+        let again = lost.iter().filter(|event| matches!(event, Event::Lost(_)));
+        let jobs = again.count();
+        self.warnings.push(RunWarning::NodeLost { node, why, jobs });
+        self.machine = Arc::new(self.whole.part(&self.cpus_left()));
+        events.push(Event::MachineChanged);
+        events.extend(lost);
+        if self.machine.cpus.is_empty() {
+            self.warnings.push(RunWarning::NoNodeLeft);
+            events.push(Event::Drain);
         }
     }
 
@@ -335,13 +359,6 @@ impl Cluster {
         let all = self.whole.cpus.iter().map(|cpu| cpu.id);
         all.filter(|&cpu| node_of(&self.first, cpu).is_some_and(|index| self.nodes[index].is_up()))
             .collect()
-    }
-}
-
-fn lost_with(nodes: u32) -> String {
-    match nodes {
-        1 => "its node was lost".to_owned(),
-        nodes => format!("its node was lost, {nodes} times"),
     }
 }
 

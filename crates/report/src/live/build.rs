@@ -324,7 +324,7 @@ fn add_estimates(
         slowdown((now.at - view.arrived).as_s(), done_s)
     };
     figures.push("slowdown", slowdown);
-    let (share, left_s, from) = forecast(view, task, done_s.value(), now, tracker);
+    let (share, left_s, from) = forecast(view, task, done_s.value(), now.at, tracker);
     row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
     figures.push("share", share);
     figures.push("left_s", left_s);
@@ -349,18 +349,44 @@ fn progress(task: &WatchedTask<'_>) -> (Reading<f64>, &'static str) {
     }
 }
 
-/// Return the share of its work that a job has done, the seconds left at its present speed, and the source of its expected time.
-fn forecast(
-    view: &TaskView,
-    task: &WatchedTask<'_>,
-    done_s: Option<f64>,
-    now: &RunNow<'_>,
-    tracker: &ProgressTracker,
-) -> (
+/// Share of a job's work that is done, the seconds left at its present speed, and their source.
+type Outlook = (
     Result<f64, &'static str>,
     Result<f64, &'static str>,
     Option<&'static str>,
-) {
+);
+
+/// Return the outlook by what is known best: the time alone, a steady visible pace, earlier runs, an uneven pace.
+pub(super) fn forecast(
+    view: &TaskView,
+    task: &WatchedTask<'_>,
+    done_s: Option<f64>,
+    at: Nanos,
+    tracker: &ProgressTracker,
+) -> Outlook {
+    let (share, left_s, from) = forecast_by_time(view, task, done_s, at, tracker);
+    let pace = tracker.pace_of(task.spec.id);
+    let Some(pace) = pace.filter(|_| from != Some("solo")) else {
+        return (share, left_s, from);
+    };
+    let seen = pace.share(task.ran);
+    let seen_left_s = pace.left_s(task.ran);
+    let is_unknown = share.is_err() && (from.is_none() || seen.is_ok());
+    if seen_left_s.is_ok() || is_unknown {
+        let seen_from = seen.map(|(_, from)| from).ok();
+        (seen.map(|(share, _)| share), seen_left_s, seen_from)
+    } else {
+        (share, left_s, from)
+    }
+}
+
+fn forecast_by_time(
+    view: &TaskView,
+    task: &WatchedTask<'_>,
+    done_s: Option<f64>,
+    at: Nanos,
+    tracker: &ProgressTracker,
+) -> Outlook {
     let solo_s = tracker.solo_s_of(task.spec.id);
     let (whole, done, from) = match (solo_s, done_s, view.expected) {
         (Some(whole), Some(done), _) => (whole, done, "solo"),
@@ -381,9 +407,7 @@ fn forecast(
         };
         return (Err(why), Err(why), Some(from));
     }
-    let passed = task
-        .started
-        .map_or(0.0, |started| (now.at - started).as_s());
+    let passed = task.started.map_or(0.0, |started| (at - started).as_s());
     let left = if done < MIN_PROGRESS_S {
         Err(TOO_EARLY)
     } else {

@@ -15,7 +15,7 @@ pub use queue::{QueueRow, queue_text};
 pub use tables::{RunLine, job_table, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};
-use crate::progress::{LeftFrom, OVERDUE, left_clock};
+use crate::progress::{LeftFrom, OVERDUE, left_clock, percent};
 use crate::record::Energy;
 use crate::text::{clock, count, seconds, visible};
 use serde::{Deserialize, Serialize};
@@ -244,7 +244,8 @@ pub struct JobNow {
     /// The basis of progress and slowdown: `trace`, `learnt`, `ipc` or `cpu-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_from: Option<String>,
-    /// The basis of `share` and `left_s`: `solo`; or `same`, `changed` or `program`, as in `expected` of a run record.
+    /// The basis of `share` and `left_s`: `solo`; `input` or `output`, if it is visible; or `same`, `changed` or `program`, as
+    /// in `expected` of a run record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_from: Option<String>,
     /// Its numbers; see `docs/schema/status.json`.
@@ -255,8 +256,8 @@ pub struct JobNow {
 impl JobNow {
     /// Return the share of its work that is done in per cent, with `~` if other commands are the basis.
     pub fn share_text(&self) -> Option<String> {
-        let percent = (100.0 * self.figures.get("share")?).floor();
-        Some(format!("{}{percent} %", self.about()))
+        let percent = percent(*self.figures.get("share")?);
+        Some(format!("{}{percent}", self.about()))
     }
 
     /// Return the time until its end; `late` if it has taken longer than expected.

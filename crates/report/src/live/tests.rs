@@ -4,7 +4,8 @@ use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
     Absence, ByTask, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis,
-    Reading, RunConfig, RunNow, Switch, Switched, TaskId, TaskSpec, WaitReason, WatchedTask,
+    Reading, RunConfig, RunNow, Switch, Switched, TaskId, TaskSpec, Visible, VisibleFrom,
+    WaitReason, WatchedTask,
 };
 use std::collections::VecDeque;
 
@@ -56,6 +57,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
                     ProgressBasis::Ipc
                 },
                 learnt: Reading::Absent(Absence::NotYetMeasured),
+                visible: None,
                 runs: 1 + spec.id.0,
             }
         })
@@ -86,6 +88,16 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         jobs.insert(spec.id, job);
     }
     (0..4).for_each(|_| tracker.started());
+    for s in [3, 4, 5, 6] {
+        let share = f64::from(s - 2) / 8.0;
+        let from = VisibleFrom::Input;
+        let task = WatchedTask {
+            ran: Nanos::from_s(s.into()),
+            visible: Some(Reading::Value(Visible { share, from })),
+            ..tasks[1].clone()
+        };
+        tracker.saw(Nanos::from_s(7.0), &task);
+    }
     let mut live = Live::new(&info);
     live.facts = Some(RunFacts {
         run_id: "10-77-4026531836".to_owned(),
@@ -147,6 +159,7 @@ fn of_a_suspended_run_frozen_jobs_do_not_run() {
     let mut status = status();
     let (running, waiting) = (status.totals.running, status.totals.waiting);
     let first = status.jobs[0].job;
+    (status.totals.left_s, status.totals.left_from) = (None, None);
     status.suspend(|job| job == first);
     assert_eq!(status.jobs[0].state, JobState::Waiting);
     assert_eq!(status.jobs[0].cpus, None);
@@ -324,6 +337,53 @@ fn what_rests_on_other_commands_is_marked() {
     (late.totals.left_s, late.totals.left_from) = (None, None);
     late.totals.absent.lack("left_s", "longer than expected");
     assert!(jobs_text(&late, 120).contains("0:12 elapsed, longer than expected\n"));
+}
+
+/// A steady visible pace takes precedence over earlier runs, and an uneven one over nothing.
+#[test]
+fn the_best_known_progress_is_shown() {
+    let paced = |shares: &[f64], expected: Option<f64>| {
+        let mut tracker = ProgressTracker::new(false);
+        let mut snapshot = snapshot();
+        let spec = TaskSpec::new(2, "gzip");
+        snapshot.tasks[2].expected =
+            expected.map(|s| Expected::of(Nanos::from_s(s), ExpectedFrom::Same));
+        let mut outlook = None;
+        for (s, &share) in (1u32..).map(f64::from).zip(shares) {
+            let from = VisibleFrom::Input;
+            let task = WatchedTask {
+                spec: &spec,
+                doing: Doing::Paused,
+                started: Some(Nanos::ZERO),
+                cpu_time: Reading::Value(Nanos::from_s(s)),
+                view: Some(&snapshot.tasks[2]),
+                reason: None,
+                latest: None,
+                ran: Nanos::from_s(s),
+                earned: Reading::Value(5.0 * s),
+                basis: ProgressBasis::CpuTime,
+                learnt: Reading::Absent(Absence::NotYetMeasured),
+                visible: Some(Reading::Value(Visible { share, from })),
+                runs: 1,
+            };
+            let at = Nanos::from_s(s);
+            tracker.saw(at, &task);
+            let view = &snapshot.tasks[2];
+            outlook = Some(build::forecast(view, &task, None, at, &tracker));
+        }
+        let (share, left_s, from) = outlook.unwrap();
+        let left_s = left_s.ok().map(f64::round);
+        (from, share, left_s)
+    };
+    let (steady, uneven) = ([0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.4]);
+    let by_input = (Some("input"), Ok(0.4), Some(6.0));
+    assert_eq!(paced(&steady, None), by_input);
+    assert_eq!(paced(&steady, Some(5.0)), by_input);
+    let by_history = (Some("same"), Ok(0.8), Some(1.0));
+    assert_eq!(paced(&uneven, Some(5.0)), by_history);
+    let by_share = (Some("input"), Ok(0.4), None);
+    assert_eq!(paced(&uneven, None), by_share);
+    assert_eq!(paced(&uneven, Some(3.0)), by_share);
 }
 
 /// The owner of a run can put anything into its state; it must not control the terminal of root, who looks at it.

@@ -121,6 +121,7 @@ fn finished_by(ended_by: EndedBy) -> (&'static str, Option<i32>) {
         EndedBy::Deadline => ("deadline", None),
         EndedBy::Drain => ("drain", None),
         EndedBy::NoTime => ("allocation", None),
+        EndedBy::NoNode => ("nodes", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     }
 }

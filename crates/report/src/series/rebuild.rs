@@ -184,7 +184,7 @@ impl RebuiltRun {
                 self.overhead.quanta += u64::from(triggers.contains(&Trigger::QuantumEnd));
                 self.policy_faults += u64::from(stood_in);
             }
-            Row::Warned { code, text } => self.warnings.push(WarningRecord { code, text }),
+            Row::Warned { code, text, .. } => self.warnings.push(WarningRecord { code, text }),
             Row::Started(task) => self.life(task).start(now),
             Row::Placed { task, .. } => {
                 if let Some(since) = paused_since {

@@ -85,7 +85,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         code: "!",
-        columns: &["kind", "t_ns", "code", "text"],
+        columns: &["kind", "t_ns", "code", "text", "task"],
     },
 ];
 
@@ -244,6 +244,8 @@ pub enum Row {
         code: String,
         /// The warning as a sentence.
         text: String,
+        /// The task that it is about, if it is one.
+        task: Option<TaskId>,
     },
 }
 
@@ -256,7 +258,8 @@ impl Row {
     /// Return the task of the row, if it has one.
     pub fn task(&self) -> Option<TaskId> {
         match self {
-            Row::Decided { .. } | Row::Warned { .. } | Row::Came(_) => None,
+            Row::Decided { .. } | Row::Came(_) => None,
+            Row::Warned { task, .. } => *task,
             Row::Placed { task, .. } | Row::Waits { task, .. } | Row::Lacks { task, .. } => {
                 Some(*task)
             }
@@ -361,7 +364,7 @@ impl Row {
             Row::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
             Row::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
             Row::Came(task) => append(out, &("t", at, task)),
-            Row::Warned { code, text } => append(out, &("!", at, code, text)),
+            Row::Warned { code, text, task } => append(out, &("!", at, code, text, task)),
         }
     }
 
@@ -437,6 +440,11 @@ impl Columns<'_> {
             _ => Row::Warned {
                 code: self.get("code")?,
                 text: self.get("text")?,
+                // Earlier versions did not tell it.
+                task: match self.values.len() {
+                    5.. => self.get("task")?,
+                    _ => None,
+                },
             },
         })
     }

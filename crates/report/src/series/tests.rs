@@ -81,6 +81,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     series.taken(Nanos::from_ms(920), &TaskSpec::new(4, "more"), None);
     series.warned(
         Nanos::from_ms(950),
+        None,
         &RunWarning::of_loop(
             &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
             |_| String::new(),
@@ -422,7 +423,8 @@ fn rows() -> impl Strategy<Value = Row> {
                     })
                 }
             ),
-        ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
+        ("[a-z-]{1,9}", "(?s).*", prop::option::of(task()))
+            .prop_map(|(code, text, task)| Row::Warned { code, text, task }),
         (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| Row::Switched(
             Switched::To {
                 cpu: CpuId(cpu),

@@ -274,13 +274,14 @@ impl<W: Write> SeriesWriter<W> {
         self.flush();
     }
 
-    /// The user was warned.
-    pub fn warned(&mut self, now: Nanos, warning: &RunWarning) {
+    /// The user was warned, of this task if it is one.
+    pub fn warned(&mut self, now: Nanos, task: Option<TaskId>, warning: &RunWarning) {
         self.row(
             now,
             &Row::Warned {
                 code: warning.code().to_owned(),
                 text: warning.text(),
+                task,
             },
         );
         self.flush();

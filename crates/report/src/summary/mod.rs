@@ -139,6 +139,7 @@ fn ended_by(record: &Record) -> String {
         ("deadline", _) => "; the deadline ended the run".to_owned(),
         ("drain", _) => "; SIGUSR2 stopped further starts".to_owned(),
         ("allocation", _) => "; the allocation ends too early for the others".to_owned(),
+        ("nodes", _) => "; no node is left for the others".to_owned(),
         ("killed", _) => {
             "; the run left no record: it was killed, or could not write it".to_owned()
         }

@@ -80,7 +80,7 @@ impl<'a, W: Write> Converter<'a, W> {
                 Ok(())
             }
             Row::Ended(row) => self.end(row),
-            Row::Warned { code, text } => {
+            Row::Warned { code, text, .. } => {
                 let title = Title::new(visible(code), "warning");
                 let args = args(json!({ "text": visible(text) }));
                 let now = self.replay.now;

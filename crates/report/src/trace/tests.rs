@@ -425,7 +425,7 @@ fn any_row() -> impl Strategy<Value = (u64, Row)> {
             .prop_map(|(cpu, task)| Row::Switched(Switched::To { cpu: CpuId(cpu), task })),
         1 => Just(Row::Switched(Switched::Untold)),
         1 => task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::CountersLost }),
-        1 => "\\PC{1,9}".prop_map(|text| Row::Warned { code: "odd".to_owned(), text }),
+        1 => "\\PC{1,9}".prop_map(|text| Row::Warned { code: "odd".to_owned(), text, task: None }),
     ];
     (0u64..40, row)
 }

@@ -166,6 +166,9 @@ pub struct Why {
     pub state: State,
     /// The last decisions about it, the oldest first.
     pub steps: Vec<Step>,
+    /// The warnings about it; left out if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
     /// The bound on its wait, if it waited.
@@ -217,6 +220,7 @@ struct History {
     replay: Replay,
     decision: OpenDecision,
     steps: VecDeque<Step>,
+    warnings: Vec<String>,
 }
 
 impl History {
@@ -226,6 +230,7 @@ impl History {
             replay: Replay::new(header),
             decision: OpenDecision::default(),
             steps: VecDeque::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -237,19 +242,22 @@ impl History {
         }
         self.replay.apply(at, &row);
         self.replay.take_spans();
-        if let Row::Decided {
-            triggers,
-            next_wake,
-            stood_in,
-            ..
-        } = row
-        {
-            self.decision = OpenDecision {
-                at,
+        match row {
+            Row::Decided {
                 triggers,
+                next_wake,
                 stood_in,
-                next: next_wake,
-            };
+                ..
+            } => {
+                self.decision = OpenDecision {
+                    at,
+                    triggers,
+                    stood_in,
+                    next: next_wake,
+                };
+            }
+            Row::Warned { text, task, .. } if task == Some(self.task) => self.warnings.push(text),
+            _ => {}
         }
     }
 
@@ -304,6 +312,7 @@ impl History {
             latest: self.latest(&state, &header),
             state,
             steps: self.steps.into(),
+            warnings: self.warnings,
             next_decision,
             series_end,
             nodes: header.machine.nodes.clone(),
@@ -338,7 +347,7 @@ impl History {
         let is_left_out = matches!(
             last,
             Some(Did::Waits {
-                reason: WaitReason::NoTime { .. }
+                reason: WaitReason::NoTime { .. } | WaitReason::TooWide { .. }
             })
         );
         match state {
@@ -412,6 +421,8 @@ mod tests {
 ["p",200000000,1,"0","whole-core","measure-alone"]
 ["w",200000000,0,{"why":"measuring","task":1}]
 ["d",400000000,["quantum-end"],600000000,0,null,null,null]
+["!",400000000,"few-cpus","mcf-1 has 8 threads that want to run, and 1 CPU",0]
+["!",400000000,"timed-out","mcf-2 timed out and is ended",1]
 ["w",400000000,0,{"why":"order","ahead":0}]
 ["p",400000000,1,"0","exclusive","run"]
 ["e",500000000,1,0,"exit 0",0,null,null,null,null,null,null]

@@ -30,7 +30,9 @@ pub fn why_text(why: &Why, width: usize) -> String {
         why.latest_text(),
         why.next_text(),
     ];
-    for line in lines.into_iter().flatten() {
+    let warnings = why.warnings.iter();
+    let warnings = warnings.map(|text| format!("warning: {}", visible(text)));
+    for line in lines.into_iter().flatten().chain(warnings) {
         write_wrapped(&mut out, 2, width, &line);
     }
     if !why.steps.is_empty() {

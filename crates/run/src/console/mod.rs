@@ -7,6 +7,7 @@
 //!
 //! With `--frames` it writes frames instead. A coordinator that does not read does not hold up the jobs either.
 
+mod gathered;
 mod message;
 mod output;
 mod process;

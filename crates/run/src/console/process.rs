@@ -1,6 +1,7 @@
 //! The console's own process. It may wait for the terminal as long as it likes.
 
 use super::Showing;
+use super::gathered::Gathered;
 use super::message::{Order, Report, line};
 use super::output::{Output, PIECE, Target};
 use super::source::Source;
@@ -44,11 +45,11 @@ pub fn main(showing: &str, folder: &Path) -> anyhow::Result<()> {
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = stream.try_clone()?;
     let mut orders = BufReader::new(stream);
-    let mut console = Console::new(showing, folder);
+    let mut console = Console::new(showing, folder)?;
     let mut text = Vec::new();
     let mut looked = Instant::now();
     loop {
-        orders.get_ref().set_read_timeout(console.look_again())?;
+        orders.get_ref().set_read_timeout(console.patience())?;
         match orders.read_until(b'\n', &mut text) {
             Ok(0) => break,
             Ok(_) => {
@@ -69,9 +70,11 @@ pub fn main(showing: &str, folder: &Path) -> anyhow::Result<()> {
             console.tell_rewritten(&mut answers);
             console.beat();
         }
+        console.write_frames_in_time();
     }
     console.show(Output::finish_all);
     console.tell_rewritten(&mut answers);
+    console.write_frames();
     if console.showing.frames {
         // A killed run leaves it.
         let _ = std::fs::remove_dir_all(folder);
@@ -119,11 +122,14 @@ struct Console {
     nodes: BTreeMap<PathBuf, Rc<File>>,
     /// When something was written to standard output last.
     written: Instant,
+    /// Standard output, if it gets frames.
+    frames: Option<Gathered>,
 }
 
 impl Console {
-    fn new(showing: Showing, folder: &Path) -> Console {
-        Console {
+    fn new(showing: Showing, folder: &Path) -> io::Result<Console> {
+        let frames = showing.frames.then(Gathered::new).transpose()?;
+        Ok(Console {
             terminal: RefCell::new(Terminal::new()),
             is_terminal: showing.to_stderr || io::stdout().is_terminal(),
             output: output(&showing),
@@ -133,11 +139,21 @@ impl Console {
             early: BTreeMap::new(),
             nodes: BTreeMap::new(),
             written: Instant::now(),
+            frames,
             showing,
-        }
+        })
     }
 
-    /// How long to wait for an order: until the jobs' output is read again, or the reader is checked.
+    /// How long to wait for an order: until something else is due.
+    fn patience(&self) -> Option<Duration> {
+        let frames = self.frames.as_ref().and_then(Gathered::wait);
+        let all = [self.look_again(), frames];
+        // A timeout of zero would be none.
+        let least = all.into_iter().flatten().min();
+        least.map(|least| least.max(Duration::from_millis(1)))
+    }
+
+    /// How long until the jobs' output is read again, or the reader is checked.
     fn look_again(&self) -> Option<Duration> {
         let output = self.output.as_ref()?;
         Some(if output.is_following() {
@@ -256,10 +272,10 @@ impl Console {
             return;
         };
         let terminal = &self.terminal;
-        let stdout: Box<dyn Write> = if self.showing.to_stderr {
-            Box::new(io::stderr())
-        } else {
-            Box::new(io::stdout().lock())
+        let stdout: Box<dyn Write + '_> = match &mut self.frames {
+            Some(frames) => Box::new(frames),
+            None if self.showing.to_stderr => Box::new(io::stderr()),
+            None => Box::new(io::stdout().lock()),
         };
         let mut err = Beside {
             terminal,
@@ -281,13 +297,37 @@ impl Console {
         if out.has_written {
             self.written = Instant::now();
         }
-        if let Err(error) = called {
-            self.output = None;
-            if error.kind() == io::ErrorKind::BrokenPipe {
-                self.tell_that_nobody_reads();
-            } else {
-                self.lost = Some(error.to_string());
-            }
+        drop((out, err));
+        self.end_if_failed(called);
+    }
+
+    /// Shows nothing more if output can't be written.
+    fn end_if_failed(&mut self, written: io::Result<()>) {
+        let Err(error) = written else { return };
+        self.output = None;
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            self.tell_that_nobody_reads();
+        } else {
+            self.lost = Some(error.to_string());
+        }
+    }
+
+    /// Writes the frames that have waited long enough.
+    fn write_frames_in_time(&mut self) {
+        let wait = self.frames.as_ref().and_then(Gathered::wait);
+        if wait == Some(Duration::ZERO) {
+            self.write_frames();
+        }
+    }
+
+    /// Writes all frames, unless nobody reads them.
+    fn write_frames(&mut self) {
+        if self.output.is_none() {
+            return;
+        }
+        if let Some(frames) = &mut self.frames {
+            let written = frames.write_out();
+            self.end_if_failed(written);
         }
     }
 
@@ -351,7 +391,7 @@ fn send_file(name: &str, path: &Path, to: &mut dyn Write) -> io::Result<()> {
 /// A stream beside the progress line, which makes room for it.
 struct Beside<'a> {
     terminal: &'a RefCell<Terminal>,
-    to: Box<dyn Write>,
+    to: Box<dyn Write + 'a>,
     /// It may be the terminal of the progress line.
     is_terminal: bool,
     has_written: bool,

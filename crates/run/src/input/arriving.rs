@@ -2,7 +2,7 @@
 
 use super::command::os;
 use super::job::JobInput;
-use super::json_line;
+use super::json_line::{self, Withdrawal, withdrawal};
 use super::lines::{Line, Lines};
 use super::list;
 use super::template::ValueJobs;
@@ -15,7 +15,7 @@ use std::path::Path;
 pub(crate) struct Arriving {
     lines: Lines,
     each: Each,
-    cancelled: Vec<String>,
+    withdrawn: Vec<Withdrawal>,
 }
 
 /// What each line is.
@@ -51,7 +51,7 @@ impl Arriving {
         Ok(Some(Arriving {
             lines,
             each,
-            cancelled: Vec::new(),
+            withdrawn: Vec::new(),
         }))
     }
 
@@ -61,7 +61,7 @@ impl Arriving {
         Arriving {
             lines,
             each,
-            cancelled: Vec::new(),
+            withdrawn: Vec::new(),
         }
     }
 
@@ -97,17 +97,17 @@ impl Arriving {
         self.lines.was_cut()
     }
 
-    /// The ids of jobs to end that came before the last job.
-    pub(crate) fn cancelled(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.cancelled)
+    /// The withdrawals that came before the last job.
+    pub(crate) fn withdrawn(&mut self) -> Vec<Withdrawal> {
+        std::mem::take(&mut self.withdrawn)
     }
 
     /// The next job, if it is there.
     pub(crate) fn next(&mut self) -> Option<Arrived> {
         while let Some(Line { place, bytes }) = self.lines.next() {
             let line = bytes.as_deref().unwrap_or_default();
-            if let (Each::Command, Some(id)) = (&self.each, json_line::cancelled(line)) {
-                self.cancelled.push(id);
+            if let (Each::Command, Some(withdrawal)) = (&self.each, withdrawal(line)) {
+                self.withdrawn.push(withdrawal);
                 continue;
             }
             let job = match (&bytes, &mut self.each) {

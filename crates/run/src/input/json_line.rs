@@ -150,15 +150,19 @@ pub fn described(line: &str) -> Result<(String, String), String> {
     Ok((base(&job), command.unwrap_or_default()))
 }
 
-/// The id of the job that a line ends, as in `{"cancel": "7"}`.
-pub(crate) fn cancelled(line: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Cancel {
-        cancel: String,
-    }
-    let line: Cancel = serde_json::from_slice(line).ok()?;
-    Some(line.cancel)
+/// A line about the job with this id, as in `{"cancel": "7"}`.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Withdrawal {
+    /// End it.
+    Cancel(String),
+    /// Leave it to another node, unless it has begun.
+    GiveBack(String),
+}
+
+/// The withdrawal on a line, if it is one.
+pub(crate) fn withdrawal(line: &[u8]) -> Option<Withdrawal> {
+    serde_json::from_slice(line).ok()
 }
 
 /// The `id` of an object that is no job.

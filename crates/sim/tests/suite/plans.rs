@@ -286,7 +286,11 @@ impl Backend for Other {
         self.sim.device_time(usages)
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        self.sim.visible(tasks, out);
+    }
+
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         self.sim.wanting(task)
     }
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {

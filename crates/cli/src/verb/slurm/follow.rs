@@ -83,9 +83,15 @@ pub(super) fn field<'a>(job: &'a str, name: &str) -> &'a str {
 
 fn state(id: &str, job: &str) -> String {
     let state = field(job, "JobState");
+    let [reason, start, nodes] =
+        ["Reason", "StartTime", "NodeList"].map(|name| visible(field(job, name)));
     match state {
-        "PENDING" => format!("job {id}: {state} ({})", visible(field(job, "Reason"))),
-        _ => format!("job {id}: {state} on {}", visible(field(job, "NodeList"))),
+        // Slurm delays a job that it starts again.
+        "PENDING" if reason == "BeginTime" => {
+            format!("job {id}: {state} ({reason}), waits until {start}")
+        }
+        "PENDING" => format!("job {id}: {state} ({reason})"),
+        _ => format!("job {id}: {state} on {nodes}"),
     }
 }
 

@@ -15,29 +15,32 @@ const PAUSE: Duration = Duration::from_secs(5);
 const ASKING: usize = 4;
 
 /// Requeues the batch job of this worker, whose coordinator is lost, if Slurm says that the node of the script is dead. Returns
-/// when the job has ended or Slurm does not say so in time.
+/// when the job has ended or has no script, or Slurm does not say so in time.
 pub fn requeue_without_script() {
     let Some(allocation) = Allocation::here().filter(|_| is_asking()) else {
         return;
     };
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        let Ok(job) = ask(&allocation.job) else {
-            return;
-        };
-        if let Some(job) = job {
-            if field(&job, "JobState") != "RUNNING" {
-                return;
-            }
-            if lacks_script(&job) {
+        match ask(&allocation.job) {
+            Err(_) => return,
+            Ok(Some(job)) if has_ended(&job, &allocation) => return,
+            Ok(Some(job)) if lacks_script(&job) => {
                 // Another worker may have been faster.
                 let mut scontrol = Command::new("scontrol");
                 let _ = scontrol.args(["requeue", &allocation.job]).output();
                 return;
             }
+            Ok(_) => sleep(PAUSE),
         }
-        sleep(PAUSE);
     }
+}
+
+/// Whether the job has ended, or started again, or never had a script.
+fn has_ended(job: &str, allocation: &Allocation) -> bool {
+    field(job, "JobState") != "RUNNING"
+        || field(job, "Restarts") != allocation.restarts.to_string()
+        || field(job, "BatchFlag") == "0"
 }
 
 /// Whether this is one of the nodes that ask.
@@ -55,6 +58,5 @@ fn is_asking() -> bool {
 fn lacks_script(job: &str) -> bool {
     let left = slurm_hosts(field(job, "NodeList")).unwrap_or_default();
     let of_script = field(job, "BatchHost");
-    let is_batch = field(job, "BatchFlag") != "0" && !of_script.is_empty();
-    is_batch && !left.is_empty() && left.iter().all(|host| host != of_script)
+    !of_script.is_empty() && !left.is_empty() && left.iter().all(|host| host != of_script)
 }

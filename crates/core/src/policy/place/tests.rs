@@ -214,6 +214,28 @@ fn short_tasks_are_sent_ahead_and_long_ones_are_not() {
 }
 
 #[test]
+fn a_wide_task_is_not_sent_ahead_to_a_narrow_node() {
+    let mut machine = Machine::uniform("nodes", 3, 1);
+    let node = |(name, cpus): (&str, &str)| Node {
+        name: name.to_owned(),
+        cpus: cpus.parse().unwrap(),
+        memory: None,
+    };
+    machine.nodes = [("wide", "0-1"), ("narrow", "2")].map(node).to_vec();
+    let mut play = Play::new(machine, "known");
+    (0..3).for_each(|_| play.comes(1, 1, None));
+    assert_eq!(play.decide().len(), 3);
+    play.ends(2);
+    play.snap.now = Nanos::from_ms(1);
+    (0..8).for_each(|_| play.comes(1, 2, None));
+    let placed = play.decide();
+    assert!(
+        !placed.is_empty() && placed.iter().all(|place| place.ends_with(": 0")),
+        "{placed:?}"
+    );
+}
+
+#[test]
 fn what_is_kept_is_what_the_snapshot_says() {
     let mut rng = Rng::new(7);
     let mut play = Play::new(nodes(&[Some(500); 5]), "known");

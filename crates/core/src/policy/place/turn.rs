@@ -10,8 +10,9 @@ use std::cmp::Reverse;
 
 /// Maximum number of tasks sent ahead, per slot.
 const MOST_AHEAD: u64 = 16;
-/// Least time between two looks at tasks on nodes.
+/// Least time between two looks at tasks on nodes, and for each task: a look at thousands of them takes a while.
 const LOOK: Nanos = Nanos::from_ms(1_000);
+const LOOK_MS_PER_TASK: u64 = 2;
 
 /// One decision.
 pub(super) struct Turn<'a> {
@@ -74,10 +75,10 @@ impl<'a> Turn<'a> {
     /// Whether a task may go to a node now.
     fn fits(&self, id: TaskId, node: usize) -> bool {
         let state = &self.place.state;
-        let task = &state.tasks[&id];
-        let has_memory =
-            self.place.by != By::Known || task.memory <= state.nodes[node].memory_left();
-        self.room(node) >= task.cpus && has_memory && self.may_use(id, node, task.cpus)
+        let (task, load) = (&state.tasks[&id], &state.nodes[node]);
+        let has_memory = self.place.by != By::Known || task.memory <= load.memory_left();
+        let has_room = load.can_hold(task) && self.room(node) >= task.cpus;
+        has_room && has_memory && self.may_use(id, node, task.cpus)
     }
 
     fn may_use(&self, id: TaskId, node: usize, cpus: u64) -> bool {
@@ -279,7 +280,8 @@ impl<'a> Turn<'a> {
         let quantum = if self.snap.machine.nodes.is_empty() {
             self.place.quantum
         } else {
-            self.place.quantum.max(LOOK)
+            let all = Nanos::from_ms(LOOK_MS_PER_TASK * self.snap.tasks.len() as u64);
+            self.place.quantum.max(LOOK).max(all)
         };
         let end = state.quantum.after(self.snap.now, is_full, quantum);
         self.decision.next_wake = Some(end);
@@ -290,7 +292,7 @@ impl<'a> Turn<'a> {
     fn misfit(&self, id: TaskId) -> WaitReason {
         let state = &self.place.state;
         let task = &state.tasks[&id];
-        let nodes = 0..state.nodes.len();
+        let nodes = (0..state.nodes.len()).filter(|&node| state.nodes[node].can_hold(task));
         let free = nodes.clone().map(|node| self.room(node)).max().unwrap_or(0);
         if free < task.cpus {
             return WaitReason::Gang {

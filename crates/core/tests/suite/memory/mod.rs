@@ -445,13 +445,18 @@ impl Backend for Memory {
         }
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         let state = &self.tasks[task.0 as usize];
         assert!(
             state.placement.is_some() && state.ended.is_none(),
             "{task} does not run"
         );
-        Reading::Value(state.work.threads)
+        Reading::Value(Wanting {
+            all: state.work.threads,
+            of_one_process: Reading::Value(state.work.threads),
+        })
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), WorldEnd> {

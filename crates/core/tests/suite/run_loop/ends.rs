@@ -187,7 +187,7 @@ fn what_would_end_too_late_is_left_out() {
     let (result, told) = run_before_the_end(&[sure; 4], Restart::Never);
     let ended = result.tasks.iter().filter(|task| task.exit.is_some());
     assert_eq!((ended.count(), result.ended_by), (2, EndedBy::NoTime));
-    let [Warning::NoTime(TaskId(2), WaitReason::NoTime { expected, left })] = told.warnings[..]
+    let [Warning::LeftOut(TaskId(2), WaitReason::NoTime { expected, left })] = told.warnings[..]
     else {
         panic!("{:?}", told.warnings)
     };

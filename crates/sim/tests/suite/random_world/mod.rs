@@ -402,7 +402,11 @@ impl Backend for Watched {
         self.sim.device_time(usages)
     }
 
-    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        self.sim.visible(tasks, out);
+    }
+
+    fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
         self.sim.wanting(task)
     }
 

@@ -7,7 +7,7 @@ use cosched_run::{NodeOptions, Nodes, Show};
 use std::ffi::OsString;
 
 /// Options that are for the runs on the nodes.
-const FOR_WORKERS: [&str; 17] = [
+const FOR_WORKERS: [&str; 18] = [
     "cpus",
     "policy",
     "params",
@@ -25,6 +25,7 @@ const FOR_WORKERS: [&str; 17] = [
     "max_pause",
     "polite",
     "jobserver",
+    "threads_env",
 ];
 
 /// Nodes of a run.

@@ -5,6 +5,7 @@ use crate::exit::usage;
 use crate::input::{absolute, told};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use cosched_linux::ProgressPattern;
 use cosched_run::{Format as RunFormat, Logs, OutputOptions, ProgressTarget, Show};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -68,6 +69,12 @@ pub struct OutputArgs {
     /// Write a JSON line for each start and end of a job, and for the run once a second: a descriptor, FILE or unix:PATH
     #[arg(long, value_name = "TARGET", hide_short_help = true)]
     pub progress_to: Option<ProgressTarget>,
+
+    /// How jobs print their progress: a regular expression with a group for the per cent done, or two, as in '(\d+)/(\d+)'
+    ///
+    /// The last match in a job's output counts. Without it, only the file that a job reads shows its progress.
+    #[arg(long, value_name = "REGEX", hide_short_help = true)]
+    pub progress_pattern: Option<ProgressPattern>,
 
     /// Log ended jobs in this file, as GNU parallel does
     #[arg(long, value_name = "FILE")]
@@ -150,6 +157,7 @@ impl OutputArgs {
             joblog: self.joblog,
             metrics: self.metrics,
             progress_to: self.progress_to,
+            progress_pattern: self.progress_pattern,
             frames: self.frames,
             quiet: self.quiet || self.frames,
             verbose: self.verbose,

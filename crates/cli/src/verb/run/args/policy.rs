@@ -6,7 +6,7 @@ use crate::input::{absolute, spec};
 use clap::Args;
 use cosched_core::Actuation;
 use cosched_run::{
-    Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource,
+    Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource, ThreadsEnv,
 };
 use std::path::PathBuf;
 
@@ -65,6 +65,19 @@ pub struct PolicyArgs {
         hide_short_help = true
     )]
     pub cpus_per_job: CpusPerJob,
+
+    /// Say by OMP_NUM_THREADS and the like how many threads a job should start: `auto` or `off`
+    ///
+    /// `auto` sets OMP_NUM_THREADS, RAYON_NUM_THREADS and GOMAXPROCS to the CPUs of the job, unless you have set them or the job
+    /// has all CPUs of the machine. COSCHED_THREADS is the same number.
+    #[arg(
+        long,
+        value_parser = words::<ThreadsEnv>(),
+        default_value = "auto",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub threads_env: ThreadsEnv,
 
     /// Let make, ninja and cargo run as many processes as their job has CPUs
     ///
@@ -180,6 +193,7 @@ impl PolicyArgs {
             cpus: self.cpus,
             polite: self.polite,
             jobserver: self.jobserver,
+            threads_env: self.threads_env,
             cpus_per_job: self.cpus_per_job,
             events: research.counters.clone(),
             freeze: research.freeze,
