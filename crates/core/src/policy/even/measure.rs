@@ -210,7 +210,24 @@ impl<'a> Group<'a> {
         let mut prediction = Prediction::default();
         prediction.make(&self.round.snap.contention, &self.seats);
         let mut all = self.seats.iter().zip(&prediction.jobs);
-        all.all(|(seat, job)| !self.is_disturbed(seat, job, prediction.cached[seat.llc]))
+        !self.is_overloaded(&prediction)
+            && all.all(|(seat, job)| !self.is_disturbed(seat, job, prediction.cached[seat.llc]))
+    }
+
+    /// Whether the jobs ask a memory for more than its limit, whatever latency is assumed. A job alone at the limit is
+    /// not disturbed by that.
+    fn is_overloaded(&self, prediction: &Prediction) -> bool {
+        let most = self.round.snap.contention.memory.most;
+        let limit = most.unwrap_or(f64::INFINITY) * (1.0 + ROUGH);
+        let mut loads = vec![[0.0; 2]; prediction.latency.len()];
+        for (seat, job) in self.seats.iter().zip(&prediction.jobs) {
+            let [all, greatest] = &mut loads[seat.domain];
+            *all += job.reads;
+            *greatest = job.reads.max(*greatest);
+        }
+        loads
+            .iter()
+            .any(|[all, greatest]| *all > greatest.max(limit))
     }
 
     /// Whether a job is disturbed, where `cached` lines per ns are read into its cache. The smaller its share of the

@@ -46,7 +46,7 @@ impl Search<'_> {
         let mut moves: Vec<Move> = self
             .newcomers(CONSIDERED)
             .into_iter()
-            .map(|who| self.best_move(who))
+            .filter_map(|who| self.best_move(who))
             .collect();
         moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
         for one in moves.iter().take(TRIES) {
@@ -67,7 +67,9 @@ impl Search<'_> {
         self.find_loads();
         let before = self.who.clone();
         for who in self.newcomers(self.places.len()) {
-            let one = self.best_move(who);
+            let Some(one) = self.best_move(who) else {
+                continue;
+            };
             let kept = std::mem::replace(&mut self.who[one.to], one.who);
             if one.gain > self.least_gain(one.who, kept) {
                 self.update(one.to);
@@ -106,13 +108,10 @@ impl Search<'_> {
 
     /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the
     /// job's last run comes first. On a large machine only the places after that are tried.
-    fn best_move(&mut self, who: Option<usize>) -> Move {
+    /// `None` if all those are taken for good.
+    fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
-        let mut best = Move {
-            gain: f64::NEG_INFINITY,
-            who,
-            to: 0,
-        };
+        let mut best: Option<Move> = None;
         let places = self.places.len();
         for to in (first..first + places.min(SMALL)).map(|place| place % places) {
             let kept = self.who[to];
@@ -124,8 +123,8 @@ impl Search<'_> {
             let after = self.done_on(core);
             self.who[to] = kept;
             let gain = self.gain_of(to, self.done[core], after);
-            if gain > best.gain {
-                best = Move { gain, to, ..best };
+            if best.is_none_or(|best| gain > best.gain) {
+                best = Some(Move { gain, who, to });
             }
         }
         best
@@ -141,8 +140,7 @@ impl Search<'_> {
 
     /// Gives a job its best place, if any is left.
     pub(super) fn seat(&mut self, at: usize) {
-        let one = self.best_move(Some(at));
-        if one.gain > f64::NEG_INFINITY {
+        if let Some(one) = self.best_move(Some(at)) {
             self.who[one.to] = Some(at);
         }
     }
