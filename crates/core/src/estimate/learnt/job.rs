@@ -6,7 +6,7 @@
 
 use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
-use super::phase::{Phase, Row};
+use super::phase::{Phase, Row, SPREAD};
 use super::seen::Seen;
 use super::{MEMORY, PHASES};
 use crate::model::contention::{Asks, Contention};
@@ -17,8 +17,6 @@ use crate::units::{Absence, Reading};
 
 /// Relative distance below which samples belong to one phase.
 const SAME_PHASE: f64 = 0.12;
-/// The same for samples on different core types, whose private caches may differ.
-const SAME_ON_OTHERS: f64 = 0.3;
 
 /// A job that has run.
 #[derive(Clone, Debug, Default)]
@@ -239,7 +237,7 @@ impl Job {
     /// this type has that number already; otherwise a new number.
     fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
         let elsewhere = self
-            .nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far)
+            .nearest(SPREAD, |phase| phase.core_type != kind, far)
             .map(|ix| self.phases[ix].number);
         let is_here = |number: &u32| {
             let mut here = self.phases.iter().filter(|phase| phase.core_type == kind);

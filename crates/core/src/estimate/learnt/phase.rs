@@ -8,6 +8,7 @@
 //! together weigh at most a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
+use super::shared::ASSUMED;
 use super::sums::Sums;
 use super::{MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Asks, Contention, LEAST_PART};
@@ -20,9 +21,6 @@ const CALM_KEPT: usize = 4;
 const BUSY: f64 = 0.25;
 /// Standard deviation between jobs, and between machines: relative of the penalty, absolute of exponents and shares.
 pub(super) const SPREAD: f64 = 0.3;
-
-/// Number of samples for a meaningful fit.
-const FITTED: f64 = 3.0;
 
 /// Figures of an interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,9 +152,9 @@ impl Phase {
         far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
     }
 
-    /// Whether it has enough samples for the shared fits.
+    /// Whether its samples outweigh what is assumed.
     pub(super) fn is_fitted(&self) -> bool {
-        self.seen >= FITTED
+        self.seen >= ASSUMED
     }
 
     /// Whether it was measured, in this run or in an earlier run that still holds.

@@ -8,13 +8,16 @@ use crate::policy::prelude::*;
 const TAU: f64 = 0.01;
 /// Greatest distance from the median that counts, in tau. A job half as far ahead of the least progress may have to wait.
 const FARTHEST: f64 = 3.0;
+/// Least share of the CPUs for which there are jobs that may run, however far ahead.
+const LEAST_BUSY: f64 = 0.9;
 
 /// The jobs' progress and leads.
 pub(super) struct Leads {
     /// Progress of each task of the snapshot, in quanta, divided by its weight over the least.
     pub(super) progress: Vec<f64>,
     median: f64,
-    least: f64,
+    /// The greatest progress with which a job runs.
+    pub(super) limit: f64,
     tau: f64,
 }
 
@@ -32,25 +35,22 @@ impl Leads {
         all.sort_unstable_by(f64::total_cmp);
         let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
         let tau = f64::max(1.0, TAU * mean);
-        let median = all.get(all.len() / 2).copied().unwrap_or(0.0);
-        let least = all.first().copied().unwrap_or(0.0);
+        let nth = |nth: usize| all.get(nth).or(all.last()).copied().unwrap_or(0.0);
+        let median = nth(all.len() / 2);
+        // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
+        let filling = nth((LEAST_BUSY * f64::from(round.left())) as usize);
+        let limit = (nth(0) + 0.5 * FARTHEST * tau).max(median).max(filling);
         Leads {
             progress,
             median,
-            least,
+            limit,
             tau,
         }
     }
 
-    /// The greatest progress with which a job runs. Half of the jobs run in any case: a job with a wrong estimate of
-    /// progress, or one that can't catch up, must not stop the others.
-    pub(super) fn limit(&self) -> f64 {
-        f64::max(self.least + 0.5 * FARTHEST * self.tau, self.median)
-    }
-
     /// Whether a task is too far ahead to run.
     pub(super) fn is_ahead(&self, ix: u32) -> bool {
-        self.progress[ix as usize] > self.limit()
+        self.progress[ix as usize] > self.limit
     }
 
     /// How far a task is behind the median, in tau.

@@ -1,7 +1,7 @@
 //! Short measurements: jobs that are little known get a core each, and all other CPUs idle.
 //!
 //! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
-//! a phase settles most of that. It begins with a step in which the cache fills; the last one counts.
+//! a phase settles most of that. In its first step the cache fills; its second step counts.
 //!
 //! Jobs are measured together in the order of their need, as long as none is disturbed.
 
@@ -13,11 +13,12 @@ use crate::snapshot::Learnt;
 use crate::topology::Cpu;
 
 /// Maximum share of the time for measurements: if a job is little known, and otherwise.
-const MOST_OF_TIME: f64 = 0.08;
+const MOST_OF_TIME: f64 = 0.035;
 const MOST_FOR_REFINEMENT: f64 = 0.01;
 /// Length of a step, and number of steps.
 const STEP: Nanos = Nanos::from_ms(15);
-const STEPS: u32 = 3;
+const STEPS: u32 = 2;
+
 /// The state kept between decisions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MeasuringState {

@@ -119,7 +119,7 @@ fn reason(left_out: &BTreeMap<u32, LeftOut>, leads: &Leads, ix: u32, ahead: u32)
     } else if leads.is_ahead(ix) {
         WaitReason::Lead {
             progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
-            limit_milli: (leads.limit() * 1e3) as u64,
+            limit_milli: (leads.limit * 1e3) as u64,
         }
     } else {
         WaitReason::Order { ahead }

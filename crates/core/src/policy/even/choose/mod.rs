@@ -277,12 +277,13 @@ impl<'a> Search<'a> {
         part * self.work
     }
 
-    /// Minimum gain of the sum for which a CPU stays idle.
+    /// Minimum gain of the sum for which a CPU stays idle. Of a large machine, a CPU is a small part.
     fn idle_gain(&self) -> f64 {
-        self.part(if self.power.price > 0.0 {
-            LEAST_GAIN
-        } else {
+        let is_small = self.places.len() <= SMALL;
+        self.part(if is_small && self.power.price == 0.0 {
             IDLE_GAIN
+        } else {
+            LEAST_GAIN
         })
     }
 
@@ -348,7 +349,10 @@ impl<'a> Search<'a> {
             let worth = self.candidates[who].worth(&seat.asks);
             work += worth / job.cpi;
             market.reads += job.reads;
-            market.slowed += worth / (job.cpi * job.cpi) * waits;
+            market.yields += job.reads * waits / job.cpi;
+            let slope = worth / (job.cpi * job.cpi) * waits;
+            market.slowed += slope;
+            market.bends += 2.0 * slope * waits / job.cpi;
         }
         self.work = work;
         of_instructions
