@@ -38,7 +38,8 @@ impl Leads {
         let nth = |nth: usize| all.get(nth).or(all.last()).copied().unwrap_or(0.0);
         let median = nth(all.len() / 2);
         // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
-        let filling = nth((LEAST_BUSY * f64::from(round.left())) as usize);
+        let busy = (LEAST_BUSY * f64::from(round.left())) as usize;
+        let filling = nth(busy.saturating_sub(1));
         let limit = (nth(0) + 0.5 * FARTHEST * tau).max(median).max(filling);
         Leads {
             progress,
