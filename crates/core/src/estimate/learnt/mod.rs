@@ -38,6 +38,8 @@ use std::collections::BTreeMap;
 
 /// Maximum number of phases per job. The least recently used one is dropped.
 const PHASES: usize = 8;
+/// Weight of what is assumed: of so many jobs, samples or intervals.
+const ASSUMED: f64 = 4.0;
 /// Relative standard error of a good figure: of a sample without contention, and of a prediction.
 pub(crate) const NOISE: f64 = 0.01;
 /// Relative standard error of a rough figure: of reads, and of what was learnt in an earlier run.

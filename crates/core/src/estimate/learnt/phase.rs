@@ -8,9 +8,8 @@
 //! together weigh at most a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
-use super::shared::ASSUMED;
 use super::sums::Sums;
-use super::{MEMORY, NOISE, ROUGH};
+use super::{ASSUMED, MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Asks, Contention, LEAST_PART};
 
 /// Relative error of the modelled effect of co-runners.

@@ -1,10 +1,10 @@
 //! The shared part of the model: the costs between threads of a core, the latency curve of memory, and the priors for a
 //! new job.
 
-use super::NOISE;
 use super::core_types::CoreTypes;
 use super::phase::{Phase, Row, SPREAD};
 use super::sums::Sums;
+use super::{ASSUMED, NOISE};
 use crate::model::contention::{Contention, Latency};
 use std::collections::VecDeque;
 
@@ -15,8 +15,6 @@ const IN_CORE: f64 = 0.5;
 /// sqrt(2)?", CF 2006: 0.3 to 0.7).
 const PENALTY: f64 = 80.0;
 const STEEPNESS: f64 = 0.3;
-/// Weight of what is assumed: of so many jobs, samples or intervals.
-pub(super) const ASSUMED: f64 = 4.0;
 /// Number of intervals kept for the latency fit.
 const INTERVALS: usize = 64;
 /// Candidates for the maximum load, relative to the largest one seen.
