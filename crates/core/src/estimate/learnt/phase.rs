@@ -18,6 +18,8 @@ const MISFIT: f64 = 0.5;
 const CALM_KEPT: usize = 4;
 /// Greatest weight of all ordinary samples together, as a part of that of the measurements.
 const BUSY: f64 = 0.25;
+/// Weight of a difference in reads, relative to one in accesses.
+const READS_TELL: f64 = 0.25;
 /// Standard deviation between jobs, and between machines: relative of the penalty, absolute of exponents and shares.
 pub(super) const SPREAD: f64 = 0.3;
 
@@ -139,11 +141,15 @@ impl Phase {
         }
     }
 
-    /// Distance of a sample from the phase: the larger relative difference of its accesses. Accesses to the last-level
-    /// cache that are not counted do not differ.
+    /// Distance of a sample from the phase: the larger relative difference of its accesses. Without a count of
+    /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache.
     pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
-        let llc = if counts_llc { row.llc } else { self.asks.llc };
-        far(self.asks.l1, row.l1).max(far(self.asks.llc, llc))
+        let beyond = if counts_llc {
+            far(self.asks.llc, row.llc)
+        } else {
+            READS_TELL * far(self.asks.reads_at(row.share), row.reads)
+        };
+        far(self.asks.l1, row.l1).max(beyond)
     }
 
     /// Distance of another phase from this one.

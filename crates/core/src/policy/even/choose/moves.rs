@@ -26,6 +26,10 @@ impl Search<'_> {
 
     /// Makes moves while the predicted sum of the whole set rises. Returns the sum.
     pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
+        // Many moves at once save time. For energy each counts: several jobs must share the power of a core.
+        if self.power.price == 0.0 {
+            sum = self.make_all(sum).unwrap_or(sum);
+        }
         for _ in 0..2 * self.places.len() {
             let better = if self.places.len() <= SMALL {
                 self.make_one(sum)
