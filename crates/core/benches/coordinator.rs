@@ -91,6 +91,7 @@ impl Nodes {
         let node = |(ix, cpus): (usize, &CpuSet)| Node {
             name: format!("node{ix}"),
             cpus: cpus.clone(),
+            width: None,
             memory: Some(256 << 30),
         };
         machine.nodes = sets.iter().enumerate().map(node).collect();

@@ -54,18 +54,19 @@ pub use papers::{PAPERS, Paper};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
-    Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec,
-    ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy,
-    set_along, spread_has_choice, stand_in,
+    AUTO, AutoRow, Candidate, FitnessQueue, Importance, JobKind, Need, POLICIES, ParamError,
+    ParamKind, ParamSpec, ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_lacks, auto_row,
+    find_policy, set_along, spread_has_choice, stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
-    HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder, Occupation, Order,
-    Overhead, PlanCounts, Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult,
-    Switch, Switched, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run, run_all,
+    Actuation, AtOnceState, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn,
+    HaltParseError, HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder,
+    Occupation, Order, Overhead, PlanCounts, Planner, RateAt, Recorder, Restart, RunConfig,
+    RunError, RunNow, RunResult, Switch, Switched, TaskResult, TimeLimit, Untried, Warning,
+    WatchedTask, first_in_order, run, run_all,
 };
 pub use sample::{Counts, Sample, Usage, Wanting};
 pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};

@@ -103,6 +103,9 @@ pub struct TaskSpec {
     pub arrives: Nanos,
     /// The CPUs that it may use; `None` for all CPUs of the machine.
     pub allowed: Option<CpuSet>,
+    /// Its program, if that is known. Tasks of one program are alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Arc<str>>,
     /// Its share of the time relative to other tasks: greater than 0, usually 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: f64,
@@ -153,6 +156,7 @@ impl TaskSpec {
             width: Width::Stated,
             arrives: Nanos::ZERO,
             allowed: None,
+            program: None,
             weight: 1.0,
             origin: Origin::Spawned,
             control: Control::FULL,

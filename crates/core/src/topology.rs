@@ -254,9 +254,20 @@ pub struct Node {
     pub name: String,
     /// Its usable CPUs; none while it is away.
     pub cpus: CpuSet,
+    /// CPUs that one task can have at most, where tasks take turns on the CPUs; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
     /// Its memory in bytes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+}
+
+impl Node {
+    /// The greatest number of these CPUs that a task can have here.
+    pub fn width_of(&self, usable: &CpuSet) -> usize {
+        let most = self.width.map_or(usize::MAX, |width| width as usize);
+        self.cpus.intersection(usable).len().min(most)
+    }
 }
 
 /// The node of a run over nodes that has the first of these CPUs.
@@ -418,7 +429,7 @@ impl Machine {
     /// The greatest number of these CPUs that a task can have: on several nodes, that of one of them.
     pub fn widest(&self, usable: &CpuSet) -> usize {
         let each = self.nodes.iter();
-        let widest = each.map(|node| node.cpus.intersection(usable).len()).max();
+        let widest = each.map(|node| node.width_of(usable)).max();
         widest.unwrap_or_else(|| usable.len())
     }
 

@@ -14,7 +14,7 @@
 //! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
 
 use crate::key::Key;
-use cosched_core::{Earlier, Expected, ExpectedFrom, Nanos};
+use cosched_core::{Earlier, Expected, ExpectedFrom, Nanos, RateAt};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -92,6 +92,9 @@ pub struct Remembered {
     /// What the last run that learnt anything learnt of its demands on caches and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learnt: Option<Earlier>,
+    /// The rates of ends with different numbers of jobs at once; of a template alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateAt>,
 }
 
 /// An end of a command.

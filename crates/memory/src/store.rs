@@ -7,7 +7,7 @@
 use crate::error::{Error, Problem};
 use crate::key::{Key, Numbers};
 use crate::remembered::{Ended, Recalled, Remembered, Run, expected};
-use cosched_core::{Earlier, Expected, ExpectedFrom};
+use cosched_core::{Earlier, Expected, ExpectedFrom, RateAt};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Row, Statement, Transaction,
     TransactionBehavior, params,
@@ -254,6 +254,27 @@ impl Store {
             .map_err(|problem| problem.at(&self.path))
     }
 
+    /// The rates of ends with different numbers of jobs of a template at once; none if they can't be read.
+    pub fn rates(&self, template: &Key) -> Vec<RateAt> {
+        let found = of_number(&self.database, template.numbers().exact);
+        found.ok().flatten().map_or(Vec::new(), |known| known.rates)
+    }
+
+    /// Notes such rates in place of those that were known.
+    ///
+    /// # Errors
+    /// As [`Store::note`].
+    pub fn note_rates(&mut self, template: &Key, rates: &[RateAt], at: u64) -> Result<(), Error> {
+        let numbers = template.numbers();
+        let written = of_number(&self.database, numbers.exact).and_then(|known| {
+            let mut known = known.unwrap_or_else(|| Remembered::new(template));
+            known.rates = rates.to_vec();
+            known.seen = at;
+            write(&self.database, [(numbers, known)].into_iter())
+        });
+        written.map_err(|problem| self.at(problem))
+    }
+
     fn note_all(&mut self, ends: &[Ended]) -> Result<(), Problem> {
         let change = self.begin_change()?;
         // A batch can be one short command many thousand times.
@@ -263,9 +284,7 @@ impl Store {
             let (_, command) = match changed.entry(numbers.exact) {
                 Entry::Occupied(found) => found.into_mut(),
                 Entry::Vacant(place) => {
-                    let sql = "SELECT known FROM command WHERE exact = ?1";
-                    let found = change.query_row(sql, [numbers.exact], |row| Ok(known(row)));
-                    let found = found.optional()?.flatten();
+                    let found = of_number(&change, numbers.exact)?;
                     place.insert((numbers, found.unwrap_or_else(|| Remembered::new(&end.key))))
                 }
             };
@@ -399,6 +418,13 @@ fn successful(
         found.extend(known(row).filter(|command| !command.runs.is_empty()));
     }
     Ok(found)
+}
+
+/// What is kept in the row with this number.
+fn of_number(database: &Connection, number: i64) -> Result<Option<Remembered>, Problem> {
+    let sql = "SELECT known FROM command WHERE exact = ?1";
+    let found = database.query_row(sql, [number], |row| Ok(known(row)));
+    Ok(found.optional()?.flatten())
 }
 
 /// The first column of a row; `None` if it can't be read, so that one bad row does not hide the others.

@@ -50,6 +50,7 @@ fn add(machine: &mut Machine, name: &str, told: &protocol::Node) {
     machine.nodes.push(Node {
         name: name.to_owned(),
         cpus: all,
+        width: Some(told.cpus),
         memory: told.memory,
     });
 }

@@ -7,11 +7,11 @@ use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime, EndedBy,
-    Estimates, Exit, Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead, ParamValue,
-    Placement, ProgressBasis, Purpose, Rate, Reading, Resources, RunResult, Running, Sample,
-    Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage,
-    Wait, WaitReason, Warning,
+    Absence, AtOnceState, Capabilities, Capability, Change, Counter, Counts, Decision, DeviceTime,
+    EndedBy, Estimates, Exit, Importance, InvalidDecision, LeftOut, Machine, Nanos, Overhead,
+    ParamValue, Placement, ProgressBasis, Purpose, Rate, RateAt, Reading, Resources, RunResult,
+    Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates,
+    Trigger, Untried, Usage, Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -223,6 +223,14 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
         RunWarning::JobLimit { jobs: 0 },
         RunWarning::JobLimit { jobs: 4 },
+        at_once(1.03, Some(0.6), false),
+        at_once(1.0, Some(0.6), false),
+        at_once(0.75, None, true),
+        untried(Untried::Few(400)),
+        untried(Untried::Unlike),
+        untried(Untried::Wide),
+        untried(Untried::Domains),
+        untried(Untried::Nodes),
         RunWarning::Paused { is_paused: true },
         RunWarning::Paused { is_paused: false },
         RunWarning::CpusShared {
@@ -278,6 +286,27 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
     ]);
     warnings
+}
+
+fn at_once(rate: f64, cpu: Option<f64>, is_full: bool) -> RunWarning {
+    let other = RateAt {
+        jobs: 8,
+        rate,
+        cpu,
+        ends: 40,
+    };
+    let state = AtOnceState::Found {
+        other,
+        full: 16,
+        is_full,
+    };
+    RunWarning::JobsAtOnce { state }
+}
+
+fn untried(why: Untried) -> RunWarning {
+    RunWarning::JobsAtOnce {
+        state: AtOnceState::Untried(why),
+    }
 }
 
 pub(crate) fn machine() -> Arc<Machine> {
@@ -385,6 +414,7 @@ pub(crate) fn result() -> RunResult {
         overhead,
         policy_faults: 0,
         plans: None,
+        rates: Vec::new(),
         energy_j: Reading::Value(412.5),
     }
 }

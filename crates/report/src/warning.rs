@@ -3,7 +3,8 @@
 use crate::reason::wait_text;
 use crate::text::{count, seconds, visible};
 use cosched_core::{
-    Exit, Importance, InvalidDecision, Nanos, Shortfall, TaskId, WaitReason, Warning, signal_name,
+    AtOnceState, Exit, Importance, InvalidDecision, Nanos, RateAt, Shortfall, TaskId, Untried,
+    WaitReason, Warning, signal_name,
 };
 
 /// A file that is written during a run.
@@ -56,6 +57,8 @@ impl OrphansDone {
 
 /// The code of [`RunWarning::Disturbed`].
 pub(crate) const DISTURBED: &str = "disturbed";
+/// The code of [`RunWarning::JobsAtOnce`].
+pub(crate) const JOBS_AT_ONCE: &str = "jobs-at-once";
 /// The code of [`RunWarning::SoloDisturbed`].
 pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 
@@ -135,6 +138,8 @@ pub enum RunWarning {
     },
     #[error("by request {} from now on", jobs_text(*jobs))]
     JobLimit { jobs: u32 },
+    #[error("{}", at_once_text(state))]
+    JobsAtOnce { state: AtOnceState },
     #[error("{}", paused_text(*is_paused))]
     Paused { is_paused: bool },
     #[error("job {job} stopped itself and waits for SIGCONT (kill -CONT)")]
@@ -286,6 +291,7 @@ impl RunWarning {
                 reason: *reason,
             },
             &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
+            &Warning::AtOnce(state) => RunWarning::JobsAtOnce { state },
             Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
             Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
             &Warning::FewCpus {
@@ -388,6 +394,55 @@ fn jobs_text(jobs: u32) -> String {
         "there is no limit on live jobs".to_owned()
     } else {
         format!("at most {}", count(jobs.into(), "live job"))
+    }
+}
+
+/// What is known of the best number of jobs at once, in words.
+fn at_once_text(state: &AtOnceState) -> String {
+    match state {
+        AtOnceState::Found {
+            other,
+            full,
+            is_full,
+        } => {
+            let why = if *is_full {
+                ", so all CPUs are used"
+            } else {
+                ""
+            };
+            format!("{}{why}", compared_text(other, *full))
+        }
+        AtOnceState::Untried(why) => format!("--jobs auto changed nothing: {}", untried_text(*why)),
+    }
+}
+
+fn compared_text(other: &RateAt, full: u32) -> String {
+    let sooner = (100.0 * (1.0 - 1.0 / other.rate)).round();
+    let end = if sooner > 0.0 {
+        format!("end {sooner} % sooner than {full}")
+    } else if sooner < 0.0 {
+        format!("end {} % later than {full}", -sooner)
+    } else {
+        format!("end as soon as {full}")
+    };
+    let less = other.cpu.map(|cpu| (100.0 * (1.0 - cpu)).round());
+    let less = match less.filter(|less| *less > 0.0) {
+        Some(less) => format!(" and use {less} % less CPU"),
+        None => String::new(),
+    };
+    format!("{} at once {end}{less}", other.jobs)
+}
+
+fn untried_text(why: Untried) -> String {
+    match why {
+        Untried::Few(jobs) => format!(
+            "a trial needs about {} like these",
+            count(jobs.into(), "job")
+        ),
+        Untried::Unlike => "not all jobs have one known program".to_owned(),
+        Untried::Wide => "a job needs several CPUs".to_owned(),
+        Untried::Domains => "the machine has several memory domains".to_owned(),
+        Untried::Nodes => "the jobs run on nodes".to_owned(),
     }
 }
 

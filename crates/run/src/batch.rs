@@ -152,6 +152,9 @@ impl<P: Platform> Batch<'_, P> {
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
         reporter.leave_console(&infos.borrow());
+        if let Ok(result) = &result {
+            memory.borrow_mut().learn_rates(&result.rates);
+        }
         // Whatever became of the run, what its jobs did is known.
         let problem = memory.borrow_mut().finish();
         let result = result.map_err(|error| match error {

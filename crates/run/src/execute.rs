@@ -243,8 +243,7 @@ fn run_together<P: Platform>(
         session.platform.view(),
         &plan.input,
         &plan.files,
-        &choice.params,
-        &choice.origins,
+        choice,
         &plan.config,
     );
     let batch = Batch {

@@ -6,7 +6,6 @@ use super::options::{Format, RunOptions};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use super::policy::BUS_RATE;
-use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use cosched_core::{
     Actuation, Change, Decision, Expected, ExpectedFrom, IdealBandwidth, Nanos, Order, PolicyEntry,
@@ -116,7 +115,7 @@ impl<P: Platform> Explanation<'_, P> {
         let warnings: Vec<String> = plan.warnings.iter().map(RunWarning::text).collect();
         serde_json::json!({
             "policy": choice.entry.name,
-            "policy_lacks": auto_lacks(self.options, view),
+            "policy_lacks": choice.lacks,
             "params": choice.params,
             "param_origins": choice.origins,
             "backend": view.kind,
@@ -172,11 +171,10 @@ impl<P: Platform> Explanation<'_, P> {
         let PolicyEntry { name, gist, .. } = choice.entry;
         self.add("policy", format_args!("{name} - {gist}"));
         if self.options.policy.name.is_none() {
-            let lacks = auto_lacks(self.options, self.view);
-            let why = match &lacks {
-                Some(why) => visible(why),
-                None => "the machine has all that it needs".into(),
-            };
+            let why = choice
+                .lacks
+                .as_deref()
+                .unwrap_or("the machine has all that it needs");
             self.more(format_args!("chosen by auto: {why}"));
         }
         let lacks_bus_rate = !self.view.is_simulated() && choice.lacks_bus_rate();

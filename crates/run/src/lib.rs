@@ -88,7 +88,7 @@ pub use sha256::sha256;
 pub use shell::of_caller as shell_of_caller;
 pub use terminal::{terminal_width, width_of};
 
-use cosched_core::{Actuation, Capability, Restart};
+use cosched_core::{Actuation, Capability, JobKind, Restart};
 use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
@@ -176,7 +176,7 @@ fn run_on<P: platform::Platform>(
     if !options.dry_run {
         if let Some(refused) = &platform.view().refused {
             // A wrong command line is reported first.
-            plan::policy(options, platform, false, false)?;
+            plan::policy(options, platform, JobKind::Any, false)?;
             return Err(refused.clone().into());
         }
         // Resuming writes beside the job log.
@@ -196,7 +196,13 @@ fn run_on<P: platform::Platform>(
     if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
         let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet))?;
         let has_nodes = !platform.view().machine.nodes.is_empty();
-        plan.choice = policy::choose(options, &plan.capabilities, &params, false, has_nodes)?;
+        plan.choice = policy::choose(
+            options,
+            &plan.capabilities,
+            &params,
+            JobKind::Any,
+            has_nodes,
+        )?;
     }
     platform.prepare()?;
     execute::execute(options, platform, plan)

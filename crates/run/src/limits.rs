@@ -5,6 +5,8 @@ use std::str::FromStr;
 /// How many jobs may be live at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobLimit {
+    /// As many as turn out best, up to the default.
+    Auto,
     /// So many.
     Count(u32),
     /// All of them: `0`.
@@ -19,6 +21,7 @@ impl JobLimit {
     /// The number on a machine with so many CPUs; at least 1.
     pub(crate) fn on(self, cpus: usize) -> usize {
         match self {
+            JobLimit::Auto => cpus,
             JobLimit::Count(n) => n as usize,
             JobLimit::All => usize::MAX,
             JobLimit::Relative(more) => cpus.saturating_add_signed(more as isize).max(1),
@@ -31,6 +34,9 @@ impl FromStr for JobLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<JobLimit, String> {
+        if text == "auto" {
+            return Ok(JobLimit::Auto);
+        }
         if let Some(share) = text.strip_suffix('%') {
             return match share.parse() {
                 Ok(share @ 1..=1_000_000) => Ok(JobLimit::Percent(share)),
@@ -50,7 +56,7 @@ impl FromStr for JobLimit {
 }
 
 fn no_job_limit() -> String {
-    "expected a number of jobs, 0 for all, +N or -N from the CPUs, or a share of them, as in 8, +2, -1 or 50%".to_owned()
+    "expected auto, a number of jobs, 0 for all, +N or -N from the CPUs, or a share of them, as in 8, +2, -1 or 50%".to_owned()
 }
 
 /// The load average above which no further job is started.
@@ -102,7 +108,7 @@ mod tests {
             ["3", "+2", "-2", "-20", "50%", "1%", "150%"].map(on_8),
             [3, 10, 6, 1, 4, 1, 12]
         );
-        assert_eq!(on_8("0"), usize::MAX);
+        assert_eq!((on_8("0"), on_8("auto")), (usize::MAX, 8));
         for text in ["", "x", "0%", "%", "1.5", "--1", "+"] {
             assert!(text.parse::<JobLimit>().is_err(), "{text}");
         }

@@ -1,7 +1,7 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Earlier, Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_core::{Earlier, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
@@ -22,6 +22,9 @@ pub(crate) struct Memory {
     /// `None` where nothing is used or kept.
     path: Option<PathBuf>,
     noted: Vec<Ended>,
+    /// The template of the jobs, and the rates of them at once that this run learnt.
+    template: Option<Key>,
+    rates: Vec<RateAt>,
     written: Instant,
 }
 
@@ -31,6 +34,8 @@ impl Default for Memory {
         Memory {
             path: None,
             noted: Vec::new(),
+            template: None,
+            rates: Vec::new(),
             written: Instant::now(),
         }
     }
@@ -151,6 +156,23 @@ impl Memory {
         self.noted.push(ended);
     }
 
+    /// What earlier runs learnt of how many jobs of this template are best at once.
+    pub(crate) fn recall_rates(&mut self, known: &[Option<Known>]) -> Vec<RateAt> {
+        self.template = template(known);
+        let (Some(template), Some(path)) = (&self.template, &self.path) else {
+            return Vec::new();
+        };
+        let store = Store::open_existing(path, Patience::Some).ok().flatten();
+        store.map_or(Vec::new(), |store| store.rates(template))
+    }
+
+    /// Notes what this run learnt of how many jobs are best at once.
+    pub(crate) fn learn_rates(&mut self, rates: &[RateAt]) {
+        if self.template.is_some() {
+            self.rates = rates.to_vec();
+        }
+    }
+
     /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
     pub(crate) fn pass(&mut self) -> Option<RunWarning> {
         if self.noted.is_empty() || self.written.elapsed() < EVERY {
@@ -162,7 +184,7 @@ impl Memory {
 
     /// Writes what is left.
     pub(crate) fn finish(&mut self) -> Option<RunWarning> {
-        if self.noted.is_empty() {
+        if self.noted.is_empty() && self.rates.is_empty() {
             None
         } else {
             self.write(Patience::Some)
@@ -171,15 +193,34 @@ impl Memory {
 
     fn write(&mut self, patience: Patience) -> Option<RunWarning> {
         let path = self.path.as_deref()?;
-        let written = Store::open(path, patience).and_then(|mut store| store.note(&self.noted));
+        let written = Store::open(path, patience).and_then(|mut store| {
+            if let (Some(template), false) = (&self.template, self.rates.is_empty()) {
+                let now = unix_time().as_millis() as u64;
+                store.note_rates(template, &self.rates, now)?;
+            }
+            store.note(&self.noted)
+        });
         let is_busy = matches!(&written, Err(error) if matches!(error.problem, Problem::Busy));
         if is_busy && patience == Patience::None {
             return None;
         }
         self.noted.clear();
+        self.rates.clear();
         let error = written.err()?;
         Some(self.problem(&error, true))
     }
+}
+
+/// The words that the first and the last command have in common, with `{}` in place of others. `None` if there are more in one.
+fn template(known: &[Option<Known>]) -> Option<Key> {
+    let (first, last) = (&known.first()?.as_ref()?.key, &known.last()?.as_ref()?.key);
+    let words = first.command.split(' ').zip(last.command.split(' '));
+    let is_alike = first.command.split(' ').count() == last.command.split(' ').count();
+    let common = words.map(|(one, other)| if one == other { one } else { "{}" });
+    is_alike.then(|| Key {
+        command: common.collect::<Vec<_>>().join(" "),
+        ..first.of_program()
+    })
 }
 
 /// What the file tells of each of these commands; nothing if there is no file.
@@ -331,6 +372,34 @@ pub(crate) mod tests {
         memory.ended(&known, &result(900, Exit::Code(0), None));
         assert_eq!(memory.finish(), None);
         assert_eq!(told(&path)[0].earlier, Some(learnt(0.25)), "by its node");
+    }
+
+    #[test]
+    fn rates_are_recalled_for_the_same_template() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let recalled = |lines: [&str; 2]| {
+            let key = |line: &str| Key {
+                command: line.to_owned(),
+                ..key("/here")
+            };
+            let (mut memory, known, _) = recall(&path, lines.map(key).map(Some).into());
+            let rates = memory.recall_rates(&known);
+            (memory, rates)
+        };
+        let rates = vec![RateAt {
+            jobs: 2,
+            rate: 1.25,
+            cpu: None,
+            ends: 9,
+        }];
+        let (mut memory, none) = recalled(["solve -k a", "solve -k b"]);
+        assert_eq!(none, []);
+        memory.learn_rates(&rates);
+        assert_eq!(memory.finish(), None);
+        assert_eq!(recalled(["solve -k c", "solve -k d"]).1, rates);
+        assert_eq!(recalled(["solve -x c", "solve -x d"]).1, []);
+        assert_eq!(recalled(["solve -k c", "solve -k d e"]).1, []);
     }
 
     /// Nobody's run fails for it, and the next time is as good.

@@ -79,7 +79,6 @@ impl NodesPlatform {
         let launches = launches(&nodes.which, &nodes.worker)?;
         let cluster = Cluster::start(launches, nodes.retries_lost).map_err(Self::failure)?;
         let machine = Arc::new(cluster.whole().clone());
-        let domains = machine.memory_domains.iter();
         let view = View {
             kind: BackendKind::Nodes,
             whole: machine.clone(),
@@ -103,7 +102,7 @@ impl NodesPlatform {
             programs: Programs::new()?,
             keys: Keys::new(machine_kind(&Root::default(), "node")),
             names: cluster.names().map(str::to_owned).collect(),
-            widest: domains.map(|domain| domain.len()).max().unwrap_or(1),
+            widest: machine.widest(&machine.all_cpus()),
             cluster: RefCell::new(Some(cluster)),
         })
     }

@@ -1,7 +1,8 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
+use super::limits::JobLimit;
 use super::memory::{Known, Memory};
-use super::options::{Logs, RunOptions, SoloSource};
+use super::options::{Logs, RunOptions, SoloSource, Source};
 use super::platform::Platform;
 use super::policy::{Choice, choose};
 use super::prepare::{Prepared, Preparer, is_srun};
@@ -9,10 +10,10 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use super::stream::Open;
 use crate::exit::{incapable, usage};
-use crate::input::{Job, absolute, told};
+use crate::input::{Arriving, Job, absolute, program_name, told};
 use anyhow::Result;
 use cosched_core::{
-    Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, TaskSpec,
+    Absence, Capabilities, Capability, Counter, Importance, JobKind, Nanos, RunConfig, TaskSpec,
 };
 use cosched_linux::Allocation;
 use cosched_linux::identity::host_name;
@@ -191,12 +192,11 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
     Ok(())
 }
 
-/// The sources of solo times, the machine's capabilities with them, and the policy. `crowded` says that the user wants more
-/// jobs at once than there are CPUs, `remote` that some job does its work on other machines.
+/// The sources of solo times, the machine's capabilities with them, and the policy. `jobs` is the kind of the jobs, `remote` that some job does its work on other machines.
 pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    crowded: bool,
+    jobs: JobKind,
     remote: bool,
 ) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
@@ -208,8 +208,29 @@ pub(crate) fn policy<P: Platform>(
         missing.insert(Capability::Freeze, Absence::OnlyClient);
     }
     let has_nodes = !view.machine.nodes.is_empty();
-    let choice = choose(options, &capabilities, &view.params, crowded, has_nodes)?;
+    let choice = choose(options, &capabilities, &view.params, jobs, has_nodes)?;
     Ok((solo, capabilities, choice))
+}
+
+/// What is known of these jobs, or of those that will come.
+fn kind_of(options: &RunOptions, jobs: &[(u64, Job)], open: Option<&Open>) -> JobKind {
+    // A dry run has read all that would come.
+    let would_come =
+        options.dry_run && matches!(&options.jobs, Source::List(file) if Arriving::may_come(file));
+    let come = open.map(|open| open.arriving.is_of_one_command());
+    if come == Some(false) || would_come {
+        return JobKind::Arriving;
+    }
+    // Jobs of one program that the user has named differ.
+    let mut names = jobs
+        .iter()
+        .map(|(_, job)| (program_name(&job.input), &job.input.name));
+    let first = names.next();
+    if come == Some(true) || names.all(|name| Some(name) == first) {
+        JobKind::Alike
+    } else {
+        JobKind::Any
+    }
 }
 
 impl<P: Platform> Plan<P> {
@@ -234,9 +255,16 @@ impl<P: Platform> Plan<P> {
         let count = open.is_none().then_some(jobs.len());
         // Of an open list nobody knows how many jobs `-j 0` asks for.
         let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
-        let is_crowded = asked.min(most) > cpus;
+        let kind = if options.output.frames {
+            // The coordinator has chosen them for this node.
+            JobKind::Any
+        } else if asked.min(most) > cpus {
+            JobKind::Crowd
+        } else {
+            kind_of(options, &jobs, open.as_ref())
+        };
         let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
-        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded, is_remote)?;
+        let (mut solo, capabilities, choice) = policy(options, platform, kind, is_remote)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
@@ -271,7 +299,10 @@ impl<P: Platform> Plan<P> {
             tasks.push(task);
             specs.push(spec);
         }
-        let config = config(options, &choice, cpus, count);
+        let mut config = config(options, &choice, cpus, count);
+        if options.limits.jobs == Some(JobLimit::Auto) {
+            config.at_once = Some(memory.recall_rates(&known));
+        }
         Ok(Plan {
             choice,
             capabilities,
@@ -311,7 +342,8 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
     let is_open = jobs.is_none();
     let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
-    let live = match limits.jobs {
+    let given = limits.jobs.filter(|limit| *limit != JobLimit::Auto);
+    let live = match given {
         Some(limit) => limit.on(cpus),
         None if choice.entry.for_nodes => LIVE_PER_SLOT * cpus,
         None if choice.entry.time_shares => LIVE_PER_CPU * cpus,
@@ -325,7 +357,8 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
         } else {
             live
         },
-        jobs_per_cpu: limits.jobs.is_none().then_some(live / cpus.max(1)),
+        jobs_per_cpu: given.is_none().then_some(live / cpus.max(1)),
+        at_once: None,
         order: limits.order,
         max_pause: limits.max_pause,
         halt: limits.halt,
@@ -403,6 +436,7 @@ mod tests {
             origins: Default::default(),
             profile: None,
             shortfalls: Vec::new(),
+            lacks: None,
         }
     }
 

@@ -6,8 +6,8 @@ use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
-    Actuation, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params,
-    PolicyEntry, Shortfall, auto_policy, find_policy, set_along,
+    Actuation, Capabilities, Capability, Importance, JobKind, POLICIES, ParamError, ParamKind,
+    Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(crate) struct Choice {
     pub(crate) profile: Option<String>,
     /// The wanted capabilities that the machine lacks.
     pub(crate) shortfalls: Vec<Shortfall>,
+    /// What the machine lacks for the first row of `auto`, if that chose.
+    pub(crate) lacks: Option<String>,
 }
 
 /// Where a parameter's value comes from. A later variant overrides an earlier one.
@@ -32,6 +34,8 @@ pub(crate) struct Choice {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Origin {
+    /// The row of `auto`.
+    Auto,
     /// The machine file: of a simulated machine, or of this one as `cosched calibrate` measured it.
     Machine,
     /// The file of `--profile`.
@@ -44,6 +48,7 @@ impl Origin {
     /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
+            Origin::Auto => "by auto",
             Origin::Machine => "the machine's",
             Origin::Profile => "from --profile",
             Origin::Param => "from --param",
@@ -114,22 +119,23 @@ pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>
 }
 
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
-/// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
-/// that the user wants more jobs at once than there are CPUs, `has_nodes` that the machine consists of several nodes.
+/// has the parameters that belong to the machine, including those of other policies; they have been checked. `jobs` says
+/// what is known of the jobs, `has_nodes` that the machine consists of several nodes.
 pub(crate) fn choose(
     options: &RunOptions,
     capabilities: &Capabilities,
     machine: &[(String, String)],
-    crowd: bool,
+    jobs: JobKind,
     has_nodes: bool,
 ) -> Result<Choice> {
+    let mut auto = None;
     let entry = match named(options)? {
         Some(entry) => entry,
         None if has_nodes => POLICIES
             .iter()
             .find(|entry| entry.for_nodes)
             .unwrap_or(&POLICIES[0]),
-        None => auto_policy(capabilities, crowd),
+        None => auto.insert(auto_row(capabilities, jobs)).policy,
     };
     if has_nodes && !entry.for_nodes {
         return Err(usage(format!(
@@ -139,6 +145,9 @@ pub(crate) fn choose(
     }
     let given = &options.policy;
     let mut settings = Settings::default();
+    for (name, value) in auto.map_or(&[][..], |row| row.params) {
+        settings.set(name, value, Origin::Auto);
+    }
     for (name, value) in machine {
         if has_param(entry, name) {
             settings.set(name, value, Origin::Machine);
@@ -174,6 +183,8 @@ pub(crate) fn choose(
                 let machine = options.machine.on.as_deref().unwrap_or("this machine");
                 return Err(unmet(entry, &shortfall, machine));
             }
+            // `auto` has counted that in.
+            Importance::Wanted(_) if auto.is_some() => {}
             Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
@@ -183,6 +194,7 @@ pub(crate) fn choose(
         origins,
         profile: content,
         shortfalls,
+        lacks: auto.and_then(|row| auto_lacks(row, capabilities)),
     })
 }
 
@@ -306,6 +318,7 @@ mod tests {
             origins,
             profile: None,
             shortfalls: Vec::new(),
+            lacks: None,
         }
     }
 

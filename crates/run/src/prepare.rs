@@ -1,6 +1,7 @@
 //! Makes jobs ready to be started: their programs, their tasks for the loop, and what is known of them.
 
 use super::folder::{output_files, reaped_files};
+use super::limits::JobLimit;
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
 use super::platform::Platform;
@@ -76,6 +77,7 @@ impl<P: Platform> Preparer<'_, P> {
                 None => Origin::Spawned,
             },
             bus_use_milli: job.input.bus_use_milli,
+            program: job.input.program.as_deref().map(Into::into),
             weight: if weighs { job.input.weight() } else { 1.0 },
             solo: SoloProfile::default(),
             ..spec
@@ -104,10 +106,15 @@ impl<P: Platform> Preparer<'_, P> {
         jobs: &mut [(&Job, &mut Prepared<P>)],
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let remembers = self.options.history.is_some();
+        let is_needed = remembers || self.options.limits.jobs == Some(JobLimit::Auto);
         let mut keys = Vec::new();
-        for (job, prepared) in jobs.iter() {
-            let key = remembers.then(|| self.platform.key(job, &prepared.task));
-            keys.push(key.flatten());
+        for (job, prepared) in jobs.iter_mut() {
+            let key = is_needed.then(|| self.platform.key(job, &prepared.task));
+            let key = key.flatten();
+            if let Some(key) = &key {
+                prepared.spec.program = Some(key.program.as_ref().into());
+            }
+            keys.push(key.filter(|_| remembers));
         }
         let (known, warning) = memory.recall(keys, patience);
         for ((job, prepared), known) in jobs.iter_mut().zip(&known) {

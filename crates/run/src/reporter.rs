@@ -70,6 +70,8 @@ impl Reporter<'_> {
             }
             // Its coordinator knows that.
             Notice::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
+            // The summary has it.
+            Notice::Warning(RunWarning::JobsAtOnce { .. }) => {}
             Notice::Warning(warning) => {
                 self.screen.show_warning(&warning.text());
             }

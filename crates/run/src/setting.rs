@@ -2,11 +2,11 @@
 
 use super::options::{RunOptions, SoloSource};
 use super::platform::View;
-use super::policy::Origin;
+use super::policy::Choice;
 use crate::input::spec::AUTO;
 use crate::input::{absolute, path_text, quote};
 use crate::sha256::sha256;
-use cosched_core::{Absence, Nanos, Params, RunConfig, TimeLimit, auto_shortfall};
+use cosched_core::{Absence, Nanos, RunConfig, TimeLimit};
 use cosched_linux::Allocation;
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
@@ -14,7 +14,6 @@ use cosched_report::{
     Absences, AllocationSetting, ParamSetting, RunInput, RunOptions as RecordedOptions, RunSetting,
     SettingFile,
 };
-use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -62,14 +61,13 @@ pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
     }
 }
 
-/// How a run with these parameters and this configuration was started.
+/// How a run with this policy and configuration was started.
 pub(crate) fn setting(
     options: &RunOptions,
     view: &View,
     input: &RunInput,
     files: &[SettingFile],
-    params: &Params,
-    origins: &BTreeMap<String, Origin>,
+    choice: &Choice,
     config: &RunConfig,
 ) -> RunSetting {
     let mut absent = Absences::default();
@@ -80,8 +78,8 @@ pub(crate) fn setting(
     };
     let why = why.text();
     let mut settings = Vec::new();
-    for (name, value) in params.iter() {
-        let origin = origins.get(name).map_or("default", Into::into);
+    for (name, value) in choice.params.iter() {
+        let origin = choice.origins.get(name).map_or("default", Into::into);
         settings.push(ParamSetting {
             name: name.to_owned(),
             value: value.clone(),
@@ -97,7 +95,7 @@ pub(crate) fn setting(
         kernel: absent.note_option("kernel", process.kernel, why),
         allocation: view.allocation.as_ref().map(allocation),
         params: settings,
-        options: recorded_options(options, view, config),
+        options: recorded_options(options, view, choice, config),
         absent,
     }
 }
@@ -139,22 +137,17 @@ impl Process {
     }
 }
 
-/// Why `auto` does not take the policy that it would take where nothing is lacking; `None` if another policy was named, or
-/// nothing is lacking.
-pub(crate) fn auto_lacks(options: &RunOptions, view: &View) -> Option<String> {
-    if options.policy.name.is_some() {
-        return None;
-    }
-    let lack = auto_shortfall(&view.capabilities)?;
-    Some(lack.why.to_string())
-}
-
 /// The word of an option's value.
 fn word(value: impl Into<&'static str>) -> String {
     value.into().to_owned()
 }
 
-fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> RecordedOptions {
+fn recorded_options(
+    options: &RunOptions,
+    view: &View,
+    choice: &Choice,
+    config: &RunConfig,
+) -> RecordedOptions {
     let mut absent = Absences::default();
     let timeout = match config.timeout {
         None => None,
@@ -177,7 +170,7 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
     } else {
         Absence::NotTold.text()
     };
-    let lacks = auto_lacks(options, view);
+    let lacks = choice.lacks.clone();
     let why_nothing = match &options.policy.name {
         None => "nothing is lacking",
         Some(_) => "the policy was named",

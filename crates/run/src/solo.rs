@@ -5,6 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
+use super::policy::Choice;
 use super::prepare::note_files;
 use super::screen::Screen;
 use super::session::Session;
@@ -192,7 +193,14 @@ fn run_alone<P: Platform>(
 ) -> Result<BatchResult> {
     let view = session.platform.view();
     let entry = run_to_completion()?;
-    let params = Params::resolve(entry.name, entry.params, &[])?;
+    let choice = Choice {
+        entry,
+        params: Params::resolve(entry.name, entry.params, &[])?,
+        origins: BTreeMap::new(),
+        profile: None,
+        shortfalls: Vec::new(),
+        lacks: plan.choice.lacks.clone(),
+    };
     let config = RunConfig {
         jobs: 1,
         jobs_per_cpu: None,
@@ -211,7 +219,7 @@ fn run_alone<P: Platform>(
         entry,
         freezes: false,
         open: None,
-        params: &params,
+        params: &choice.params,
         config: &config,
         capabilities: &view.capabilities,
         record_as: setting(
@@ -219,8 +227,7 @@ fn run_alone<P: Platform>(
             view,
             &plan.input,
             &plan.files,
-            &params,
-            &BTreeMap::new(),
+            &choice,
             &config,
         ),
         jobs: solo.jobs,
@@ -235,7 +242,7 @@ fn run_alone<P: Platform>(
         },
         shows_output: false,
     };
-    batch.run(session, &mut *(entry.build)(&params))
+    batch.run(session, &mut *(entry.build)(&choice.params))
 }
 
 /// The policy that lets each job run to its end.

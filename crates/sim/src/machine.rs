@@ -263,6 +263,7 @@ impl MachineSpec {
         let node = |(ix, cpus)| Node {
             name: format!("{}-{ix}", self.name),
             cpus,
+            width: None,
             memory: None,
         };
         Machine {

@@ -1,7 +1,7 @@
 //! Compares the documentation of the command line and of mix files with the built binary.
 
 use crate::common;
-use cosched_core::{POLICIES, ParamKind};
+use cosched_core::{AUTO, POLICIES, ParamKind};
 use std::path::Path;
 use std::process::Output;
 
@@ -243,6 +243,25 @@ fn every_policy_has_its_section() {
                 entry.name
             );
         }
+    }
+}
+
+#[test]
+fn every_row_of_auto_is_documented_and_listed() {
+    let page = page("policies.md");
+    let output = cosched(&["list", "policies", "auto"]);
+    let listed = String::from_utf8(output.stdout).expect("UTF-8");
+    for row in &AUTO {
+        let condition = row.condition();
+        let line = format!(
+            "| {condition} | `{}` | {:.2} | {:+.1} |",
+            row.policy.name, row.unfairness, row.turnaround_percent
+        );
+        assert!(page.contains(&line), "docs/policies.md lacks {line}");
+        assert!(
+            listed.contains(&format!("with {condition}:")),
+            "{condition} is not in {listed}"
+        );
     }
 }
 

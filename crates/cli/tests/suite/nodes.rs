@@ -269,9 +269,10 @@ fn a_job_that_is_wider_than_all_nodes_that_are_left_waits_for_another_run() {
         line.expect("it lives").contains("--cpus=all")
     });
     kill(workers[0], "-KILL");
-    assert_eq!(ended(&mut child).code(), Some(75));
+    let code = ended(&mut child).code();
     let told = child.wait_with_output().expect("output");
     let told = err(&told);
+    assert_eq!(code, Some(75), "{told}");
     let why = "It needs 2 CPUs at once, and no node that is left has more than 1";
     assert!(
         told.contains("jobs are left for --resume") && told.contains(why),

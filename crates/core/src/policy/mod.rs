@@ -34,6 +34,7 @@
 //! only as many tasks take turns as `max_pause` has room for. The others begin when one of these ends.
 
 mod allocate;
+mod auto;
 mod bandwidth;
 mod bias;
 mod big_fair;
@@ -60,6 +61,7 @@ mod target;
 mod virtual_time;
 pub(crate) mod weights;
 
+pub use auto::{AUTO, AutoRow, JobKind, auto_lacks, auto_row};
 pub use fitness::{Candidate, FitnessQueue};
 pub use needs::{Importance, Need};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along};
@@ -180,25 +182,6 @@ impl PolicyEntry {
             .iter()
             .any(|need| matches!(need.capability, Capability::Device(_)))
     }
-}
-
-/// The best policy that a machine supports: `even` if it can measure contention, else `fifo`, which never switches.
-/// With `crowd`, more jobs than CPUs must run at once. `fifo` can't do that, so `linux` replaces it.
-pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyEntry {
-    match auto_shortfall(capabilities) {
-        None => &even::ENTRY,
-        Some(_) if crowd => &linux::ENTRY,
-        Some(_) => &fifo::ENTRY,
-    }
-}
-
-/// Why [`auto_policy`] does not choose `even`: the first needed capability that the machine lacks.
-pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
-    let params = Params::resolve(even::ENTRY.name, even::ENTRY.params, &[]).unwrap_or_default();
-    even::ENTRY
-        .shortfalls(&params, capabilities)
-        .into_iter()
-        .next()
 }
 
 /// The decision if a policy's own can't be carried out: round-robin over all tasks, from the snapshot alone.

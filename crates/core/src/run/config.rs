@@ -1,5 +1,6 @@
 //! Settings of a run, except its tasks and its policy.
 
+use super::at_once::RateAt;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +16,8 @@ pub struct RunConfig {
     pub jobs: usize,
     /// The same for each CPU of the machine, in place of `jobs`: the machine may change.
     pub jobs_per_cpu: Option<usize>,
+    /// Whether to learn how many tasks are best at once, up to `jobs` or `jobs_per_cpu`, with what earlier runs learnt.
+    pub at_once: Option<Vec<RateAt>>,
     /// Order of admission of the tasks that have arrived.
     pub order: Order,
     /// Bound on the time that a started task stays frozen; exceeded only slightly.
@@ -150,6 +153,7 @@ impl Default for RunConfig {
             quantum: Nanos::from_ms(200),
             jobs: usize::MAX,
             jobs_per_cpu: None,
+            at_once: None,
             order: Order::default(),
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),

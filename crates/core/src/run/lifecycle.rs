@@ -1,5 +1,6 @@
 //! The life of tasks: admission, events, end, and restart.
 
+use super::at_once::AtOnce;
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
@@ -112,6 +113,7 @@ impl<B: Backend> Loop<'_, B> {
         self.room_retry = None;
         let mut admitted: Vec<TaskId> = Vec::new();
         self.put_in_order(now);
+        self.begin_at_once();
         while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
             if self.config.delay > Nanos::ZERO
                 && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
@@ -144,6 +146,7 @@ impl<B: Backend> Loop<'_, B> {
             admitted.push(id);
             triggers.push(Trigger::Arrived(id));
         }
+        self.report_at_once(now, &admitted);
         // One pass for all arrivals: one pass for each would cost quadratic time.
         if !admitted.is_empty() {
             let least = LeastProgress::of(&self.snap);
@@ -169,6 +172,12 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Maximum number of admitted tasks.
     pub(super) fn most_live(&self) -> usize {
+        let learnt = self.at_once.as_ref().map(AtOnce::limit);
+        self.jobs.or(learnt).unwrap_or_else(|| self.full_width())
+    }
+
+    /// The same before anything is learnt.
+    pub(super) fn full_width(&self) -> usize {
         let machine = &self.snap.machine;
         let cpus = machine.cpus.len();
         let most = match machine.nodes.len() {
@@ -177,7 +186,7 @@ impl<B: Backend> Loop<'_, B> {
         };
         let by_cpus = self.config.jobs_per_cpu;
         let by_cpus = by_cpus.map(|jobs| most.min(jobs * cpus));
-        self.jobs.or(by_cpus).unwrap_or(self.config.jobs)
+        by_cpus.unwrap_or(self.config.jobs)
     }
 
     /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
@@ -289,6 +298,9 @@ impl<B: Backend> Loop<'_, B> {
             Event::Arrivals => {}
             Event::Paused => {
                 self.is_paused = true;
+                if let Some(at_once) = &mut self.at_once {
+                    at_once.begin_epoch(0);
+                }
                 self.show();
             }
             Event::Continued => {
@@ -448,6 +460,9 @@ impl<B: Backend> Loop<'_, B> {
             let ran = record.ran;
             let position = self.times.partition_point(|&time| time <= ran);
             self.times.insert(position, ran);
+        }
+        if ok {
+            self.learn_at_once(now, id);
         }
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
@@ -620,6 +635,9 @@ impl<B: Backend> Loop<'_, B> {
     /// Removes an ended task from scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         self.learner.end(id);
+        if let Some(at_once) = &mut self.at_once {
+            at_once.forget(id);
+        }
         if let Some(position) = self.snap.position(id) {
             self.snap.tasks.remove(position);
             triggers.push(Trigger::Ended(id));

@@ -3,6 +3,7 @@
 //! Each turn: handle events, close the intervals of the affected tasks, ask the policy, check and apply its decision,
 //! and wait for the next event.
 
+use super::at_once::AtOnce;
 use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
@@ -120,6 +121,7 @@ impl<B: Backend> Loop<'_, B> {
             overhead: self.overhead,
             policy_faults: self.policy_faults,
             plans,
+            rates: self.at_once.as_ref().map_or(Vec::new(), AtOnce::learnt),
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
     }

@@ -2,6 +2,7 @@
 
 mod actuation;
 mod arrivals;
+mod at_once;
 mod backend;
 mod config;
 mod crowds;
@@ -20,6 +21,7 @@ mod shutdown;
 mod state;
 mod task_record;
 
+pub use at_once::{AtOnceState, RateAt, Untried};
 pub use backend::{Backend, Began, Event, Kill, MayStart, Planner};
 pub use config::{
     Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit,

@@ -1,5 +1,6 @@
 //! Reports from a run in progress, and its result.
 
+use super::at_once::{AtOnceState, RateAt};
 use super::histogram::Histogram;
 use super::now::RunNow;
 use crate::check::InvalidDecision;
@@ -58,6 +59,8 @@ pub enum Warning {
         /// Whether it is a repeated signal, so that everything is killed.
         again: bool,
     },
+    /// What is known of the best number of tasks at once.
+    AtOnce(AtOnceState),
     /// The first task that waits for memory while a CPU is left for it.
     WaitsForMemory(TaskId),
     /// A task starts although memory is short, because nothing else runs.
@@ -95,6 +98,7 @@ impl Warning {
             | Warning::DeadlineOver
             | Warning::Draining
             | Warning::Interrupted { .. }
+            | Warning::AtOnce(_)
             | Warning::PlansGivenUp { .. } => None,
         }
     }
@@ -347,6 +351,8 @@ pub struct RunResult {
     pub policy_faults: u64,
     /// Counts of plans; `None` if decisions were carried out one by one from the start.
     pub plans: Option<PlanCounts>,
+    /// The rates with different numbers of tasks at once, for later runs; empty if nothing was learnt.
+    pub rates: Vec<RateAt>,
     /// Energy of the package in joules, until every task had ended once.
     pub energy_j: Reading<f64>,
 }

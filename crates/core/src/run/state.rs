@@ -2,6 +2,7 @@
 //! tasks in, `lifecycle` admits and ends them, `shutdown` ends them early, `intervals` turns placements into samples, `actuation` carries out
 //! decisions.
 
+use super::at_once::AtOnce;
 use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
 use super::intake::Intake;
@@ -32,6 +33,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) rng: Rng,
     /// The maximum number of admitted tasks, if the user has changed it.
     pub(super) jobs: Option<usize>,
+    /// Learns how many tasks are best at once.
+    pub(super) at_once: Option<AtOnce>,
     /// Whether the backend holds all tasks.
     pub(super) is_paused: bool,
     /// Its tasks are those in scheduling: arrived, not ended, not dying.
@@ -112,6 +115,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             config,
             rng: Rng::new(config.seed),
             jobs: None,
+            at_once: None,
             is_paused: false,
             learner: Learner::new(&machine.core_types, config.quantum),
             snap: Snapshot {

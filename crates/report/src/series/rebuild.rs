@@ -219,6 +219,7 @@ impl RebuiltRun {
             overhead: self.overhead.clone(),
             policy_faults: self.policy_faults,
             plans: None,
+            rates: Vec::new(),
             energy_j: Reading::Absent(Absence::NotYetMeasured),
         }
     }

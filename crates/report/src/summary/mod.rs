@@ -12,7 +12,7 @@ mod tests;
 use crate::record::Record;
 use crate::source::BackendKind;
 use crate::text::{count, grouped, seconds, unbroken, visible};
-use crate::warning::DISTURBED;
+use crate::warning::{DISTURBED, JOBS_AT_ONCE};
 use cosched_core::signal_name;
 use metrics::metrics;
 pub use metrics::{metric_name, metric_value};
@@ -198,6 +198,10 @@ fn notes(record: &Record, page: &mut Page) {
             Style::Bad,
         );
     }
+    let mut warnings = record.warnings.iter().rev();
+    if let Some(found) = warnings.find(|warning| warning.code == JOBS_AT_ONCE) {
+        page.plain(&visible(&found.text));
+    }
     if !page.options.verbose {
         count_warnings(record, page);
     }
@@ -220,7 +224,7 @@ fn count_warnings(record: &Record, page: &mut Page) {
 
 /// Whether a run shows a warning with this code. Other programs disturb nearly every run; it matters to who measures.
 fn is_shown(code: &str, record: &Record) -> bool {
-    code != DISTURBED || record.setting.options.solo.is_some()
+    code != JOBS_AT_ONCE && (code != DISTURBED || record.setting.options.solo.is_some())
 }
 
 /// What was in use and what was not, and what cosched itself took.

@@ -8,6 +8,7 @@ mod text;
 use crate::series::in_order::RowsInOrder;
 use crate::series::replay::{JobReplay, Replay};
 use crate::series::{Mode, Row, SeriesError, SeriesHeader, SeriesReader};
+use crate::warning::JOBS_AT_ONCE;
 use cosched_core::{CpuSet, Nanos, Node, Purpose, TaskId, Trigger, WaitReason};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -171,6 +172,9 @@ pub struct Why {
     pub warnings: Vec<String>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
+    /// What `--jobs auto` has found; left out without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<String>,
     /// The bound on its wait, if it waited.
     pub latest: Option<Latest>,
     /// Latest time of the next decision; `None` if that had passed, if only an event leads to one, or if the run was over.
@@ -221,6 +225,7 @@ struct History {
     decision: OpenDecision,
     steps: VecDeque<Step>,
     warnings: Vec<String>,
+    at_once: Option<String>,
 }
 
 impl History {
@@ -231,6 +236,7 @@ impl History {
             decision: OpenDecision::default(),
             steps: VecDeque::new(),
             warnings: Vec::new(),
+            at_once: None,
         }
     }
 
@@ -257,6 +263,7 @@ impl History {
                 };
             }
             Row::Warned { text, task, .. } if task == Some(self.task) => self.warnings.push(text),
+            Row::Warned { code, text, .. } if code == JOBS_AT_ONCE => self.at_once = Some(text),
             _ => {}
         }
     }
@@ -309,6 +316,7 @@ impl History {
             weight: header.tasks[self.task.0 as usize].weight,
             at,
             preferred: self.preferred(&state),
+            at_once: self.at_once.clone(),
             latest: self.latest(&state, &header),
             state,
             steps: self.steps.into(),
@@ -478,6 +486,16 @@ mod tests {
             ask(&unstarted, 3, Some(100)).latest,
             None | Some(Latest::Queue { live: 2 })
         ));
+    }
+
+    #[test]
+    fn what_was_found_of_the_number_at_once_is_told() {
+        let found = "2 at once end 3 % sooner than 4";
+        let line = format!("[\"!\",1,\"jobs-at-once\",\"{found}\"]\n");
+        let series = format!("{line}{RUN}");
+        let asked = |ms| ask(&series, 1, Some(ms)).at_once;
+        assert_eq!(asked(0), None, "not found yet");
+        assert_eq!(asked(100).as_deref(), Some(found));
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub fn why_text(why: &Why, width: usize) -> String {
         why.reason_text(),
         why.weight.map(|weight| format!("weight: {weight}")),
         why.preferred_text(),
+        why.at_once.as_deref().map(visible),
         why.latest_text(),
         why.next_text(),
     ];

@@ -55,6 +55,11 @@ impl Arriving {
         }))
     }
 
+    /// Whether commands may come at this path while a run goes on.
+    pub(crate) fn may_come(path: &Path) -> bool {
+        Lines::may_come(path)
+    }
+
     /// Commands for values that come.
     pub(crate) fn values(lines: Lines, jobs: Box<ValueJobs>) -> Arriving {
         let each = Each::Value(jobs);
@@ -63,6 +68,11 @@ impl Arriving {
             each,
             withdrawn: Vec::new(),
         }
+    }
+
+    /// Whether all jobs are one command with different values.
+    pub(crate) fn is_of_one_command(&self) -> bool {
+        matches!(self.each, Each::Value(_))
     }
 
     /// Whether no job will come.

@@ -89,6 +89,18 @@ impl Lines {
         }))
     }
 
+    /// Whether lines may come at this path while a run goes on.
+    pub(crate) fn may_come(path: &Path) -> bool {
+        // Nothing is opened: that would wait for who writes.
+        let path = if is_input(path) {
+            Path::new("/dev/stdin")
+        } else {
+            path
+        };
+        let kind = path.metadata().map(|data| data.file_type());
+        kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
+    }
+
     /// Waits for the first line, or for the end.
     ///
     /// # Errors

@@ -77,7 +77,7 @@ pub(crate) fn base(input: &JobInput) -> String {
         .unwrap_or_else(|| "job".to_owned())
 }
 
-fn program_name(input: &JobInput) -> Option<String> {
+pub(crate) fn program_name(input: &JobInput) -> Option<String> {
     if let Some(command) = &input.command {
         let words = program_words(command);
         return clean(last_part(

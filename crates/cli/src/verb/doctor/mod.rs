@@ -8,7 +8,7 @@ use crate::print::{print, print_json, width};
 use anyhow::Result;
 
 use clap::Args;
-use cosched_core::{auto_policy, auto_shortfall};
+use cosched_core::{JobKind, auto_lacks, auto_row};
 use cosched_linux::counters::probe;
 use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
@@ -44,8 +44,9 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
         Some(_) => Freezing::Signals,
     };
     let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
-    let policy = auto_policy(&capabilities, false).name;
-    let lacks = auto_shortfall(&capabilities).map(|lack| lack.why.to_string());
+    let row = auto_row(&capabilities, JobKind::Any);
+    let policy = row.policy.name;
+    let lacks = auto_lacks(row, &capabilities);
     let orphans: Vec<String> = orphans(&root).iter().map(held_text).collect();
     if args.format == Format::Json {
         let machine = &topology.machine;
@@ -64,18 +65,13 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "orphans": orphans,
         }));
     }
-    let why = match lacks {
-        Some(why) => format!(" ({why})"),
-        None => String::new(),
-    };
+    let choice = text::choice(policy, lacks.as_deref(), width());
     let warning = warning.map(|warning| format!("warning: {}", warning.text()));
     let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
     let machine = text::machine(&topology, &notes);
     let features = text::brief(&features, width());
     let left = text::left_jobs(&orphans);
-    print(format!(
-        "{machine}policy: --policy auto takes {policy}{why}\n\n{features}{left}"
-    ))
+    print(format!("{machine}{choice}{features}{left}"))
 }
 
 /// A job that outlived its run, and whether it stands still.

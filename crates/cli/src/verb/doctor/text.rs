@@ -27,6 +27,15 @@ pub fn machine(topology: &Topology, notes: &[String]) -> String {
     out
 }
 
+/// The choice of `auto`.
+pub fn choice(policy: &str, lacks: Option<&str>, width: usize) -> String {
+    let why = lacks.map_or(String::new(), |lacks| format!("; {lacks}"));
+    let text = format!("policy: auto takes {policy}{why}");
+    let mut out = String::new();
+    paragraph(&mut out, "", &text, width);
+    out
+}
+
 /// Jobs that outlived their runs.
 pub fn left_jobs(orphans: &[String]) -> String {
     if orphans.is_empty() {

@@ -10,7 +10,9 @@ use crate::verb::run::Offered;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use cosched_core::metric::METRICS;
-use cosched_core::{Counter, Importance, PAPERS, POLICIES, ParamKind, Params, PolicyEntry};
+use cosched_core::{
+    AUTO, AutoRow, Counter, Importance, PAPERS, POLICIES, ParamKind, Params, PolicyEntry,
+};
 use cosched_linux::events::{EventTable, own_tables, tables};
 use cosched_linux::root::Root;
 use cosched_report::wrap;
@@ -57,7 +59,7 @@ fn all_names() -> Vec<&'static str> {
 /// The names in a list that can be shown in full.
 fn names_of(what: What) -> Vec<&'static str> {
     match what {
-        What::Policies => POLICIES.iter().map(|policy| policy.name).collect(),
+        What::Policies => spec::policy_names(),
         What::Machines => MACHINES.iter().map(|machine| machine.name).collect(),
         What::Programs => spec::program_names(),
         What::Metrics => METRICS.iter().map(|metric| metric.name).collect(),
@@ -71,11 +73,6 @@ fn check(names: &[String], known: &[&'static str]) -> Result<()> {
     let Some(name) = unknown else { return Ok(()) };
     if known.is_empty() {
         return Err(usage(format!("`{name}`: this list is shown as a whole")));
-    }
-    if name == "auto" {
-        return Err(usage(
-            "`auto` is the best policy for a machine; `cosched doctor` shows which one",
-        ));
     }
     let hint = did_you_mean(name, known);
     let known = known.join(", ");
@@ -118,8 +115,7 @@ fn brief_entry(brief: &mut String, name: &str, about: &str) {
 fn policies(names: &[String]) -> String {
     let mut text = String::new();
     if names.is_empty() {
-        let about = "the best policy that this machine supports (the default)";
-        brief_entry(&mut text, "auto", about);
+        brief_entry(&mut text, spec::AUTO, ABOUT_AUTO);
         brief_policies(&mut text, false);
         text.push_str("\nFor research:\n");
         brief_policies(&mut text, true);
@@ -128,12 +124,29 @@ fn policies(names: &[String]) -> String {
         );
         return text;
     }
+    if is_wanted(spec::AUTO, names) {
+        let _ = writeln!(text, "{:<13} {ABOUT_AUTO}", spec::AUTO);
+        AUTO.iter().for_each(|row| add_row(&mut text, row));
+    }
     for entry in POLICIES {
         if is_wanted(entry.name, names) {
             add_policy(&mut text, entry);
         }
     }
     text
+}
+
+const ABOUT_AUTO: &str = "the best policy that this machine supports (the default)";
+
+/// Adds a row of the choice of `auto`.
+fn add_row(text: &mut String, row: &AutoRow) {
+    let (name, condition) = (row.policy.name, row.condition());
+    let (percent, unfairness) = (row.turnaround_percent, row.unfairness);
+    let _ = writeln!(
+        text,
+        "{:<13} {name} with {condition}: {percent:+.1} % time against fifo, unfairness {unfairness:.2}",
+        ""
+    );
 }
 
 fn brief_policies(text: &mut String, for_research: bool) {

@@ -72,9 +72,11 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
                     .filter(|&pid| pid != run.pid)
                     .collect()
             };
-            until("only the inner run has that name", || others().len() == 1);
-            let inner = others();
-            assert_eq!(inner.len(), 1, "{inner:?}");
+            let mut inner = Vec::new();
+            until("only the inner run has that name", || {
+                inner = others();
+                inner.len() == 1
+            });
             let guardians: Vec<i32> = super::support::all_named("run-guardian")
                 .into_iter()
                 .filter(|process| process.parent == run.pid || process.parent == inner[0])

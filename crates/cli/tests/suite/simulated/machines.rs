@@ -191,6 +191,49 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     assert_eq!(machine["params"]["mu_trans_per_us"], 149.3);
 }
 
+/// A machine counts each set of events: the plan takes the policy of the row, and says what is missing and what that costs.
+#[test]
+fn auto_takes_what_the_counted_events_allow_and_says_so() {
+    let folder = with_mix();
+    let built_in = out(&cosched(&folder, &["list", "machines", MACHINE]));
+    let events = ["ipc", "mm_reads", "llc_accesses", "l1_accesses"];
+    let plan = |missing: &[&str]| {
+        let withhold = |text: String, event: &&str| text.replace(&format!("{event} = true"), "");
+        let machine = missing.iter().fold(built_in.clone(), withhold);
+        write(&folder, "part.toml", &machine);
+        out(&cosched(
+            &folder,
+            &["run", "mix.toml", "--on", "part.toml", "--dry-run"],
+        ))
+    };
+    for bits in 0..1 << events.len() {
+        let missing = events
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| bits >> at & 1 == 1);
+        let missing: Vec<&str> = missing.map(|(_, event)| *event).collect();
+        let counts = |event: &str| !missing.contains(&event);
+        let policy = match events.map(counts) {
+            [true, _, true, _] => "even",
+            [_, true, ..] => "perf-fair",
+            _ => "fifo",
+        };
+        let why = match &missing[..] {
+            [] => "the machine has all that it needs",
+            all if *all == events => {
+                "this machine has no hardware counters; with them simulated mixes take "
+            }
+            _ => ": the counter hardware cannot count this event; with them simulated mixes take ",
+        };
+        let text = plan(&missing);
+        let name = format!("policy    {policy} - ");
+        assert!(
+            text.contains(&name) && text.contains(why),
+            "{missing:?}: {name}: {why}: {text}"
+        );
+    }
+}
+
 #[test]
 fn as_paper_counts_for_more_than_the_machine_and_less_than_what_is_given_beside_it() {
     let folder = with_mix();

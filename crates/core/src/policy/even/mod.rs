@@ -11,6 +11,7 @@
 
 mod choose;
 mod leads;
+mod lengths;
 mod measure;
 mod room;
 
@@ -25,15 +26,17 @@ use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
 use choose::{Candidate, LeftOut, Model, Power, Search};
 use leads::Leads;
+use lengths::Lengths;
 use measure::MeasuringState;
 use room::Room;
 use std::collections::BTreeMap;
 
 const OBJECTIVE: ParamSpec = choice(
     "objective",
-    &["time", "energy", "edp"],
+    &["time", "energy", "edp", "mean"],
     "what equal progress should cost least of: time, energy, or energy x time; for the last two, cores stay idle where \
-     they would cost more than they give, by the power of the machine",
+     they would cost more than they give, by the power of the machine. `mean` is not for equal progress, but for the \
+     least mean turnaround: for jobs that arrive during the run, or differ in length",
 );
 
 /// Divisor of the logarithms of the weights where energy counts. Otherwise a job a little ahead would not be worth the
@@ -72,6 +75,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
                 "edp" => 0.5,
                 _ => 0.0,
             },
+            for_mean: params.word("objective") == "mean",
             power: power_model(params),
             core_power: core_power(params),
             state: State::default(),
@@ -92,6 +96,8 @@ struct Even {
     quantum: Nanos,
     /// Weight of energy against time: 0 for time alone, 1 for energy alone, 1/2 for their product.
     energy_share: f64,
+    /// Whether the mean turnaround counts instead of equal progress.
+    for_mean: bool,
     /// Power of a machine with equal cores, and of cores of two types, the fast one first.
     power: PowerModel,
     core_power: [CoreType; 2],
@@ -102,6 +108,7 @@ struct Even {
 struct State {
     quantum: QuantumEnd,
     measuring: MeasuringState,
+    lengths: Lengths,
     /// Decaying sums of weighted speed and of power in W. Weights are relative to their mean.
     work: f64,
     watts: f64,
@@ -128,8 +135,7 @@ fn reason(left_out: &BTreeMap<u32, LeftOut>, leads: &Leads, ix: u32, ahead: u32)
 
 impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
-        let mut round = Round::new(snap);
-        let leads = Leads::new(&round);
+        let (mut round, leads) = self.begin(snap);
         // Even if all fit, the choice of the fast cores matters.
         let is_choice =
             self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
@@ -170,6 +176,18 @@ fn kind_of(machine: &Machine, core: &CpuSet) -> usize {
 }
 
 impl Even {
+    /// The round, and the leads that decide in it. For the mean turnaround no job must run because it ends last.
+    fn begin<'a>(&mut self, snap: &'a Snapshot) -> (Round<'a>, Leads) {
+        if self.for_mean {
+            self.state.lengths.note(snap);
+            let leads = Leads::by_end(snap, &self.state.lengths, self.quantum);
+            return (Round::keeping(snap, |_| false), leads);
+        }
+        let round = Round::new(snap);
+        let leads = Leads::new(&round);
+        (round, leads)
+    }
+
     /// Weighted speed per watt in the last quanta. A set with more per watt makes work cheaper (Dinkelbach, "On
     /// Nonlinear Fractional Programming", Management Science 13, 1967).
     fn work_per_joule(&self) -> f64 {
@@ -261,6 +279,9 @@ impl Even {
     }
 
     fn weight(&self, round: &Round<'_>, leads: &Leads, ix: u32) -> f64 {
+        if self.for_mean {
+            return 1.0 / leads.progress[ix as usize];
+        }
         let mut behind = leads.behind(ix);
         if round.is_critical(ix) {
             // It runs whatever its weight. A weight of at least 1 keeps away co-runners that slow it by more than they

@@ -32,6 +32,8 @@ pub(super) struct State {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
     pub(super) slots: u64,
+    /// CPUs that one task can have at most; `None`: all slots.
+    width: Option<u32>,
     pub(super) memory: Option<u64>,
     pub(super) taken: u64,
     pub(super) demand: u64,
@@ -77,6 +79,7 @@ impl Place {
         let machine = &*snap.machine;
         let load = |node| Load {
             slots: node_cpus(machine, node).len() as u64,
+            width: machine.nodes.get(node).and_then(|node| node.width),
             memory: machine.nodes.get(node).and_then(|node| node.memory),
             taken: 0,
             demand: 0,
@@ -197,7 +200,8 @@ impl State {
 impl Load {
     /// Whether it could hold the task if it had no other.
     pub(super) fn can_hold(&self, task: &Task) -> bool {
-        self.slots >= task.cpus
+        let width = self.width.map_or(self.slots, u64::from);
+        self.slots.min(width) >= task.cpus
     }
 
     /// Bytes left, if known. A node without tasks takes any.

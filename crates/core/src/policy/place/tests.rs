@@ -14,6 +14,7 @@ fn nodes(memory: &[Option<u64>]) -> Machine {
     let node = |(ix, &memory)| Node {
         name: format!("node{ix}"),
         cpus: format!("{}-{}", 2 * ix, 2 * ix + 1).parse().unwrap(),
+        width: None,
         memory,
     };
     machine.nodes = memory.iter().enumerate().map(node).collect();
@@ -215,13 +216,14 @@ fn short_tasks_are_sent_ahead_and_long_ones_are_not() {
 
 #[test]
 fn a_wide_task_is_not_sent_ahead_to_a_narrow_node() {
-    let mut machine = Machine::uniform("nodes", 3, 1);
+    let mut machine = Machine::uniform("nodes", 4, 1);
     let node = |(name, cpus): (&str, &str)| Node {
         name: name.to_owned(),
         cpus: cpus.parse().unwrap(),
+        width: Some(if name == "wide" { 2 } else { 1 }),
         memory: None,
     };
-    machine.nodes = [("wide", "0-1"), ("narrow", "2")].map(node).to_vec();
+    machine.nodes = [("wide", "0-1"), ("narrow", "2-3")].map(node).to_vec();
     let mut play = Play::new(machine, "known");
     (0..3).for_each(|_| play.comes(1, 1, None));
     assert_eq!(play.decide().len(), 3);

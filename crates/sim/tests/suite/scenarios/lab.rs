@@ -11,18 +11,50 @@ pub(crate) const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 /// Jobs on a machine.
 #[derive(Clone)]
 pub(crate) struct Scene {
-    machine: &'static str,
+    machine: MachineSpec,
     jobs: Vec<SimJob>,
+    /// Arrival time of each job; none: all are there from the start.
+    arrivals: Vec<Nanos>,
+    /// Whether the solo times of the jobs are known from earlier runs.
+    is_known: bool,
     restart: Restart,
 }
 
 impl Scene {
     pub(crate) fn on(machine: &'static str) -> Scene {
         Scene {
-            machine,
+            machine: builtin_machine(machine).unwrap_or_else(|| panic!("{machine} is built in")),
             jobs: Vec::new(),
+            arrivals: Vec::new(),
+            is_known: false,
             restart: Restart::Never,
         }
+    }
+
+    /// Changes the machine.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn change(mut self, edit: impl FnOnce(&mut MachineSpec)) -> Scene {
+        edit(&mut self.machine);
+        self
+    }
+
+    /// Lets each job arrive at its time. `is_known`: the times that they need alone are known from earlier runs.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn open(mut self, arrivals: Vec<Nanos>, is_known: bool) -> Scene {
+        self.arrivals = arrivals;
+        self.is_known = is_known;
+        self
+    }
+
+    /// Lets every second job take five times as long.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn uneven(mut self) -> Scene {
+        for job in self.jobs.iter_mut().step_by(2) {
+            if let Work::SoloTime(time) = &mut job.work {
+                time.0 *= 5;
+            }
+        }
+        self
     }
 
     /// Adds copies of a program, each with the work that it does alone in this many milliseconds.
@@ -79,12 +111,26 @@ impl Scene {
 
     /// Runs the scene, and shows the recorder every decision.
     pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
-        let machine = Arc::new(
-            builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)),
-        );
+        self.run_with(policy, &[], seed, watch)
+    }
+
+    /// The same with parameters.
+    pub(crate) fn run_with(
+        &self,
+        policy: &str,
+        params: &[(&str, &str)],
+        seed: u64,
+        watch: &mut dyn Recorder,
+    ) -> Run {
+        let machine = Arc::new(self.machine.clone());
         let entry = find_policy(policy).unwrap();
-        let params =
-            Params::resolve(entry.name, entry.params, &machine.settings_for(entry)).unwrap();
+        let mut settings = machine.settings_for(entry);
+        settings.extend(
+            params
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
+        let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
         let config = SimConfig::new(machine, self.jobs.clone(), seed);
         let mut sim = Sim::new(config).unwrap();
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
@@ -103,6 +149,12 @@ impl Scene {
                 mm_reads: Some(solo.mm_reads),
                 trace: trace.map(Into::into),
             };
+            if self.is_known {
+                spec.expected = Some(Expected::of(solo.time, ExpectedFrom::Same));
+            }
+        }
+        for (spec, &arrives) in specs.iter_mut().zip(&self.arrivals) {
+            spec.arrives = arrives;
         }
         let quantum = Nanos::from_s(params.number("quantum_s"));
         let traffic = entry.needs_traffic(&params);
@@ -152,6 +204,16 @@ impl Run {
             .of(&self.outcomes)
             .value()
             .unwrap_or_else(|| panic!("{name} has a value"))
+    }
+}
+
+impl Run {
+    /// Mean turnaround of the jobs in seconds.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn mean_turnaround_s(&self) -> f64 {
+        let tasks = self.outcomes.tasks.iter();
+        let times = tasks.map(|task| task.turnaround.value().expect("all jobs end").as_s());
+        times.sum::<f64>() / self.outcomes.tasks.len() as f64
     }
 }
 

@@ -9,9 +9,9 @@ use cosched_run::{JobLimit, LimitOptions, LoadLimit};
 #[derive(Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Limit on live jobs; 0 for all
+    /// Limit on live jobs; 0 for all, auto to learn it
     ///
-    /// A number, 0 for all, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else twice that]
+    /// A number, 0 for all, auto for as many as turn out best, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else twice that]
     #[arg(
         short,
         long,
