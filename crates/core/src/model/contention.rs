@@ -133,8 +133,8 @@ pub struct Asks {
 /// Least busy share of a thread's time, share of a cache, and cycles in a core: less means as little.
 pub(crate) const LEAST_PART: f64 = 0.05;
 
-/// Relative error of reads with a larger cache share than ever observed, per e-fold.
-const UNSEEN_READS: f64 = 0.4;
+/// Standard deviation between jobs of the exponent of reads, and of other shares and logarithms; also between machines.
+pub(crate) const SPREAD: f64 = 0.3;
 
 impl Asks {
     /// Lines read from memory per instruction with this share of the last-level cache.
@@ -152,11 +152,11 @@ impl Asks {
     }
 
     /// Doubt about the cycles per instruction alone, from a look with this share of the cache: the smaller the share, the
-    /// less is known of the reads with all of it.
+    /// less is known of the reads with all of it, as the exponent is known only roughly.
     pub fn unseen(&self, shared: &Contention, share: f64) -> f64 {
         let share = share.clamp(LEAST_PART, 1.0);
         let cost = self.penalty * (1.0 - shared.hit) * self.reads_at(share);
-        cost * UNSEEN_READS * libm::log(1.0 / share)
+        cost * SPREAD * libm::log(1.0 / share)
     }
 
     /// Cycles per instruction alone on the machine.

@@ -4,9 +4,9 @@
 //! proportion to the clock, more or less if fewer or more reads overlap. Both factors are learnt from the jobs that ran
 //! on both types. Accesses and reads per instruction are assumed to be equal.
 
-use super::phase::{Phase, SPREAD};
-use super::{MEMORY, ROUGH};
-use crate::model::contention::Asks;
+use super::phase::Phase;
+use super::{MEMORY, NOISE, ROUGH};
+use crate::model::contention::{Asks, SPREAD};
 use crate::topology::{CoreType, Machine};
 
 /// A type of core.
@@ -128,20 +128,24 @@ impl CoreTypes {
         }
     }
 
-    /// Learns the factors from phases that ran on two types, the fastest second.
+    /// Learns the factors from phases that ran on two types, the fastest second. The error of all cycles may lie in
+    /// either part of them.
     pub(super) fn update<'a>(&mut self, pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>) {
         for kind in &mut self.kinds {
             (kind.own, kind.penalty) = (Mean::default(), Mean::default());
         }
         for (one, fastest) in pairs {
             let kind = &mut self.kinds[one.core_type];
-            let doubt = ROUGH * ROUGH + one.error * one.error + fastest.error * fastest.error;
-            let weight = SPREAD * SPREAD / doubt;
-            kind.own
-                .add(libm::log(one.asks.own / fastest.asks.own), weight);
+            let weight = |part: fn(&Phase) -> f64| {
+                let [a, b] = [one, fastest].map(|phase| phase.error * phase.solo_cpi / part(phase));
+                SPREAD * SPREAD / (ROUGH * ROUGH + a * a + b * b)
+            };
+            let ratio = libm::log(one.asks.own / fastest.asks.own);
+            kind.own.add(ratio, weight(|phase| phase.asks.own));
             if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
                 let ratio = one.asks.penalty / fastest.asks.penalty;
-                kind.penalty.add(libm::log(ratio), weight);
+                let waits = |phase: &Phase| f64::max(phase.solo_cpi - phase.asks.own, NOISE);
+                kind.penalty.add(libm::log(ratio), weight(waits));
             }
         }
     }

@@ -6,10 +6,10 @@
 
 use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
-use super::phase::{Phase, Row, SPREAD};
+use super::phase::{Phase, Row};
 use super::seen::Seen;
-use super::{MEMORY, PHASES};
-use crate::model::contention::{Asks, Contention};
+use super::{ASSUMED, MEMORY, PHASES};
+use crate::model::contention::{Asks, Contention, SPREAD};
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::topology::Machine;
@@ -33,8 +33,8 @@ pub(super) struct Job {
     settled: f64,
     /// Reported solo time in ns: it follows the model.
     told: f64,
-    /// Whether a sample was used.
-    ran: bool,
+    /// Number of samples used.
+    samples: f64,
     /// Why the last sample was unusable.
     absence: Option<Absence>,
 }
@@ -104,7 +104,7 @@ impl Job {
 
     /// Solo time of the work done in this run, in ns.
     pub(super) fn earned(&self) -> Reading<f64> {
-        if !self.ran {
+        if self.samples == 0.0 {
             return Reading::Absent(self.absence.unwrap_or(Absence::NotYetMeasured));
         }
         Reading::Value(self.told - self.start)
@@ -184,13 +184,14 @@ impl Job {
         self.told += time;
     }
 
-    /// Adds the solo time of one sample to the reported progress, and moves it towards the model's total. Without this
-    /// smoothing, a small change of the model would move a long-running job by more than a quantum of progress.
+    /// Adds the solo time of one sample to the reported progress, and moves it towards the model's total: at once after
+    /// the first samples, later smoothly. Else a small change of the model would move a long-running job by more than a
+    /// quantum of progress.
     fn tell(&mut self, solo: f64) {
-        self.ran = true;
+        self.samples += 1.0;
         let said = self.settled + self.phases.iter().map(worth).sum::<f64>();
         self.told += solo;
-        self.told += (said - self.told) / MEMORY;
+        self.told += (said - self.told) * (ASSUMED / self.samples).clamp(1.0 / MEMORY, 1.0);
     }
 
     /// The phase of a sample: a known one, or a new one.

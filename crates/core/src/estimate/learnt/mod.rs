@@ -44,6 +44,8 @@ const ASSUMED: f64 = 4.0;
 pub(crate) const NOISE: f64 = 0.01;
 /// Relative standard error of a rough figure: of reads, and of what was learnt in an earlier run.
 pub(crate) const ROUGH: f64 = 0.05;
+/// Number of intervals kept for the latency fit, and of jobs that ended for the lengths of others.
+pub(crate) const KEPT: usize = 64;
 /// Number of past samples or quanta that a moving average covers.
 pub(crate) const MEMORY: f64 = 20.0;
 

@@ -10,9 +10,9 @@
 use super::earlier::EarlierPhase;
 use super::sums::Sums;
 use super::{ASSUMED, MEMORY, NOISE, ROUGH};
-use crate::model::contention::{Asks, Contention, LEAST_PART};
+use crate::model::contention::{Asks, Contention, LEAST_PART, SPREAD};
 
-/// Relative error of the modelled effect of co-runners.
+/// Relative error of what is modelled, not measured: the effect of co-runners, and the penalty of a job before its fit.
 const MISFIT: f64 = 0.5;
 /// Number of measurements kept.
 const CALM_KEPT: usize = 4;
@@ -20,8 +20,6 @@ const CALM_KEPT: usize = 4;
 const BUSY: f64 = 0.25;
 /// Weight of a difference in reads, relative to one in accesses.
 const READS_TELL: f64 = 0.25;
-/// Standard deviation between jobs, and between machines: relative of the penalty, absolute of exponents and shares.
-pub(super) const SPREAD: f64 = 0.3;
 
 /// Figures of an interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -278,7 +276,7 @@ impl Phase {
             self.asks.reads = libm::exp(found.a).min(self.asks.llc);
             self.asks.steepness = found.b;
         }
-        let cycles = cycles.assume(None, (penalty, SPREAD * penalty / NOISE));
+        let cycles = cycles.assume(None, (penalty, MISFIT * penalty / NOISE));
         let Some(found) = cycles.solve([LEAST_PART, 0.0]) else {
             self.solo_cpi = self.asks.solo_cpi(shared);
             self.error = 1.0;

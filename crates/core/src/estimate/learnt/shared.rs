@@ -2,21 +2,17 @@
 //! new job.
 
 use super::core_types::CoreTypes;
-use super::phase::{Phase, Row, SPREAD};
+use super::phase::{Phase, Row};
 use super::sums::Sums;
-use super::{ASSUMED, NOISE};
-use crate::model::contention::{Contention, Latency};
+use super::{ASSUMED, KEPT, NOISE};
+use crate::model::contention::{Contention, Latency, SPREAD};
 use std::collections::VecDeque;
 
-/// Prior for the costs between two busy threads of a core.
-const IN_CORE: f64 = 0.5;
 /// Priors for a new job: cycles per read from an idle memory (several overlap),
 /// and the exponent by which reads grow as the cache share shrinks (Hartstein et al., "Cache miss behavior: is it
 /// sqrt(2)?", CF 2006: 0.3 to 0.7).
 const PENALTY: f64 = 80.0;
 const STEEPNESS: f64 = 0.3;
-/// Number of intervals kept for the latency fit.
-const INTERVALS: usize = 64;
 /// Candidates for the maximum load, relative to the largest one seen.
 const HEADROOM: [f64; 10] = [5.0, 3.0, 2.2, 1.8, 1.5, 1.3, 1.18, 1.1, 1.06, 1.02];
 /// Relative standard deviation of an interval's latency. Larger deviations have other causes.
@@ -76,7 +72,7 @@ impl SharedFit {
             latency,
             weight: quanta.min(1.0),
         });
-        if self.intervals.len() > INTERVALS {
+        if self.intervals.len() > KEPT {
             self.intervals.pop_front();
         }
         (latency / self.scale).max(1.0)
@@ -95,8 +91,9 @@ impl SharedFit {
         types: &CoreTypes,
         phases: impl Iterator<Item = &'a Phase>,
     ) {
-        let prior = (IN_CORE, SPREAD / NOISE);
-        let in_core = self.in_core.assume(Some(prior), prior);
+        let Contention { alpha, beta, .. } = Contention::default();
+        let error = SPREAD / NOISE;
+        let in_core = self.in_core.assume(Some((alpha, error)), (beta, error));
         if let Some(found) = in_core.solve([0.0, 0.0]) {
             (shared.alpha, shared.beta) = (found.a, found.b);
         }

@@ -7,13 +7,12 @@
 //!
 //! The slowdown so far multiplies the weight: else jobs that disturb others would wait while others arrive.
 
+use crate::estimate::KEPT;
 use crate::expected::Expected;
 use crate::policy::estimation::learnt_progress;
 use crate::policy::prelude::*;
 use std::collections::BTreeMap;
 
-/// Number of ended jobs that count, the last ones.
-const MOST_ENDED: usize = 64;
 /// Length in quanta of a job while nothing is known.
 const UNKNOWN: f64 = 20.0;
 /// Error of progress, as a share: a job may seem so much longer than others of its length.
@@ -39,7 +38,7 @@ impl Lengths {
         let is_gone = |id: &TaskId| !self.live.contains_key(id);
         let gone = before.into_iter().filter(|(id, _)| is_gone(id));
         self.ended.extend(gone.map(|(_, length)| length));
-        let surplus = self.ended.len().saturating_sub(MOST_ENDED);
+        let surplus = self.ended.len().saturating_sub(KEPT);
         self.ended.drain(..surplus);
     }
 

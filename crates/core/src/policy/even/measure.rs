@@ -1,19 +1,20 @@
-//! Short measurements: jobs that are little known get a core each, and all other CPUs idle.
+//! Short measurements: each job gets a core, and its siblings idle.
 //!
 //! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
 //! a phase settles most of that. In its first step the cache fills; its second step counts.
 //!
-//! Jobs are measured together in the order of their need, as long as none is disturbed.
+//! Jobs are measured together in the order of their need, then the well-known ones, as long as none is disturbed.
 
 use super::is_predictable;
-use crate::estimate::{NOISE, ROUGH};
+use crate::estimate::{MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
 use crate::snapshot::Learnt;
 use crate::topology::Cpu;
 
-/// Maximum share of the time for measurements: if a job is little known, and otherwise.
-const MOST_OF_TIME: f64 = 0.035;
+/// Maximum share of the time for measurements: if a job is little known, and otherwise. They pay for all later quanta, so
+/// at the start they may take as much as in a moving average's time.
+const MOST_OF_TIME: f64 = 0.03;
 const MOST_FOR_REFINEMENT: f64 = 0.01;
 /// Length of a step, and number of steps.
 const STEP: Nanos = Nanos::from_ms(15);
@@ -40,6 +41,7 @@ impl MeasuringState {
         &mut self,
         round: &mut Round<'_>,
         is_choice: bool,
+        quantum: Nanos,
     ) -> Option<(Nanos, TaskId)> {
         let now = round.snap.now;
         let started = *self.started.get_or_insert(now);
@@ -55,7 +57,8 @@ impl MeasuringState {
         }
         if last.is_empty() {
             self.steps = 0;
-            let spent = self.spent.share_of(now + STEP + STEP - started);
+            let lead = Nanos::from_s(MEMORY * quantum.as_s());
+            let spent = self.spent.share_of(now + lead - started);
             self.begin(spent, round)?;
         } else if self.steps < STEPS {
             self.go_on(round, &last);
@@ -70,15 +73,15 @@ impl MeasuringState {
     /// Begins a measurement of the jobs that need it most. `spent` is the share of the time spent on measurements.
     fn begin(&mut self, spent: f64, round: &mut Round<'_>) -> Option<()> {
         let mut needy: Vec<u32> = round.order.clone();
-        needy.retain(|&ix| is_predictable(round.task(ix)) && unknown(round.task(ix)) > NOISE);
+        needy.retain(|&ix| is_predictable(round.task(ix)));
         needy.sort_by(|&a, &b| unknown(round.task(b)).total_cmp(&unknown(round.task(a))));
-        let is_little_known = unknown(round.task(*needy.first()?)) > ROUGH;
-        let most = if is_little_known {
+        let least_known = unknown(round.task(*needy.first()?));
+        let most = if least_known > ROUGH {
             MOST_OF_TIME
         } else {
             MOST_FOR_REFINEMENT
         };
-        if spent > most {
+        if least_known == 0.0 || spent > most {
             return None;
         }
         for (ix, core) in Group::of(round, &needy) {
@@ -114,13 +117,12 @@ fn learnt(task: &TaskView) -> Option<&Learnt> {
     task.estimates.learnt.as_ref().value()
 }
 
-/// Relative error of a job's solo cycles per instruction.
+/// Relative error of a job's solo cycles per instruction; 0 if it is well known.
 fn unknown(task: &TaskView) -> f64 {
     match learnt(task) {
         // A phase seen once may be a transition.
-        Some(learnt) if learnt.stay < 2 => 0.0,
-        Some(learnt) => learnt.error,
-        None => 0.0,
+        Some(learnt) if learnt.stay >= 2 && learnt.error > NOISE => learnt.error,
+        _ => 0.0,
     }
 }
 

@@ -140,7 +140,7 @@ impl Policy for Even {
         let is_choice =
             self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
         let measuring = &mut self.state.measuring;
-        if let Some((until, first)) = measuring.plan(&mut round, is_choice) {
+        if let Some((until, first)) = measuring.plan(&mut round, is_choice, self.quantum) {
             let basis = Basis {
                 measures: Some(first),
                 ..Basis::default()

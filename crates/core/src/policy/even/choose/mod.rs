@@ -84,8 +84,6 @@ pub(super) struct LeftOut {
 
 /// Minimum gain of a move, as a share of the sum.
 const LEAST_GAIN: f64 = NOISE * NOISE;
-/// Minimum gain, as a share of the sum, for which a CPU stays idle if power does not count.
-const IDLE_GAIN: f64 = NOISE;
 /// Maximum number of places of a small machine. There each move is predicted; on a larger one all moves together.
 const SMALL: usize = 64;
 /// Maximum number of rounds of moves and exchanges.
@@ -277,11 +275,12 @@ impl<'a> Search<'a> {
         part * self.work
     }
 
-    /// Minimum gain of the sum for which a CPU stays idle. Of a large machine, a CPU is a small part.
+    /// Minimum gain of the sum for which a CPU stays idle: more than predictions are off, but where power counts. Of a
+    /// large machine, a CPU is a small part.
     fn idle_gain(&self) -> f64 {
         let is_small = self.places.len() <= SMALL;
         self.part(if is_small && self.power.price == 0.0 {
-            IDLE_GAIN
+            NOISE
         } else {
             LEAST_GAIN
         })

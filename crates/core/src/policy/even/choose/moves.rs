@@ -1,7 +1,8 @@
 //! Improves a set by moves that prices propose. On a small machine the whole set is predicted for each.
 
 use super::jobs::Done;
-use super::{IDLE_GAIN, LEAST_GAIN, SMALL, Search};
+use super::{LEAST_GAIN, SMALL, Search};
+use crate::estimate::NOISE;
 
 /// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
 const CONSIDERED: usize = 24;
@@ -82,7 +83,7 @@ impl Search<'_> {
             }
         }
         let now = self.settle();
-        if now > sum + self.part(IDLE_GAIN) {
+        if now > sum + self.part(NOISE) {
             return Some(now);
         }
         self.who = before;

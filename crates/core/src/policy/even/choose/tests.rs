@@ -71,11 +71,7 @@ fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f6
                     None => who[place] = other,
                 }
                 let now = sum_of(&who);
-                let least = if other.is_none() {
-                    IDLE_GAIN
-                } else {
-                    LEAST_GAIN
-                };
+                let least = if other.is_none() { NOISE } else { LEAST_GAIN };
                 if now > best * (1.0 + least) {
                     best = now
                 } else {
