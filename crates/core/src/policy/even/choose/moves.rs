@@ -4,7 +4,8 @@ use super::jobs::Done;
 use super::{LEAST_GAIN, SMALL, Search};
 use crate::estimate::NOISE;
 
-/// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
+/// Number of waiting jobs to consider for each move, on a large machine also of places for each job; and maximum number of
+/// predictions for a move.
 const CONSIDERED: usize = 24;
 const TRIES: usize = 8;
 
@@ -118,7 +119,8 @@ impl Search<'_> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let mut best: Option<Move> = None;
         let places = self.places.len();
-        for to in (first..first + places.min(SMALL)).map(|place| place % places) {
+        let reach = if places <= SMALL { places } else { CONSIDERED };
+        for to in (first..first + reach).map(|place| place % places) {
             let kept = self.who[to];
             if self.is_fixed(to) || kept == who {
                 continue;
