@@ -32,9 +32,11 @@ impl Known {
     }
 }
 
-/// The live runs with their states.
+/// The live runs with their states; those of other containers, which may be dead, come last.
 pub fn known(root: &Root) -> Vec<Known> {
-    live_runs(root).into_iter().map(Known::of).collect()
+    let mut runs = live_runs(root);
+    runs.sort_by_key(|run| !run.is_seen);
+    runs.into_iter().map(Known::of).collect()
 }
 
 /// Reads the state of a run.
@@ -85,7 +87,7 @@ pub fn meant(root: &Root, name: &str) -> Result<Known> {
     Err(not_live(root, name, of_folder))
 }
 
-/// The live run that `name` means, or the only one; `None` if there is none.
+/// The live run that `name` means, or the only one; `None` if there is none. Another container's counts if there is no other.
 ///
 /// # Errors
 /// No run is meant, or several could be.
@@ -95,6 +97,9 @@ pub fn chosen(root: &Root, name: Option<&str>) -> Result<Option<Known>> {
     }
     let mut runs = known(root);
     runs.retain(|known| known.run.has_status());
+    if runs.iter().any(|known| known.run.is_seen) {
+        runs.retain(|known| known.run.is_seen);
+    }
     if runs.len() > 1 {
         let pids: Vec<String> = runs.iter().map(|known| known.run.pid.to_string()).collect();
         return Err(usage(format!(

@@ -289,8 +289,8 @@ fn jobs_are_cancelled_whether_they_run_or_wait() {
     worker.send(&Order::Cancel("b".to_owned()));
     let b = worker.ended("b");
     assert_eq!(end(&b).start_s, None);
-    for id in ["c", "a"] {
-        worker.job("c", "true");
+    worker.job("c", "true");
+    for id in ["a", "c"] {
         worker.send(&Order::GiveBack(id.to_owned()));
     }
     assert!(end(&worker.ended("c")).exit_text.starts_with("not started"));
@@ -298,6 +298,7 @@ fn jobs_are_cancelled_whether_they_run_or_wait() {
     worker.send(&Order::Cancel("a".to_owned()));
     assert_eq!(end(&worker.ended("a")).signal, Some(15));
     assert!(!lives(&mark));
+    worker.job("c", "true");
     assert_eq!(end(&worker.ended("c")).exit, Some(0), "it may come back");
 }
 
