@@ -46,7 +46,8 @@ pub(crate) const NOISE: f64 = 0.01;
 pub(crate) const ROUGH: f64 = 0.05;
 /// Number of intervals kept for the latency fit, and of jobs that ended for the lengths of others.
 pub(crate) const KEPT: usize = 64;
-/// Number of past samples or quanta that a moving average covers.
+/// Number of past samples or quanta that a moving average covers; also the length in quanta of a job while nothing is
+/// known.
 pub(crate) const MEMORY: f64 = 20.0;
 
 /// The learner of a run.

@@ -9,6 +9,9 @@ use crate::policy::prelude::*;
 const TAU: f64 = 0.01;
 /// Greatest distance from the median that counts, in tau. A job half as far ahead of the least progress may have to wait.
 const FARTHEST: f64 = 3.0;
+/// Least share of the CPUs for which there are jobs that may run, however far ahead. With all, few jobs on as many CPUs
+/// would never wait, and one of them could fall behind where energy counts.
+const LEAST_BUSY: f64 = 0.9;
 
 /// The jobs' progress and leads.
 pub(super) struct Leads {
@@ -36,9 +39,9 @@ impl Leads {
         let tau = f64::max(1.0, TAU * mean);
         let nth = |nth: usize| all.get(nth).or(all.last()).copied().unwrap_or(0.0);
         let median = nth(all.len() / 2);
-        // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others: as many as there
-        // are CPUs may run, however far ahead.
-        let filling = nth((round.left() as usize).saturating_sub(1));
+        // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
+        let busy = (LEAST_BUSY * f64::from(round.left())) as usize;
+        let filling = nth(busy.saturating_sub(1));
         let limit = (nth(0) + 0.5 * FARTHEST * tau).max(median).max(filling);
         Leads {
             progress,
