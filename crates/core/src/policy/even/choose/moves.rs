@@ -4,8 +4,7 @@ use super::jobs::Done;
 use super::{LEAST_GAIN, SMALL, Search};
 use crate::estimate::NOISE;
 
-/// Number of waiting jobs to consider for each move, on a large machine also of places for each job; and maximum number of
-/// predictions for a move.
+/// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
 const CONSIDERED: usize = 24;
 const TRIES: usize = 8;
 
@@ -119,7 +118,7 @@ impl Search<'_> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let mut best: Option<Move> = None;
         let places = self.places.len();
-        let reach = if places <= SMALL { places } else { CONSIDERED };
+        let reach = places.min(SMALL);
         for to in (first..first + reach).map(|place| place % places) {
             let kept = self.who[to];
             if self.is_fixed(to) || kept == who {
