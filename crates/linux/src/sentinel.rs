@@ -55,6 +55,21 @@ pub(crate) fn detach(name: &CStr, kept: Vec<RawFd>) {
     keep_only(kept);
 }
 
+/// Closes the descriptors of a range. musl has no call for that.
+///
+/// ```c
+/// int close_range(unsigned int first, unsigned int last, int flags);
+/// ```
+///
+/// # Safety
+/// Nothing uses the descriptors.
+unsafe fn close_range(first: u32, last: u32) {
+    // SAFETY: takes numbers only; the rest is the caller's promise.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first, last, 0);
+    }
+}
+
 /// Closes all descriptors but these and the standard ones, which become `/dev/null`. A guardian that held the run's
 /// output open would keep its readers waiting.
 fn keep_only(mut kept: Vec<RawFd>) {
@@ -68,11 +83,11 @@ fn keep_only(mut kept: Vec<RawFd>) {
             .filter(|&fd| fd > 2)
         {
             if keep > from {
-                libc::close_range(from, keep - 1, 0);
+                close_range(from, keep - 1);
             }
             from = keep + 1;
         }
-        libc::close_range(from, u32::MAX, 0);
+        close_range(from, u32::MAX);
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for target in (0..3).filter(|target| !kept.contains(target)) {
             libc::dup2(null, target);

@@ -6,7 +6,7 @@ use crate::interrupts;
 use crate::process::Process;
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Stack};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, RawFd};
@@ -213,11 +213,26 @@ impl Strings {
     }
 }
 
+/// The shell for scripts without an interpreter line.
+const SHELL: &CStr = c"/bin/sh";
+
+/// Words that run a script by the shell: the shell's name, the script, and its arguments without the first, its name.
+fn script(path: &CStr, argv: &Strings) -> Vec<*const libc::c_char> {
+    let mut words = vec![SHELL.as_ptr(), path.as_ptr()];
+    words.extend(argv.pointers.iter().skip(1));
+    if argv.pointers.len() == 1 {
+        words.push(std::ptr::null());
+    }
+    words
+}
+
 /// Everything that a job's process reads before it executes its program. It is in the memory of the run, which both
 /// share until then. So nothing here may change or move, and the child may not allocate or free.
 struct Image {
     path: CString,
     argv: Strings,
+    /// Arguments of the shell if the program is a script without an interpreter line.
+    script: Vec<*const libc::c_char>,
     envp: Strings,
     cwd: Option<CString>,
     nice: Option<i32>,
@@ -263,9 +278,12 @@ pub(crate) fn prepare(
     let (go_read, go) = pipe()?;
     let (answer, answer_write) = pipe()?;
     let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str()));
+    let path = c_string(program.path.as_os_str())?;
+    let argv = Strings::arguments(program)?;
     let image = Box::new(Image {
-        path: c_string(program.path.as_os_str())?,
-        argv: Strings::arguments(program)?,
+        script: script(&path, &argv),
+        path,
+        argv,
         envp: Strings::environment(program, marks)?,
         cwd: cwd.transpose()?,
         nice: program.nice,
@@ -330,10 +348,25 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
             sys::restore_file_limit(limit);
         }
         sys::default_signals(&around.mask, image.ignored);
-        let (argv, envp) = (&image.argv.pointers, &image.envp.pointers);
-        // Passes a script without an interpreter line to the shell.
-        libc::execvpe(image.path.as_ptr(), argv.as_ptr(), envp.as_ptr());
+        execute(image);
         failed(image, b'x')
+    }
+}
+
+/// Executes the job's program, in the child. Returns only if that fails. The C libraries differ in whether `execvpe` passes
+/// a script without an interpreter line to the shell.
+///
+/// ```c
+/// int execve(const char *pathname, char *const argv[], char *const envp[]);
+/// ```
+fn execute(image: &Image) {
+    let envp = image.envp.pointers.as_ptr();
+    // SAFETY: the strings and arrays end, and outlive the calls.
+    unsafe {
+        libc::execve(image.path.as_ptr(), image.argv.pointers.as_ptr(), envp);
+        if io::Error::last_os_error().raw_os_error() == Some(libc::ENOEXEC) {
+            libc::execve(SHELL.as_ptr(), image.script.as_ptr(), envp);
+        }
     }
 }
 

@@ -133,7 +133,8 @@ impl Lab {
         near.expect("the fastest is within 1 % of itself").1
     }
 
-    /// Whether the counts gain 1 %. What a policy gains without them it gains by taking turns, and real programs do not.
+    /// Whether the counts gain 1 %. What it gains without them comes from turns, and with real programs that
+    /// gain is not sure.
     fn gains_by_counts(&mut self, candidate: Candidate, withheld: &[Counter]) -> bool {
         let blind = self.mean(candidate, &EVENTS)[0];
         candidate == CANDIDATES[0] || self.mean(candidate, withheld)[0] <= 0.99 * blind

@@ -1,4 +1,4 @@
-//! Tasks of the project that are neither the program nor its tests: `cargo xtask attack`, `record` and `tidy`.
+//! Tasks of the project that are neither the program nor its tests: `cargo xtask attack`, `dist`, `record` and `tidy`.
 
 // Nothing can be reached from outside of a program.
 #![allow(unreachable_pub)]
@@ -6,6 +6,7 @@
 mod attached;
 mod attack;
 mod batch;
+mod dist;
 mod left;
 mod nodes;
 mod queue;
@@ -23,6 +24,8 @@ use std::process::ExitCode;
 enum Task {
     /// Start small batches, kill something at a random moment, and count what is left against docs/safety.md
     Attack(attack::AttackArgs),
+    /// Build the packages for users from a clean clone of the last commit: archives, Debian packages, wheels
+    Dist(dist::DistArgs),
     /// Type commands into a shell, and write what is seen as an animated SVG
     Record(record::RecordArgs),
     /// Check bounds on the size and the structure of the code
@@ -32,6 +35,7 @@ enum Task {
 fn main() -> Result<ExitCode> {
     match Task::parse() {
         Task::Attack(args) => attack::run(&args),
+        Task::Dist(args) => dist::run(&args),
         Task::Record(args) => record::run(&args),
         Task::Tidy => tidy::run(),
     }

@@ -9,10 +9,11 @@
 //! A task stays on the core where it ran last, if equal cores leave a choice: a migration costs it the contents of its
 //! caches.
 
+use super::regions::share_out;
 use crate::decision::Change;
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
-use crate::topology::{CpuId, CpuSet, Machine};
+use crate::topology::{Cpu, CpuId, CpuSet, Machine};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -82,10 +83,12 @@ pub(super) fn allocate(
         allocation.count_neighbours(snap, full);
     }
     allocation.place_gangs();
-    if machine.has_smt() {
-        allocation.balance_singles();
-    } else {
-        allocation.place_singles();
+    for (cores, singles) in allocation.groups() {
+        if machine.has_smt() {
+            allocation.balance_singles(&cores, &singles);
+        } else {
+            allocation.place_singles(&cores, &singles);
+        }
     }
     chosen
         .into_iter()
@@ -147,29 +150,60 @@ impl Allocation<'_> {
         }
     }
 
-    /// Places tasks without SMT: each where it ran last if possible, the others on the CPUs left, in order.
-    fn place_singles(&mut self) {
-        for (task, place) in self.tasks.iter().zip(&mut self.cpus) {
-            if place.is_some() {
-                continue;
-            }
-            if let Some(last) = task.last_cpus.first()
-                && let Some(cpu) = self.machine.cpu(last)
-            {
-                *place = self.cores[cpu.core].take(&last.into()).map(CpuSet::from);
+    /// The cores to balance among themselves, each group with its tasks: those of a last-level cache, or all.
+    fn groups(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let singles: Vec<usize> = (0..self.tasks.len())
+            .filter(|&at| self.cpus[at].is_none())
+            .collect();
+        let has_types = self.machine.core_types.len() > 1;
+        if self.machine.llcs.len() == 1 || has_types {
+            return vec![((0..self.cores.len()).collect(), singles)];
+        }
+        let free = self.cores.iter().flat_map(|core| &core.free);
+        let free: Vec<&Cpu> = free.filter_map(|&cpu| self.machine.cpu(cpu)).collect();
+        let tasks: Vec<(usize, &TaskView)> =
+            singles.iter().map(|&at| (at, self.tasks[at])).collect();
+        let shares = share_out(self.machine, &free, &tasks);
+        // The free CPUs are in the order of their cores.
+        let mut cores = vec![Vec::new(); shares.len()];
+        for cpu in free {
+            let cores = &mut cores[cpu.llc];
+            if cores.last() != Some(&cpu.core) {
+                cores.push(cpu.core);
             }
         }
-        let mut rest = self.cores.iter_mut().flat_map(|core| core.free.drain(..));
-        for place in self.cpus.iter_mut().filter(|place| place.is_none()) {
-            *place = rest.next().map(CpuSet::from);
+        cores.into_iter().zip(shares).collect()
+    }
+
+    /// Places tasks without SMT: each where it ran last if possible, the others on the CPUs left, in order.
+    fn place_singles(&mut self, cores: &[usize], singles: &[usize]) {
+        for &at in singles {
+            let last = self.tasks[at].last_cpus.first();
+            let last = last.and_then(|last| self.machine.cpu(last));
+            if let Some(last) = last
+                && cores.binary_search(&last.core).is_ok()
+            {
+                let taken = self.cores[last.core].take(&last.id.into());
+                self.cpus[at] = taken.map(CpuSet::from);
+            }
+        }
+        let mut rest = Vec::new();
+        for &core in cores {
+            rest.append(&mut self.cores[core].free);
+        }
+        let mut rest = rest.into_iter();
+        for &at in singles {
+            let place = &mut self.cpus[at];
+            *place = place.take().or_else(|| rest.next().map(CpuSet::from));
         }
     }
 
     /// Places tasks with SMT: balances L1 bandwidth over the cores.
-    fn balance_singles(&mut self) {
-        let members = self.balanced();
-        let members = self.exchange_alike(members);
-        for (core, members) in self.cores.iter_mut().zip(members) {
+    fn balance_singles(&mut self, cores: &[usize], singles: &[usize]) {
+        let members = self.balanced(cores, singles);
+        let members = self.exchange_alike(cores, members);
+        for (&core, members) in cores.iter().zip(members) {
+            let core = &mut self.cores[core];
             let mut late = Vec::new();
             for at in members {
                 match core.take(&self.tasks[at].last_cpus) {
@@ -185,26 +219,24 @@ impl Allocation<'_> {
 
     /// The tasks of each core: each task, the heaviest first, joins the core with the fewest tasks, and among those the
     /// one with the least L1 bandwidth.
-    fn balanced(&self) -> Vec<Vec<usize>> {
-        let mut singles: Vec<usize> = (0..self.tasks.len())
-            .filter(|&at| self.cpus[at].is_none())
-            .collect();
+    fn balanced(&self, cores: &[usize], singles: &[usize]) -> Vec<Vec<usize>> {
+        let mut singles = singles.to_vec();
         singles.sort_by_key(|&at| (Reverse(l1(self.tasks[at])), self.tasks[at].id));
         // The last tie-break is the number of the core.
-        let mut heap: BinaryHeap<Reverse<(u32, u64, usize)>> = self
-            .cores
+        let mut heap: BinaryHeap<Reverse<(u32, u64, usize)>> = cores
             .iter()
+            .map(|&core| &self.cores[core])
             .enumerate()
             .filter(|(_, core)| !core.free.is_empty())
             .map(|(ix, core)| Reverse((core.tasks, core.l1, ix)))
             .collect();
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); cores.len()];
         for at in singles {
             let Some(Reverse((tasks, sum, ix))) = heap.pop() else {
                 break;
             };
             members[ix].push(at);
-            if members[ix].len() < self.cores[ix].free.len() {
+            if members[ix].len() < self.cores[cores[ix]].free.len() {
                 heap.push(Reverse((tasks + 1, sum + l1(self.tasks[at]), ix)));
             }
         }
@@ -213,9 +245,9 @@ impl Allocation<'_> {
 
     /// Exchanges the groups of tasks among equal cores, so that as many groups as possible get the core where a member
     /// ran last.
-    fn exchange_alike(&self, members: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
-        let count = self.cores.len();
-        let kinds: Vec<_> = (0..count).map(|core| self.kind(core)).collect();
+    fn exchange_alike(&self, cores: &[usize], members: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        let count = cores.len();
+        let kinds: Vec<_> = cores.iter().map(|&core| self.kind(core)).collect();
         let mut result: Vec<Vec<usize>> = vec![Vec::new(); count];
         let mut taken: Vec<bool> = kinds.iter().map(Option::is_none).collect();
         let mut homeless = Vec::new();
@@ -228,7 +260,7 @@ impl Allocation<'_> {
             let home = group
                 .iter()
                 .filter_map(|&at| self.machine.cpu(self.tasks[at].last_cpus.first()?))
-                .map(|cpu| cpu.core)
+                .filter_map(|cpu| cores.binary_search(&cpu.core).ok())
                 .find(|&home| !taken[home] && kinds[home] == kinds[core]);
             match home {
                 Some(home) => {

@@ -1,8 +1,8 @@
 //! The choice of a policy where the user names none.
 //!
 //! The first row that fits decides. The simulation chose the rows: the least mean turnaround over several worlds; within
-//! 1 %, the least unfairness (results/auto-measured.md). Without counts it is `fifo`: there `round-robin` is faster in the
-//! simulation, but slower with real programs.
+//! 1 %, the least unfairness (results/auto-measured.md). Without counts it is `fifo`: `round-robin` is faster in the
+//! simulation, but with real programs mostly slower.
 
 use super::{PolicyEntry, even, fifo, linux, perf_fair};
 use crate::capability::{Capabilities, Capability};

@@ -53,6 +53,7 @@ mod params;
 mod perf_fair;
 mod place;
 mod quantum;
+mod regions;
 mod round;
 mod round_robin;
 mod spread;

@@ -4,7 +4,9 @@
 use super::{RawPid, SignalMask, check};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(target_arch = "x86_64")]
+use std::os::fd::AsRawFd as _;
+use std::os::fd::BorrowedFd;
 
 /// One side of a fork.
 pub(crate) enum Side {
@@ -72,9 +74,8 @@ pub(crate) struct Stack {
 
 impl Stack {
     const GUARD: usize = 1 << 16;
-    /// Enough for the longest argument list that the kernel allows: `execvpe` copies it for a script without
-    /// interpreter line.
-    const SIZE: usize = 1 << 22;
+    /// The child makes some system calls.
+    const SIZE: usize = 1 << 18;
 
     /// # Errors
     /// Out of memory.
@@ -106,6 +107,7 @@ impl Drop for Stack {
 }
 
 /// A flag of `clone3`; libc defines it with too small a type.
+#[cfg(target_arch = "x86_64")]
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// The main function of a child that shares memory.

@@ -43,10 +43,11 @@ const SCHED_EXT: i32 = 7;
 /// # Errors
 /// An error of the kernel: no such thread, not permitted, or a kernel without `sched_ext`.
 pub(crate) fn set_loaded_scheduler(tid: RawPid, loaded: bool) -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: 0 };
+    let priority = 0i32;
     let policy = if loaded { SCHED_EXT } else { libc::SCHED_OTHER };
-    // SAFETY: `param` lives through the call, which only reads it.
-    check(unsafe { libc::sched_setscheduler(tid, policy, &param) }).map(drop)
+    // SAFETY: `priority` is all of the structure. It lives through the call, which only reads it. musl has no such call.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &priority) };
+    check(result as i32).map(drop)
 }
 
 /// Whether a thread's own policy assigns it to a scheduler loaded into the kernel.
@@ -69,8 +70,9 @@ pub(crate) fn is_ordinary(tid: RawPid) -> bool {
 /// int sched_getscheduler(pid_t pid);
 /// ```
 fn policy(tid: RawPid) -> i32 {
-    // SAFETY: the call takes and returns numbers.
-    unsafe { libc::sched_getscheduler(tid) & !libc::SCHED_RESET_ON_FORK }
+    // SAFETY: the call takes and returns numbers. musl has none.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid) };
+    policy as i32 & !libc::SCHED_RESET_ON_FORK
 }
 
 /// The CPUs that a thread may use; `tid` 0 is the calling thread.

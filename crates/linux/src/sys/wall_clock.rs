@@ -10,7 +10,7 @@ pub fn unix_time() -> Duration {
 /// Return the local time of day as `HH:MM:SS`, in the time zone of the user.
 pub fn time_of_day(at: SystemTime) -> String {
     let since_epoch = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = since_epoch.as_secs() as libc::time_t;
+    let seconds = since_epoch.as_secs() as _;
     // SAFETY: all fields are numbers or pointers that may be null, and both pointers passed are valid.
     let local = unsafe {
         let mut local: libc::tm = std::mem::zeroed();

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,9 +52,10 @@ class Died(Error, BrokenExecutor):
 
 
 def binary() -> str:
-    """Find cosched: the variable COSCHED, then PATH."""
+    """Find cosched: the variable COSCHED, then beside Python, where the wheel puts it, then PATH."""
     named = os.environ.get("COSCHED")
-    found = shutil.which(named or "cosched")
+    beside = shutil.which("cosched", path=sysconfig.get_path("scripts"))
+    found = shutil.which(named) if named else beside or shutil.which("cosched")
     if found:
         return found
     if named:

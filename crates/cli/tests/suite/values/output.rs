@@ -49,6 +49,16 @@ fn output_is_tagged_by_value_and_kept_in_order() {
 }
 
 #[test]
+fn a_script_without_an_interpreter_line_is_for_the_shell() {
+    let folder = tempdir().expect("a folder");
+    std::fs::write(folder.path().join("plain"), "echo plain $1\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path().join("plain"), mode).expect("a mode");
+    let output = run(&folder, &["-q", "./plain", "word"]);
+    assert_eq!(out(&output), "plain word\n", "{}", err(&output));
+}
+
+#[test]
 fn a_job_that_could_not_be_started_is_told_even_with_quiet() {
     let folder = tempdir().expect("a folder");
     std::fs::write(folder.path().join("bad"), "#!/no/such/interpreter\n").expect("a file");
