@@ -49,8 +49,6 @@ pub struct Latency {
 
 /// The load at which the latency has a pole, as a share of `most`.
 const POLE: f64 = 1.05;
-/// Maximum load of a memory domain, as a share of `most`.
-const MOST_LOAD: f64 = POLE - 1e-3;
 /// Number of halvings of the interval of a memory domain's load.
 const HALVINGS: usize = 12;
 
@@ -66,7 +64,7 @@ impl Latency {
     /// the latency.
     pub(crate) fn settled(&self, asked: impl Fn(f64) -> f64) -> f64 {
         let Some(most) = self.most else { return 1.0 };
-        let (mut low, mut high) = (0.0, MOST_LOAD);
+        let (mut low, mut high) = (0.0, POLE);
         for _ in 0..HALVINGS {
             let u = 0.5 * (low + high);
             if asked(self.at_share(u)) > u * most {

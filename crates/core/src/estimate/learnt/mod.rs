@@ -185,15 +185,14 @@ impl Learner {
         }
         let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
         let is_calm = met.iter().any(|met| all[met.at].calm);
-        let mut latency = self.latency(all, &met, reads);
+        let latency = self.latency(all, &met, reads);
         if !is_calm {
             let length = met
                 .iter()
                 .map(|met| all[met.at].length())
                 .max()
                 .unwrap_or_default();
-            latency = self
-                .fit
+            self.fit
                 .note_interval(reads, latency, length as f64 / self.quantum);
         }
         for met in met {

@@ -39,9 +39,6 @@ pub(super) struct SharedFit {
     penalty: f64,
     steepness: f64,
     intervals: VecDeque<Interval>,
-    /// Common error factor of all latencies: unmeasured jobs are assumed to wait more or less than they really do,
-    /// which says nothing about the memory.
-    scale: f64,
 }
 
 impl Default for SharedFit {
@@ -51,7 +48,6 @@ impl Default for SharedFit {
             penalty: PENALTY,
             steepness: STEEPNESS,
             intervals: VecDeque::new(),
-            scale: 1.0,
         }
     }
 }
@@ -65,8 +61,8 @@ impl SharedFit {
         self.steepness
     }
 
-    /// Records the latency of an interval, and returns it without the common factor.
-    pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
+    /// Records the latency of an interval.
+    pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) {
         self.intervals.push_back(Interval {
             reads,
             latency,
@@ -75,7 +71,6 @@ impl SharedFit {
         if self.intervals.len() > KEPT {
             self.intervals.pop_front();
         }
-        (latency / self.scale).max(1.0)
     }
 
     /// Learns the costs between threads of a core from a sample of a measured phase.
@@ -110,7 +105,7 @@ impl SharedFit {
     }
 
     /// Fits the latency curve to the last intervals.
-    fn fit_memory(&mut self, shared: &mut Contention) {
+    fn fit_memory(&self, shared: &mut Contention) {
         let seen = self
             .intervals
             .iter()
@@ -125,16 +120,16 @@ impl SharedFit {
                 most: Some(seen * headroom),
                 ..shared.memory
             };
-            let scale = self.scale_for(memory);
-            let miss = self.miss(memory, scale);
+            let miss = self.miss(memory);
             if miss + LEAST_BETTER < least {
                 least = miss;
-                (shared.memory, self.scale) = (memory, scale);
+                shared.memory = memory;
             }
         }
     }
 
-    /// The common factor of all latencies under this curve.
+    /// The common error factor of all latencies under this curve: jobs that are little known seem to wait more or less
+    /// than they do, which says nothing about the memory.
     fn scale_for(&self, memory: Latency) -> f64 {
         let (mut sum, mut weights) = (ASSUMED, ASSUMED);
         for interval in &self.intervals {
@@ -145,8 +140,9 @@ impl SharedFit {
         sum / weights
     }
 
-    /// Misfit of this curve and factor.
-    fn miss(&self, memory: Latency, scale: f64) -> f64 {
+    /// Misfit of this curve.
+    fn miss(&self, memory: Latency) -> f64 {
+        let scale = self.scale_for(memory);
         let mut miss = 0.0;
         for interval in &self.intervals {
             let expected = scale * memory.at(interval.reads);

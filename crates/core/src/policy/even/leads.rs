@@ -9,9 +9,9 @@ use crate::policy::prelude::*;
 const TAU: f64 = 0.01;
 /// Greatest distance from the median that counts, in tau. A job half as far ahead of the least progress may have to wait.
 const FARTHEST: f64 = 3.0;
-/// Least share of the CPUs for which there are jobs that may run, however far ahead. With all, few jobs on as many CPUs
-/// would never wait, and one of them could fall behind where energy counts.
-const LEAST_BUSY: f64 = 0.9;
+/// Least share of the CPUs for which there are jobs that may run, however far ahead. With more, a full memory would serve
+/// the jobs that do not read, and the readers would fall behind.
+const LEAST_BUSY: f64 = 0.75;
 
 /// The jobs' progress and leads.
 pub(super) struct Leads {
@@ -42,7 +42,8 @@ impl Leads {
         // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
         let busy = (LEAST_BUSY * f64::from(round.left())) as usize;
         let filling = nth(busy.saturating_sub(1));
-        let limit = (nth(0) + 0.5 * FARTHEST * tau).max(median).max(filling);
+        let near = (nth(0) + 0.5 * FARTHEST * tau).max(median - FARTHEST * tau);
+        let limit = near.max(filling);
         Leads {
             progress,
             median,

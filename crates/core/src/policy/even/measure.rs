@@ -12,10 +12,6 @@ use crate::policy::prelude::*;
 use crate::snapshot::Learnt;
 use crate::topology::Cpu;
 
-/// Maximum share of the time for measurements: if a job is little known, and otherwise. They pay for all later quanta, so
-/// at the start they may take as much as in a moving average's time.
-const MOST_OF_TIME: f64 = 0.03;
-const MOST_FOR_REFINEMENT: f64 = 0.01;
 /// Length of a step, and number of steps.
 const STEP: Nanos = Nanos::from_ms(15);
 const STEPS: u32 = 2;
@@ -57,6 +53,7 @@ impl MeasuringState {
         }
         if last.is_empty() {
             self.steps = 0;
+            // Measurements pay for all later quanta, so at the start they may take more.
             let lead = Nanos::from_s(MEMORY * quantum.as_s());
             let spent = self.spent.share_of(now + lead - started);
             self.begin(spent, round)?;
@@ -70,17 +67,14 @@ impl MeasuringState {
         Some((self.until, first))
     }
 
-    /// Begins a measurement of the jobs that need it most. `spent` is the share of the time spent on measurements.
+    /// Begins a measurement of the jobs that need it most. `spent` is the share of the time spent on measurements: it may
+    /// be as great as the error that is good enough.
     fn begin(&mut self, spent: f64, round: &mut Round<'_>) -> Option<()> {
         let mut needy: Vec<u32> = round.order.clone();
         needy.retain(|&ix| is_predictable(round.task(ix)));
         needy.sort_by(|&a, &b| unknown(round.task(b)).total_cmp(&unknown(round.task(a))));
         let least_known = unknown(round.task(*needy.first()?));
-        let most = if least_known > ROUGH {
-            MOST_OF_TIME
-        } else {
-            MOST_FOR_REFINEMENT
-        };
+        let most = if least_known > ROUGH { ROUGH } else { NOISE };
         if least_known == 0.0 || spent > most {
             return None;
         }
