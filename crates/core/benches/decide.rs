@@ -81,8 +81,6 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                         error: 0.005,
                         progress: 100.0 + random(4_000) as f64 / 1_000.0,
                         phase: 0,
-                        measured: true,
-                        settling: None,
                         slower: Vec::new(),
                         stay: 9,
                     }),

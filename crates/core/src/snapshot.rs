@@ -121,7 +121,8 @@ pub struct Estimates {
     pub ran: Nanos,
 }
 
-/// The learnt model of a task, from the intervals that it ran: see [`model::contention`](crate::model::contention).
+/// What is known of a task, and how well, whatever the source: the intervals that it ran, or an earlier run. See
+/// [`model::contention`](crate::model::contention).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learnt {
     /// Its demand in the present phase, on a core of the fastest type.
@@ -140,12 +141,6 @@ pub struct Learnt {
     pub phase: u32,
     /// Consecutive intervals in that phase.
     pub stay: u32,
-    /// Whether this phase was measured with whole cores for the task.
-    pub measured: bool,
-    /// In a measurement: the fraction by which cycles per instruction fell since the previous interval, because the
-    /// cache filled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settling: Option<f64>,
 }
 
 impl Learnt {

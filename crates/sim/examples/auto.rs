@@ -133,11 +133,11 @@ impl Lab {
         near.expect("the fastest is within 1 % of itself").1
     }
 
-    /// Whether the counts gain 1 %. What it gains without them comes from turns, and with real programs that
+    /// Whether the counts gain 2.5 %. What it gains without them comes from turns, and with real programs that
     /// gain is not sure.
     fn gains_by_counts(&mut self, candidate: Candidate, withheld: &[Counter]) -> bool {
         let blind = self.mean(candidate, &EVENTS)[0];
-        candidate == CANDIDATES[0] || self.mean(candidate, withheld)[0] <= 0.99 * blind
+        candidate == CANDIDATES[0] || self.mean(candidate, withheld)[0] <= 0.975 * blind
     }
 
     /// Whether the difference is not more than noise: 1 % of the turnaround and 0.05 of unfairness.

@@ -150,8 +150,8 @@ fn what_is_no_comparison_is_told() {
     assert!(!folder.path().join("cosched-compare").exists());
 }
 
-const MIX: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 1e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
-                   work_instructions = 1e9\n";
+const MIX: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 4e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
+                   work_instructions = 4e9\n";
 
 /// A text as HTML.
 fn escaped(text: &str) -> String {

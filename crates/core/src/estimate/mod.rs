@@ -18,7 +18,7 @@ pub use bandwidth::IdealBandwidth;
 use bandwidth::MeanRate;
 pub(crate) use crowding::Crowding;
 pub use learnt::{Earlier, EarlierPhase};
-pub(crate) use learnt::{Learner, UNSEEN_READS};
+pub(crate) use learnt::{KEPT, Learner, MEMORY, NOISE, ROUGH};
 use progress::Progress;
 use trace::TraceProgress;
 pub(crate) use width::WidthEstimator;

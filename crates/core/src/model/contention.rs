@@ -49,11 +49,8 @@ pub struct Latency {
 
 /// The load at which the latency has a pole, as a share of `most`.
 const POLE: f64 = 1.05;
-/// Maximum load of a memory domain, as a share of `most`.
-const MOST_LOAD: f64 = POLE - 1e-3;
-/// Number of halvings of the interval of a memory domain's load, and the width left then.
+/// Number of halvings of the interval of a memory domain's load.
 const HALVINGS: usize = 12;
-const CELL: f64 = MOST_LOAD / 4096.0;
 
 impl Latency {
     /// The latency at a rate of lines read per ns.
@@ -64,25 +61,13 @@ impl Latency {
     }
 
     /// The latency at which the jobs ask for exactly the load that has this latency, by halving. `asked` must fall with
-    /// the latency. `near` is a guess of the load: it shortens the search, and does not change its result.
-    pub(crate) fn settled(&self, near: f64, asked: impl Fn(f64) -> f64) -> f64 {
+    /// the latency.
+    pub(crate) fn settled(&self, asked: impl Fn(f64) -> f64) -> f64 {
         let Some(most) = self.most else { return 1.0 };
-        let asks_more = |u: f64| asked(self.at_share(u)) > u * most;
-        // Beyond these loads the answer is known. They are sought near the guess.
-        let (mut below, mut above) = (0.0, MOST_LOAD);
-        for probe in [near / most - CELL, near / most + CELL] {
-            if below < probe && probe < above {
-                if asks_more(probe) {
-                    below = probe;
-                } else {
-                    above = probe;
-                }
-            }
-        }
-        let (mut low, mut high) = (0.0, MOST_LOAD);
+        let (mut low, mut high) = (0.0, POLE);
         for _ in 0..HALVINGS {
             let u = 0.5 * (low + high);
-            if u <= below || (u < above && asks_more(u)) {
+            if asked(self.at_share(u)) > u * most {
                 low = u;
             } else {
                 high = u;
@@ -96,14 +81,11 @@ impl Latency {
         1.0 + self.rise * Latency::shape(u)
     }
 
-    /// Growth of the latency per further line per ns at a load of `reads`, if the jobs read `yields` lines per ns less
-    /// per unit of latency.
-    pub(crate) fn growth(&self, reads: f64, yields: f64) -> f64 {
+    /// Growth of the latency per further line per ns at a load of `reads`.
+    pub(crate) fn growth(&self, reads: f64) -> f64 {
         let Some(most) = self.most else { return 0.0 };
         let u = (reads / most).clamp(0.0, 1.0);
-        // slope / (1 + slope x yields), with the slope as a fraction: this is called millions of times.
-        let above = self.rise * (2.0 * u * (POLE - u) + u * u);
-        above / ((POLE - u) * (POLE - u) * most + above * yields)
+        self.rise * (2.0 * u * (POLE - u) + u * u) / ((POLE - u) * (POLE - u) * most)
     }
 
     /// The rise at a share of the maximum load, in units of `rise`.
@@ -120,6 +102,7 @@ impl Default for Contention {
             hit: 0.17,
             memory: Latency {
                 most: None,
+                // Close to measurements of DDR3 (PROFET, Radulovic et al., SIGMETRICS 2019).
                 rise: 0.2,
             },
         }
@@ -145,11 +128,11 @@ pub struct Asks {
     pub ghz: f64,
 }
 
-/// Least cycles per instruction; less means unknown.
-const LEAST_CPI: f64 = 1e-3;
+/// Least busy share of a thread's time, share of a cache, and cycles in a core: less means as little.
+pub(crate) const LEAST_PART: f64 = 0.05;
 
-/// Least share of a cache for the power law: below it, a job holds next to nothing.
-const LEAST_SHARE: f64 = 0.002;
+/// Standard deviation between jobs of the exponent of reads, and of other shares and logarithms; also between machines.
+pub(crate) const SPREAD: f64 = 0.3;
 
 impl Asks {
     /// Lines read from memory per instruction with this share of the last-level cache.
@@ -157,7 +140,7 @@ impl Asks {
         if self.reads <= 0.0 {
             return 0.0;
         }
-        let grown = inverse_power(share.clamp(LEAST_SHARE, 1.0), self.steepness);
+        let grown = inverse_power(share.clamp(LEAST_PART, 1.0), self.steepness);
         (self.reads * grown).min(self.llc.max(self.reads))
     }
 
@@ -166,16 +149,19 @@ impl Asks {
         self.penalty * (shared.hit * (self.llc - reads).max(0.0) + latency * reads)
     }
 
-    /// Cycles per instruction lost to misses of the last-level cache, with this share of it.
-    pub fn miss_cost(&self, shared: &Contention, share: f64) -> f64 {
-        self.penalty * (1.0 - shared.hit) * self.reads_at(share)
+    /// Doubt about the cycles per instruction alone, from a look with this share of the cache: the smaller the share, the
+    /// less is known of the reads with all of it, as the exponent is known only roughly.
+    pub fn unseen(&self, shared: &Contention, share: f64) -> f64 {
+        let share = share.clamp(LEAST_PART, 1.0);
+        let cost = self.penalty * (1.0 - shared.hit) * self.reads_at(share);
+        cost * SPREAD * libm::log(1.0 / share)
     }
 
     /// Cycles per instruction alone on the machine.
     pub fn solo_cpi(&self, shared: &Contention) -> f64 {
         let cpi = |latency: f64| self.own + self.stall(shared, self.reads, latency);
-        let asked = |latency: f64| self.reads * self.ghz / cpi(latency).max(LEAST_CPI);
-        cpi(shared.memory.settled(asked(1.0), asked))
+        let asked = |latency: f64| self.reads * self.ghz / cpi(latency);
+        cpi(shared.memory.settled(asked))
     }
 }
 
@@ -212,10 +198,8 @@ pub struct Prediction {
     pub cached: Vec<f64>,
     /// One per job, within a round.
     waits: Vec<Waits>,
-    /// For each job, the first one of its core, and the next one after it.
-    first: Vec<Option<usize>>,
-    next: Vec<Option<usize>>,
-    by_core: Vec<usize>,
+    /// Per core: busy threads, and their accesses to the first-level cache per cycle.
+    cores: Vec<[f64; 2]>,
 }
 
 /// Waits of a job for memory, per instruction.
@@ -239,12 +223,10 @@ impl Waits {
 
 /// Number of rounds in which jobs adapt to each other.
 const ROUNDS: usize = 4;
-/// Least busy share of a thread's time.
-const LEAST_ACTIVITY: f64 = 0.05;
 
 /// Busy share of a job's time, given its share of waiting for lines.
 pub fn activity(waits: f64) -> f64 {
-    (1.0 - waits).clamp(LEAST_ACTIVITY, 1.0)
+    (1.0 - waits).clamp(LEAST_PART, 1.0)
 }
 
 impl Prediction {
@@ -268,7 +250,8 @@ impl Prediction {
         self.cached.resize(count(|seat| seat.llc), 0.0);
         self.waits.clear();
         self.waits.resize(seats.len(), Waits::default());
-        self.link(seats);
+        self.cores.clear();
+        self.cores.resize(count(|seat| seat.core), [0.0; 2]);
         for _ in 0..ROUNDS {
             self.adapt(shared, seats);
         }
@@ -280,6 +263,7 @@ impl Prediction {
         for (seat, job) in seats.iter().zip(&self.jobs) {
             self.cached[seat.llc] += job.reads;
         }
+        self.fill_cores(shared, seats);
         for at in 0..seats.len() {
             self.waits[at] = self.waits_of(shared, seats, at);
         }
@@ -304,19 +288,9 @@ impl Prediction {
         } else {
             1.0
         });
-        let (mut busy, mut ports) = (0.0, 0.0);
-        let mut other = self.first[at];
-        while let Some(here) = other {
-            let there = &seats[here];
-            if here != at {
-                let job = &self.jobs[here];
-                let reads = job.reads * job.cpi / there.asks.ghz;
-                let stall = there.asks.stall(shared, reads, self.latency[there.domain]);
-                busy += activity(stall / job.cpi);
-                ports += there.asks.l1 / job.cpi;
-            }
-            other = self.next[here];
-        }
+        let [all_busy, all_ports] = self.cores[seats[at].core];
+        let [own_busy, own_ports] = self.in_core(shared, seats, at);
+        let (busy, ports) = (all_busy - own_busy, all_ports - own_ports);
         let in_core = asks.own * (1.0 + shared.alpha * busy) + shared.beta * asks.l1 * ports;
         let hits = asks.penalty * shared.hit * (asks.llc - m).max(0.0);
         Waits {
@@ -327,43 +301,34 @@ impl Prediction {
         }
     }
 
-    /// Links the jobs of each core.
-    fn link(&mut self, seats: &[Seat]) {
-        self.by_core.clear();
-        self.by_core.extend(0..seats.len());
-        self.by_core
-            .sort_unstable_by_key(|&at| (seats[at].core, at));
-        self.first.clear();
-        self.first.resize(seats.len(), None);
-        self.next.clear();
-        self.next.resize(seats.len(), None);
-        for pair in self.by_core.windows(2) {
-            if seats[pair[0]].core == seats[pair[1]].core {
-                self.next[pair[0]] = Some(pair[1]);
-            }
+    /// Sums up the threads of each core.
+    fn fill_cores(&mut self, shared: &Contention, seats: &[Seat]) {
+        self.cores.fill([0.0; 2]);
+        for at in 0..seats.len() {
+            let [busy, ports] = self.in_core(shared, seats, at);
+            let core = &mut self.cores[seats[at].core];
+            *core = [core[0] + busy, core[1] + ports];
         }
-        let mut first = None;
-        for (nth, &at) in self.by_core.iter().enumerate() {
-            if nth == 0 || seats[self.by_core[nth - 1]].core != seats[at].core {
-                first = Some(at);
-            }
-            self.first[at] = first;
-        }
+    }
+
+    /// The busy share of a job's thread, and its accesses to the first-level cache per cycle.
+    fn in_core(&self, shared: &Contention, seats: &[Seat], at: usize) -> [f64; 2] {
+        let (Seat { asks, domain, .. }, job) = (&seats[at], &self.jobs[at]);
+        let reads = job.reads * job.cpi / asks.ghz;
+        let stall = asks.stall(shared, reads, self.latency[*domain]);
+        [activity(stall / job.cpi), asks.l1 / job.cpi]
     }
 
     /// The latency at which the jobs of a memory domain ask for the load that has it.
     fn settle(&self, shared: &Contention, domain: usize) -> f64 {
-        let (mut near, mut here) = (0.0, Vec::new());
-        for (waits, job) in self.waits.iter().zip(&self.jobs) {
-            if waits.domain == domain {
-                near += job.reads;
-                here.push(*waits);
-            }
-        }
-        shared.memory.settled(near, |latency| {
-            here.iter()
-                .map(|waits| waits.lines / waits.cpi(latency))
-                .sum()
+        let waits = self.waits.iter();
+        let here: Vec<Waits> = waits
+            .filter(|waits| waits.domain == domain)
+            .copied()
+            .collect();
+        shared.memory.settled(|latency| {
+            let reads = here.iter().map(|waits| waits.lines / waits.cpi(latency));
+            reads.sum()
         })
     }
 }
@@ -371,65 +336,6 @@ impl Prediction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
-
-    /// The same by halving alone.
-    fn halved(memory: Latency, asked: impl Fn(f64) -> f64) -> f64 {
-        let most = memory.most.unwrap();
-        let at = |u: f64| 1.0 + memory.rise * Latency::shape(u);
-        let (mut low, mut high) = (0.0, MOST_LOAD);
-        for _ in 0..HALVINGS {
-            let u = 0.5 * (low + high);
-            if asked(at(u)) > u * most {
-                low = u
-            } else {
-                high = u
-            }
-        }
-        at(0.5 * (low + high))
-    }
-
-    #[test]
-    fn what_is_near_shortens_the_way_and_not_the_answer() {
-        let mut rng = Rng::new(1);
-        let mut draw = |most: f64| most * rng.below(1 << 32) as f64 / 4_294_967_296.0;
-        let (mut looks, runs) = (0, 3_000);
-        for run in 0..runs {
-            let memory = Latency {
-                most: Some(0.01 + draw(1.0)),
-                rise: draw(0.5),
-            };
-            let jobs: Vec<[f64; 3]> = (0..run % 30)
-                .map(|_| {
-                    let m = draw(1.0) * draw(0.1) * draw(1.0);
-                    [2.5 * m, 0.3 + draw(2.0), draw(100.0) * m]
-                })
-                .collect();
-            let asked = |latency: f64| {
-                jobs.iter()
-                    .map(|[lines, fixed, waits]| lines / (fixed + waits * latency))
-                    .sum::<f64>()
-            };
-            let expected = halved(memory, asked);
-            let load = |latency: f64| asked(latency);
-            // From afar, from the first demand, and from the final one.
-            for near in [0.0, 1e9, draw(1.0), load(1.0), load(expected)] {
-                let count = std::cell::Cell::new(0);
-                let found = memory.settled(near, |latency| {
-                    count.set(count.get() + 1);
-                    asked(latency)
-                });
-                assert_eq!(found, expected, "run {run} near {near}");
-                looks += if near == load(expected) {
-                    count.get()
-                } else {
-                    0
-                };
-            }
-        }
-        // Halving alone takes 12.
-        assert!(looks < 5 * runs, "{looks}");
-    }
 
     #[test]
     fn alone_a_job_does_what_is_predicted_of_it_alone() {

@@ -5,18 +5,9 @@
 //! on both types. Accesses and reads per instruction are assumed to be equal.
 
 use super::phase::Phase;
-use crate::model::contention::{Asks, Contention};
+use super::{MEMORY, NOISE, ROUGH};
+use crate::model::contention::{Asks, SPREAD};
 use crate::topology::{CoreType, Machine};
-
-/// Standard deviations of the logarithm of a factor: of the prior, and between jobs.
-const SPREAD_ASSUMED: f64 = 0.3;
-const SPREAD_JOBS: f64 = 0.1;
-/// Bound on the logarithm of a factor.
-const MOST: f64 = 3.0;
-/// Number of last samples in the mean clock.
-const MEAN_OVER: f64 = 20.0;
-/// Lower bound on the share of a job's cycles in the core, and on lines, for error estimates.
-const LEAST_PART: f64 = 0.01;
 
 /// A type of core.
 #[derive(Clone, Debug, Default)]
@@ -39,19 +30,14 @@ struct Mean {
 }
 
 impl Mean {
-    /// Adds a figure with these standard errors.
-    fn add(&mut self, figure: f64, errors: [f64; 2]) {
-        let variance = errors
-            .iter()
-            .fold(SPREAD_JOBS * SPREAD_JOBS, |sum, error| sum + error * error);
-        self.sum += figure.clamp(-MOST, MOST) / variance;
-        self.weight += 1.0 / variance;
+    fn add(&mut self, figure: f64, weight: f64) {
+        self.sum += weight * figure;
+        self.weight += weight;
     }
 
-    /// The mean combined with a prior.
+    /// The mean with an assumed figure, of weight 1.
     fn with(&self, assumed: f64) -> f64 {
-        let weight = 1.0 / (SPREAD_ASSUMED * SPREAD_ASSUMED);
-        ((self.sum + weight * assumed) / (self.weight + weight)).clamp(-MOST, MOST)
+        (self.sum + assumed) / (self.weight + 1.0)
     }
 }
 
@@ -64,21 +50,15 @@ pub(super) struct CoreTypes {
 
 impl CoreTypes {
     pub(super) fn new(types: &[CoreType]) -> CoreTypes {
-        let fastest = types
-            .first()
-            .and_then(|kind| kind.capacity)
-            .filter(|&capacity| capacity > 0);
+        let capacity = |kind: &CoreType| kind.capacity.filter(|&capacity| capacity > 0);
+        let fastest = types.first().and_then(capacity);
         let mut kinds = Vec::new();
         for kind in types {
-            let capacity = kind.capacity.filter(|&capacity| capacity > 0);
+            let khz = kind.max_khz.filter(|&khz| khz > 0);
+            let both = capacity(kind).zip(fastest);
             kinds.push(Kind {
-                ghz: kind
-                    .max_khz
-                    .filter(|&khz| khz > 0)
-                    .map(|khz| khz as f64 / 1e6),
-                capacity: capacity
-                    .zip(fastest)
-                    .map(|(of, most)| f64::from(of) / f64::from(most)),
+                ghz: khz.map(|khz| khz as f64 / 1e6),
+                capacity: both.map(|(one, most)| f64::from(one) / f64::from(most)),
                 ..Kind::default()
             });
         }
@@ -107,7 +87,7 @@ impl CoreTypes {
         let kind = &mut self.kinds[kind];
         kind.samples += 1.0;
         let before = kind.ghz.filter(|_| kind.samples > 1.0).unwrap_or(ghz);
-        kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEAN_OVER));
+        kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEMORY));
     }
 
     /// Cycles per ns on a type, relative to the fastest; 1 if unknown.
@@ -118,9 +98,6 @@ impl CoreTypes {
 
     /// Logarithms of the factors on `own` and on `penalty`.
     fn factors(&self, kind: usize) -> (f64, f64) {
-        if kind == 0 {
-            return (0.0, 0.0);
-        }
         let one = &self.kinds[kind];
         let clock = self.clock(kind);
         let assumed_own = one
@@ -151,35 +128,25 @@ impl CoreTypes {
         }
     }
 
-    /// Learns the factors from phases that ran on two types, the fastest second.
-    pub(super) fn update<'a>(
-        &mut self,
-        shared: &Contention,
-        pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>,
-    ) {
+    /// Learns the factors from phases that ran on two types, the fastest second. The error of all cycles may lie in
+    /// either part of them.
+    pub(super) fn update<'a>(&mut self, pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>) {
         for kind in &mut self.kinds {
             (kind.own, kind.penalty) = (Mean::default(), Mean::default());
         }
         for (one, fastest) in pairs {
             let kind = &mut self.kinds[one.core_type];
-            let both = [one, fastest];
-            kind.own.add(
-                libm::log(one.asks.own / fastest.asks.own),
-                both.map(|phase| error_of(phase, phase.asks.own)),
-            );
+            let weight = |part: fn(&Phase) -> f64| {
+                let [a, b] = [one, fastest].map(|phase| phase.error * phase.solo_cpi / part(phase));
+                SPREAD * SPREAD / (ROUGH * ROUGH + a * a + b * b)
+            };
+            let ratio = libm::log(one.asks.own / fastest.asks.own);
+            kind.own.add(ratio, weight(|phase| phase.asks.own));
             if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
-                let ratio = libm::log(one.asks.penalty / fastest.asks.penalty);
-                let errors = both.map(|phase| {
-                    let waits = phase.asks.stall(shared, phase.asks.reads, 1.0);
-                    error_of(phase, waits)
-                });
-                kind.penalty.add(ratio, errors);
+                let ratio = one.asks.penalty / fastest.asks.penalty;
+                let waits = |phase: &Phase| f64::max(phase.solo_cpi - phase.asks.own, NOISE);
+                kind.penalty.add(libm::log(ratio), weight(waits));
             }
         }
     }
-}
-
-/// The relative error of a part of a phase's cycles: the error of the whole may lie in either part.
-fn error_of(phase: &Phase, part: f64) -> f64 {
-    phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
 }

@@ -4,12 +4,12 @@
 //! at most the CPU time used. Time in which the job did not use its CPUs is added. As the model improves, progress is
 //! recomputed, also for work done long ago.
 
-use super::PHASES;
 use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
 use super::phase::{Phase, Row};
 use super::seen::Seen;
-use crate::model::contention::{Asks, Contention};
+use super::{ASSUMED, MEMORY, PHASES};
+use crate::model::contention::{Asks, Contention, SPREAD};
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::topology::Machine;
@@ -17,12 +17,6 @@ use crate::units::{Absence, Reading};
 
 /// Relative distance below which samples belong to one phase.
 const SAME_PHASE: f64 = 0.12;
-/// The same for samples on different core types, whose private caches may differ.
-const SAME_ON_OTHERS: f64 = 0.3;
-/// Per sample, reported progress corrects this part of its gap to the model: `CATCH_UP` / samples so far, at least
-/// `LEAST_CATCH_UP`.
-const CATCH_UP: f64 = 4.0;
-const LEAST_CATCH_UP: f64 = 0.04;
 
 /// A job that has run.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +24,6 @@ pub(super) struct Job {
     /// CPUs that it needs at once.
     width: u32,
     pub(super) phases: Vec<Phase>,
-    /// The numbers of the phases, in the order of their first appearance. A phase has the same number on all core
-    /// types.
-    numbers: Vec<u32>,
     /// The present phase.
     now: usize,
     stay: u32,
@@ -42,10 +33,8 @@ pub(super) struct Job {
     settled: f64,
     /// Reported solo time in ns: it follows the model.
     told: f64,
-    /// Number of samples so far.
+    /// Number of samples used.
     samples: f64,
-    /// See [`Learnt::settling`].
-    settling: Option<f64>,
     /// Why the last sample was unusable.
     absence: Option<Absence>,
 }
@@ -76,9 +65,8 @@ impl Job {
             .flat_map(|earlier| &earlier.phases)
             .filter(|phase| phase.is_sound() && types.has(phase.core_type));
         for known in known.take(PHASES) {
-            let phase = Phase::known_before(known);
-            job.numbers
-                .push(job.number_of(phase.core_type, |other| other.apart(&phase)));
+            let mut phase = Phase::known_before(known);
+            phase.number = job.number_of(phase.core_type, |other| other.apart(&phase));
             job.phases.push(phase);
         }
         job
@@ -109,10 +97,8 @@ impl Job {
                 .collect(),
             error: phase.error,
             progress: self.told / quantum,
-            phase: self.numbers[self.now],
+            phase: phase.number,
             stay: self.stay,
-            measured: phase.is_measured(),
-            settling: self.settling,
         })
     }
 
@@ -143,7 +129,7 @@ impl Job {
     /// Forgets its phases; the work done in them stays settled.
     pub(super) fn forget_phases(&mut self) {
         self.settled += self.phases.iter().map(worth).sum::<f64>();
-        (self.phases, self.numbers, self.now, self.stay) = Default::default();
+        (self.phases, self.now, self.stay) = Default::default();
     }
 
     /// Reads a sample. If it is unusable, its CPU time is settled.
@@ -159,48 +145,37 @@ impl Job {
         seen.ok()
     }
 
-    /// Adds a sample, with memory at this latency. Returns the normal equations of its phase before and after.
-    pub(super) fn take_in(
-        &mut self,
-        mut row: Row,
-        seen: &Seen,
-        latency: f64,
-        common: Common<'_>,
-    ) -> [[f64; 5]; 2] {
+    /// Adds a sample. Returns its phase.
+    pub(super) fn take_in(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> &Phase {
+        let before = self.phase().map(|phase| phase.number);
+        self.now = self.phase_for(row, seen, common);
         let Common {
             shared,
             types,
             penalty,
             steepness,
         } = common;
-        let number = self.numbers.get(self.now).copied();
-        let now = self.phase_for(&row, seen, common);
-        self.stay = if number == Some(self.numbers[now]) {
-            self.stay.saturating_add(1)
-        } else {
-            1
-        };
-        self.now = now;
         let time = seen.cycles / seen.ghz / seen.threads();
-        let phase = &mut self.phases[now];
-        phase.doubt(shared, &row);
-        row.disturbed = phase.disturbed(shared, &row, latency);
+        let phase = &mut self.phases[self.now];
         phase.used_at = seen.until;
         phase.instructions += seen.instructions / seen.threads();
         phase.time += time;
         phase.asks.ghz = seen.ghz;
-        self.settling = phase.add(&row);
-        let before = phase.normal;
-        let sums = phase.sums(shared);
-        phase.normal = phase.normal_equations(&sums.0, penalty);
-        let after = phase.normal;
-        phase.fit(&sums, shared, penalty, steepness);
-        self.rate(now, types, shared);
-        let solo = (seen.instructions * self.phases[now].solo_ns / seen.threads()).min(time);
+        phase.add(shared, row);
+        phase.fit(shared, penalty, steepness);
+        let stays = before == Some(phase.number);
+        self.stay = if stays {
+            self.stay.saturating_add(1)
+        } else {
+            1
+        };
+        self.rate(types, shared);
+        let phase = &self.phases[self.now];
+        let solo = (seen.instructions * phase.solo_ns / seen.threads()).min(time);
         // The CPUs were its own. The time that it left unused would be unused in a solo run too.
         self.settle((seen.length() as f64 - time).max(0.0));
         self.tell(solo);
-        [before, after]
+        &self.phases[self.now]
     }
 
     /// Adds final solo time, in ns.
@@ -209,13 +184,14 @@ impl Job {
         self.told += time;
     }
 
-    /// Adds the solo time of one sample to the reported progress, and moves it towards the model's total. Without this
-    /// smoothing, a small change of the model would move a long-running job by more than a quantum of progress.
+    /// Adds the solo time of one sample to the reported progress, and moves it towards the model's total: at once after
+    /// the first samples, later smoothly. Else a small change of the model would move a long-running job by more than a
+    /// quantum of progress.
     fn tell(&mut self, solo: f64) {
         self.samples += 1.0;
         let said = self.settled + self.phases.iter().map(worth).sum::<f64>();
         self.told += solo;
-        self.told += (CATCH_UP / self.samples).clamp(LEAST_CATCH_UP, 1.0) * (said - self.told);
+        self.told += (said - self.told) * (ASSUMED / self.samples).clamp(1.0 / MEMORY, 1.0);
     }
 
     /// The phase of a sample: a known one, or a new one.
@@ -230,21 +206,17 @@ impl Job {
             let asks = common.types.convert(&last.asks, last.core_type, kind);
             asks.penalty
         });
-        let phase = Phase::new(kind, row, penalty, common.steepness, seen.ghz);
-        let number = self.number_of(kind, far);
+        let mut phase = Phase::new(kind, row, penalty, common.steepness, seen.ghz);
+        phase.number = self.number_of(kind, far);
         if self.phases.len() < PHASES {
             self.phases.push(phase);
-            self.numbers.push(number);
             return self.phases.len() - 1;
         }
         let oldest = (0..PHASES)
             .min_by_key(|&ix| self.phases[ix].used_at)
             .unwrap_or_default();
         self.settled += worth(&self.phases[oldest]);
-        let said = self.phases[oldest].normal;
         self.phases[oldest] = phase;
-        self.phases[oldest].normal = said;
-        self.numbers[oldest] = number;
         oldest
     }
 
@@ -266,15 +238,16 @@ impl Job {
     /// this type has that number already; otherwise a new number.
     fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
         let elsewhere = self
-            .nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far)
-            .map(|ix| self.numbers[ix]);
-        let mut here = self
-            .phases
-            .iter()
-            .zip(&self.numbers)
-            .filter(|(phase, _)| phase.core_type == kind);
-        let same = elsewhere.filter(|number| !here.any(|(_, other)| other == number));
-        same.unwrap_or_else(|| self.numbers.iter().max().map_or(0, |most| most + 1))
+            .nearest(SPREAD, |phase| phase.core_type != kind, far)
+            .map(|ix| self.phases[ix].number);
+        let is_here = |number: &u32| {
+            let mut here = self.phases.iter().filter(|phase| phase.core_type == kind);
+            here.any(|phase| phase.number == *number)
+        };
+        let numbers = self.phases.iter().map(|phase| phase.number + 1);
+        elsewhere
+            .filter(|number| !is_here(number))
+            .unwrap_or_else(|| numbers.max().unwrap_or(0))
     }
 
     /// Pairs of a phase on a slower core type and the same phase on the fastest, both with enough samples.
@@ -287,11 +260,10 @@ impl Job {
 
     /// The same phase on another core type, if it has enough samples there.
     fn counterpart(&self, ix: usize, kind: usize) -> Option<&Phase> {
-        let number = self.numbers[ix];
-        let mut phases = self.phases.iter().zip(&self.numbers);
-        let (found, _) =
-            phases.find(|&(phase, &other)| other == number && phase.core_type == kind)?;
-        (found.is_fitted() || found.is_measured()).then_some(found)
+        let number = self.phases[ix].number;
+        let mut phases = self.phases.iter();
+        let found = phases.find(|phase| phase.number == number && phase.core_type == kind);
+        found.filter(|phase| phase.is_fitted() || phase.is_measured())
     }
 
     /// The job's demand and solo cycles per instruction in a phase, on a core type.
@@ -313,11 +285,11 @@ impl Job {
         (asks, asks.solo_cpi(shared))
     }
 
-    /// Updates a phase's solo time per instruction from its model on the fastest core type.
-    fn rate(&mut self, ix: usize, types: &CoreTypes, shared: &Contention) {
-        let number = self.numbers[ix];
+    /// Updates the present phase's solo time per instruction from its model on the fastest core type.
+    fn rate(&mut self, types: &CoreTypes, shared: &Contention) {
+        let number = self.phases[self.now].number;
         for at in 0..self.phases.len() {
-            if self.numbers[at] == number {
+            if self.phases[at].number == number {
                 let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
                 self.phases[at].solo_ns = solo_cpi / asks.ghz.max(1e-3);
             }

@@ -31,24 +31,24 @@ use crate::units::{Absence, Nanos, Reading};
 use core_types::CoreTypes;
 pub use earlier::{Earlier, EarlierPhase};
 use job::{Common, Job};
-pub(crate) use phase::UNSEEN_READS;
 use phase::{Phase, Row};
-use seen::{Company, Met, Seen};
+use seen::{Met, Seen, siblings};
 use shared::SharedFit;
 use std::collections::BTreeMap;
 
 /// Maximum number of phases per job. The least recently used one is dropped.
 const PHASES: usize = 8;
-/// Length of an interval with full weight, in ns.
-const FULL_LENGTH: f64 = 1e7;
-/// Weight of the expected latency, in squares of the share of the cycles that reads cause: in a measurement, which
-/// limits co-runners, and otherwise.
-const TRUST_CALM: f64 = 10.0;
-const TRUST: f64 = 0.01;
-/// Upper bound on the latency, relative to an idle memory.
-const GREATEST_LATENCY: f64 = 30.0;
-/// Maximum number of fits of the shared model per quantum, not counting measurements.
-const FITS_IN_QUANTUM: f64 = 4.0;
+/// Weight of what is assumed: of so many jobs, samples or intervals.
+const ASSUMED: f64 = 4.0;
+/// Relative standard error of a good figure: of a sample without contention, and of a prediction.
+pub(crate) const NOISE: f64 = 0.01;
+/// Relative standard error of a rough figure: of reads, and of what was learnt in an earlier run.
+pub(crate) const ROUGH: f64 = 0.05;
+/// Number of intervals kept for the latency fit, and of jobs that ended for the lengths of others.
+pub(crate) const KEPT: usize = 64;
+/// Number of past samples or quanta that a moving average covers; also the length in quanta of a job while nothing is
+/// known.
+pub(crate) const MEMORY: f64 = 20.0;
 
 /// The learner of a run.
 #[derive(Clone, Debug)]
@@ -107,11 +107,10 @@ impl Learner {
         all.retain(|seen| seen.until > earliest);
         let first = all.len();
         all.extend(fresh);
-        let company = Company::of(all);
         for domain in 0..machine.memory_domains.len() {
-            self.learn(&company, first, domain);
+            self.learn(&all, first, domain);
         }
-        self.recent = company.seen;
+        self.recent = all;
         let now = self
             .recent
             .iter()
@@ -119,7 +118,7 @@ impl Learner {
             .max()
             .unwrap_or_default();
         // The fit visits all jobs, which is too expensive whenever one of many short jobs ends.
-        if (now - self.fitted) as f64 * FITS_IN_QUANTUM >= self.quantum
+        if (now - self.fitted) as f64 >= self.quantum
             || self.recent[first..].iter().any(|seen| seen.calm)
         {
             self.fitted = now;
@@ -129,7 +128,7 @@ impl Learner {
                 self.jobs.values().flat_map(|job| &job.phases),
             );
             let pairs = self.jobs.values().flat_map(Job::on_two_types);
-            self.types.update(&self.shared, pairs);
+            self.types.update(pairs);
         }
     }
 
@@ -176,48 +175,47 @@ impl Learner {
     }
 
     /// Learns from the jobs of one memory domain; jobs from position `first` on are new.
-    fn learn(&mut self, company: &Company, first: usize, domain: usize) {
-        let all = &company.seen;
+    fn learn(&mut self, all: &[Seen], first: usize, domain: usize) {
         let met: Vec<Met> = (first..all.len())
             .filter(|&at| all[at].domain == domain)
-            .map(|at| company.met(at))
+            .map(|at| Met::of(all, at))
             .collect();
         if met.is_empty() {
             return;
         }
         let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
         let is_calm = met.iter().any(|met| all[met.at].calm);
-        let mut latency = self.latency(company, &met, reads, is_calm);
+        let latency = self.latency(all, &met, reads);
         if !is_calm {
             let length = met
                 .iter()
                 .map(|met| all[met.at].length())
                 .max()
                 .unwrap_or_default();
-            latency = self
-                .fit
+            self.fit
                 .note_interval(reads, latency, length as f64 / self.quantum);
         }
         for met in met {
-            self.take_in(company, met, latency);
+            self.take_in(all, met, latency);
         }
     }
 
     /// The latency of an interval relative to an idle memory, by least squares over all jobs, with the expected latency
     /// as a prior.
-    fn latency(&self, company: &Company, met: &[Met], reads: f64, is_calm: bool) -> f64 {
+    fn latency(&self, all: &[Seen], met: &[Met], reads: f64) -> f64 {
         let expected = self.shared.memory.at(reads);
-        let trust = if is_calm { TRUST_CALM } else { TRUST };
         let mut latency = expected;
+        // The expected latency counts like a job that reads cost a tenth of its cycles.
         // The busy time of siblings depends on the latency too.
         for _ in 0..2 {
-            let (mut xx, mut xy) = (trust, trust * expected);
+            let (mut xx, mut xy) = (NOISE, NOISE * expected);
             for met in met {
-                let seen = &company.seen[met.at];
-                let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.is_fitted()) else {
+                let seen = &all[met.at];
+                let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.is_measured())
+                else {
                     continue;
                 };
-                let (busy, ports) = self.siblings(company, met.at, latency);
+                let (busy, ports) = self.siblings(all, met.at, latency);
                 let asks = Asks {
                     llc: seen.per_instruction(seen.llc_accesses),
                     ..phase.asks
@@ -230,15 +228,15 @@ impl Learner {
                 xx += x * x;
                 xy += x * (1.0 - base / seen.cpi());
             }
-            latency = (xy / xx).clamp(0.5, GREATEST_LATENCY);
+            latency = (xy / xx).max(0.5);
         }
         latency
     }
 
     /// Per thread of a job: other busy threads in its core, and their accesses to the first-level cache per cycle.
-    fn siblings(&self, company: &Company, at: usize, latency: f64) -> (f64, f64) {
+    fn siblings(&self, all: &[Seen], at: usize, latency: f64) -> (f64, f64) {
         let (mut busy, mut ports) = (0.0, 0.0);
-        for (other, met) in company.siblings(at) {
+        for (other, met) in siblings(all, at) {
             let threads = met * other.duty;
             let stall = self.phase_of(other.task).map_or(0.0, |phase| {
                 let asks = Asks {
@@ -253,9 +251,9 @@ impl Learner {
         (busy, ports)
     }
 
-    fn take_in(&mut self, company: &Company, met: Met, latency: f64) {
-        let seen = &company.seen[met.at];
-        let (activity, ports) = self.siblings(company, met.at, latency);
+    fn take_in(&mut self, all: &[Seen], met: Met, latency: f64) {
+        let seen = &all[met.at];
+        let (activity, ports) = self.siblings(all, met.at, latency);
         let reads = seen.per_instruction(seen.reads);
         let llc = seen.per_instruction(seen.llc_accesses).max(reads);
         let l1 = seen.per_instruction(seen.l1);
@@ -266,18 +264,17 @@ impl Learner {
             l1,
             llc,
             reads,
-            lines: self.shared.hit * (llc - reads) + latency * reads,
+            latency,
             share: if met.cached > 0.0 {
                 (seen.per_ns(seen.reads) / met.cached).min(1.0)
             } else {
                 1.0
             },
             load: met.reads,
-            disturbed: 0.0,
-            weight: (seen.length() as f64 / FULL_LENGTH).min(1.0),
+            weight: 1.0,
             since: seen.since,
             until: seen.until,
-            calm: seen.calm,
+            calm: seen.calm && activity == 0.0,
         };
         self.types.saw(seen.core_type, seen.ghz);
         let common = Common {
@@ -287,8 +284,8 @@ impl Learner {
             steepness: self.fit.steepness(),
         };
         if let Some(job) = self.jobs.get_mut(&seen.task) {
-            let [before, after] = job.take_in(row, seen, latency, common);
-            self.fit.exchange(&before, &after);
+            let phase = job.take_in(&row, seen, common);
+            self.fit.note_core(&self.shared, phase, &row);
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::sample::Sample;
 use crate::task::TaskId;
 use crate::topology::Machine;
 use crate::units::{Absence, Reading};
-use std::collections::BTreeMap;
 
 /// Samples with fewer instructions are ignored.
 const LEAST_INSTRUCTIONS: f64 = 1e5;
@@ -111,10 +110,19 @@ impl Seen {
         self.until - self.since
     }
 
-    /// The part of this interval that overlaps another.
-    fn overlap(&self, since: u64, until: u64) -> f64 {
-        let both = self.until.min(until).saturating_sub(self.since.max(since));
+    /// The part of this interval that overlaps that of another task.
+    fn overlap(&self, other: &Seen) -> f64 {
+        let both = self
+            .until
+            .min(other.until)
+            .saturating_sub(self.since.max(other.since));
         self.per_ns(both as f64)
+    }
+
+    /// Number of its threads on a core.
+    fn threads_on(&self, core: usize) -> f64 {
+        let here = self.cores.iter().find(|here| here.0 == core);
+        here.map_or(0.0, |here| here.1)
     }
 }
 
@@ -138,103 +146,47 @@ fn threads_on_cores(machine: &Machine, cpus: &[usize]) -> Vec<(usize, f64)> {
     cores
 }
 
-/// Reads of all tasks with the same start, end and cache.
+/// A job's surroundings in an interval: of all tasks in `all`, those that overlap the one at position `at`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Readers {
-    since: u64,
-    until: u64,
-    llc: usize,
-    domain: usize,
-    /// Lines per ns.
-    reads: f64,
+pub(super) struct Met {
+    /// Its position.
+    pub(super) at: usize,
+    /// Total lines per ns read from its memory domain, and into its last-level cache.
+    pub(super) reads: f64,
+    pub(super) cached: f64,
 }
 
-/// All tasks in the intervals of an instant, and the contention between them.
-#[derive(Clone, Debug)]
-pub(super) struct Company {
-    pub(super) seen: Vec<Seen>,
-    /// For each core: the tasks on it, with the number of their CPUs.
-    on_core: BTreeMap<usize, Vec<(usize, f64)>>,
-    pub(super) readers: Vec<Readers>,
-}
-
-impl Company {
-    pub(super) fn of(seen: Vec<Seen>) -> Company {
-        let mut on_core: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
-        let mut readers: Vec<Readers> = Vec::new();
-        for (at, one) in seen.iter().enumerate() {
-            for &(core, threads) in &one.cores {
-                on_core.entry(core).or_default().push((at, threads));
-            }
-            let reads = one.per_ns(one.reads);
-            // Most tasks have the same start and end, so there are few groups, and the last ones match most often.
-            let group = readers.iter_mut().rev().find(|group| {
-                (group.since, group.until, group.llc, group.domain)
-                    == (one.since, one.until, one.llc, one.domain)
-            });
-            match group {
-                Some(group) => group.reads += reads,
-                None => readers.push(Readers {
-                    since: one.since,
-                    until: one.until,
-                    llc: one.llc,
-                    domain: one.domain,
-                    reads,
-                }),
-            }
-        }
-        Company {
-            seen,
-            on_core,
-            readers,
-        }
-    }
-
-    /// The reads from its memory domain and into its last-level cache while a job ran.
-    pub(super) fn met(&self, at: usize) -> Met {
-        let seen = &self.seen[at];
+impl Met {
+    pub(super) fn of(all: &[Seen], at: usize) -> Met {
+        let seen = &all[at];
         let (mut reads, mut cached) = (0.0, 0.0);
-        for group in &self.readers {
-            let rate = group.reads * seen.overlap(group.since, group.until);
-            if group.domain == seen.domain {
+        for other in all {
+            let rate = other.per_ns(other.reads) * seen.overlap(other);
+            if other.domain == seen.domain {
                 reads += rate;
             }
-            if group.llc == seen.llc {
+            if other.llc == seen.llc {
                 cached += rate;
             }
         }
         Met { at, reads, cached }
     }
-
-    /// For each thread of a job: the tasks beside it in its core, with their mean number of threads. Threads of one job
-    /// are siblings too.
-    pub(super) fn siblings(&self, at: usize) -> impl Iterator<Item = (&Seen, f64)> {
-        let seen = &self.seen[at];
-        let all = seen.threads();
-        seen.cores
-            .iter()
-            .filter_map(move |&(core, own)| Some((own, self.on_core.get(&core)?)))
-            .flat_map(move |(own, there)| {
-                there.iter().filter_map(move |&(other_at, threads)| {
-                    let other = &self.seen[other_at];
-                    let others = if other_at == at {
-                        threads - 1.0
-                    } else {
-                        threads
-                    };
-                    let met = own / all * others * seen.overlap(other.since, other.until);
-                    (met > 0.0).then_some((other, met))
-                })
-            })
-    }
 }
 
-/// A job's surroundings in an interval.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Met {
-    /// Index of the job in [`Company::seen`].
-    pub(super) at: usize,
-    /// Total lines per ns read from its memory domain, and into its last-level cache.
-    pub(super) reads: f64,
-    pub(super) cached: f64,
+/// For each thread of the job at position `at`: the tasks beside it in its core, with their mean number of threads.
+/// Threads of one job are siblings too.
+pub(super) fn siblings(all: &[Seen], at: usize) -> Vec<(&Seen, f64)> {
+    let seen = &all[at];
+    let mut siblings = Vec::new();
+    for (number, other) in all.iter().enumerate() {
+        let own = f64::from(u8::from(number == at));
+        let mut both = 0.0;
+        for &(core, threads) in &seen.cores {
+            both += threads * (other.threads_on(core) - own).max(0.0);
+        }
+        if both > 0.0 {
+            siblings.push((other, both / seen.threads() * seen.overlap(other)));
+        }
+    }
+    siblings
 }

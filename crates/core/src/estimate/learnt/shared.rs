@@ -2,36 +2,21 @@
 //! new job.
 
 use super::core_types::CoreTypes;
-use super::phase::{NOISE, Phase};
-use super::sums::solve_two;
-use crate::model::contention::{Contention, Latency};
+use super::phase::{Phase, Row};
+use super::sums::Sums;
+use super::{ASSUMED, KEPT, NOISE};
+use crate::model::contention::{Contention, Latency, SPREAD};
 use std::collections::VecDeque;
 
-/// Priors, with standard deviations, for the costs between two busy threads of a core.
-const ALPHA: (f64, f64) = (0.5, 0.25);
-const BETA: (f64, f64) = (0.5, 0.5);
-const MOST_ALPHA: f64 = 2.0;
-const MOST_BETA: f64 = 10.0;
-/// Priors for a new job, with the weight of `ASSUMED_JOBS` jobs: cycles per read from an idle memory (several overlap),
+/// Priors for a new job: cycles per read from an idle memory (several overlap),
 /// and the exponent by which reads grow as the cache share shrinks (Hartstein et al., "Cache miss behavior: is it
 /// sqrt(2)?", CF 2006: 0.3 to 0.7).
 const PENALTY: f64 = 80.0;
 const STEEPNESS: f64 = 0.3;
-const ASSUMED_JOBS: f64 = 4.0;
-/// Least share of its cycles on reads for a job to inform the cost of reads.
-const TELLING: f64 = 0.02;
-/// Number of intervals kept for the latency fit.
-const INTERVALS: usize = 64;
-/// Prior for the rise of the latency, with the standard deviation of its logarithm: close to measurements of DDR3
-/// (PROFET, Radulovic et al., SIGMETRICS 2019).
-const RISE: (f64, f64) = (0.2, 0.4);
-/// Candidates for the maximum load, relative to the largest one seen, and for the rise.
+/// Candidates for the maximum load, relative to the largest one seen.
 const HEADROOM: [f64; 10] = [5.0, 3.0, 2.2, 1.8, 1.5, 1.3, 1.18, 1.1, 1.06, 1.02];
-const RISES: [f64; 5] = [0.1, 0.14, 0.2, 0.28, 0.4];
 /// Relative standard deviation of an interval's latency. Larger deviations have other causes.
 const LATENCY_NOISE: f64 = 0.15;
-/// Weight of the prior for the latency scale, 1, in intervals.
-const ASSUMED_INTERVALS: f64 = 5.0;
 /// Least improvement of the fit that a memory closer to its limit must bring.
 const LEAST_BETTER: f64 = 0.5;
 
@@ -48,25 +33,21 @@ struct Interval {
 
 #[derive(Clone, Debug)]
 pub(super) struct SharedFit {
-    /// Sum of the normal equations of all phases.
-    normal: [f64; 5],
+    /// The cycles that co-runners cost in a core.
+    in_core: Sums,
     /// On the fastest type of core.
     penalty: f64,
     steepness: f64,
     intervals: VecDeque<Interval>,
-    /// Common error factor of all latencies: unmeasured jobs are assumed to wait more or less than they really do,
-    /// which says nothing about the memory.
-    scale: f64,
 }
 
 impl Default for SharedFit {
     fn default() -> SharedFit {
         SharedFit {
-            normal: [0.0; 5],
+            in_core: Sums::default(),
             penalty: PENALTY,
             steepness: STEEPNESS,
             intervals: VecDeque::new(),
-            scale: 1.0,
         }
     }
 }
@@ -80,23 +61,22 @@ impl SharedFit {
         self.steepness
     }
 
-    /// Records the latency of an interval, and returns it without the common factor.
-    pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
+    /// Records the latency of an interval.
+    pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) {
         self.intervals.push_back(Interval {
             reads,
             latency,
             weight: quanta.min(1.0),
         });
-        if self.intervals.len() > INTERVALS {
+        if self.intervals.len() > KEPT {
             self.intervals.pop_front();
         }
-        (latency / self.scale).max(1.0)
     }
 
-    /// Replaces a phase's contribution to the normal equations.
-    pub(super) fn exchange(&mut self, before: &[f64; 5], after: &[f64; 5]) {
-        for (sum, (before, after)) in self.normal.iter_mut().zip(before.iter().zip(after)) {
-            *sum += after - before;
+    /// Learns the costs between threads of a core from a sample of a measured phase.
+    pub(super) fn note_core(&mut self, shared: &Contention, phase: &Phase, row: &Row) {
+        if let Some((figures, weight)) = phase.in_core(shared, row) {
+            self.in_core.add(figures, weight);
         }
     }
 
@@ -106,27 +86,18 @@ impl SharedFit {
         types: &CoreTypes,
         phases: impl Iterator<Item = &'a Phase>,
     ) {
-        let [aa, ab, bb, a, b] = self.normal;
-        let [of_alpha, of_beta] =
-            [ALPHA.1, BETA.1].map(|spread| (NOISE / spread) * (NOISE / spread));
-        let equations = [[aa + of_alpha, ab], [ab, bb + of_beta]];
-        if let Some(([alpha, beta], _)) =
-            solve_two(equations, [a + of_alpha * ALPHA.0, b + of_beta * BETA.0])
-        {
-            shared.alpha = alpha.clamp(0.0, MOST_ALPHA);
-            shared.beta = beta.clamp(0.0, MOST_BETA);
+        let Contention { alpha, beta, .. } = Contention::default();
+        let error = SPREAD / NOISE;
+        let in_core = self.in_core.assume(Some((alpha, error)), (beta, error));
+        if let Some(found) = in_core.solve([0.0, 0.0]) {
+            (shared.alpha, shared.beta) = (found.a, found.b);
         }
-        let (mut jobs, mut penalty, mut steepness) = (
-            ASSUMED_JOBS,
-            ASSUMED_JOBS * PENALTY,
-            ASSUMED_JOBS * STEEPNESS,
-        );
+        let (mut jobs, mut penalty, mut steepness) =
+            (ASSUMED, ASSUMED * PENALTY, ASSUMED * STEEPNESS);
         for phase in phases.filter(|phase| phase.is_measured()) {
-            if phase.asks.reads * phase.asks.penalty > TELLING * phase.solo_cpi {
-                jobs += 1.0;
-                penalty += phase.asks.penalty / types.penalty(phase.core_type);
-                steepness += phase.asks.steepness;
-            }
+            jobs += 1.0;
+            penalty += phase.asks.penalty / types.penalty(phase.core_type);
+            steepness += phase.asks.steepness;
         }
         self.penalty = penalty / jobs;
         self.steepness = steepness / jobs;
@@ -134,7 +105,7 @@ impl SharedFit {
     }
 
     /// Fits the latency curve to the last intervals.
-    fn fit_memory(&mut self, shared: &mut Contention) {
+    fn fit_memory(&self, shared: &mut Contention) {
         let seen = self
             .intervals
             .iter()
@@ -145,55 +116,38 @@ impl SharedFit {
         }
         let mut least = f64::INFINITY;
         for headroom in HEADROOM {
-            let most = seen * headroom;
-            let shapes = self.shapes(most);
-            for (rise, scale) in RISES.into_iter().zip(self.scales(&shapes)) {
-                let miss = self.miss_of(rise, scale, &shapes, least);
-                if miss + LEAST_BETTER < least {
-                    least = miss;
-                    shared.memory = Latency {
-                        most: Some(most),
-                        rise,
-                    };
-                    self.scale = scale;
-                }
+            let memory = Latency {
+                most: Some(seen * headroom),
+                ..shared.memory
+            };
+            let miss = self.miss(memory);
+            if miss + LEAST_BETTER < least {
+                least = miss;
+                shared.memory = memory;
             }
         }
     }
 
-    /// For each interval, the fraction of the rise at its load, if `most` lines per ns are the limit.
-    fn shapes(&self, most: f64) -> Vec<f64> {
-        self.intervals
-            .iter()
-            .map(|interval| Latency::shape((interval.reads / most).clamp(0.0, 1.0)))
-            .collect()
-    }
-
-    /// For each rise, the common factor of all latencies under it.
-    fn scales(&self, shapes: &[f64]) -> [f64; RISES.len()] {
-        let mut sums = [ASSUMED_INTERVALS; RISES.len()];
-        let mut weights = ASSUMED_INTERVALS;
-        for (interval, shape) in self.intervals.iter().zip(shapes) {
-            for (sum, rise) in sums.iter_mut().zip(RISES) {
-                let factor = interval.latency / (1.0 + rise * shape);
-                *sum += interval.weight * factor.clamp(0.5, 2.0);
-            }
+    /// The common error factor of all latencies under this curve: jobs that are little known seem to wait more or less
+    /// than they do, which says nothing about the memory.
+    fn scale_for(&self, memory: Latency) -> f64 {
+        let (mut sum, mut weights) = (ASSUMED, ASSUMED);
+        for interval in &self.intervals {
+            let factor = interval.latency / memory.at(interval.reads);
+            sum += interval.weight * factor.clamp(0.5, 2.0);
             weights += interval.weight;
         }
-        sums.map(|sum| sum / weights)
+        sum / weights
     }
 
-    /// Misfit of this curve, plus the improbability of its rise. The sum stops once it reaches `least`.
-    fn miss_of(&self, rise: f64, scale: f64, shapes: &[f64], least: f64) -> f64 {
-        let unlikely = libm::log(rise / RISE.0) / RISE.1;
-        let mut miss = unlikely * unlikely;
-        for (interval, shape) in self.intervals.iter().zip(shapes) {
-            if miss + LEAST_BETTER >= least {
-                break;
-            }
-            let expected = scale * (1.0 + rise * shape);
-            let latency = interval.latency;
-            let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
+    /// Misfit of this curve.
+    fn miss(&self, memory: Latency) -> f64 {
+        let scale = self.scale_for(memory);
+        let mut miss = 0.0;
+        for interval in &self.intervals {
+            let expected = scale * memory.at(interval.reads);
+            let off =
+                (interval.latency - expected) / (interval.latency.max(expected) * LATENCY_NOISE);
             miss += interval.weight * (off * off).min(1.0);
         }
         miss

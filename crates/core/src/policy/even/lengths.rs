@@ -7,15 +7,12 @@
 //!
 //! The slowdown so far multiplies the weight: else jobs that disturb others would wait while others arrive.
 
+use crate::estimate::{KEPT, MEMORY};
 use crate::expected::Expected;
 use crate::policy::estimation::learnt_progress;
 use crate::policy::prelude::*;
 use std::collections::BTreeMap;
 
-/// Number of ended jobs that count, the last ones.
-const MOST_ENDED: usize = 64;
-/// Length in quanta of a job while nothing is known.
-const UNKNOWN: f64 = 20.0;
 /// Error of progress, as a share: a job may seem so much longer than others of its length.
 const ERROR: f64 = 0.5;
 /// Least time left, as a share of the length.
@@ -39,7 +36,7 @@ impl Lengths {
         let is_gone = |id: &TaskId| !self.live.contains_key(id);
         let gone = before.into_iter().filter(|(id, _)| is_gone(id));
         self.ended.extend(gone.map(|(_, length)| length));
-        let surplus = self.ended.len().saturating_sub(MOST_ENDED);
+        let surplus = self.ended.len().saturating_sub(KEPT);
         self.ended.drain(..surplus);
     }
 
@@ -63,8 +60,8 @@ impl Lengths {
             .iter()
             .filter(|&&length| done < length * (1.0 + ERROR));
         let mut left: Vec<f64> = longer.map(|&length| left_of(length, done)).collect();
-        let longest = self.ended.iter().copied().fold(UNKNOWN, f64::max);
-        left.push(done.clamp(UNKNOWN, longest));
+        let longest = self.ended.iter().copied().fold(MEMORY, f64::max);
+        left.push(done.clamp(MEMORY, longest));
         left
     }
 }
@@ -111,7 +108,7 @@ mod tests {
             ended: ended.to_vec(),
             ..Lengths::default()
         };
-        assert_eq!(lengths(&[]).left_as_others(5.0), [UNKNOWN]);
+        assert_eq!(lengths(&[]).left_as_others(5.0), [MEMORY]);
         assert_eq!(lengths(&[40.0]).left_as_others(30.0), [10.0, 30.0]);
         assert_eq!(lengths(&[40.0]).left_as_others(50.0), [8.0, 40.0]);
         assert_eq!(

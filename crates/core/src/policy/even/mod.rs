@@ -1,11 +1,9 @@
 //! `even`: equal progress for all jobs at the greatest predicted speed (ours).
 //!
-//! The weight of a job is w = exp(I - lead / tau): lead is its progress beyond the least, and I the negative sum of its
-//! past leads over the mean. Progress is divided by the job's `weight` in the mix file. Each quantum runs the jobs, in the
-//! pairing, with the greatest Σ w x predicted speed ([`choose`]). w grows by a factor of e for each tau that the job falls
-//! behind. So progress stays together, and within that the machine is used as well as it can be. The lead alone would do (the method of
-//! multiplicative weights for the greatest equal speed), but jobs that are hard to run would always stay some tau
-//! behind. I removes that, as an integral does in a controller.
+//! The weight of a job is w = exp(-lead / tau): lead is its progress beyond the median. Progress is divided by the job's
+//! `weight` in the mix file. Each quantum runs the jobs, in the pairing, with the greatest Σ w x predicted speed
+//! ([`choose`]). w grows by a factor of e for each tau that the job falls behind. So progress stays together, and within
+//! that the machine is used as well as it can be (the method of multiplicative weights for the greatest equal speed).
 //!
 //! A CPU stays idle if every job that could use it is too far ahead, or would cost the others more than it gains.
 //!
@@ -22,11 +20,12 @@ use super::params::{
     core_power, power_model,
 };
 use super::prelude::*;
+use crate::estimate::MEMORY;
 use crate::model::cross_core::CoreType;
 use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
 use choose::{Candidate, LeftOut, Model, Power, Search};
-use leads::{Integrals, Leads, MOST_LEAD};
+use leads::Leads;
 use lengths::Lengths;
 use measure::MeasuringState;
 use room::Room;
@@ -40,21 +39,9 @@ const OBJECTIVE: ParamSpec = choice(
      least mean turnaround: for jobs that arrive during the run, or differ in length",
 );
 
-/// A job with a greater lead than this, in tau, does not run, unless CPUs were idle because of that for this share of
-/// the time: a job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
-const FARTHEST: f64 = 1.5;
-const MOST_IDLE: f64 = 0.4;
-/// Decay factor of the idle share, per quantum.
-const IDLE_FADES: f64 = 0.98;
-/// Maximum number of CPUs that idle for each job that is not too far ahead.
-const IDLE_FOR_EACH: usize = 2;
-/// Decay factor of past work and power, per quantum.
-const FADES: f64 = 0.95;
-/// Work per joule, as a share of that in the last quanta, below which work is dear.
-const DEAR: f64 = 0.5;
 /// Divisor of the logarithms of the weights where energy counts. Otherwise a job a little ahead would not be worth the
 /// power of its core, though it will be in a moment: equal jobs would pause in turn.
-const FLAT: f64 = 8.0;
+const FLAT: f64 = 2.0;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "even",
@@ -121,42 +108,28 @@ struct Even {
 struct State {
     quantum: QuantumEnd,
     measuring: MeasuringState,
-    integrals: Integrals,
     lengths: Lengths,
     /// Decaying sums of weighted speed and of power in W. Weights are relative to their mean.
     work: f64,
     watts: f64,
-    /// Moving average of the share of CPU time idle because of leads.
-    idle: f64,
 }
 
-/// The outcome of a choice for the tasks left out.
-struct Outcome {
-    /// Worth and cost of the jobs considered and not chosen.
-    left_out: BTreeMap<u32, LeftOut>,
-    /// The lead beyond which no job was considered.
-    most_lead: f64,
-    /// Whether the chosen jobs do much less work per watt than those of the last quanta.
-    is_dear: bool,
-}
-
-impl Outcome {
-    /// Why a task that was not chosen waits, with `ahead` tasks before it.
-    fn reason(&self, leads: &Leads, ix: u32, ahead: u32) -> WaitReason {
-        if let Some(left) = self.left_out.get(&ix) {
-            WaitReason::Outweighed {
-                worth_milli: (left.worth * 1e3) as u64,
-                loss_milli: (left.loss * 1e3) as u64,
-                power_milli: (left.power * 1e3) as u64,
-            }
-        } else if leads.of(ix) > self.most_lead {
-            WaitReason::Lead {
-                progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
-                limit_milli: (leads.at(self.most_lead) * 1e3) as u64,
-            }
-        } else {
-            WaitReason::Order { ahead }
+/// Why a task that was not chosen waits, with `ahead` tasks before it. `left_out`: worth and cost of the jobs considered
+/// and not chosen.
+fn reason(left_out: &BTreeMap<u32, LeftOut>, leads: &Leads, ix: u32, ahead: u32) -> WaitReason {
+    if let Some(left) = left_out.get(&ix) {
+        WaitReason::Outweighed {
+            worth_milli: (left.worth * 1e3) as u64,
+            loss_milli: (left.loss * 1e3) as u64,
+            power_milli: (left.power * 1e3) as u64,
         }
+    } else if leads.is_ahead(ix) {
+        WaitReason::Lead {
+            progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
+            limit_milli: (leads.limit * 1e3) as u64,
+        }
+    } else {
+        WaitReason::Order { ahead }
     }
 }
 
@@ -167,7 +140,7 @@ impl Policy for Even {
         let is_choice =
             self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
         let measuring = &mut self.state.measuring;
-        if let Some((until, first)) = measuring.plan(&mut round, is_choice, &leads) {
+        if let Some((until, first)) = measuring.plan(&mut round, is_choice, self.quantum) {
             let basis = Basis {
                 measures: Some(first),
                 ..Basis::default()
@@ -176,21 +149,15 @@ impl Policy for Even {
             return round.finish(until, basis, |_, _| WaitReason::Measuring { task: first });
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        if round.full && is_choice {
-            self.state.integrals.add(snap, &leads);
-        }
         round.order_by_progress(&leads.progress);
         // Between quanta there is nothing to choose, unless CPUs are idle on purpose.
         if !is_choice || (!round.full && self.energy_share == 0.0) {
             round.choose_in_order(Purpose::Run, false);
             return round.finish_in_order(end);
         }
-        let outcome = self.choose(&mut round, &leads);
-        if round.full {
-            self.note_idle(&round, &leads, &outcome);
-        }
+        let left_out = self.choose(&mut round, &leads);
         round.finish(end, Basis::default(), |ix, ahead| {
-            outcome.reason(&leads, ix, ahead)
+            reason(&left_out, &leads, ix, ahead)
         })
     }
 
@@ -231,28 +198,12 @@ impl Even {
         }
     }
 
-    /// Updates the share of CPUs that idle because the waiting jobs are too far ahead. To save energy CPUs idle anyway;
-    /// then this counts only where work was dear.
-    fn note_idle(&mut self, round: &Round<'_>, leads: &Leads, outcome: &Outcome) {
-        let idle = if self.energy_share == 0.0 || outcome.is_dear {
-            let open = round.open();
-            let is_ahead = |ix: &&u32| open[**ix as usize] && leads.of(**ix) > outcome.most_lead;
-            let ahead = round.order.iter().filter(is_ahead).count();
-            ahead.min(round.left() as usize) as f64 / round.snap.machine.cpus.len() as f64
-        } else {
-            0.0
-        };
-        self.state.idle = IDLE_FADES * self.state.idle + (1.0 - IDLE_FADES) * idle;
-    }
-
-    /// Chooses jobs for all free CPUs.
-    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> Outcome {
+    /// Chooses jobs for all free CPUs. Returns the worth and cost of those left out.
+    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, LeftOut> {
         let snap = round.snap;
         choose_unpredictable(round);
         let room = Room::new(round);
-        let most_lead = self.most_lead(round, leads, room.cpus.len());
-        let mut candidates = self.candidates(round, leads, most_lead, &room);
-        room.settle_critical(round, &mut candidates);
+        let candidates = self.candidates(round, leads, &room);
         let weights = candidates.iter().map(|one| one.weight);
         let mean = weights.sum::<f64>() / candidates.len().max(1) as f64;
         let mut power = Power {
@@ -272,8 +223,8 @@ impl Even {
         if round.full && mean > 0.0 && chosen.watts > 0.0 {
             let state = &mut self.state;
             // A core with unpredictable tasks counts as a job of mean weight at full speed.
-            state.work = FADES * state.work + chosen.work / mean + others as f64;
-            state.watts = FADES * state.watts + chosen.watts;
+            state.work = (1.0 - 1.0 / MEMORY) * state.work + chosen.work / mean + others as f64;
+            state.watts = (1.0 - 1.0 / MEMORY) * state.watts + chosen.watts;
         }
         let open = round.open();
         for (&cpu, who) in room.cpus.iter().zip(&chosen.who) {
@@ -284,13 +235,9 @@ impl Even {
             }
         }
         let left_out = chosen.left_out.into_iter();
-        Outcome {
-            is_dear: chosen.work < DEAR * mean * self.work_per_joule() * chosen.watts,
-            left_out: left_out
-                .map(|left| (candidates[left.candidate].ix, left))
-                .collect(),
-            most_lead,
-        }
+        left_out
+            .map(|left| (candidates[left.candidate].ix, left))
+            .collect()
     }
 
     fn power_of(&self, machine: &Machine) -> Model<'_> {
@@ -304,32 +251,7 @@ impl Even {
         }
     }
 
-    /// The lead beyond which a job does not run. The number of CPUs idle for each job behind is limited: otherwise a
-    /// single job far behind would stop a large machine.
-    fn most_lead(&self, round: &Round<'_>, leads: &Leads, places: usize) -> f64 {
-        if self.state.idle > MOST_IDLE {
-            return f64::INFINITY;
-        }
-        let open = round
-            .order
-            .iter()
-            .filter(|&&ix| round.is_open(ix) && is_predictable(round.task(ix)));
-        let mut all: Vec<f64> = open.map(|&ix| leads.of(ix)).collect();
-        let near = all.iter().filter(|&&lead| lead <= FARTHEST).count();
-        let wanted = places.saturating_sub(IDLE_FOR_EACH * near).min(all.len());
-        if wanted <= near {
-            return FARTHEST;
-        }
-        *all.select_nth_unstable_by(wanted - 1, f64::total_cmp).1
-    }
-
-    fn candidates<'a>(
-        &self,
-        round: &Round<'a>,
-        leads: &Leads,
-        most_lead: f64,
-        room: &Room,
-    ) -> Vec<Candidate<'a>> {
+    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, room: &Room) -> Vec<Candidate<'a>> {
         let open = round.open();
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&round.snap.tasks) {
@@ -341,7 +263,7 @@ impl Even {
             }
             let stays = task.stays(round.full).then(|| task.exclusive_cpus());
             let fixed = stays.flatten().and_then(|cpus| room.place_of(cpus));
-            let may_run = round.is_critical(ix) || leads.of(ix) <= most_lead;
+            let may_run = round.is_critical(ix) || !leads.is_ahead(ix);
             if fixed.is_some() || (open[ix as usize] && may_run) {
                 candidates.push(Candidate {
                     ix,
@@ -349,6 +271,7 @@ impl Even {
                     learnt,
                     last: room.place_of(&task.last_cpus),
                     fixed,
+                    is_critical: round.is_critical(ix),
                 });
             }
         }
@@ -359,8 +282,7 @@ impl Even {
         if self.for_mean {
             return 1.0 / leads.progress[ix as usize];
         }
-        let integral = self.state.integrals.of(round.task(ix).id);
-        let mut behind = integral - leads.of(ix).min(MOST_LEAD);
+        let mut behind = leads.behind(ix);
         if round.is_critical(ix) {
             // It runs whatever its weight. A weight of at least 1 keeps away co-runners that slow it by more than they
             // gain.

@@ -1,6 +1,6 @@
-//! The CPUs that `even` gives out in a round, and the places of critical jobs, which are chosen first.
+//! The CPUs that `even` gives out in a round.
 
-use super::choose::{Candidate, Place};
+use super::choose::Place;
 use super::is_predictable;
 use crate::policy::prelude::*;
 use crate::topology::{CpuId, CpuSet};
@@ -60,34 +60,5 @@ impl Room {
     /// The place of the first CPU of a set, if it has one.
     pub(super) fn place_of(&self, set: &CpuSet) -> Option<usize> {
         self.cpus.binary_search(&set.first()?).ok()
-    }
-
-    /// Gives each critical job a place: on a core of its own if possible, of the fastest type, and where it ran last.
-    /// The other jobs are chosen to go with them.
-    pub(super) fn settle_critical(&self, round: &Round<'_>, candidates: &mut [Candidate<'_>]) {
-        let places = &self.places;
-        let cores = places.iter().map(|place| place.core + 1).max().unwrap_or(0);
-        let (mut taken, mut busy) = (vec![false; places.len()], vec![false; cores]);
-        for place in candidates.iter().filter_map(|one| one.fixed) {
-            (taken[place], busy[places[place].core]) = (true, true);
-        }
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|&place| places[place].kind);
-        for one in candidates {
-            if one.fixed.is_some() || !round.is_critical(one.ix) {
-                continue;
-            }
-            let is_alone = |place: usize| !taken[place] && !busy[places[place].core];
-            let alone = order.iter().find(|&&place| is_alone(place));
-            let Some(&found) = alone.or_else(|| order.iter().find(|&&place| !taken[place])) else {
-                break;
-            };
-            let last = one
-                .last
-                .filter(|&last| is_alone(last) && places[last].kind == places[found].kind);
-            let place = last.unwrap_or(found);
-            (taken[place], busy[places[place].core]) = (true, true);
-            one.fixed = Some(place);
-        }
     }
 }

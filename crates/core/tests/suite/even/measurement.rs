@@ -42,26 +42,6 @@ fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
 }
 
 #[test]
-fn a_later_measurement_goes_on_while_the_cache_fills() {
-    let mut play = Play::new();
-    play.all_learnt(|learnt| learnt.measured = true);
-    play.decide(0, None);
-    let first = play.measured();
-    for (settling, goes_on) in [
-        (None, true),
-        (Some(0.05), true),
-        (Some(0.02), true),
-        (Some(0.005), false),
-    ] {
-        first
-            .iter()
-            .for_each(|&id| play.learnt(id, |learnt| learnt.settling = settling));
-        play.decide(15, None);
-        assert_eq!(!play.measured().is_empty(), goes_on, "{settling:?}");
-    }
-}
-
-#[test]
 fn nobody_begins_beside_a_measurement_when_a_job_ends() {
     let mut play = Play::new();
     play.decide(0, None);
@@ -138,7 +118,7 @@ fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
                     reads,
                     ..learnt.asks
                 };
-                (learnt.solo_cpi, learnt.measured) = (learnt.asks.solo_cpi(&shared), true);
+                learnt.solo_cpi = learnt.asks.solo_cpi(&shared);
             });
         }
         play.decide(0, None);
@@ -148,74 +128,6 @@ fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
     for penalty in [60.0, 0.0] {
         assert_eq!(with(penalty, [0.25, 0.25, 0.0, 0.0]), [0, 2, 3]);
     }
-}
-
-#[test]
-fn who_hardly_reads_is_measured_beside_jobs_that_fill_the_memory() {
-    let company = |reads: f64| {
-        let mut play = Play::new();
-        play.snap.machine = Arc::new(Machine::uniform("three cores", 3, 1));
-        play.snap.contention.memory = Latency {
-            most: Some(0.1),
-            rise: 0.2,
-        };
-        (4..8).for_each(|id| play.end(id));
-        let shared = play.snap.contention;
-        for (id, reads) in (0..).zip([0.25, 0.25, reads, 0.0]) {
-            play.learnt(id, |learnt| {
-                learnt.asks = Asks {
-                    own: f64::max(0.5, reads / 0.05),
-                    penalty: 0.0,
-                    llc: reads,
-                    reads,
-                    ..learnt.asks
-                };
-                (learnt.solo_cpi, learnt.measured) = (learnt.asks.solo_cpi(&shared), true);
-                learnt.error = if id == 2 { 0.3 } else { 0.001 };
-            });
-        }
-        play.decide(0, None);
-        assert_eq!(play.measured(), [2]);
-        (0..2).filter(|&id| cpu_of(&play, id).is_some()).count()
-    };
-    // 0.8 % and 40 % of the memory's capacity.
-    assert_eq!((company(0.000_2), company(0.01)), (1, 0));
-}
-
-#[test]
-fn a_job_that_is_ahead_is_no_company() {
-    // Two jobs with many reads cannot be measured together, so one core is free for others.
-    let run = |ahead: &[u32]| {
-        let mut play = Play::new();
-        play.snap.contention.memory.most = Some(0.02);
-        for id in 0..8 {
-            play.learnt(id, |learnt| {
-                learnt.measured = id > 1;
-                learnt.error = if id > 1 { 0.0 } else { 0.3 };
-                learnt.asks.reads = if id > 1 { 1e-5 } else { 0.01 };
-                learnt.asks.llc = learnt.asks.reads;
-                learnt.progress = if ahead.contains(&id) { 10.9 } else { 10.0 };
-                learnt.solo_cpi = learnt.asks.solo_cpi(&Default::default());
-            });
-        }
-        play.decide(0, None);
-        let beside = |task: &TaskView| {
-            task.running
-                .as_ref()
-                .is_some_and(|running| running.purpose == Purpose::Run)
-        };
-        let company: Vec<u32> = play
-            .snap
-            .tasks
-            .iter()
-            .filter(|task| beside(task))
-            .map(|task| task.id.0)
-            .collect();
-        (play.measured(), company)
-    };
-    assert_eq!(run(&[]), (vec![0], vec![2, 3]));
-    assert_eq!(run(&[2, 3, 4, 5]), (vec![0], vec![6, 7]));
-    assert_eq!(run(&[2, 3, 4, 5, 6, 7]), (vec![0], vec![]));
 }
 
 #[test]
@@ -262,7 +174,7 @@ fn a_job_is_measured_at_the_cache_where_it_was() {
         task.last_cpus = CpuSet::from_iter([CpuId(if id < 2 { id } else { 2 + id % 2 })]);
     }
     for id in [6, 7] {
-        play.learnt(id, |learnt| (learnt.measured, learnt.error) = (true, 0.0));
+        play.learnt(id, |learnt| learnt.error = 0.0);
     }
     play.decide(0, None);
     assert_eq!(play.measured().len(), 4, "{:?}", play.decision);

@@ -32,8 +32,6 @@ impl Play {
                 progress: 10.0,
                 phase: 0,
                 stay: 9,
-                measured: false,
-                settling: None,
                 slower: Vec::new(),
             };
             let estimates = Estimates {
@@ -85,7 +83,7 @@ impl Play {
                 ..learnt.asks
             };
             learnt.solo_cpi = learnt.asks.solo_cpi(&shared);
-            (learnt.error, learnt.measured) = (0.005, true);
+            learnt.error = 0.005;
         });
         play
     }

@@ -29,7 +29,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
             ..learnt.asks
         };
         learnt.solo_cpi = learnt.asks.own;
-        (learnt.measured, learnt.error) = (true, 0.0);
+        learnt.error = 0.0;
         learnt.slower = vec![Asks {
             ghz: 0.5 * learnt.asks.ghz,
             ..learnt.asks
@@ -103,7 +103,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
             next.id = TaskId(id);
             play.snap.tasks.push(next);
         }
-        play.all_learnt(|learnt| (learnt.measured, learnt.error) = (true, 0.0));
+        play.all_learnt(|learnt| learnt.error = 0.0);
         let tasks = play.snap.tasks.len() as u32;
         let (mut idle, mut waited) = (0, vec![0u32; tasks as usize]);
         for quantum in 0..200 {
@@ -132,7 +132,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
 #[test]
 fn a_job_that_is_far_ahead_and_can_not_be_stopped_changes_nothing_for_the_others() {
     let mut play = Play::new();
-    play.all_learnt(|learnt| (learnt.measured, learnt.error) = (true, 0.0));
+    play.all_learnt(|learnt| learnt.error = 0.0);
     // The first job is critical: it runs in any case.
     play.snap.tasks[0].expected = Some(Expected::of(Nanos::from_ms(9_000_000), ExpectedFrom::Same));
     for id in 1..8 {
@@ -171,7 +171,7 @@ fn a_job_that_is_far_ahead_and_can_not_be_stopped_changes_nothing_for_the_others
 fn gangs_leave_a_cpu_for_a_critical_job_and_their_cores_are_their_own() {
     let mut play = Play::new();
     play.snap.machine = Arc::new(Machine::uniform("four cores", 4, 2));
-    play.all_learnt(|learnt| (learnt.measured, learnt.error) = (true, 0.0));
+    play.all_learnt(|learnt| learnt.error = 0.0);
     for id in [1usize, 2] {
         play.snap.tasks[id].cpus = 4;
         play.learnt(id as u32, |learnt| learnt.progress = 0.0);

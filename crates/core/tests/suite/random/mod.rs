@@ -121,8 +121,8 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
             }
         },
     );
-    let known = (asks, 0u32..4, 0u32..12, 1u32..4, any::<bool>(), 0usize..3).prop_map(
-        |(asks, error, progress, stay, measured, slower)| {
+    let known = (asks, 0u32..4, 0u32..12, 1u32..4, 0usize..3).prop_map(
+        |(asks, error, progress, stay, slower)| {
             Reading::Value(Learnt {
                 asks,
                 solo_cpi: asks.solo_cpi(&Default::default()),
@@ -130,8 +130,6 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                 progress: f64::from(progress) / 2.0,
                 phase: 0,
                 stay,
-                measured,
-                settling: None,
                 slower: vec![
                     model::contention::Asks {
                         own: 1.5 * asks.own,

@@ -29,40 +29,44 @@ pub(super) struct Done {
     pub(super) is_busy: bool,
 }
 
-/// Throughput of a job with a core of its own.
-pub(super) fn alone(job: &Load, latency: f64) -> Done {
-    let ipc = 1.0 / (job.own + job.hits + job.waits * latency);
-    Done {
-        sum: job.worth * ipc,
-        reads: job.lines * ipc,
-        instructions: job.ghz * ipc,
-        is_busy: true,
-    }
-}
+/// Number of threads of a core up to which they count: no processor has more.
+const THREADS: usize = 8;
 
-/// Throughput of two jobs of one core.
-pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Done {
-    let stalls = [a.hits + a.waits * latency, b.hits + b.waits * latency];
-    let guess = 1.0 + 0.5 * shared.alpha;
+/// Throughput of the jobs of a core. They adapt to each other in two rounds.
+pub(super) fn together<'a>(
+    shared: &Contention,
+    jobs: impl Iterator<Item = &'a Load> + Clone,
+    latency: f64,
+) -> Done {
     // Instructions per cycle, because divisions dominate the time.
-    let mut ipcs = [
-        1.0 / (a.own * guess + stalls[0]),
-        1.0 / (b.own * guess + stalls[1]),
-    ];
-    let ports = shared.beta * a.l1 * b.l1;
-    for _ in 0..2 {
-        let busy = [activity(stalls[0] * ipcs[0]), activity(stalls[1] * ipcs[1])];
-        ipcs = [
-            1.0 / (a.own * (1.0 + shared.alpha * busy[1]) + ports * ipcs[1] + stalls[0]),
-            1.0 / (b.own * (1.0 + shared.alpha * busy[0]) + ports * ipcs[0] + stalls[1]),
-        ];
+    let mut ipcs = [0.0; THREADS];
+    let jobs = jobs.take(THREADS);
+    for (ipc, job) in ipcs.iter_mut().zip(jobs.clone()) {
+        *ipc = 1.0 / (job.own + job.stall(latency));
     }
-    Done {
-        sum: a.worth * ipcs[0] + b.worth * ipcs[1],
-        reads: a.lines * ipcs[0] + b.lines * ipcs[1],
-        instructions: a.ghz * ipcs[0] + b.ghz * ipcs[1],
-        is_busy: true,
+    let rounds = if ipcs[1] > 0.0 { 2 } else { 0 };
+    for _ in 0..rounds {
+        let (mut busy, mut ports) = (0.0, 0.0);
+        for (ipc, job) in ipcs.iter().zip(jobs.clone()) {
+            busy += activity(job.stall(latency) * ipc);
+            ports += job.l1 * ipc;
+        }
+        for (ipc, job) in ipcs.iter_mut().zip(jobs.clone()) {
+            let stall = job.stall(latency);
+            let others = busy - activity(stall * *ipc);
+            let in_core = job.own * (1.0 + shared.alpha * others)
+                + shared.beta * job.l1 * (ports - job.l1 * *ipc);
+            *ipc = 1.0 / (in_core + stall);
+        }
     }
+    let mut done = Done::default();
+    for (ipc, job) in ipcs.iter().zip(jobs) {
+        done.sum += job.worth * ipc;
+        done.reads += job.lines * ipc;
+        done.instructions += job.ghz * ipc;
+        done.is_busy = true;
+    }
+    done
 }
 
 impl Load {
@@ -70,37 +74,4 @@ impl Load {
     fn stall(&self, latency: f64) -> f64 {
         self.hits + self.waits * latency
     }
-}
-
-/// Throughput of the jobs of a core with more threads.
-pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done {
-    let mut cpis: Vec<f64> = jobs
-        .iter()
-        .map(|job| job.own + job.stall(latency))
-        .collect();
-    for _ in 0..2 {
-        cpis = (0..jobs.len())
-            .map(|at| {
-                let (mut busy, mut ports) = (0.0, 0.0);
-                for other in (0..jobs.len()).filter(|&other| other != at) {
-                    busy += activity(jobs[other].stall(latency) / cpis[other]);
-                    ports += jobs[other].l1 / cpis[other];
-                }
-                let job = jobs[at];
-                job.own * (1.0 + shared.alpha * busy)
-                    + shared.beta * job.l1 * ports
-                    + job.stall(latency)
-            })
-            .collect();
-    }
-    let mut done = Done {
-        is_busy: !jobs.is_empty(),
-        ..Done::default()
-    };
-    for (job, cpi) in jobs.iter().zip(cpis) {
-        done.sum += job.worth / cpi;
-        done.reads += job.lines / cpi;
-        done.instructions += job.ghz / cpi;
-    }
-    done
 }

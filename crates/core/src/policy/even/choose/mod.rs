@@ -8,26 +8,23 @@
 //!
 //! Where energy counts, the power of the active cores is subtracted, at the present price of a watt ([`power`]).
 //!
-//! 1. Start with the prices of an idle machine. Take the job that gains most, raise the prices by its reads, and so on.
-//! 2. Pair busy jobs with jobs that wait for memory. With several types of core, the jobs that gain most from a fast
-//!    core get one.
-//! 3. Exchange jobs while the sum rises: a running job for a waiting one, two of different cores, or one for none.
-//! 4. Predict the set and take its prices; repeat from 3. The set with the best prediction wins.
+//! 1. Begin with the jobs that keep their places.
+//! 2. Make the moves that prices propose while the predicted sum rises: a waiting job, or none, takes a place.
+//! 3. Exchange the jobs of two cores while the sum at present prices rises; repeat from 2.
 
-mod exchange;
-mod fill;
 mod jobs;
 mod market;
+mod moves;
 mod power;
 #[cfg(test)]
 mod tests;
 
+use crate::estimate::NOISE;
 use crate::model::contention::{Asks, Contention, Prediction, Seat};
 use crate::snapshot::Learnt;
-use jobs::{Done, Load, alone, both, several};
+use jobs::{Done, Load, together};
 use market::Market;
 pub(super) use power::{Model, Power};
-use std::collections::BTreeMap;
 
 /// A job that may run.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +37,8 @@ pub(super) struct Candidate<'a> {
     pub(super) last: Option<usize>,
     /// The place that it runs in and keeps.
     pub(super) fixed: Option<usize>,
+    /// Whether it runs in any case.
+    pub(super) is_critical: bool,
 }
 
 impl Candidate<'_> {
@@ -47,11 +46,6 @@ impl Candidate<'_> {
     /// clock of `asks`.
     fn worth(&self, asks: &Asks) -> f64 {
         self.weight * self.learnt.solo_cpi * (asks.ghz / self.learnt.asks.ghz)
-    }
-
-    /// Lines read per ns, alone on a core of the fastest type.
-    fn reads(&self) -> f64 {
-        self.learnt.asks.reads / self.learnt.solo_ns()
     }
 }
 
@@ -89,14 +83,11 @@ pub(super) struct LeftOut {
 }
 
 /// Minimum gain of a move, as a share of the sum.
-const LEAST_GAIN: f64 = 1e-4;
-/// Minimum gain, as a share of the sum, for which a CPU stays idle if power does not count.
-const IDLE_GAIN: f64 = 0.01;
-/// Maximum number of places of a small machine. There sets are compared by predictions, not by prices alone.
+const LEAST_GAIN: f64 = NOISE * NOISE;
+/// Maximum number of places of a small machine. There each move is predicted; on a larger one all moves together.
 const SMALL: usize = 64;
-/// Maximum number of rounds of exchanges, and minimum gain of a round for another, as a share of the sum.
+/// Maximum number of rounds of moves and exchanges.
 const ROUNDS: usize = 3;
-const ROUND_GAIN: f64 = 1e-3;
 
 /// The search for one quantum.
 pub(super) struct Search<'a> {
@@ -115,31 +106,20 @@ pub(super) struct Search<'a> {
     /// The present set as input of the model, and its prediction.
     seats: Vec<Seat>,
     prediction: Prediction,
-    now: Outlook,
-    /// Outlooks of the sets already predicted.
-    known: BTreeMap<Vec<Option<usize>>, Outlook>,
+    /// Its weighted speeds minus the cost of power, its weighted speeds, and its power in W.
+    sum: f64,
+    work: f64,
+    watts: f64,
+    /// The memory domains, with their prices.
+    markets: Vec<Market>,
+    /// Lines read per ns into each last-level cache.
+    cached: Vec<f64>,
+    /// Active cores, per memory domain.
+    active: Vec<usize>,
     /// Load of each candidate on each type of core.
     loads: Vec<Load>,
     /// Throughput of the jobs of each core at present prices.
     done: Vec<Done>,
-    /// Whether each core is to stay idle in the first set.
-    closed: Vec<bool>,
-}
-
-/// The prediction of a set, and its prices.
-#[derive(Clone, Debug, Default)]
-struct Outlook {
-    /// Weighted speeds minus the cost of power.
-    sum: f64,
-    /// Weighted speeds of the set, and its power in W.
-    work: f64,
-    watts: f64,
-    /// One per memory domain.
-    markets: Vec<Market>,
-    /// Per last-level cache: lines read into it per ns, and the loss of the sum for one more, as the others hold less.
-    caches: Vec<(f64, f64)>,
-    /// Active cores, per memory domain.
-    active: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
@@ -177,19 +157,18 @@ impl<'a> Search<'a> {
             places,
             power,
             who,
-            closed: vec![false; cores.len()],
             cores,
             core_of,
             kinds,
             kind_of,
             seats: Vec::new(),
             prediction: Prediction::default(),
-            now: Outlook {
-                markets: vec![Market::default(); domains.unwrap_or(0)],
-                caches: vec![(0.0, 0.0); llcs.unwrap_or(0)],
-                ..Outlook::default()
-            },
-            known: BTreeMap::new(),
+            sum: 0.0,
+            work: 0.0,
+            watts: 0.0,
+            markets: vec![Market::default(); domains.unwrap_or(0)],
+            cached: vec![0.0; llcs.unwrap_or(0)],
+            active: Vec::new(),
             loads: Vec::new(),
             done: Vec::new(),
         }
@@ -203,53 +182,62 @@ impl<'a> Search<'a> {
                 ..Chosen::default()
             };
         }
-        self.start();
-        if self.power.price > 0.0 {
-            self.start_on_fewer_cores();
+        self.seat_critical();
+        let (before, least) = (self.who.clone(), self.settle());
+        if before.iter().all(Option::is_none) {
+            // The first core to wake costs most: several jobs may pay for it where one does not.
+            self.seat_best();
         }
-        if self.is_small() {
-            self.improve();
-            self.find_loads();
-        } else {
-            self.improve_once();
+        self.climb();
+        if self.power.price > 0.0 && self.places.len() <= SMALL {
+            self.climb_from_full();
         }
+        if self.sum < least {
+            self.who = before;
+            self.settle();
+        }
+        self.find_loads();
         self.finish()
     }
 
-    fn is_small(&self) -> bool {
-        self.places.len() <= SMALL
-    }
-
-    /// Exchanges jobs while the predicted sum rises noticeably.
-    fn improve(&mut self) {
+    /// Makes moves and exchanges while the predicted sum rises.
+    fn climb(&mut self) {
         let mut sum = self.settle();
-        if self.power.price > 0.0 {
-            // Jobs not worth their place would otherwise be exchanged for others not worth it either.
-            sum = self.replace(sum);
-        }
         for _ in 0..ROUNDS {
-            let (before, kept) = (sum, self.who.clone());
-            self.swap_siblings();
-            sum = self.settle();
-            if sum < before {
-                self.who = kept;
-                sum = self.settle();
-            }
+            let last = sum;
             sum = self.replace(sum);
-            sum = self.clear_cores(sum);
-            if sum <= before + self.part(ROUND_GAIN) {
+            sum = self.swap_siblings(sum);
+            if sum <= last + self.part(LEAST_GAIN) {
                 break;
             }
         }
     }
 
-    /// Makes one pass by prices. On a large machine a job changes prices so little that this finds nearly all the gain.
-    fn improve_once(&mut self) {
-        let (before, kept) = (self.settle(), self.who.clone());
-        self.find_loads();
-        if !self.exchange() || self.settle() <= before {
+    /// Searches again from a full machine, and keeps the better set. Some jobs pay for the power of their cores only
+    /// together.
+    fn climb_from_full(&mut self) {
+        let (kept, sum) = (self.who.clone(), self.sum);
+        let waiting = self.newcomers(self.places.len());
+        let free = self.who.iter_mut().filter(|who| who.is_none());
+        for (place, who) in free.zip(waiting) {
+            *place = who;
+        }
+        self.climb();
+        if self.sum < sum {
             self.who = kept;
             self.settle();
+        }
+    }
+
+    /// Gives each critical job the place where it gains most. The other jobs are chosen to go with them.
+    fn seat_critical(&mut self) {
+        for at in 0..self.candidates.len() {
+            let one = &self.candidates[at];
+            if one.is_critical && one.fixed.is_none() {
+                self.settle();
+                self.find_loads();
+                self.seat(at);
+            }
         }
     }
 
@@ -277,22 +265,24 @@ impl<'a> Search<'a> {
         Chosen {
             who: self.who,
             left_out,
-            work: self.now.work,
-            watts: self.now.watts,
+            work: self.work,
+            watts: self.watts,
         }
     }
 
     /// This share of the weighted speeds of the present set.
     fn part(&self, part: f64) -> f64 {
-        part * self.now.work
+        part * self.work
     }
 
-    /// Minimum gain of the sum for which a CPU stays idle.
+    /// Minimum gain of the sum for which a CPU stays idle: more than predictions are off, but where power counts. Of a
+    /// large machine, a CPU is a small part.
     fn idle_gain(&self) -> f64 {
-        self.part(if self.power.price > 0.0 {
-            LEAST_GAIN
+        let is_small = self.places.len() <= SMALL;
+        self.part(if is_small && self.power.price == 0.0 {
+            NOISE
         } else {
-            IDLE_GAIN
+            LEAST_GAIN
         })
     }
 
@@ -300,10 +290,10 @@ impl<'a> Search<'a> {
     fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
         let at = self.candidates[candidate].last.unwrap_or(0);
         let place = &self.places[at];
-        let market = &self.now.markets[place.domain];
-        let job = alone(self.load_on(candidate, self.core_of[at]), market.latency);
-        let loss = market.loss(market.rise(self.shared, job.reads))
-            + self.now.caches[place.llc].1 * job.reads;
+        let market = &self.markets[place.domain];
+        let load = self.load_on(candidate, self.core_of[at]);
+        let job = together(self.shared, std::iter::once(load), market.latency);
+        let loss = market.loss(self.shared, job.reads);
         (job, loss)
     }
 
@@ -318,19 +308,6 @@ impl<'a> Search<'a> {
 
     /// Predicts the sum for the present set, minus the cost of its power, and sets the prices.
     fn settle(&mut self) -> f64 {
-        // The search returns to the same sets often.
-        if let Some(known) = self.known.get(&self.who) {
-            self.now.clone_from(known);
-        } else {
-            self.predict();
-            if self.is_small() {
-                self.known.insert(self.who.clone(), self.now.clone());
-            }
-        }
-        self.now.sum
-    }
-
-    fn predict(&mut self) {
         self.seats.clear();
         for (place, who) in self.places.iter().zip(&self.who) {
             if let Some(who) = who {
@@ -343,21 +320,19 @@ impl<'a> Search<'a> {
             }
         }
         self.prediction.make(self.shared, &self.seats);
-        for (market, latency) in self.now.markets.iter_mut().zip(&self.prediction.latency) {
-            *market = Market {
-                latency: *latency,
-                ..Market::default()
-            };
+        self.markets.fill(Market::default());
+        for (market, &latency) in self.markets.iter_mut().zip(&self.prediction.latency) {
+            market.latency = latency;
         }
-        for (cache, cached) in self.now.caches.iter_mut().zip(&self.prediction.cached) {
-            *cache = (*cached, 0.0);
-        }
+        self.cached.fill(0.0);
+        self.cached[..self.prediction.cached.len()].copy_from_slice(&self.prediction.cached);
         let of_instructions = self.find_prices();
-        self.now.watts = self.count_active() + of_instructions;
-        self.now.sum = self.now.work - self.power.price * self.now.watts;
+        self.watts = self.count_active() + of_instructions;
+        self.sum = self.work - self.power.price * self.watts;
+        self.sum
     }
 
-    /// Sums up the work of the present set, and the cost of a line in each memory domain and cache. Returns the power
+    /// Sums up the work of the present set, and the cost of a line in each memory domain. Returns the power
     /// of the instructions in W.
     fn find_prices(&mut self) -> f64 {
         let (mut work, mut of_instructions) = (0.0, 0.0);
@@ -368,22 +343,17 @@ impl<'a> Search<'a> {
             .filter_map(|(place, who)| Some((place.kind, (*who)?)));
         for ((seat, job), (kind, who)) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
-            let market = &mut self.now.markets[seat.domain];
+            let market = &mut self.markets[seat.domain];
             let waits = seat.asks.penalty * job.reads * job.cpi / seat.asks.ghz;
             let worth = self.candidates[who].worth(&seat.asks);
             work += worth / job.cpi;
-            let slope = worth / (job.cpi * job.cpi) * waits;
             market.reads += job.reads;
             market.yields += job.reads * waits / job.cpi;
+            let slope = worth / (job.cpi * job.cpi) * waits;
             market.slowed += slope;
             market.bends += 2.0 * slope * waits / job.cpi;
-            let cache = &mut self.now.caches[seat.llc];
-            if cache.0 > 0.0 {
-                let power = seat.asks.steepness / (1.0 + seat.asks.steepness);
-                cache.1 += slope * (market.latency - self.shared.hit) * power / cache.0;
-            }
         }
-        self.now.work = work;
+        self.work = work;
         of_instructions
     }
 
@@ -420,7 +390,7 @@ impl<'a> Search<'a> {
     fn load(&self, candidate: usize, kind: usize, llc: usize) -> Load {
         let one = &self.candidates[candidate];
         let asks = one.learnt.asks_on(kind);
-        let cached = self.now.caches[llc].0;
+        let cached = self.cached[llc];
         // Its reads depend on its share, and its share on its reads.
         let mut m = asks.reads;
         let solo = if kind == 0 {
@@ -448,20 +418,9 @@ impl<'a> Search<'a> {
     /// Throughput of the jobs of a core at the present latency.
     fn done_on(&self, core: usize) -> Done {
         let places = &self.cores[core];
-        let latency = self.now.markets[self.places[places[0]].domain].latency;
-        let load = |place: usize| self.who[place].map(|at| self.load_on(at, core));
-        match places.as_slice() {
-            [one] => load(*one).map_or_else(Done::default, |job| alone(job, latency)),
-            [one, two] => match (load(*one), load(*two)) {
-                (None, None) => Done::default(),
-                (Some(job), None) | (None, Some(job)) => alone(job, latency),
-                (Some(a), Some(b)) => both(self.shared, a, b, latency),
-            },
-            _ => {
-                let members: Vec<&Load> = places.iter().filter_map(|&place| load(place)).collect();
-                several(self.shared, &members, latency)
-            }
-        }
+        let latency = self.markets[self.places[places[0]].domain].latency;
+        let jobs = places.iter().filter_map(|&place| self.who[place]);
+        together(self.shared, jobs.map(|at| self.load_on(at, core)), latency)
     }
 
     /// Whether it can matter to exchange the jobs of two places.
@@ -480,7 +439,10 @@ impl<'a> Search<'a> {
     }
 
     fn is_fixed(&self, place: usize) -> bool {
-        self.who[place].is_some_and(|at| self.candidates[at].fixed.is_some())
+        self.who[place].is_some_and(|at| {
+            let one = &self.candidates[at];
+            one.is_critical || one.fixed.is_some()
+        })
     }
 }
 

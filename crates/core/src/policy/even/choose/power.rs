@@ -4,9 +4,6 @@ use super::jobs::Done;
 use super::{Place, Search};
 use crate::model::power::PowerModel;
 
-/// Number of core counts to try for the first set.
-const PARTS: usize = 8;
-
 /// Model of the machine's power.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Model<'a> {
@@ -67,7 +64,7 @@ impl Power<'_> {
 impl Search<'_> {
     /// Counts the active cores anew. Returns the power in W, without that of instructions.
     pub(super) fn count_active(&mut self) -> f64 {
-        let active = &mut self.now.active;
+        let active = &mut self.active;
         active.clear();
         active.extend(self.power.elsewhere);
         for core in &self.cores {
@@ -76,7 +73,7 @@ impl Search<'_> {
                 active[domain] += 1;
             }
         }
-        self.power.watts(&self.now.active)
+        self.power.watts(&self.active)
     }
 
     /// Change of the cost of a core's power from `before` to `after`. `place` is any place of the core.
@@ -92,10 +89,10 @@ impl Search<'_> {
             * (after.instructions - before.instructions);
         let of_core = match (before.is_busy, after.is_busy) {
             _ if awake => 0.0,
-            (false, true) => self.power.of_one_more(self.now.active[domain]),
+            (false, true) => self.power.of_one_more(self.active[domain]),
             (true, false) => -self
                 .power
-                .of_one_more(self.now.active[domain].saturating_sub(1)),
+                .of_one_more(self.active[domain].saturating_sub(1)),
             _ => 0.0,
         };
         more + of_core
@@ -104,79 +101,12 @@ impl Search<'_> {
     /// Records that a core fell idle or woke.
     pub(super) fn turn(&mut self, place: usize, before: Done, after: Done) {
         let Place { domain, awake, .. } = self.places[place];
-        let active = &mut self.now.active[domain];
+        let active = &mut self.active[domain];
         match (before.is_busy, after.is_busy) {
             _ if awake => {}
             (false, true) => *active += 1,
             (true, false) => *active = active.saturating_sub(1),
             _ => {}
-        }
-    }
-
-    /// Whether a core is active in any case.
-    fn is_needed(&self, core: usize) -> bool {
-        let places = &self.cores[core];
-        self.places[places[0]].awake || places.iter().any(|&place| self.is_fixed(place))
-    }
-
-    /// Makes the first set again on fewer cores, and keeps the best. Single moves do not lead from a set on all cores
-    /// to one on a few full cores.
-    pub(super) fn start_on_fewer_cores(&mut self) {
-        let (needed, spare): (Vec<usize>, Vec<usize>) =
-            (0..self.cores.len()).partition(|&core| self.is_needed(core));
-        let mut best = (self.settle(), self.who.clone());
-        for part in (0..PARTS).rev() {
-            let open = needed.len() + spare.len() * part / PARTS;
-            // The first core to wake costs most, so one alone may pay where several do not.
-            let open = open.max(1);
-            let last = needed.iter().chain(&spare).enumerate();
-            for (nth, &core) in last {
-                self.closed[core] = nth >= open;
-            }
-            self.clear();
-            self.start();
-            let sum = self.settle();
-            if sum > best.0 {
-                best = (sum, self.who.clone());
-            }
-        }
-        self.closed.fill(false);
-        self.who = best.1;
-        self.settle();
-    }
-
-    /// Clears whole cores, each time the one that raises the predicted sum most, while it rises. Single moves do not
-    /// find this: removing one of several jobs of a core saves no power.
-    pub(super) fn clear_cores(&mut self, mut sum: f64) -> f64 {
-        if self.power.price == 0.0 {
-            return sum;
-        }
-        loop {
-            let kept = self.who.clone();
-            let mut best: Option<(f64, usize)> = None;
-            for core in 0..self.cores.len() {
-                let has_jobs = self.cores[core].iter().any(|&place| kept[place].is_some());
-                if self.is_needed(core) || !has_jobs {
-                    continue;
-                }
-                self.clear_core(core);
-                let now = self.settle();
-                if now > best.map_or(sum, |best| best.0) {
-                    best = Some((now, core));
-                }
-                self.who.clone_from(&kept);
-            }
-            let Some((now, core)) = best else { break };
-            self.clear_core(core);
-            sum = now;
-        }
-        self.settle();
-        sum
-    }
-
-    pub(super) fn clear_core(&mut self, core: usize) {
-        for &place in &self.cores[core] {
-            self.who[place] = None;
         }
     }
 }

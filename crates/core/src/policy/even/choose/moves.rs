@@ -1,0 +1,197 @@
+//! Improves a set by moves that prices propose. On a small machine the whole set is predicted for each.
+
+use super::jobs::Done;
+use super::{LEAST_GAIN, SMALL, Search};
+use crate::estimate::NOISE;
+
+/// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
+const CONSIDERED: usize = 24;
+const TRIES: usize = 8;
+
+/// A job, or none, takes a place.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    /// Gain of the sum at present prices.
+    gain: f64,
+    who: Option<usize>,
+    to: usize,
+}
+
+impl Search<'_> {
+    /// Gain if a place's core changes from `before` to `after`.
+    fn gain_of(&self, place: usize, before: Done, after: Done) -> f64 {
+        let market = &self.markets[self.places[place].domain];
+        let loss = market.loss(self.shared, after.reads - before.reads);
+        after.sum - before.sum - loss - self.cost(place, before, after)
+    }
+
+    /// Makes moves while the predicted sum of the whole set rises. Returns the sum.
+    pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
+        // Many moves at once save time. For energy each counts: several jobs must share the power of a core.
+        if self.power.price == 0.0 {
+            sum = self.make_all(sum).unwrap_or(sum);
+        }
+        for _ in 0..2 * self.places.len() {
+            let better = if self.places.len() <= SMALL {
+                self.make_one(sum)
+            } else {
+                self.make_all(sum)
+            };
+            match better {
+                Some(now) => sum = now,
+                None => break,
+            }
+        }
+        self.settle()
+    }
+
+    /// Makes the first of the best moves that raises the predicted sum. Returns the new sum.
+    fn make_one(&mut self, sum: f64) -> Option<f64> {
+        self.find_loads();
+        let mut moves: Vec<Move> = self
+            .newcomers(CONSIDERED)
+            .into_iter()
+            .filter_map(|who| self.best_move(who))
+            .collect();
+        moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
+        for one in moves.iter().take(TRIES) {
+            let kept = std::mem::replace(&mut self.who[one.to], one.who);
+            let least = self.least_gain(one.who, kept);
+            let now = self.settle();
+            if now > sum + least {
+                return Some(now);
+            }
+            self.who[one.to] = kept;
+        }
+        None
+    }
+
+    /// Makes the best move of each waiting job that raises the sum at present prices. Returns the new sum, if it is
+    /// greater.
+    fn make_all(&mut self, sum: f64) -> Option<f64> {
+        self.find_loads();
+        let before = self.who.clone();
+        for who in self.newcomers(self.places.len()) {
+            let Some(one) = self.best_move(who) else {
+                continue;
+            };
+            let kept = std::mem::replace(&mut self.who[one.to], one.who);
+            if one.gain > self.least_gain(one.who, kept) {
+                self.update(one.to);
+            } else {
+                self.who[one.to] = kept;
+            }
+        }
+        let now = self.settle();
+        if now > sum + self.part(NOISE) {
+            return Some(now);
+        }
+        self.who = before;
+        None
+    }
+
+    /// The waiting jobs with the greatest worth at present prices, and then none, for each core that could be cleared.
+    pub(super) fn newcomers(&self, most: usize) -> Vec<Option<usize>> {
+        let mut waiting: Vec<(f64, usize)> = Vec::new();
+        for at in self.waiting() {
+            let (job, loss) = self.job_and_loss(at);
+            waiting.push((job.sum - loss, at));
+        }
+        waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let jobs = waiting.into_iter().take(most).map(|(_, at)| Some(at));
+        jobs.chain([None]).collect()
+    }
+
+    /// Minimum gain of a move that takes a place from `kept`: more if a CPU falls idle, less if one wakes.
+    fn least_gain(&self, who: Option<usize>, kept: Option<usize>) -> f64 {
+        match (who, kept) {
+            (None, _) => self.idle_gain(),
+            (_, None) => -self.idle_gain(),
+            _ => self.part(LEAST_GAIN),
+        }
+    }
+
+    /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the
+    /// job's last run comes first. On a large machine only the places after that are tried.
+    /// `None` if all those are taken for good.
+    fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
+        let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
+        let mut best: Option<Move> = None;
+        let places = self.places.len();
+        let reach = places.min(SMALL);
+        for to in (first..first + reach).map(|place| place % places) {
+            let kept = self.who[to];
+            if self.is_fixed(to) || kept == who {
+                continue;
+            }
+            let core = self.core_of[to];
+            self.who[to] = who;
+            let after = self.done_on(core);
+            self.who[to] = kept;
+            let gain = self.gain_of(to, self.done[core], after);
+            if best.is_none_or(|best| gain > best.gain) {
+                best = Some(Move { gain, who, to });
+            }
+        }
+        best
+    }
+
+    /// Gives the best waiting job its best place.
+    pub(super) fn seat_best(&mut self) {
+        self.find_loads();
+        if let Some(Some(best)) = self.newcomers(1).first() {
+            self.seat(*best);
+        }
+    }
+
+    /// Gives a job its best place, if any is left.
+    pub(super) fn seat(&mut self, at: usize) {
+        if let Some(one) = self.best_move(Some(at)) {
+            self.who[one.to] = Some(at);
+        }
+    }
+
+    /// Exchanges jobs of different cores while the sum at present prices rises. Returns the predicted sum.
+    pub(super) fn swap_siblings(&mut self, sum: f64) -> f64 {
+        self.find_loads();
+        let before = self.who.clone();
+        let places = self.places.len();
+        let reach = if places <= SMALL { places } else { TRIES };
+        for place in 0..places {
+            for other in place + 1..places.min(place + reach) {
+                if self.may_swap(place, other) {
+                    self.swap(place, other);
+                }
+            }
+        }
+        if self.settle() < sum {
+            self.who = before;
+            self.settle();
+        }
+        self.sum
+    }
+
+    /// Exchanges the jobs of two places if the sum at present prices rises.
+    fn swap(&mut self, place: usize, other: usize) {
+        let (core, there) = (self.core_of[place], self.core_of[other]);
+        self.who.swap(place, other);
+        let (here, away) = (self.done_on(core), self.done_on(there));
+        let gain = self.gain_of(place, self.done[core], here)
+            + self.gain_of(other, self.done[there], away);
+        if gain > self.part(LEAST_GAIN) {
+            self.update(place);
+            self.update(other);
+        } else {
+            self.who.swap(place, other);
+        }
+    }
+
+    /// Updates the prices after a change of a place's core.
+    fn update(&mut self, place: usize) {
+        let core = self.core_of[place];
+        let (before, after) = (self.done[core], self.done_on(core));
+        self.markets[self.places[place].domain].add(self.shared, after.reads - before.reads);
+        self.turn(place, before, after);
+        self.done[core] = after;
+    }
+}
