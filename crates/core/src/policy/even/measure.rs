@@ -191,7 +191,15 @@ impl<'a> Group<'a> {
         let site = |core: usize| self.first_cpu(core).map(|cpu| (cpu.core_type, cpu.llc));
         let home = last.map(site);
         let free = (0..self.taken.len()).filter(|&core| !self.taken[core]);
-        free.min_by_key(|&core| (last != Some(core), home != Some(site(core)), core))
+        let memory = self.round.task(ix).home;
+        let is_abroad = |core: usize| {
+            let cpu = self.first_cpu(core);
+            memory.is_some_and(|memory| cpu.is_some_and(|cpu| cpu.memory_domain != memory))
+        };
+        free.min_by_key(|&core| {
+            let is_elsewhere = home != Some(site(core));
+            (is_abroad(core), last != Some(core), is_elsewhere, core)
+        })
     }
 
     fn first_cpu(&self, core: usize) -> Option<&'a Cpu> {

@@ -270,6 +270,7 @@ impl Even {
                     weight: self.weight(round, leads, ix),
                     learnt,
                     last: room.place_of(&task.last_cpus),
+                    home: task.home,
                     fixed,
                     is_critical: round.is_critical(ix),
                 });

@@ -35,6 +35,8 @@ pub(super) struct Candidate<'a> {
     pub(super) learnt: &'a Learnt,
     /// The place of its last run, if it is one of those to fill.
     pub(super) last: Option<usize>,
+    /// The memory domain where its memory lies, if there are several.
+    pub(super) home: Option<usize>,
     /// The place that it runs in and keeps.
     pub(super) fixed: Option<usize>,
     /// Whether it runs in any case.

@@ -121,7 +121,7 @@ impl Search<'_> {
         let reach = places.min(SMALL);
         for to in (first..first + reach).map(|place| place % places) {
             let kept = self.who[to];
-            if self.is_fixed(to) || kept == who {
+            if self.is_fixed(to) || kept == who || (kept.is_some() && self.is_abroad(who, to)) {
                 continue;
             }
             let core = self.core_of[to];
@@ -134,6 +134,12 @@ impl Search<'_> {
             }
         }
         best
+    }
+
+    /// Whether a place is in another memory domain than a job's memory. It then takes only places that are free.
+    fn is_abroad(&self, who: Option<usize>, to: usize) -> bool {
+        let home = who.and_then(|at| self.candidates[at].home);
+        home.is_some_and(|home| home != self.places[to].domain)
     }
 
     /// Gives the best waiting job its best place.

@@ -108,6 +108,7 @@ fn candidates(jobs: &[Job]) -> Vec<Candidate<'_>> {
             weight: *weight,
             learnt,
             last: None,
+            home: None,
             fixed: None,
             is_critical: false,
         })
