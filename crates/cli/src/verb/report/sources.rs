@@ -63,7 +63,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
 }
 
 fn one(path: &Path) -> Result<Source> {
-    let meta = std::fs::metadata(path).or_usage_in(told(path))?;
+    let hint = "name a log folder, as in cosched-logs/RUN";
+    let meta = std::fs::metadata(path);
+    let meta = meta.map_err(|error| usage(format!("{}: {error}; {hint}", told(path))))?;
     if !meta.is_dir() {
         return file(path);
     }
