@@ -1,6 +1,6 @@
 //! What a path on the command line names: a comparison, or runs.
 
-use crate::exit::{OrUsage as _, usage};
+use crate::exit::usage;
 use crate::input::told;
 use crate::live::last_run;
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
