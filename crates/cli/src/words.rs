@@ -118,13 +118,16 @@ pub fn advise(error: &mut clap::Error) {
     if let Some(advice) = of(&INSTEAD, word) {
         error.remove(ContextKind::SuggestedArg);
         suggest(error, advice.to_owned());
-    } else if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| starts_with_dash(&first))
-    {
+    } else if error.get(ContextKind::SuggestedArg).is_none() && is_before_verb() {
         let advice = "options follow a verb, as in `cosched run -j 4 gzip ::: a b`";
         suggest(error, advice.to_owned());
     }
+}
+
+/// Whether the first word is an option.
+fn is_before_verb() -> bool {
+    let first = std::env::args_os().nth(1);
+    first.is_some_and(|first| starts_with_dash(&first))
 }
 
 /// The advice of a table for a word.
