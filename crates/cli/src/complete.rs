@@ -68,7 +68,7 @@ pub fn script(shell: Shell) -> Result<Vec<u8>> {
         shell.write_registration(CALL, "cosched", "cosched", "cosched", &mut script)?;
     }
     if shell == Shell::Zsh {
-        // Origin a folder of `fpath`, the script is the body of the function `_cosched` when it is called first.
+        // In a folder of `fpath`, the script is the body of the function `_cosched` when it is called first.
         let call = b"[[ $funcstack[1] != _cosched ]] || _clap_dynamic_completer_cosched \"$@\"\n";
         script.extend_from_slice(call);
     }
@@ -123,13 +123,13 @@ fn command(words: &mut [OsString]) -> Command {
     if let Some(at) = program {
         words[at] = "--".into();
     }
-    for (verb, id, from) in VALUES {
+    for (verb, id, origin) in VALUES {
         let is_past = program.is_some() || verb == "submit" && last > 2;
-        let from = match from {
+        let origin = match origin {
             Origin::Program if is_past => Origin::File,
-            from => from,
+            origin => origin,
         };
-        let completer = ArgValueCompleter::new(from);
+        let completer = ArgValueCompleter::new(origin);
         cli = cli.mut_subcommand(verb, |verb| verb.mut_arg(id, |arg| arg.add(completer)));
     }
     // Only then it has `--version`.
