@@ -20,7 +20,7 @@ mod workload;
 use anyhow::Result;
 use cosched_run::{exit, input, stderr, whole_file};
 
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -43,13 +43,8 @@ Commands:
 /// Decides which processes run together, on which core, and when a core is better left idle
 #[derive(Parser)]
 #[command(name = "cosched", version, max_term_width = 110)]
-#[command(help_template = TEMPLATE, after_help = verb::help::more())]
-#[command(disable_help_flag = true, disable_help_subcommand = true)]
+#[command(help_template = TEMPLATE, disable_help_subcommand = true)]
 struct Cli {
-    /// Print help; `cosched help VERB` prints more
-    #[arg(short, long, global = true, action = ArgAction::HelpShort, display_order = 999)]
-    help: Option<bool>,
-
     #[command(subcommand)]
     verb: Verb,
 }
@@ -142,6 +137,11 @@ fn parse() -> Result<Verb, clap::Error> {
     Ok(verb)
 }
 
+/// The command line with what help shows.
+fn explained() -> clap::Command {
+    verb::help::explained(Cli::command())
+}
+
 /// Prints the help, or why a command line can't be parsed.
 fn refuse(error: &mut clap::Error) -> ExitCode {
     words::advise(error);
@@ -188,9 +188,9 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Worker(args) => verb::worker::run(args),
-        Verb::Help(args) => verb::help::run(args, Cli::command()),
+        Verb::Help(args) => verb::help::run(args, explained()),
         Verb::Completions(args) => verb::shell::completions(args),
-        Verb::Man(args) => verb::shell::man(args, Cli::command()),
+        Verb::Man(args) => verb::shell::man(args, explained()),
         Verb::Console { showing, folder } => {
             cosched_run::console(&showing, &folder).map(|()| ExitCode::SUCCESS)
         }

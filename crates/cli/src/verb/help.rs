@@ -6,7 +6,7 @@ use crate::input::near::near;
 use crate::input::told;
 use crate::print::print;
 use anyhow::Result;
-use clap::{Args, Command};
+use clap::{Arg, ArgAction, Args, Command};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -62,7 +62,7 @@ pub fn is_page(name: &str) -> bool {
 }
 
 /// The last lines of the list of verbs.
-pub fn more() -> String {
+fn more() -> String {
     let names = PAGES.map(|page| page.name);
     format!(
         "For research: decide, reproduce, workload.\n\
@@ -74,11 +74,21 @@ pub fn more() -> String {
 /// The command line for these words: where they ask for help, `run` shows the options of the first weeks.
 pub fn with_screen(cli: Command, words: &[OsString]) -> Command {
     let mut options = words.iter().take_while(|word| *word != "--");
-    if options.any(|word| *word == "-h" || *word == "--help") {
-        cli.mut_subcommand("run", |run| run.mut_args(brief))
+    let is_asked = options.any(|word| *word == "-h" || *word == "--help");
+    if is_asked || words.len() < 2 {
+        explained(cli).mut_subcommand("run", |run| run.mut_args(brief))
     } else {
         cli
     }
+}
+
+/// The command line with what help shows. Other calls start faster without it.
+pub fn explained(cli: Command) -> Command {
+    let flag = Arg::new("help").short('h').long("help").global(true);
+    let flag = flag.action(ArgAction::HelpShort).display_order(999);
+    let flag = flag.help("Print help; `cosched help VERB` prints more");
+    let cli = cli.disable_help_flag(true).arg(flag);
+    cli.after_help(more())
 }
 
 /// Prints what the user asks for about the command line `cli`.

@@ -44,7 +44,6 @@ fn grace(run: &[OsString]) -> Duration {
     let grace = match Cli::try_parse_from(words) {
         Ok(Cli {
             verb: Verb::Run(args),
-            ..
         }) => args.limits.grace,
         // The run says what is wrong.
         _ => RunOptions::default().limits.grace,
