@@ -5,6 +5,7 @@
 // See `stderr`.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
+mod complete;
 mod history;
 mod live;
 mod output;
@@ -23,12 +24,26 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
-const FOR_RESEARCH: &str =
-    "For research: decide, reproduce, workload. `cosched VERB --help` explains a verb.";
+/// The list of verbs, below what a new user does first.
+const TEMPLATE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+First steps:
+  cosched run -f commands.txt                    run a list of commands
+  cosched why JOB                                see why a job waits
+  cosched top                                    watch the run
+  cosched run -f commands.txt --resume=RUN       run what a killed run left, by its log folder
+  cosched report                                 look at the results of the last run
+  cosched compare -f commands.txt -p linux,fifo  compare policies, or commands: 'CMD' 'CMD'
+
+Commands:
+{subcommands}{after-help}";
 
 /// Decides which processes run together, on which core, and when a core is better left idle
 #[derive(Parser)]
-#[command(name = "cosched", version, max_term_width = 110, after_help = FOR_RESEARCH)]
+#[command(name = "cosched", version, max_term_width = 110)]
+#[command(help_template = TEMPLATE, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -66,6 +81,7 @@ enum Verb {
     Workload(verb::workload::WorkloadArgs),
     #[command(hide = true)]
     Worker(verb::worker::WorkerArgs),
+    Help(verb::help::HelpArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
     #[command(hide = true)]
@@ -77,6 +93,11 @@ enum Verb {
 
 fn main() -> ExitCode {
     become_reaper();
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(mut error) => return refuse(&mut error),
+    }
     match parse() {
         Ok(verb) => run(verb).unwrap_or_else(|error| report(&error)),
         Err(mut error) => refuse(&mut error),
@@ -98,7 +119,7 @@ fn parse() -> Result<Verb, clap::Error> {
     let mut cli = Cli::command();
     let mut words = std::env::args_os().collect();
     let is_bare = words::mark_command(&cli, &mut words);
-    cli = words::with_help(cli, &words);
+    cli = verb::help::with_screen(cli, &words);
     let matches = cli.try_get_matches_from_mut(words)?;
     let mut verb = Cli::from_arg_matches(&matches)?.verb;
     if let (Verb::Run(args), Some(matches)) = (&mut verb, matches.subcommand_matches("run")) {
@@ -114,6 +135,11 @@ fn parse() -> Result<Verb, clap::Error> {
         args.keep(matches, is_bare);
     }
     Ok(verb)
+}
+
+/// The command line with what help shows.
+fn explained() -> clap::Command {
+    verb::help::explained(Cli::command())
 }
 
 /// Prints the help, or why a command line can't be parsed.
@@ -162,8 +188,9 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Worker(args) => verb::worker::run(args),
-        Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
-        Verb::Man(args) => verb::shell::man(args, Cli::command()),
+        Verb::Help(args) => verb::help::run(args, explained()),
+        Verb::Completions(args) => verb::shell::completions(args),
+        Verb::Man(args) => verb::shell::man(args, explained()),
         Verb::Console { showing, folder } => {
             cosched_run::console(&showing, &folder).map(|()| ExitCode::SUCCESS)
         }

@@ -4,6 +4,7 @@
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
 //! mix file (`*.toml`) is no command, and options may follow it.
 
+use crate::verb::help::is_page;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
@@ -21,7 +22,7 @@ pub fn mark_command(cli: &Command, words: &mut Vec<OsString>) -> bool {
 }
 
 /// The position of the first word of the job's command; `None` without one, or where `--` marks it.
-fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
+pub fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
     let first = words
         .iter()
         .skip(1)
@@ -40,57 +41,8 @@ fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
     (!is_mix).then_some(at)
 }
 
-/// The command line with the help of `cosched run` that these words ask for. Both forms give each option one line; the
-/// manual page has more.
-pub fn with_help(cli: Command, words: &[OsString]) -> Command {
-    let mut options = words.iter().take_while(|word| *word != "--");
-    if options.all(|word| *word != "run") {
-        return cli;
-    }
-    match options.find(|word| *word == "-h" || *word == "--help") {
-        Some(word) if word == "-h" => cli.mut_subcommand("run", short_help),
-        Some(_) => cli.mut_subcommand("run", full_help),
-        None => cli,
-    }
-}
-
-/// One list of the most used options. It fits a screen.
-fn short_help(run: Command) -> Command {
-    let run = run.mut_args(brief).max_term_width(80);
-    with_flag(run, "Print this help; --help prints all options")
-}
-
-fn brief(arg: Arg) -> Arg {
-    let arg = arg.help_heading(None::<&str>).hide_env(true);
-    if !arg.get_action().takes_values() {
-        return arg;
-    }
-    arg.hide_default_value(true).hide_possible_values(true)
-}
-
-/// All options, under their headings.
-fn full_help(run: Command) -> Command {
-    let run = run.mut_args(|arg| arg.hide_short_help(false));
-    let about = run.get_long_about().cloned();
-    let after = run.get_after_long_help().cloned();
-    let run = run.about(about.unwrap_or_default());
-    let run = run.after_help(after.unwrap_or_default());
-    with_flag(
-        run,
-        "Print this help; `cosched man command-line` explains more",
-    )
-}
-
-/// Replaces the flag for help by one that prints a line for each option.
-fn with_flag(run: Command, help: &'static str) -> Command {
-    let flag = Arg::new("help").short('h').long("help").help(help);
-    let flag = flag.action(ArgAction::HelpShort);
-    run.disable_help_flag(true)
-        .arg(flag.help_heading(None::<&str>))
-}
-
 /// Options of GNU parallel, xargs and other verbs that are not there, and what to do instead.
-const INSTEAD: [(&str, &str); 9] = [
+const INSTEAD: [(&str, &str); 13] = [
     ("--html", "`cosched report RUN --html FILE` makes a page"),
     (
         "--pipe --pipepart --block --cat --fifo --recstart --recend",
@@ -117,9 +69,34 @@ const INSTEAD: [(&str, &str); 9] = [
         "--rpl --plus --trim",
         "change the values beforehand, as in `sed s/a/b/ LIST | cosched run gzip`",
     ),
+    ("-i", "{} stands for the value; `-I STR` replaces STR"),
+    (
+        "-t",
+        "`-v` reports each job's start; `--timeout DURATION` limits a job's time",
+    ),
+    (
+        "--ntasks --parallel --threads --workers",
+        "`-j N` limits the live jobs; `--cpus-per-job N` gives each job N CPUs",
+    ),
+    (
+        "-J --job-name --array --constraint --exclusive --gres --mem --mem-per-cpu --nodelist --qos",
+        "`cosched slurm --sbatch OPTION` hands an option to sbatch, as in --sbatch --mem=8G",
+    ),
     (
         "--termseq",
         "--grace DURATION is the time from SIGTERM to SIGKILL",
+    ),
+];
+
+/// Words that are no verbs, and what their users may want.
+const VERBS: [(&str, &str); 2] = [
+    (
+        "abort kill scancel stop",
+        "`cosched cancel JOB` ends a job of the queue, Ctrl-C a run, `cosched set pause=on` pauses it",
+    ),
+    (
+        "jobs ls ps squeue",
+        "`cosched status` shows runs, jobs and the queue",
     ),
 ];
 
@@ -128,20 +105,40 @@ pub fn advise(error: &mut clap::Error) {
     // The tip of clap is only that the word could be a value.
     error.remove(ContextKind::Suggested);
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
-        let advice = format!("`cosched run {word} ...` runs a command");
-        let advice = ContextValue::StyledStrs(vec![advice.into()]);
-        error.insert(ContextKind::Suggested, advice);
+        let advice = match of(&VERBS, word) {
+            Some(advice) => advice.to_owned(),
+            None if is_page(word) => format!("`cosched help {word}` prints this page"),
+            None => format!("`cosched run {word} ...` runs a command"),
+        };
+        suggest(error, advice);
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
         return;
     };
-    let mut known = INSTEAD.iter();
-    let Some((_, advice)) = known.find(|(words, _)| words.split(' ').any(|known| known == word))
-    else {
-        return;
-    };
-    error.remove(ContextKind::SuggestedArg);
-    let advice = ContextValue::StyledStrs(vec![(*advice).into()]);
+    if let Some(advice) = of(&INSTEAD, word) {
+        error.remove(ContextKind::SuggestedArg);
+        suggest(error, advice.to_owned());
+    } else if error.get(ContextKind::SuggestedArg).is_none() && is_before_verb() {
+        let advice = "options follow a verb, as in `cosched run -j 4 gzip ::: a b`";
+        suggest(error, advice.to_owned());
+    }
+}
+
+/// Whether the first word is an option.
+fn is_before_verb() -> bool {
+    let first = std::env::args_os().nth(1);
+    first.is_some_and(|first| starts_with_dash(&first))
+}
+
+/// The advice of a table for a word.
+fn of(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
+    let mut rows = table.iter();
+    let row = rows.find(|(words, _)| words.split(' ').any(|known| known == word));
+    row.map(|(_, advice)| *advice)
+}
+
+fn suggest(error: &mut clap::Error, advice: String) {
+    let advice = ContextValue::StyledStrs(vec![advice.into()]);
     error.insert(ContextKind::Suggested, advice);
 }
 

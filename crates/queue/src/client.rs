@@ -27,7 +27,7 @@ pub struct Client {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No service listens.
-    #[error("no service listens at {}; start one with `cosched serve`, or enable cosched.socket (`cosched man queue`)", .0.display())]
+    #[error("no service listens at {}; start one with `cosched serve`, or enable cosched.socket (`cosched help queue`)", .0.display())]
     NotServed(PathBuf),
     /// It can't be connected to.
     #[error("{}: {source}", path.display())]

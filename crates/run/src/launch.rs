@@ -27,7 +27,8 @@ impl FromStr for Nodes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Nodes, String> {
-        const EXPECTED: &str = "expected slurm, ssh:HOST,HOST or local:2";
+        const EXPECTED: &str =
+            "expected slurm, ssh:HOST,HOST or local:2; `cosched slurm -N 2` asks for two nodes";
         match text.split_once(':') {
             None if text == "slurm" => Ok(Nodes::Slurm),
             Some(("ssh", hosts)) => Ok(Nodes::Ssh(hosts_of(hosts)?)),

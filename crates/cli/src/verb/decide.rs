@@ -24,7 +24,7 @@ use std::process::ExitCode;
 /// Print what a policy decides for a snapshot, and why
 ///
 /// The snapshot is a line of a file that `cosched run --events FILE` or another program wrote; see
-/// `cosched man formats`.
+/// `cosched help formats`.
 /// With the recorded policy, its parameters and its state, the decision is the same to the last bit.
 #[derive(Args)]
 pub struct DecideArgs {

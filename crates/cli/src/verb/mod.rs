@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod decide;
 pub mod doctor;
+pub mod help;
 pub mod history;
 pub mod list;
 pub mod queue;

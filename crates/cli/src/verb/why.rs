@@ -16,9 +16,9 @@ use cosched_report::{SeriesEnd, SeriesHeader, seconds, visible, why, why_text};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Explain why a job runs or waits: the last decisions about it, the jobs that run instead, and its latest turn
+/// Explain why a job runs or waits
 ///
-/// It reads the series of the run, so it works for live runs and ended ones.
+/// It shows the last decisions about the job, the jobs that run instead, and its latest turn. It reads the series of the run, so it works for live runs and ended ones.
 #[derive(Args)]
 pub struct WhyArgs {
     /// The job's name

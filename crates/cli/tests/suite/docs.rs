@@ -20,6 +20,13 @@ fn help(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
+/// All options of a verb.
+fn full(words: &[&str]) -> String {
+    let output = cosched(&[&["help"], words].concat());
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
@@ -37,7 +44,6 @@ fn names_below(help: &str, heading: &str) -> Vec<String> {
     let entries = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     entries
         .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
         .map(str::to_owned)
         .collect()
 }
@@ -79,12 +85,12 @@ fn every_option_of_every_verb_is_documented() {
             page.contains(&format!("`{verb}`")) || page.contains(&format!("[`{verb}`]")),
             "no verb {verb}"
         );
-        let text = help(&[verb]);
+        let text = full(&[verb]);
         let mut texts = vec![(verb.clone(), text.clone())];
         for heading in ["Commands:", "Workloads:"] {
             for name in names_below(&text, heading) {
                 assert!(page.contains(&format!("`{name}`")), "no {verb} {name}");
-                texts.push((format!("{verb} {name}"), help(&[verb, &name])));
+                texts.push((format!("{verb} {name}"), full(&[verb, &name])));
             }
         }
         for (words, text) in texts {
@@ -116,8 +122,7 @@ fn every_option_of_every_verb_is_documented() {
 #[test]
 fn the_first_screens_fit_a_terminal() {
     for words in [
-        &["run", "-h"][..],
-        &["doctor"],
+        &["doctor"][..],
         &["list", "policies"],
         &["list", "machines"],
     ] {
@@ -143,11 +148,57 @@ fn the_first_screens_fit_a_terminal() {
             text.lines().count()
         );
     }
-    let brief = String::from_utf8(cosched(&["run", "-h"]).stdout).expect("UTF-8");
-    assert!(
-        brief.lines().all(|line| line.chars().count() <= 80),
-        "{brief}"
-    );
+}
+
+#[test]
+fn every_help_fits_a_screen() {
+    let mut verbs = names_below(&help(&[]), "Commands:");
+    verbs.extend(FOR_RESEARCH.map(str::to_owned));
+    let mut screens = vec![vec![]];
+    screens.extend(verbs.iter().map(|verb| vec![verb.as_str()]));
+    for words in screens {
+        let mut call = common::command(Path::new("."), &[&words[..], &["--help"]].concat());
+        let wide = call.env("COLUMNS", "100").output().expect("it runs").stdout;
+        let wide = String::from_utf8(wide).expect("UTF-8");
+        assert!(wide.lines().count() <= 45, "{words:?}: {wide}");
+        let short = cosched(&[&words[..], &["-h"]].concat()).stdout;
+        assert_eq!(help(&words).as_bytes(), short, "{words:?}");
+    }
+    let run = help(&["run"]);
+    assert!(run.lines().all(|line| line.chars().count() <= 80), "{run}");
+    assert!(run.ends_with("\nAll options: cosched help run\n"), "{run}");
+}
+
+/// The first steps are tried in their order, but `top`, which needs a terminal.
+#[test]
+fn the_first_steps_work_as_they_stand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("commands.txt"), "true\nsleep 0.01\n").expect("a file");
+    let text = help(&[]);
+    let steps = names_of_steps(&text);
+    assert_eq!(steps.len(), 6, "{text}");
+    for step in steps {
+        let logs = std::fs::read_dir(folder.path().join("cosched-logs"));
+        let run = logs
+            .ok()
+            .and_then(|mut logs| Some(logs.next()?.ok()?.path()));
+        let run = run.unwrap_or_default().display().to_string();
+        let step = step.replace("JOB", "sleep").replace("RUN", &run);
+        let words: Vec<&str> = step.split(' ').skip(1).collect();
+        let output = common::cosched(&folder, &words);
+        let error = String::from_utf8_lossy(&output.stderr);
+        let needs_terminal = words == ["top"] && error.contains("needs a terminal");
+        assert!(output.status.success() || needs_terminal, "{step}: {error}");
+    }
+}
+
+/// The command lines at the top of the list of verbs.
+fn names_of_steps(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| *line != "First steps:");
+    let steps = lines.skip(1).take_while(|line| !line.is_empty());
+    steps
+        .filter_map(|line| line.trim().split("  ").next())
+        .collect()
 }
 
 #[test]
@@ -166,9 +217,9 @@ fn a_report_for_a_bug_begins_with_versions() {
 fn research_comes_last() {
     let all = help(&[]);
     let told: Vec<&str> = all.lines().filter(|line| line.contains("decide")).collect();
-    let line = "For research: decide, reproduce, workload. `cosched VERB --help` explains a verb.";
+    let line = "For research: decide, reproduce, workload.";
     assert_eq!(told, [line]);
-    let text = help(&["run"]);
+    let text = full(&["run"]);
     let headings = text
         .lines()
         .filter(|line| line.ends_with(':') && !line.starts_with(' '));
@@ -187,17 +238,24 @@ fn research_comes_last() {
 
 #[test]
 fn pages_of_the_documentation_are_built_in() {
-    let page = cosched(&["man", "mix-file"]);
-    assert_eq!(
-        String::from_utf8(page.stdout).expect("UTF-8"),
-        self::page("mix-file.md")
-    );
+    assert_eq!(full(&["mix-file"]), page("mix-file.md"));
+    let list = full(&[]);
+    let (_, names) = list.split_once("of the documentation:\n").expect("names");
+    let names: Vec<&str> = names.split(',').map(str::trim).collect();
+    assert!(names.len() > 9, "{names:?}");
+    for name in names {
+        assert!(full(&[name]).starts_with("# "), "{name}");
+    }
+    let unknown = cosched(&["help", "polices"]);
+    let error = String::from_utf8(unknown.stderr).expect("UTF-8");
+    assert_eq!(unknown.status.code(), Some(2), "{error}");
+    assert!(error.contains("is it `policies`?"), "{error}");
 }
 
 #[test]
 fn every_exit_code_and_variable_is_documented() {
     let page = page("command-line.md");
-    let text = help(&["run"]);
+    let text = full(&["run"]);
     let codes = names_below(&text, "Exit codes:");
     assert!(codes.len() >= 7, "{codes:?}");
     for code in codes {

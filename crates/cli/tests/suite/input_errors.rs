@@ -220,6 +220,28 @@ fn options_of_run() {
     }
 }
 
+/// What users of GNU parallel, xargs and Slurm type first.
+#[test]
+fn guesses_are_answered() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["-j", "4", "touch", "m"], "options follow a verb"),
+        (&["ps"], "`cosched status` shows"),
+        (&["kill", "1"], "`cosched cancel JOB`"),
+        (&["queue"], "`cosched help queue`"),
+        (&["run", "--ntasks", "4", "touch", "m"], "`-j N` limits"),
+        (&["run", "--mem", "4G", "touch", "m"], "--sbatch --mem=8G"),
+        (
+            &["slurm", "--nodes=2", "touch", "m"],
+            "`cosched slurm -N 2`",
+        ),
+        (&["compare", "linux", "fifo"], "-p linux,fifo"),
+        (&["report", "run1"], "name a log folder"),
+    ];
+    for (words, advice) in cases {
+        check(&[], words, 2, &[advice]);
+    }
+}
+
 #[test]
 fn files_that_options_name() {
     let cases: &[(&[&str], &str, &[&str])] = &[

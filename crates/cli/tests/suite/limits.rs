@@ -141,7 +141,7 @@ fn a_simulation_has_a_deadline_too() {
 #[test]
 fn the_help_tells_the_limits_on_time_apart() {
     let folder = tempdir().expect("a folder");
-    let output = cosched(&folder, &["run", "--help"]);
+    let output = cosched(&folder, &["help", "run"]);
     assert_eq!(
         (output.status.code(), err(&output)),
         (Some(0), String::new())

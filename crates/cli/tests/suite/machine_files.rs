@@ -59,7 +59,7 @@ fn slips_in_machine_files_are_told_with_what_was_meant() {
         "schema = \"cosched.latency/1\"\nnam = \"c\"\n",
     );
     let machine = file("machines/i5-2500.toml");
-    let page = "; see `cosched man machine-file`";
+    let page = "; see `cosched help machine-file`";
     let cases = [
         (
             "channels = 1",

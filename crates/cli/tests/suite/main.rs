@@ -6,6 +6,7 @@ mod calibrate;
 mod common;
 mod compare;
 mod comparing;
+mod completion;
 mod console;
 mod docs;
 mod exit_codes;

@@ -2,6 +2,7 @@
 
 use crate::common::schema::Schemas;
 use crate::common::{self, ended, err, out, until};
+use crate::completion::answer as offered_by;
 use cosched_linux::service::kill_with_parent;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -384,6 +385,11 @@ fn cancelled_jobs_end_or_never_start() {
     let first = served.submit_loop("a", "going");
     let second = served.submit_loop("b", "going");
     until("it runs", || served.lines() == ["start a"]);
+    let offered = |verb: &str| {
+        let mut call = served.command(&["--", "cosched", verb, ""]);
+        offered_by(call.env("_CLAP_COMPLETE_INDEX", "2").stdout(Stdio::piped()))
+    };
+    assert_eq!(offered("cancel"), [&*first, &*second]);
     assert!(served.call(&["cancel", &second, &first]).status.success());
     assert_eq!(
         (served.wait(&first), served.wait(&second)),
@@ -394,6 +400,8 @@ fn cancelled_jobs_end_or_never_start() {
     assert_eq!(served.lines(), ["start a"]);
     let over = err(&served.call(&["cancel", &first]));
     assert!(over.contains("job 1 was over"), "{over}");
+    assert_eq!(offered("logs"), [&*first, &*second]);
+    assert!(!offered("cancel").contains(&first));
 }
 
 #[test]

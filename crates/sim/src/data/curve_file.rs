@@ -10,7 +10,7 @@ use crate::curve::{LatencyCurve, LatencyLine};
 /// # Errors
 /// [`SpecError`]: the first error, with file, line, key and the allowed values.
 pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve), SpecError> {
-    let page = "cosched man machine-file";
+    let page = "cosched help machine-file";
     let text = Text { text, file, page };
     let parsed = text.parse()?;
     let keys = ["schema", "name", "title", "source", "assumed", "line"];

@@ -60,7 +60,7 @@ pub fn parse_machine_with(
     file: &str,
     read_curve: ReadCurve<'_>,
 ) -> Result<MachineSpec, SpecError> {
-    let page = "cosched man machine-file";
+    let page = "cosched help machine-file";
     let text = Text { text, file, page };
     let parsed = text.parse()?;
     let top = text.top(&parsed, &KEYS)?;

@@ -21,7 +21,7 @@ const KEYS: [&str; 8] = [
 /// # Errors
 /// [`SpecError`]: the first error, with file, line, key and the allowed values.
 pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
-    let page = "cosched man program-file";
+    let page = "cosched help program-file";
     let text = Text { text, file, page };
     let parsed = text.parse()?;
     let top = text.top(&parsed, &KEYS)?;

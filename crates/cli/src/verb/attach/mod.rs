@@ -31,8 +31,8 @@ const WIDE: usize = 120;
 /// Observe programs that run already
 ///
 /// It shows which CPUs they use and wait for, their memory, counters and pressure (PSI), and who probably disturbs whom, with
-/// the measurements behind it. Nothing is changed unless --manage is given. On a terminal it fills the screen. `cosched man
-/// attach` explains more.
+/// the measurements behind it. Nothing is changed unless --manage is given. On a terminal it fills the screen. `cosched help
+/// observing` explains more.
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub struct AttachArgs {

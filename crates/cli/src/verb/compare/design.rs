@@ -90,7 +90,7 @@ fn mixes(args: &CompareArgs) -> Result<Vec<Mix>> {
     for file in &args.inputs {
         input::read_mix(file).map_err(|error| {
             usage(format!(
-                "{error}; give mix files, as in `cosched compare jobs.toml`"
+                "{error}; give mix files and policies, as in `cosched compare jobs.toml -p linux,fifo`"
             ))
         })?;
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,12 +1,12 @@
 //! `cosched cancel`, `rerun` and `drain`: what changes the queue.
 
 use super::Jobs;
-use super::connect::{ask, strange};
+use super::connect::{all_jobs, ask, strange};
 use super::submit::queue;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
-use cosched_queue::{Answer, Request, Select, State};
+use cosched_queue::{Answer, Request, State};
 use std::process::ExitCode;
 
 /// Cancel jobs of the queue
@@ -55,16 +55,9 @@ pub fn rerun(args: RerunArgs) -> Result<ExitCode> {
 
 /// The numbers of all lost jobs.
 fn lost() -> Result<Vec<u64>> {
-    let select = Select {
-        all: true,
-        ids: Vec::new(),
-    };
-    let answer = ask(&Request::Status(select))?;
-    let Answer::Status { jobs, .. } = answer else {
-        return Err(strange(&answer));
-    };
-    let lost = jobs.iter().filter(|job| job.state == State::Lost);
-    Ok(lost.map(|job| job.id).collect())
+    let mut jobs = all_jobs()?;
+    jobs.retain(|job| job.state == State::Lost);
+    Ok(jobs.iter().map(|job| job.id).collect())
 }
 
 pub fn drain(DrainArgs {}: DrainArgs) -> Result<ExitCode> {

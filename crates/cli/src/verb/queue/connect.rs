@@ -5,7 +5,7 @@ use crate::stderr::say;
 use anyhow::Result;
 use cosched_linux::root::Root;
 use cosched_linux::service::runtime_file;
-use cosched_queue::{Answer, Client, ClientError, Request};
+use cosched_queue::{Answer, Client, ClientError, Job, Request, Select};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -46,6 +46,18 @@ pub fn folder() -> Result<PathBuf> {
 pub fn ask(request: &Request) -> Result<Answer> {
     let mut client = Client::connect(&socket()?).map_err(failure)?;
     client.ask(request).map_err(failure)
+}
+
+/// All jobs of the queue.
+///
+/// # Errors
+/// There is no answer, or it refused.
+pub fn all_jobs() -> Result<Vec<Job>> {
+    let (all, ids) = (true, Vec::new());
+    match ask(&Request::Status(Select { all, ids }))? {
+        Answer::Status { jobs, .. } => Ok(jobs),
+        answer => Err(strange(&answer)),
+    }
 }
 
 /// What went wrong, with the exit code.

@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Print what a job of the queue wrote: its output, and its error output to standard error
+/// Print what a job of the queue wrote
+///
+/// Its output goes to standard output, its error output to standard error.
 #[derive(Args)]
 pub struct LogsArgs {
     /// Number of the job

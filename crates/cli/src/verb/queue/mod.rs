@@ -9,6 +9,8 @@ pub mod submit;
 pub mod table;
 pub mod wait;
 
+pub use connect::all_jobs;
+
 /// The jobs of the queue that a verb means.
 #[derive(clap::Args)]
 pub struct Jobs {

@@ -1,6 +1,6 @@
 //! What a path on the command line names: a comparison, or runs.
 
-use crate::exit::{OrUsage as _, usage};
+use crate::exit::usage;
 use crate::input::told;
 use crate::live::last_run;
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
@@ -63,7 +63,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
 }
 
 fn one(path: &Path) -> Result<Source> {
-    let meta = std::fs::metadata(path).or_usage_in(told(path))?;
+    let hint = "name a log folder, as in cosched-logs/RUN";
+    let meta = std::fs::metadata(path);
+    let meta = meta.map_err(|error| usage(format!("{}: {error}; {hint}", told(path))))?;
     if !meta.is_dir() {
         return file(path);
     }

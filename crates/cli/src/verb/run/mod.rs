@@ -4,7 +4,7 @@ mod args;
 mod parallel;
 mod parse;
 
-pub use args::{Format, RunArgs, words_of};
+pub use args::{Format, RunArgs, brief, words_of};
 pub use parse::{Offered, duration, moment, name_value, seed};
 
 use anyhow::Result;

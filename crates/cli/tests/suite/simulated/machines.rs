@@ -300,10 +300,6 @@ fn machines_and_programs_are_listed_with_their_sources() {
             assert_eq!(file(&folder, what, &name)["name"], name.as_str());
         }
     }
-    let script = out(&cosched(&folder, &["completions", "bash"]));
-    for name in [MACHINE, "mcf", "perf-fair"] {
-        assert!(script.contains(name), "completions know {name}");
-    }
     let unknown = cosched(&folder, &["list", "programs", "mcff"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(

@@ -10,7 +10,7 @@ fn wrong_machine_files_are_refused_with_line_and_remedy() {
     check(
         ("channels = 2", "channels = 0"),
         "channels =",
-        &["[memory] channels is 0; expected 1 to 64; see `cosched man machine-file`"],
+        &["[memory] channels is 0; expected 1 to 64; see `cosched help machine-file`"],
     );
     check(
         ("channels = 2", "channels = 2.5"),
@@ -25,7 +25,7 @@ fn wrong_machine_files_are_refused_with_line_and_remedy() {
     check(
         ("channels = 2", "channel = 2"),
         "channel =",
-        &["`channel`", "`channels`", "cosched man machine-file"],
+        &["`channel`", "`channels`", "cosched help machine-file"],
     );
     check(
         ("channels = 2\n", ""),

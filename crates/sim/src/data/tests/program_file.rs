@@ -44,7 +44,7 @@ fn wrong_program_files_are_refused_with_line_and_remedy() {
     check(
         ("[7, 3.1]", "[\"7\", 3.1]"),
         "3.1",
-        &["pairs of MB", "cosched man program-file"],
+        &["pairs of MB", "cosched help program-file"],
     );
     check(
         ("[[1.75, 6.7], [7, 3.1], [19.25, 1.5]]", "[]"),

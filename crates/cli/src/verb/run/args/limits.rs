@@ -61,7 +61,7 @@ pub struct LimitArgs {
     pub timeout: Option<TimeLimit>,
 
     /// End the whole run after this time, as in 8h
-    #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub deadline: Option<Nanos>,
 
     /// Retry a failed job, up to N attempts in all
@@ -71,7 +71,6 @@ pub struct LimitArgs {
         value_parser = clap::value_parser!(u32).range(1..),
         default_value_t = 1
     )]
-    #[arg(hide_short_help = true)]
     pub retries: u32,
 
     /// Time from SIGTERM to SIGKILL

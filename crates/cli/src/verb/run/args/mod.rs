@@ -18,7 +18,7 @@ use crate::history::HistoryArgs;
 use crate::input::{Reading, told};
 use anyhow::Result;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command};
+use clap::{Arg, ArgMatches, Args, Command};
 use cosched_core::Order;
 use cosched_run::{Orphans, RunOptions, Show, Source};
 use nodes::NodeArgs;
@@ -38,9 +38,10 @@ const JOINED: [&str; 7] = [
 /// The options say what else names the jobs.
 const USAGE: &str = "cosched run [OPTIONS] <MIX.toml | CMD... [::: VALUE...]>";
 
-/// Two lines, so that the short help fits a screen.
+/// The last lines of the short help.
 const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f commands.txt -p bandwidth\n\
-                        ls *.txt | cosched run gzip -k       cosched run jobs.toml --on xeon-e5645";
+                        ls *.txt | cosched run gzip -k       cosched run jobs.toml --on xeon-e5645\n\n\
+                        All options: cosched help run";
 
 /// Run a batch of jobs under a policy
 ///
@@ -57,7 +58,7 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 #[derive(Args)]
 #[command(verbatim_doc_comment, override_usage = USAGE, after_help = EXAMPLES, after_long_help = exit::TABLE)]
 pub struct RunArgs {
-    /// Mix file (TOML); `cosched man mix-file` explains it
+    /// Mix file (TOML); `cosched help mix-file` explains it
     #[arg(hide_short_help = true)]
     pub mix: Option<PathBuf>,
 
@@ -257,6 +258,15 @@ impl RunArgs {
         }
         Ok(())
     }
+}
+
+/// An option in the short help: one line.
+pub fn brief(arg: Arg) -> Arg {
+    let arg = arg.hide_env(true);
+    if !arg.get_action().takes_values() {
+        return arg;
+    }
+    arg.hide_default_value(true).hide_possible_values(true)
 }
 
 /// Whether this is no group of options.

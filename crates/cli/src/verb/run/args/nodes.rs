@@ -30,18 +30,13 @@ const FOR_WORKERS: [&str; 18] = [
 
 /// Nodes of a run.
 #[derive(Args)]
-#[command(next_help_heading = "Nodes")]
+#[command(next_help_heading = "Policy and machine")]
 pub struct NodeArgs {
-    /// Run the jobs on these nodes: `slurm` (of the allocation), or `ssh:HOST,HOST`
+    /// Nodes that run the jobs: slurm, or ssh:HOST,HOST
     ///
-    /// Each node runs a cosched of its own, which decides for the node by --policy, --jobs and the like. ssh needs
+    /// `slurm`: those of the allocation. Each node runs a cosched of its own, which decides for the node by --policy, --jobs and the like. ssh needs
     /// `cosched` in PATH there, and logs in without a password. `local:2` starts two on this machine, to try it out.
-    #[arg(
-        long,
-        value_name = "WHICH",
-        conflicts_with = "join",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "WHICH", conflicts_with = "join")]
     nodes: Option<Nodes>,
 
     /// How many times a job starts again because its node was lost

@@ -30,7 +30,7 @@ pub struct OutputArgs {
     /// Keep no log folder, as GNU parallel does
     ///
     /// A record is written only with --record, and the run can be resumed only with --joblog.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub no_logs: bool,
 
     /// Show the jobs' output: group, tag, live or none
@@ -41,20 +41,21 @@ pub struct OutputArgs {
     pub output: Option<Show>,
 
     /// The same as --output tag
-    #[arg(long, conflicts_with = "output", hide_short_help = true)]
+    #[arg(long, conflicts_with = "output")]
     pub tag: bool,
 
-    /// Show the jobs' output in the order of the jobs, each job's in one piece
-    #[arg(short, long, hide_short_help = true)]
+    /// Show the jobs' output in the order of the jobs
+    #[arg(short, long)]
     pub keep_order: bool,
 
-    /// Print a summary (text), the run record (json), or a table of the jobs (csv)
+    /// Print a summary: text, json or csv
+    ///
+    /// A text, the run record (JSON), or a table of the jobs (CSV).
     #[arg(
         long,
         value_parser = words::<RunFormat>(),
         default_value = "text",
-        value_name = "FORMAT",
-        hide_short_help = true
+        value_name = "FORMAT"
     )]
     pub format: RunFormat,
 

@@ -43,12 +43,7 @@ pub struct PolicyArgs {
     /// Use only these CPUs, as in 0-3,8
     ///
     /// `all`: all that the caller may use. Default: all, divided with the other live runs of cosched.
-    #[arg(
-        long,
-        value_name = "LIST|all",
-        env = "COSCHED_CPUS",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "LIST|all", env = "COSCHED_CPUS")]
     pub cpus: Option<CpuChoice>,
 
     /// Step back while others on the machine want CPUs or memory: use fewer CPUs, or pause

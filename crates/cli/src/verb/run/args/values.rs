@@ -16,8 +16,10 @@ pub struct ValueArgs {
     #[arg(short, long, value_name = "FILE")]
     pub arg_file: Vec<PathBuf>,
 
-    /// Values in files and on standard input end with a zero byte, as `find -print0` writes them
-    #[arg(short = '0', long, hide_short_help = true)]
+    /// Values end with a zero byte, as from find -print0
+    ///
+    /// In files and on standard input.
+    #[arg(short = '0', long)]
     pub null: bool,
 
     /// Values in files and on standard input end with this character, as in , or '\t'
@@ -31,23 +33,14 @@ pub struct ValueArgs {
     pub header: Option<String>,
 
     /// Replace STR instead of {}
-    #[arg(
-        short = 'I',
-        long = "replace",
-        value_name = "STR",
-        hide_short_help = true
-    )]
+    #[arg(short = 'I', long = "replace", value_name = "STR")]
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub replacement: Option<String>,
 
-    /// Split each value into columns {1}, {2} and so on, at this text or regular expression
-    #[arg(
-        short = 'C',
-        long,
-        value_name = "REGEX",
-        allow_hyphen_values = true,
-        hide_short_help = true
-    )]
+    /// Split each value into {1}, {2}... at this text
+    ///
+    /// Or at this regular expression.
+    #[arg(short = 'C', long, value_name = "REGEX", allow_hyphen_values = true)]
     pub colsep: Option<Separator>,
 
     /// Put N values into each job
@@ -57,7 +50,7 @@ pub struct ValueArgs {
         value_name = "N",
         conflicts_with = "max_replace_args"
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_args: Option<u32>,
 
     /// Put N values into each job, and repeat the word around a replacement string, as GNU parallel does
