@@ -52,7 +52,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                 waiting_since: now - Nanos(200_000_000 * random(8) + random(100_000)),
                 overdue: false,
                 last_cpus: CpuSet::new(),
-                home: None,
+                home_cpu: None,
                 estimates: Estimates {
                     mm_reads: value(reads),
                     mm_reads_mean: value(reads / 2 + random(15_000)),

@@ -261,9 +261,10 @@ pub struct TaskView {
     pub overdue: bool,
     /// The CPUs that it ran on last.
     pub last_cpus: CpuSet,
-    /// The memory domain where it ran first, in which its memory lies. `None` before, and if there is only one.
+    /// A CPU of the memory domain where it ran first, in which its memory lies. `None` before, and if there was only one
+    /// domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub home: Option<usize>,
+    pub home_cpu: Option<CpuId>,
     /// Measurements and estimates.
     pub estimates: Estimates,
 }
@@ -296,7 +297,7 @@ impl TaskView {
             waiting_since: now,
             overdue: false,
             last_cpus: CpuSet::new(),
-            home: None,
+            home_cpu: None,
             estimates,
         }
     }
@@ -304,6 +305,12 @@ impl TaskView {
     /// Whether it runs and a policy may not stop or move it. Its CPUs are then occupied until it ends.
     pub fn is_fixed(&self) -> bool {
         self.running.is_some() && !(self.control.place && self.control.freeze)
+    }
+
+    /// The memory domain in which its memory lies; `None` if that is not known, or if there is no choice.
+    pub fn home(&self, machine: &Machine) -> Option<usize> {
+        let cpu = machine.cpu(self.home_cpu?)?;
+        (machine.memory_domains.len() > 1).then_some(cpu.memory_domain)
     }
 
     /// Whether it may use a CPU.

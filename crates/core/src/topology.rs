@@ -448,12 +448,12 @@ impl Machine {
         Some(&self.cpus[self.index_of(cpu)?])
     }
 
-    /// The memory domain of a task that begins on these CPUs: its memory is where it is touched first. `None` if they
-    /// lie in several domains, or there is only one.
-    pub fn home_on(&self, cpus: &CpuSet) -> Option<usize> {
-        let home = self.cpu(cpus.first()?)?.memory_domain;
-        let is_one = cpus.is_subset(&self.memory_domains[home]);
-        (is_one && self.memory_domains.len() > 1).then_some(home)
+    /// A CPU of the memory domain of a task that begins on these CPUs: its memory is where it is touched first. `None` if
+    /// they lie in several domains, or there is only one.
+    pub fn home_on(&self, cpus: &CpuSet) -> Option<CpuId> {
+        let first = self.cpu(cpus.first()?)?;
+        let is_one = cpus.is_subset(&self.memory_domains[first.memory_domain]);
+        (is_one && self.memory_domains.len() > 1).then_some(first.id)
     }
 
     /// The usable CPUs of a set.

@@ -584,7 +584,7 @@ pub(crate) fn snapshot() -> Snapshot {
             .as_ref()
             .map(|running| running.placement.cpus().clone())
             .unwrap_or_default(),
-        home: None,
+        home_cpu: None,
         running,
         asleep: false,
         overdue: false,

@@ -123,6 +123,11 @@ fn full(command: Command) -> Command {
 }
 
 fn unknown(word: &str, command: &Command) -> anyhow::Error {
+    if is_page(word) {
+        return usage(format!(
+            "`cosched help {word}` prints a page, and takes no further word"
+        ));
+    }
     let verbs = command.get_subcommands().map(Command::get_name);
     let hint = match near(word, verbs.chain(PAGES.iter().map(|page| page.name))) {
         Some(other) => format!("is it `{other}`?"),

@@ -236,11 +236,13 @@ impl Estimation {
         expired
             .sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
         let mut measured = Vec::new();
-        for domain in 0..round.snap.machine.memory_domains.len() {
+        let machine = &*round.snap.machine;
+        for domain in 0..machine.memory_domains.len() {
             let mut at_home = expired.iter().copied();
             // A task that can't get whole cores, due to its mask or size, must not block the measurement of others.
             measured.extend(at_home.find(|&ix| {
-                round.task(ix).home.unwrap_or(0) == domain && choose_alone(round, ix).is_ok()
+                let home = round.task(ix).home(machine).unwrap_or(0);
+                home == domain && choose_alone(round, ix).is_ok()
             }));
         }
         measured
@@ -316,10 +318,10 @@ pub(super) fn learnt_progress(task: &TaskView) -> f64 {
 /// Chooses a task for a whole core where its memory is.
 fn choose_alone(round: &mut Round<'_>, ix: u32) -> Result<(), WaitReason> {
     let machine = &round.snap.machine;
-    let home = round.task(ix).home;
+    let home = round.task(ix).home(machine);
     let is_at_home = |core: usize| {
-        let domain = machine.home_on(&machine.cores[core]);
-        home.is_none() || domain == home
+        let first = machine.cores[core].first().and_then(|cpu| machine.cpu(cpu));
+        home.is_none() || first.map(|cpu| cpu.memory_domain) == home
     };
     round.choose_whole_core(ix, is_at_home, Purpose::MeasureAlone)
 }

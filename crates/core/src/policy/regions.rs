@@ -12,7 +12,8 @@ use std::cmp::Reverse;
 /// The CPUs behind a last-level cache, and the tasks that get them.
 #[derive(Default)]
 struct Region {
-    domain: usize,
+    /// The memory domains of its CPUs: several, if a socket is split in clusters.
+    domains: Vec<usize>,
     cpus: usize,
     /// CPUs that a running task keeps, or that a task got here.
     busy: usize,
@@ -39,7 +40,7 @@ pub(super) fn share_out(
     }
     for (at, task) in movers {
         let with_room = regions.iter_mut().filter(|region| region.has_room());
-        if let Some(region) = with_room.min_by_key(|region| region.rank(task.home)) {
+        if let Some(region) = with_room.min_by_key(|region| region.rank(task.home(machine))) {
             region.add(at, task);
         }
     }
@@ -51,7 +52,7 @@ fn regions(machine: &Machine, free: &[&Cpu], tasks: usize) -> Vec<Region> {
     let mut regions: Vec<Region> = machine.llcs.iter().map(|_| Region::default()).collect();
     for cpu in &machine.cpus {
         let region = &mut regions[cpu.llc];
-        region.domain = cpu.memory_domain;
+        region.domains.push(cpu.memory_domain);
         region.cpus += 1;
         region.busy += 1;
     }
@@ -83,7 +84,7 @@ impl Region {
 
     /// The lower, the better for a task with memory in this domain: below the share, at home, and then the emptiest.
     fn rank(&self, domain: Option<usize>) -> (bool, bool, usize, Rate) {
-        let is_abroad = domain.is_some_and(|domain| domain != self.domain);
+        let is_abroad = domain.is_some_and(|domain| !self.domains.contains(&domain));
         let filled = self.busy * 1000 / self.cpus;
         (!self.is_below_share(), is_abroad, filled, self.reads)
     }
@@ -98,7 +99,8 @@ impl Region {
 /// The cache behind which a task ran last, unless that is in another domain than its memory.
 fn last_cache_at_home(machine: &Machine, task: &TaskView) -> Option<usize> {
     let last = machine.cpu(task.last_cpus.first()?)?;
-    let is_home = task.home.is_none_or(|home| home == last.memory_domain);
+    let home = task.home(machine);
+    let is_home = home.is_none_or(|home| home == last.memory_domain);
     is_home.then_some(last.llc)
 }
 
@@ -110,7 +112,7 @@ fn reads(task: &TaskView) -> Rate {
 mod tests {
     use super::*;
     use crate::task::TaskSpec;
-    use crate::topology::CpuSet;
+    use crate::topology::{CpuId, CpuSet};
     use crate::units::{Nanos, Reading};
 
     /// Two sockets with two caches each, of two CPUs.
@@ -144,7 +146,7 @@ mod tests {
         let mut task = TaskView::arriving(&spec, Nanos::ZERO, Default::default());
         task.estimates.mm_reads = Reading::Value(Rate(reads));
         task.last_cpus = cpus.parse().unwrap();
-        task.home = machine().home_on(&task.last_cpus);
+        task.home_cpu = machine().home_on(&task.last_cpus);
         task
     }
 
@@ -163,12 +165,24 @@ mod tests {
     fn a_task_comes_back_to_the_socket_of_its_memory() {
         let machine = machine();
         let abroad = TaskView {
-            home: Some(0),
+            home_cpu: Some(CpuId(0)),
             ..task((&(9, "6"), 0))
         };
         let free: Vec<&Cpu> = machine.cpus.iter().collect();
         let shares = share_out(&machine, &free, &[(0, &abroad)]);
         assert_eq!(shares, [vec![0], vec![], vec![], vec![]]);
+    }
+
+    #[test]
+    fn a_home_is_right_while_the_machine_changes() {
+        let [left, right] = [task((&(9, "1"), 0)), task((&(9, "5"), 1))];
+        let homes = |cpus: &str| {
+            let machine = machine().part(&cpus.parse().unwrap());
+            [left.home(&machine), right.home(&machine)]
+        };
+        assert_eq!(homes("0-7"), [Some(0), Some(1)]);
+        assert_eq!(homes("1-3,6-7"), [Some(0), None], "its own CPU is gone");
+        assert_eq!(homes("0-3"), [None, None], "one domain");
     }
 
     #[test]

@@ -95,18 +95,18 @@ impl Fit {
         };
         let running = round.snap.tasks.iter();
         for task in running.filter(|task| task.stays(round.full)) {
-            fit.subtract(task);
+            fit.subtract(task, task.home(machine));
         }
         fit.wanted = per_cpu(fit.remain(), round.left());
         fit
     }
 
     /// Subtracts a task from the part of its memory, or from the emptiest part if it has none yet.
-    fn subtract(&mut self, task: &TaskView) {
+    fn subtract(&mut self, task: &TaskView, home: Option<usize>) {
         let bandwidth = i128::from(self.bandwidth(task));
         let cpus = i128::from(task.cpus);
         let emptiest = self.parts.iter_mut().max_by_key(|part| part.cpus);
-        let part = match task.home {
+        let part = match home {
             Some(home) => self.parts.get_mut(home),
             None => emptiest,
         };
@@ -133,7 +133,8 @@ impl Fit {
     pub(super) fn choose(&mut self, round: &mut Round<'_>, ix: u32) -> bool {
         match round.choose(ix, Purpose::Run) {
             Ok(()) => {
-                self.subtract(round.task(ix));
+                let task = round.task(ix);
+                self.subtract(task, task.home(&round.snap.machine));
                 true
             }
             Err(reason) => {
@@ -175,7 +176,9 @@ impl Fit {
 
     /// Chooses for the CPUs of a memory domain among the candidates whose memory is there.
     fn fill_part(&mut self, round: &mut Round<'_>, candidates: &[u32], home: usize) {
-        let mut queue = self.queue(round, candidates, |task| task.home == Some(home));
+        let machine = &*round.snap.machine;
+        let is_here = |task: &TaskView| task.home(machine) == Some(home);
+        let mut queue = self.queue(round, candidates, is_here);
         while self.parts[home].cpus > 0 && round.left() > 0 {
             let Part { bandwidth, cpus } = self.parts[home];
             let Some(fittest) = queue.take(bandwidth, cpus as u32) else {

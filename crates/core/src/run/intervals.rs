@@ -234,8 +234,8 @@ impl<B: Backend> Loop<'_, B> {
         task.overdue = false;
         task.waiting_since = now;
         task.last_cpus = placement.cpus().clone();
-        if task.home.is_none() {
-            task.home = self.snap.machine.home_on(&task.last_cpus);
+        if task.home_cpu.is_none() {
+            task.home_cpu = self.snap.machine.home_on(&task.last_cpus);
         }
         task.running = Some(Running {
             placement,

@@ -21,10 +21,16 @@ impl<B: Backend> Loop<'_, B> {
     /// Moves the task that was submitted first to the front of the queue, if the longest may be passed.
     pub(super) fn prefer_submitted(&mut self) {
         let waiting = self.pending.iter().take(self.ordered);
-        let Some((place, &first)) = waiting.enumerate().min_by_key(|(_, id)| **id) else {
+        let Some(&longest) = waiting.clone().next() else {
             return;
         };
-        if place > 0 && !self.keeps_place(first) && self.may_pass(self.pending[0]) {
+        if !self.may_pass(longest) {
+            return;
+        }
+        let submitted = waiting.enumerate().min_by_key(|(_, id)| **id);
+        if let Some((place, &first)) = submitted
+            && !self.keeps_place(first)
+        {
             self.pending.remove(place);
             self.pending.push_front(first);
         }

@@ -53,7 +53,7 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         asleep: false,
         waiting_since,
         overdue: false,
-        home: None,
+        home_cpu: None,
         last_cpus: cpus,
         estimates: Estimates {
             executed: 1,

@@ -511,7 +511,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 asleep: false,
                 waiting_since: Nanos::ZERO,
                 overdue: false,
-                home: None,
+                home_cpu: None,
                 last_cpus: cpus,
                 estimates: Estimates {
                     l1: Reading::Value(Rate(l1)),
@@ -631,11 +631,11 @@ fn each_socket_gets_tasks_whose_memory_is_there() {
         cpu.memory_domain = cpu.llc;
     }
     machine.validate().unwrap();
-    let task = |(id, (home, reads)): (u32, (usize, u64))| {
+    let task = |(id, (home, reads)): (u32, (u32, u64))| {
         let spec = TaskSpec::new(id, &format!("t{id}"));
         let mut task = TaskView::arriving(&spec, Nanos::ZERO, Estimates::default());
-        task.home = Some(home);
-        task.last_cpus = CpuId(2 * home as u32).into();
+        task.home_cpu = Some(CpuId(2 * home));
+        task.last_cpus = CpuId(2 * home).into();
         task.estimates.executed = 1;
         task.estimates.mm_reads = Reading::Value(Rate(reads));
         task.estimates.mm_reads_mean = Reading::Value(Rate(reads));

@@ -191,7 +191,7 @@ impl<'a> Group<'a> {
         let site = |core: usize| self.first_cpu(core).map(|cpu| (cpu.core_type, cpu.llc));
         let home = last.map(site);
         let free = (0..self.taken.len()).filter(|&core| !self.taken[core]);
-        let memory = self.round.task(ix).home;
+        let memory = self.round.task(ix).home(&self.round.snap.machine);
         let is_abroad = |core: usize| {
             let cpu = self.first_cpu(core);
             memory.is_some_and(|memory| cpu.is_some_and(|cpu| cpu.memory_domain != memory))

@@ -361,7 +361,7 @@ pub fn snapshot(
             expected: job
                 .expected_s
                 .map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same)),
-            home: None,
+            home_cpu: None,
             last_cpus: if waits {
                 [all[job.last as usize % all.len()]].into_iter().collect()
             } else {

@@ -90,7 +90,7 @@ impl Search<'_> {
         None
     }
 
-    /// The waiting jobs with the greatest worth at present prices, and then none, for each core that could be cleared.
+    /// The waiting jobs with the greatest worth at present prices, and then none, which clears a place.
     pub(super) fn newcomers(&self, most: usize) -> Vec<Option<usize>> {
         let mut waiting: Vec<(f64, usize)> = Vec::new();
         for at in self.waiting() {
@@ -112,18 +112,20 @@ impl Search<'_> {
     }
 
     /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the
-    /// job's last run comes first. On a large machine only the places after that are tried.
-    /// `None` if all those are taken for good.
+    /// job's last run comes first. On a large machine only the next ones that it may take are tried.
+    /// `None` if all places are taken for good.
     fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
+        let reach = who.map_or(usize::MAX, |_| SMALL);
         let mut best: Option<Move> = None;
         let places = self.places.len();
-        let reach = places.min(SMALL);
-        for to in (first..first + reach).map(|place| place % places) {
+        let circle = (first..first + places).map(|place| place % places);
+        let open: Vec<usize> = circle
+            .filter(|&to| self.may_take(who, to))
+            .take(reach)
+            .collect();
+        for to in open {
             let kept = self.who[to];
-            if self.is_fixed(to) || kept == who || (kept.is_some() && self.is_abroad(who, to)) {
-                continue;
-            }
             let core = self.core_of[to];
             self.who[to] = who;
             let after = self.done_on(core);
@@ -136,7 +138,13 @@ impl Search<'_> {
         best
     }
 
-    /// Whether a place is in another memory domain than a job's memory. It then takes only places that are free.
+    /// Whether a job, or none, may take a place. Away from its memory a job takes only places that are free.
+    fn may_take(&self, who: Option<usize>, to: usize) -> bool {
+        let kept = self.who[to];
+        !self.is_fixed(to) && kept != who && (kept.is_none() || !self.is_abroad(who, to))
+    }
+
+    /// Whether a place is in another memory domain than a job's memory.
     fn is_abroad(&self, who: Option<usize>, to: usize) -> bool {
         let home = who.and_then(|at| self.candidates[at].home);
         home.is_some_and(|home| home != self.places[to].domain)
