@@ -1,7 +1,7 @@
 //! Completion of words. A shell calls cosched with [`CALL`] in its environment; the script for that is [`script`]'s.
 
 use crate::input::spec;
-use crate::live::{Known, known, series_of};
+use crate::live::{Known, LOGS, known, run_folders, series_of};
 use crate::run_files::open_series;
 use crate::verb::help::PAGES;
 use crate::verb::queue::all_jobs;
@@ -18,7 +18,7 @@ use cosched_linux::root::Root;
 use cosched_queue::{Job, State};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Variable of a shell that asks.
 const CALL: &str = "COSCHED_COMPLETE";
@@ -37,8 +37,9 @@ enum Origin {
 }
 
 /// The values that are not known from the definition of the command line: by verb and argument.
-const VALUES: [(&str, &str, Origin); 20] = [
+const VALUES: [(&str, &str, Origin); 22] = [
     ("run", "on", Origin::ListOrFile(machines)),
+    ("run", "resume", Origin::ListOrFile(folders)),
     ("run", "mix", Origin::Program),
     ("run", "command", Origin::File),
     ("slurm", "mix", Origin::Program),
@@ -47,9 +48,10 @@ const VALUES: [(&str, &str, Origin); 20] = [
     ("compare", "on", Origin::ListOrFile(machines)),
     ("compare", "metrics", Origin::List(metrics)),
     ("report", "metrics", Origin::List(metrics)),
+    ("report", "paths", Origin::ListOrFile(folders)),
     ("why", "job", Origin::List(jobs)),
-    ("why", "run", Origin::ListOrFile(runs)),
-    ("trace", "run", Origin::ListOrFile(runs)),
+    ("why", "run", Origin::ListOrFile(runs_and_folders)),
+    ("trace", "run", Origin::ListOrFile(runs_and_folders)),
     ("status", "run", Origin::List(runs)),
     ("top", "run", Origin::List(runs)),
     ("set", "words", Origin::List(settings)),
@@ -214,6 +216,20 @@ fn runs() -> Vec<CompletionCandidate> {
         let folder = run.status.ok().and_then(|status| status.run.folder.clone());
         words.push(word(run.run.pid.to_string(), folder.unwrap_or_default()));
     }
+    words
+}
+
+/// The log folders in the default folder, the last first.
+fn folders() -> Vec<CompletionCandidate> {
+    let mut folders: Vec<PathBuf> = run_folders(Path::new(LOGS));
+    folders.sort();
+    folders.reverse();
+    folders.into_iter().map(CompletionCandidate::new).collect()
+}
+
+fn runs_and_folders() -> Vec<CompletionCandidate> {
+    let mut words = runs();
+    words.extend(folders());
     words
 }
 

@@ -105,12 +105,12 @@ pub fn advise(error: &mut clap::Error) {
     // The tip of clap is only that the word could be a value.
     error.remove(ContextKind::Suggested);
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
-        let advice = match of(&VERBS, word) {
-            Some(advice) => advice.to_owned(),
-            None if is_page(word) => format!("`cosched help {word}` prints this page"),
-            None => format!("`cosched run {word} ...` runs a command"),
-        };
-        suggest(error, advice);
+        let command = format!("`cosched run {word} ...` runs a command");
+        let meant = meant(word);
+        if meant.is_some() {
+            error.remove(ContextKind::SuggestedSubcommand);
+        }
+        suggest(error, meant.unwrap_or(command));
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
         return;
@@ -122,6 +122,14 @@ pub fn advise(error: &mut clap::Error) {
         let advice = "options follow a verb, as in `cosched run -j 4 gzip ::: a b`";
         suggest(error, advice.to_owned());
     }
+}
+
+/// What a word means that is no verb, if it is known.
+fn meant(word: &str) -> Option<String> {
+    if is_page(word) {
+        return Some(format!("`cosched help {word}` prints this page"));
+    }
+    of(&VERBS, word).map(str::to_owned)
 }
 
 /// Whether the first word is an option.

@@ -44,7 +44,15 @@ pub struct Expected {
 /// Shorter times count as equal: their order gains nothing.
 const SHORTEST: Nanos = Nanos::from_ms(100);
 
+/// Greatest time over the least of commands with the same program, up to which they tell of another one.
+const WIDEST: u64 = 3;
+
 impl Expected {
+    /// Whether it tells when a run will end: the times of other commands with its program may be of any length.
+    pub fn is_telling(&self) -> bool {
+        self.from != ExpectedFrom::Program || self.greatest.0 <= self.least.0.saturating_mul(WIDEST)
+    }
+
     /// An expectation from one run that took `time`.
     pub fn of(time: Nanos, from: ExpectedFrom) -> Expected {
         Expected {

@@ -92,7 +92,7 @@ impl Store {
         let change = self.database.unchecked_transaction()?;
         let sql = "SELECT coalesce(max(id), 0) FROM job";
         let last: u64 = change.query_row(sql, [], |row| row.get(0))?;
-        let mut insert = change.prepare_cached("INSERT INTO job VALUES (?1, 0, ?2, ?3)")?;
+        let mut insert = change.prepare("INSERT INTO job VALUES (?1, 0, ?2, ?3)")?;
         for (id, (job, line)) in (last + 1..).zip(jobs) {
             job.id = id;
             insert.execute(params![id, &*line, json(job)])?;
@@ -107,9 +107,8 @@ impl Store {
     /// What is wrong, and what to do.
     pub(crate) fn update(&self, job: &Job) -> Result<(), String> {
         let sql = "UPDATE job SET is_over = ?2, job = ?3 WHERE id = ?1";
-        let change = self.database.prepare_cached(sql);
         let row = params![job.id, job.state.is_over(), json(job)];
-        let changed = change.and_then(|mut change| change.execute(row));
+        let changed = self.database.execute(sql, row);
         changed.map(drop).map_err(|error| self.text(&error))
     }
 

@@ -65,7 +65,7 @@ fn why_no_state(run: &LiveRun) -> String {
     if user != 0 && user != run.owner {
         format!("only user {} and root can watch it", run.owner)
     } else if !run.is_seen {
-        "it may be live; it can't be seen from here".to_owned()
+        "a run of another container, live or killed; its state can't be seen from here".to_owned()
     } else {
         "no state to show: it is starting, waits for jobs of a killed run, or is ending".to_owned()
     }

@@ -4,7 +4,7 @@ mod find;
 mod series;
 
 pub use find::{Known, chosen, known, meant, state_of};
-pub use series::{goes_on, last_run, series_of};
+pub use series::{LOGS, goes_on, last_run, run_folders, series_of};
 
 use cosched_linux::Residents;
 use cosched_linux::root::Root;

@@ -11,7 +11,7 @@ use cosched_report::{BackendKind, SeriesHeader};
 use std::path::{Path, PathBuf};
 
 /// The default folder of the log folders.
-const LOGS: &str = "cosched-logs";
+pub const LOGS: &str = "cosched-logs";
 
 /// Whether the run of a series goes on.
 pub fn goes_on(header: &SeriesHeader) -> bool {
@@ -69,7 +69,7 @@ fn of_name(name: &Path) -> Result<PathBuf> {
     match meant(&Root::default(), name) {
         Ok(run) => of_live(&run),
         Err(_) => Err(usage(format!(
-            "{shown}: there is no such file and no such live run"
+            "{shown}: there is no such file and no such live run; name a log folder, as in {LOGS}/RUN"
         ))),
     }
 }
@@ -118,12 +118,20 @@ pub fn last_run() -> Result<PathBuf> {
 /// The run in a folder of runs that was started last.
 fn newest_in(folder: &Path) -> Option<PathBuf> {
     let mut runs = Vec::new();
-    for entry in folder.read_dir().ok()?.flatten() {
-        if let Some(started) = started(&entry.path().join(SERIES)) {
-            runs.push((started, entry.path()));
+    for run in run_folders(folder) {
+        if let Some(started) = started(&run.join(SERIES)) {
+            runs.push((started, run));
         }
     }
     runs.into_iter().max().map(|(_, run)| run)
+}
+
+/// The log folders in a folder.
+pub fn run_folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    runs.retain(|run| run.join(SERIES).exists());
+    runs
 }
 
 /// The start of the run of a series, RFC 3339 in UTC. That of a simulation is when the series was written.

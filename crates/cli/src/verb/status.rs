@@ -2,8 +2,10 @@
 
 use super::queue::table::Queue;
 use super::run::Format;
-use crate::live::{Known, known, look_at_jobs, meant};
+use crate::input::told;
+use crate::live::{Known, known, last_run, look_at_jobs, meant};
 use crate::print::print;
+use crate::run_files::{SERIES, open_series};
 use anyhow::Result;
 use clap::Args;
 use cosched_linux::LiveRun;
@@ -102,9 +104,23 @@ fn left_text(orphans: &[Orphan]) -> String {
         return String::new();
     }
     let jobs = count(orphans.len() as u64, "job");
+    let resume = orphans.iter().find_map(resume_text).unwrap_or_default();
     format!(
-        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n"
+        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n{resume}"
     )
+}
+
+/// How to continue the run of an orphan, if it is the last one that was started in this folder.
+fn resume_text(orphan: &Orphan) -> Option<String> {
+    let folder = last_run().ok()?;
+    let series = open_series(&folder.join(SERIES)).ok()?;
+    let is_its = series.header().run_id.as_deref() == Some(&orphan.run);
+    let folder = told(&folder);
+    is_its.then(|| {
+        format!(
+            "`cosched run --resume={folder} --orphans wait ...` awaits them and runs what is left\n"
+        )
+    })
 }
 
 /// The sessions that observe programs which run already.

@@ -21,8 +21,8 @@ use std::process::ExitCode;
 /// It shows the last decisions about the job, the jobs that run instead, and its latest turn. It reads the series of the run, so it works for live runs and ended ones.
 #[derive(Args)]
 pub struct WhyArgs {
-    /// The job's name
-    job: String,
+    /// The job's name, or its beginning if no other begins so
+    job: Option<String>,
 
     /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the run
     /// in cosched-logs that was started last, or the only live run
@@ -40,7 +40,10 @@ pub struct WhyArgs {
 pub fn run(args: WhyArgs) -> Result<ExitCode> {
     let file = series_of(args.run.as_deref())?;
     let mut reader = open_series(&file)?;
-    let task = find(reader.header(), &args.job, &told(&file))?;
+    let task = match &args.job {
+        Some(name) => find(reader.header(), name, &told(&file))?,
+        None => return Err(unnamed(reader.header())),
+    };
     let end = if goes_on(reader.header()) {
         SeriesEnd::GoesOn
     } else {
@@ -79,6 +82,15 @@ fn is_paused(header: &SeriesHeader) -> bool {
 
 /// So many names are told to somebody who named another.
 const NAMED: usize = 10;
+
+/// The error where no job is named.
+fn unnamed(header: &SeriesHeader) -> anyhow::Error {
+    let names: Vec<&str> = header.tasks.iter().map(|task| &*task.name).collect();
+    usage(format!(
+        "name a job, as in `cosched why JOB`: there is {}",
+        some_of(&names)
+    ))
+}
 
 /// The task with this name, or the only one whose name begins so.
 fn find(header: &SeriesHeader, name: &str, file: &str) -> Result<TaskId> {

@@ -33,6 +33,9 @@ pub(crate) fn answer(call: &mut std::process::Command) -> Vec<String> {
 fn values_are_completed() {
     let folder = tempdir().expect("a folder");
     std::fs::write(folder.path().join("big.toml"), "").expect("a file");
+    let run = folder.path().join("cosched-logs/1");
+    std::fs::create_dir_all(&run).expect("a folder");
+    std::fs::write(run.join("series.jsonl"), "").expect("a file");
     let check = |line: &str, expected: &[&str]| {
         let words: Vec<&str> = line.split(' ').collect();
         let offered = offered(folder.path(), &words);
@@ -55,6 +58,8 @@ fn values_are_completed() {
     check("help p", &["policies", "parallel"]);
     check("cancel 1", &[]);
     check("sta", &["status"]);
+    check("report c", &["cosched-logs/1"]);
+    check("run --resume=c", &["--resume=cosched-logs/1"]);
 }
 
 #[test]

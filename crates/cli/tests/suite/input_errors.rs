@@ -228,6 +228,10 @@ fn guesses_are_answered() {
         (&["ps"], "`cosched status` shows"),
         (&["kill", "1"], "`cosched cancel JOB`"),
         (&["queue"], "`cosched help queue`"),
+        (
+            &["policies"],
+            "'policies'\n\n  tip: `cosched help policies`",
+        ),
         (&["run", "--ntasks", "4", "touch", "m"], "`-j N` limits"),
         (&["run", "--mem", "4G", "touch", "m"], "--sbatch --mem=8G"),
         (

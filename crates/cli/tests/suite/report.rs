@@ -415,7 +415,7 @@ fn files_that_are_damaged_are_told() {
     );
     std::fs::create_dir(folder.path().join("nothing")).unwrap();
     assert!(error(&folder, &["nothing"]).contains("no run in this folder"));
-    assert!(error(&folder, &["gone"]).contains("gone: No such file"));
+    assert!(error(&folder, &["gone"]).contains("gone: there is no such file and no such live run"));
     assert!(
         error(&folder, &["logs", "--baseline", "x"])
             .contains("--baseline is for the folder of a comparison")

@@ -2,6 +2,8 @@
 //!
 //! Bandwidth here is a task's reads from memory in its last executed quantum, in transactions per millisecond and per
 //! CPU. The target spreads the demand of the whole workload evenly over its execution (Xu et al.; Feliu et al.).
+//!
+//! Ours: with several memory domains each gets its part of the target, because the tasks whose memory is there share it.
 
 use super::fitness::{Candidate, FitnessQueue};
 use super::round::Round;
@@ -105,12 +107,9 @@ impl Fit {
     fn subtract(&mut self, task: &TaskView, home: Option<usize>) {
         let bandwidth = i128::from(self.bandwidth(task));
         let cpus = i128::from(task.cpus);
-        let emptiest = self.parts.iter_mut().max_by_key(|part| part.cpus);
-        let part = match home {
-            Some(home) => self.parts.get_mut(home),
-            None => emptiest,
-        };
-        if let Some(part) = part {
+        let emptiest = || (0..self.parts.len()).max_by_key(|&at| self.parts[at].cpus);
+        if let Some(part) = home.or_else(emptiest) {
+            let part = &mut self.parts[part];
             part.bandwidth -= bandwidth * cpus;
             part.cpus -= cpus;
         }

@@ -168,23 +168,17 @@ impl Answer {
             .count()
     }
 
-    /// Reasons to doubt figures, each with its runs; failed jobs come first.
+    /// Reasons to doubt figures, each with its runs.
     pub fn doubts(&self) -> Vec<(String, Vec<Trial>)> {
         let mut all = Vec::new();
         for outcome in &self.outcomes {
-            if outcome.failed > 0 && !outcome.is_command() {
-                let what = "jobs did not end well; it is compared only with a run in which as many did not";
-                add(&mut all, what, outcome.trial);
+            for doubt in &outcome.doubts {
+                add(&mut all, doubt, outcome.trial);
             }
         }
         for trial in self.odd_runs() {
             let what = "its turnaround is far from that of the other blocks";
             add(&mut all, what, trial);
-        }
-        for outcome in &self.outcomes {
-            for doubt in &outcome.doubts {
-                add(&mut all, doubt, outcome.trial);
-            }
         }
         all
     }

@@ -1,7 +1,7 @@
 //! The figures of single runs.
 
 use crate::comparison::design::Trial;
-use cosched_report::{BackendKind, Record};
+use cosched_report::{BackendKind, Job, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -79,6 +79,12 @@ impl Outcome {
                 Err(why) => drop(outcome.absent.insert(name.to_owned(), why.to_owned())),
             }
         }
+        if outcome.failed > 0 {
+            let first = first_failure(record).unwrap_or_default();
+            outcome.doubts.push(format!(
+                "jobs did not end well{first}; it is compared only with a run in which as many did not"
+            ));
+        }
         if record.backend == BackendKind::Host {
             for warning in &record.warnings {
                 if DOUBTS.contains(&warning.code.as_str()) {
@@ -95,16 +101,11 @@ impl Outcome {
         outcome.policy = None;
         outcome.figures.retain(|name, _| name == TIME);
         outcome.absent.clear();
-        let failed = record.jobs.iter().find(|job| job.exit != Some(0));
-        if let Some(job) = failed {
-            let how = job.exit_text.as_deref().unwrap_or("failed");
-            let how = match job.last_error() {
-                Some(error) => format!("{how}: {error}"),
-                None => how.to_owned(),
-            };
-            outcome.doubts.push(format!(
-                "the command failed ({how}), so it is compared with nothing"
-            ));
+        if let Some(job) = failed(record) {
+            outcome.doubts[0] = format!(
+                "the command failed ({}), so it is compared with nothing",
+                failure_text(job)
+            );
         }
         Some(outcome)
     }
@@ -127,5 +128,24 @@ impl Outcome {
     /// The value of a metric.
     pub fn figure(&self, metric: &str) -> Option<f64> {
         self.figures.get(metric).copied()
+    }
+}
+
+/// The first job that did not end well.
+fn failed(record: &Record) -> Option<&Job> {
+    record.jobs.iter().find(|job| job.exit != Some(0))
+}
+
+fn first_failure(record: &Record) -> Option<String> {
+    let job = failed(record)?;
+    Some(format!(" (first {}: {})", job.name, failure_text(job)))
+}
+
+/// How a job failed, with the last line of its standard error.
+fn failure_text(job: &Job) -> String {
+    let how = job.exit_text.as_deref().unwrap_or("did not end");
+    match job.last_error() {
+        Some(error) => format!("{how}: {error}"),
+        None => how.to_owned(),
     }
 }

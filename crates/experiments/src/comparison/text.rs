@@ -395,6 +395,8 @@ mod tests {
         }
         outcomes[1].doubts.push("others ran".to_owned());
         outcomes[0].failed = 1;
+        let why = "jobs did not end well (first b: exit 1)";
+        outcomes[0].doubts.push(why.to_owned());
         let mut answer = Answer::new(manifest, outcomes);
         answer.notes.push("the time was over".to_owned());
         answer

@@ -390,7 +390,7 @@ fn forecast_by_time(
     let solo_s = tracker.solo_s_of(task.spec.id);
     let (whole, done, from) = match (solo_s, done_s, view.expected) {
         (Some(whole), Some(done), _) => (whole, done, "solo"),
-        (_, _, Some(expected)) => {
+        (_, _, Some(expected)) if expected.is_telling() => {
             let from = expected.from.into();
             (expected.time.as_s(), task.ran.as_s(), from)
         }

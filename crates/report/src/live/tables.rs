@@ -104,6 +104,7 @@ fn run_columns(runs: &[(i32, &Status)]) -> Vec<Column> {
         Column::number("WAITING", 6, runs, |(_, run)| {
             run.totals.waiting.to_string()
         }),
+        Column::number("QUEUED", 7, runs, |(_, run)| run.totals.queued.to_string()),
         Column::number("ELAPSED", 3, runs, |(_, run)| clock(run.elapsed_s)),
         Column::number("LEFT", 0, runs, |(_, run)| left_text(run)),
         Column::text("FOLDER", 1, runs, |(_, run)| {

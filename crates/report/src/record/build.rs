@@ -349,12 +349,9 @@ fn value_of(metric: &Metric, outcomes: &Outcomes, result: &RunResult) -> Reading
 }
 
 fn left_out(left_out: &LeftOut) -> Option<LeftOutRecord> {
-    let time = |q| left_out.times.quantile_ns(q).unwrap_or(0) as f64 / 1e9;
     (left_out.count() > 0).then(|| LeftOutRecord {
         jobs: left_out.count(),
-        time_p50_s: time(0.5),
-        time_p95_s: time(0.95),
-        time_max_s: time(1.0),
+        not_started: left_out.not_started,
     })
 }
 
@@ -366,7 +363,7 @@ fn totals(result: &RunResult, earlier: &[EarlierJob]) -> Totals {
         succeeded: left_out.succeeded,
         failed: left_out.failed,
         timed_out: left_out.timed_out,
-        ..Totals::default()
+        unfinished: left_out.not_started,
     };
     for task in &result.tasks {
         match &task.exit {

@@ -146,12 +146,8 @@ pub struct Totals {
 pub struct LeftOutRecord {
     /// Number of jobs left out.
     pub jobs: usize,
-    /// Median time from start to end of all jobs that ended, in seconds.
-    pub time_p50_s: f64,
-    /// The time that 95 % of them did not exceed.
-    pub time_p95_s: f64,
-    /// The longest time.
-    pub time_max_s: f64,
+    /// Number of those that were never started.
+    pub not_started: usize,
 }
 
 /// The expected times of a job, from earlier runs.

@@ -80,9 +80,11 @@ fn push_jobs(record: &Record, page: &mut Page) {
     }
     if jobs.others > 0 {
         let others = count(jobs.others as u64, "more job");
-        page.plain(&format!(
-            "and {others}; `cosched report FOLDER --format csv` lists all"
-        ));
+        let where_all_are = match record.left_out {
+            Some(_) => "the job log has all",
+            None => "`cosched report FOLDER --format csv` lists all",
+        };
+        page.plain(&format!("and {others}; {where_all_are}"));
     }
 }
 
@@ -107,7 +109,8 @@ fn ends_text(record: &Record) -> String {
     let totals = &record.totals;
     let jobs = record.jobs.iter();
     let not_started = jobs.filter(|job| job.exit.is_none() && job.start_s.is_none());
-    let not_started = not_started.count().min(totals.unfinished);
+    let left_out = record.left_out.map_or(0, |left_out| left_out.not_started);
+    let not_started = (not_started.count() + left_out).min(totals.unfinished);
     let without_end = match record.finished_by.as_str() {
         // They may have ended after the last line of the series.
         "killed" => "without a known end",

@@ -26,7 +26,7 @@ const CIRCLES: usize = 0;
 /// Links that lead nowhere.
 const BROKEN_LINKS: usize = 0;
 /// Packages in Cargo.lock that are not ours.
-const PACKAGES: usize = 128;
+const PACKAGES: usize = 125;
 /// Words of documents written by hand.
 const WORDS: usize = 30_000;
 /// Documents that do not count: the table of the papers, and pages for contributors.

@@ -2,7 +2,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::live::last_run;
+use crate::live::{last_run, series_of};
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
 use anyhow::{Context as _, Result};
 use cosched_experiments::comparison::COMPARISON_FILE;
@@ -63,10 +63,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
 }
 
 fn one(path: &Path) -> Result<Source> {
-    let hint = "name a log folder, as in cosched-logs/RUN";
-    let meta = std::fs::metadata(path);
-    let meta = meta.map_err(|error| usage(format!("{}: {error}; {hint}", told(path))))?;
-    if !meta.is_dir() {
+    if !path.exists() {
+        return file(&series_of(Some(path))?);
+    }
+    if !path.is_dir() {
         return file(path);
     }
     if path.join(COMPARISON_FILE).exists() {
@@ -76,10 +76,18 @@ fn one(path: &Path) -> Result<Source> {
         return Ok(Source::Runs(vec![run]));
     }
     let mut runs: Vec<RunFiles> = Vec::new();
+    let mut last_comparison = None;
     let entries = path.read_dir();
     let entries = entries.with_context(|| format!("reading {}", told(path)))?;
     for entry in entries.flatten() {
-        runs.extend(folder(&entry.path()));
+        let inner = entry.path();
+        runs.extend(folder(&inner));
+        if inner.join(COMPARISON_FILE).exists() {
+            last_comparison = last_comparison.max(Some(inner));
+        }
+    }
+    if let (Some(comparison), true) = (last_comparison, runs.is_empty()) {
+        return Ok(Source::Comparison(comparison));
     }
     if runs.is_empty() {
         let path = told(path);

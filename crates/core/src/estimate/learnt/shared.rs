@@ -20,6 +20,10 @@ const LATENCY_NOISE: f64 = 0.15;
 /// Least improvement of the fit that a memory closer to its limit must bring.
 const LEAST_BETTER: f64 = 0.5;
 
+/// Two threads of a core execute at least as much as one. A greater cost would keep siblings idle, so no sample of two
+/// threads would ever correct it.
+const MOST_ALPHA: f64 = 1.0;
+
 /// An interval kept for the latency fit.
 #[derive(Clone, Debug)]
 struct Interval {
@@ -90,7 +94,7 @@ impl SharedFit {
         let error = SPREAD / NOISE;
         let in_core = self.in_core.assume(Some((alpha, error)), (beta, error));
         if let Some(found) = in_core.solve([0.0, 0.0]) {
-            (shared.alpha, shared.beta) = (found.a, found.b);
+            (shared.alpha, shared.beta) = (found.a.min(MOST_ALPHA), found.b);
         }
         let (mut jobs, mut penalty, mut steepness) =
             (ASSUMED, ASSUMED * PENALTY, ASSUMED * STEEPNESS);
@@ -151,5 +155,21 @@ impl SharedFit {
             miss += interval.weight * (off * off).min(1.0);
         }
         miss
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sibling_costs_no_more_than_half_of_the_core() {
+        for (cost, expected) in [(0.3, 0.3), (3.0, 1.0)] {
+            let mut fit = SharedFit::default();
+            fit.in_core.add([1.0, 0.0, cost], 1e9);
+            let mut shared = Contention::default();
+            fit.update(&mut shared, &CoreTypes::new(&[]), std::iter::empty());
+            assert!((shared.alpha - expected).abs() < 1e-6, "{shared:?}");
+        }
     }
 }

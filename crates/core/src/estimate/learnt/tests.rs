@@ -213,7 +213,7 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
         );
         let shared = world.learner.shared();
         assert!(
-            (shared.alpha - 0.35).abs() < 0.25 && shared.memory.most.is_some(),
+            (shared.alpha - 0.35).abs() < 0.2 && shared.memory.most.is_some(),
             "{shared:?}"
         );
     }
@@ -293,7 +293,7 @@ fn what_a_job_does_on_a_core_where_it_never_was_follows_from_the_others() {
     }
     // The mean, because here one job always has the same co-runners, so its cycles for lines and its own are not told apart.
     let mean = sum / 24.0;
-    assert!(mean < 0.1, "{mean}");
+    assert!(mean < 0.05, "{mean}");
 }
 
 #[test]
