@@ -146,11 +146,11 @@ impl SeriesTask {
     }
 }
 
-/// Whether a record and a series are of the same run, as far as both say.
+/// Whether a record and a series are of the same run. A simulated run has no identity; its jobs and settings show it.
 pub fn is_of_run(record: &Record, header: &SeriesHeader) -> bool {
     let names = record.jobs.iter().map(|job| &job.name);
     record.run_id == header.run_id
         && record.policy == header.policy
         && record.seed == header.seed
-        && names.eq(header.tasks.iter().map(|task| &task.name))
+        && (record.run_id.is_some() || names.eq(header.tasks.iter().map(|task| &task.name)))
 }
