@@ -46,11 +46,14 @@ const SHORTEST: Nanos = Nanos::from_ms(100);
 
 /// Greatest time over the least of commands with the same program, up to which they tell of another one.
 const WIDEST: u64 = 3;
+/// Least number of such runs.
+const FEWEST: u32 = 3;
 
 impl Expected {
-    /// Whether it tells when a run will end: the times of other commands with its program may be of any length.
+    /// Whether it tells when a job will end: the times of other commands with its program may be of any length.
     pub fn is_telling(&self) -> bool {
-        self.from != ExpectedFrom::Program || self.greatest.0 <= self.least.0.saturating_mul(WIDEST)
+        let are_alike = self.greatest.0 <= self.least.0.saturating_mul(WIDEST);
+        self.from != ExpectedFrom::Program || (are_alike && self.runs >= FEWEST)
     }
 
     /// An expectation from one run that took `time`.
@@ -89,6 +92,20 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_commands_tell_if_they_are_several_and_alike() {
+        let of = |from, least, greatest, runs| Expected {
+            least: Nanos::from_ms(least),
+            greatest: Nanos::from_ms(greatest),
+            runs,
+            ..Expected::of(Nanos::from_ms(least), from)
+        };
+        let tells =
+            |least, greatest, runs| of(ExpectedFrom::Program, least, greatest, runs).is_telling();
+        assert!(tells(100, 300, 3) && !tells(100, 301, 3) && !tells(100, 100, 2));
+        assert!(of(ExpectedFrom::Same, 1, 1_000, 1).is_telling());
+    }
 
     #[test]
     fn classes_rise_and_are_narrow() {

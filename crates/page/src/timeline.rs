@@ -26,7 +26,7 @@ pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record)
     let figure = match timeline_chart(label, timeline, record) {
         Some(chart) => charts([chart]),
         None => paragraph(&format!(
-            "No chart: more than {MAX_ROWS} rows, or too little time on CPUs."
+            "No chart: more than {MAX_ROWS} rows, too little time on CPUs, or jobs that the record leaves out."
         )),
     };
     Some(figure + PERFETTO_HINT)
@@ -34,7 +34,7 @@ pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record)
 
 /// Return the chart of a run; `None` if there is nothing to draw, or too much.
 pub(crate) fn timeline_chart(label: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
-    if timeline.until.0 == 0 || timeline.stays.len() > record.jobs.len() {
+    if timeline.until.0 == 0 || record.jobs.len() < timeline.stays.len().max(record.totals.jobs) {
         return None;
     }
     let layout = Layout::of(timeline, record);

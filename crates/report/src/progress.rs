@@ -4,7 +4,9 @@ use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
 use crate::pace::Pace;
 use crate::text::{clock, seconds, visible};
-use cosched_core::{ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskSpec, WatchedTask};
+use cosched_core::{
+    Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskSpec, WatchedTask,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -232,7 +234,8 @@ impl ProgressTracker {
         let id = task.id;
         self.progress.total += 1;
         self.progress.queued += 1;
-        if let Some(expected) = task.expected {
+        let expected = task.expected.filter(Expected::is_telling);
+        if let Some(expected) = expected {
             self.expected += 1;
             if expected.from == ExpectedFrom::Program {
                 self.expected_of_others += 1;
@@ -244,7 +247,7 @@ impl ProgressTracker {
             self.solo_s.insert(id, solo_s);
             self.known.insert(id);
         }
-        let expected_s = task.expected.map(|expected| expected.time.as_s());
+        let expected_s = expected.map(|expected| expected.time.as_s());
         self.forecast.add(solo_s.or(expected_s), task.arrives);
     }
 
@@ -405,7 +408,10 @@ mod tests {
     fn what_is_known_of_other_commands_is_marked() {
         let tracker = |from| {
             let mut task = TaskSpec::new(0, "a");
-            task.expected = Some(Expected::of(Nanos::from_s(8.0), from));
+            task.expected = Some(Expected {
+                runs: 3,
+                ..Expected::of(Nanos::from_s(8.0), from)
+            });
             let mut tracker = ProgressTracker::new(false);
             tracker.taken(&task, None);
             tracker

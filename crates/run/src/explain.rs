@@ -284,7 +284,7 @@ impl<P: Platform> Explanation<'_, P> {
         if plan.config.order == Order::Longest && some_expected {
             self.add(
                 "order",
-                "the longest early enough to end with the others, by the times of earlier runs (--order given: as given)",
+                "the longest begin early enough to end with the others, by earlier runs (--order given: as given)",
             );
         }
     }

@@ -300,9 +300,6 @@ impl<P: Platform> Plan<P> {
             specs.push(spec);
         }
         let mut config = config(options, &choice, cpus, count);
-        if !view.is_simulated() {
-            config.results_max = RESULTS;
-        }
         if options.limits.jobs == Some(JobLimit::Auto) {
             config.at_once = Some(memory.recall_rates(&known));
         }
@@ -329,7 +326,7 @@ impl<P: Platform> Plan<P> {
     }
 }
 
-/// Results that a real run keeps: it may have millions of jobs.
+/// Results that a run keeps of jobs that come while it goes on: there may be millions.
 const RESULTS: usize = 3_000;
 
 /// Live jobs of an open list under `-j 0`.
@@ -342,6 +339,7 @@ const LIVE_PER_CPU: usize = 2;
 const LIVE_PER_SLOT: usize = 16;
 
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
+    let is_open = jobs.is_none();
     let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;
     let given = limits.jobs.filter(|limit| *limit != JobLimit::Auto);
@@ -372,6 +370,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
         seed: options.policy.seed,
         actuation: options.machine.actuation(),
         traffic: choice.entry.needs_traffic(&choice.params),
+        results_max: if is_open { RESULTS } else { usize::MAX },
         devices: choice.entry.needs_devices(&choice.params),
         ..RunConfig::default()
     }

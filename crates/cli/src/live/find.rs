@@ -65,7 +65,7 @@ fn why_no_state(run: &LiveRun) -> String {
     if user != 0 && user != run.owner {
         format!("only user {} and root can watch it", run.owner)
     } else if !run.is_seen {
-        "a run of another container, live or killed; its state can't be seen from here".to_owned()
+        "live or killed: its state can't be seen from here, as in another container".to_owned()
     } else {
         "no state to show: it is starting, waits for jobs of a killed run, or is ending".to_owned()
     }

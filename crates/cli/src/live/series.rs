@@ -64,7 +64,9 @@ fn last_or_live() -> Result<PathBuf> {
 fn of_name(name: &Path) -> Result<PathBuf> {
     let shown = told(name);
     let Some(name) = name.to_str().filter(|name| !name.contains('/')) else {
-        return Err(usage(format!("{shown}: No such file or directory")));
+        return Err(usage(format!(
+            "{shown}: there is no such file; name a log folder, as in {LOGS}/RUN"
+        )));
     };
     match meant(&Root::default(), name) {
         Ok(run) => of_live(&run),

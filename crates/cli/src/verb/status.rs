@@ -104,19 +104,19 @@ fn left_text(orphans: &[Orphan]) -> String {
         return String::new();
     }
     let jobs = count(orphans.len() as u64, "job");
-    let resume = orphans.iter().find_map(resume_text).unwrap_or_default();
+    let resume = resume_text(orphans).unwrap_or_default();
     format!(
         "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n{resume}"
     )
 }
 
-/// How to continue the run of an orphan, if it is the last one that was started in this folder.
-fn resume_text(orphan: &Orphan) -> Option<String> {
+/// How to continue the run that was started last in this folder, if some of the orphans are of it.
+fn resume_text(orphans: &[Orphan]) -> Option<String> {
     let folder = last_run().ok()?;
     let series = open_series(&folder.join(SERIES)).ok()?;
-    let is_its = series.header().run_id.as_deref() == Some(&orphan.run);
+    let run = series.header().run_id.clone()?;
     let folder = told(&folder);
-    is_its.then(|| {
+    orphans.iter().any(|orphan| orphan.run == run).then(|| {
         format!(
             "`cosched run --resume={folder} --orphans wait ...` awaits them and runs what is left\n"
         )

@@ -42,7 +42,7 @@ pub fn run(args: WhyArgs) -> Result<ExitCode> {
     let mut reader = open_series(&file)?;
     let task = match &args.job {
         Some(name) => find(reader.header(), name, &told(&file))?,
-        None => return Err(unnamed(reader.header())),
+        None => only(reader.header())?,
     };
     let end = if goes_on(reader.header()) {
         SeriesEnd::GoesOn
@@ -83,13 +83,16 @@ fn is_paused(header: &SeriesHeader) -> bool {
 /// So many names are told to somebody who named another.
 const NAMED: usize = 10;
 
-/// The error where no job is named.
-fn unnamed(header: &SeriesHeader) -> anyhow::Error {
+/// The only job.
+fn only(header: &SeriesHeader) -> Result<TaskId> {
+    if let [only] = &header.tasks[..] {
+        return Ok(TaskId(only.task));
+    }
     let names: Vec<&str> = header.tasks.iter().map(|task| &*task.name).collect();
-    usage(format!(
-        "name a job, as in `cosched why JOB`: there is {}",
-        some_of(&names)
-    ))
+    let names = some_of(&names);
+    Err(usage(format!(
+        "name a job, as in `cosched why JOB`: the run has {names}"
+    )))
 }
 
 /// The task with this name, or the only one whose name begins so.

@@ -565,7 +565,7 @@ fn what_is_known_decides_which_job_begins_first() {
         &["run", "--dry-run", "sh", "-c", "sleep $1", "sh", "0.5"],
     ));
     assert!(
-        plan.contains("runs of this command") && plan.contains("the longest early enough"),
+        plan.contains("runs of this command") && plan.contains("the longest begin early enough"),
         "{plan}"
     );
     let plan = with_history(

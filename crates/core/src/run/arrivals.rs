@@ -3,7 +3,6 @@
 use super::backend::Backend;
 use super::error::RunError;
 use super::order;
-use super::recorder::TaskResult;
 use super::state::Loop;
 use super::task_record::TaskRecord;
 use crate::task::{TaskId, TaskSpec, Width};
@@ -76,20 +75,13 @@ impl<B: Backend> Loop<'_, B> {
             return;
         };
         self.backend.forget(id);
-        self.keep(record.result());
-    }
-
-    /// Keeps the results of the tasks that did not end.
-    pub(super) fn keep_the_rest(&mut self) {
-        for record in std::mem::take(&mut self.records).values() {
-            self.keep(record.result());
-        }
-    }
-
-    fn keep(&mut self, result: TaskResult) {
-        let id = result.spec.id;
-        let kept = self.results.len();
-        if self.left_out.keeps(&result, kept, self.config.results_max) {
+        let result = record.result();
+        let max = self.config.results_max;
+        let has_room = self.results.len() < max;
+        // Failures matter more.
+        let may_stay = !result.succeeded() && self.results.len() / 2 < max;
+        self.left_out.note(&result, !has_room && !may_stay);
+        if has_room || may_stay {
             self.results.push(result);
         } else {
             self.recorder.forgotten(id);

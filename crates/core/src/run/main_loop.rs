@@ -11,6 +11,7 @@ use super::histogram::Histogram;
 use super::intake::{Intake, Listed};
 use super::recorder::{DecisionRecord, EndedBy, PlanCounts, Recorder, RunResult, Warning};
 use super::state::Loop;
+use super::task_record::TaskRecord;
 use crate::capability::Capability;
 use crate::check::check;
 use crate::decision::{Change, Decision};
@@ -98,8 +99,8 @@ impl<B: Backend> Loop<'_, B> {
         if !self.samples.is_empty() {
             self.recorder.left(&self.samples);
         }
-        self.keep_the_rest();
         let mut tasks = self.results;
+        tasks.extend(self.records.values().map(TaskRecord::result));
         tasks.sort_by_key(|task| task.spec.id);
         let occupation = match (self.plans, self.backend.planner()) {
             (Some(_), Some(planner)) => planner.occupation(),

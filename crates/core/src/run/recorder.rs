@@ -216,8 +216,8 @@ impl TaskResult {
     }
 }
 
-/// Tasks whose results were not kept, because there were too many.
-#[derive(Clone, Copy, Debug, Default)]
+/// Tasks whose results were not kept, because there were too many; and the times of all.
+#[derive(Clone, Debug, Default)]
 pub struct LeftOut {
     /// Number of them that succeeded.
     pub succeeded: usize,
@@ -225,31 +225,30 @@ pub struct LeftOut {
     pub failed: usize,
     /// Number of those that were ended at their time limit.
     pub timed_out: usize,
-    /// Number of them that were never started.
-    pub not_started: usize,
+    /// Times from start to end of all tasks of the run that have ended, kept or not.
+    pub times: Histogram,
 }
 
 impl LeftOut {
-    /// Whether the result is kept beside `kept` others, of at most `max`, and as many more of tasks that did not succeed.
-    /// Counts it if not.
-    pub(super) fn keeps(&mut self, result: &TaskResult, kept: usize, max: usize) -> bool {
-        let is_untouched = result.started.is_none() && result.exit.is_none();
-        let matters = !is_untouched && !result.succeeded();
-        if kept < max || (matters && kept / 2 < max) {
-            return true;
+    /// Notes a task that has ended.
+    pub(super) fn note(&mut self, result: &TaskResult, is_left_out: bool) {
+        if let (Some(started), Some(finished)) = (result.started, result.finished) {
+            self.times.add((finished - started).0);
         }
-        match result {
-            _ if is_untouched => self.not_started += 1,
-            _ if matters => self.failed += 1,
-            _ => self.succeeded += 1,
+        if !is_left_out {
+            return;
+        }
+        if result.succeeded() {
+            self.succeeded += 1;
+        } else {
+            self.failed += 1;
         }
         self.timed_out += usize::from(result.timed_out);
-        false
     }
 
     /// Their number.
     pub fn count(&self) -> usize {
-        self.succeeded + self.failed + self.not_started
+        self.succeeded + self.failed
     }
 }
 

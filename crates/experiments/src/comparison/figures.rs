@@ -80,9 +80,9 @@ impl Outcome {
             }
         }
         if outcome.failed > 0 {
-            let first = first_failure(record).unwrap_or_default();
+            let first = failed(record).map_or("a job", |job| &job.name);
             outcome.doubts.push(format!(
-                "jobs did not end well{first}; it is compared only with a run in which as many did not"
+                "jobs failed, {first} first; compared only with runs in which as many failed"
             ));
         }
         if record.backend == BackendKind::Host {
@@ -102,10 +102,10 @@ impl Outcome {
         outcome.figures.retain(|name, _| name == TIME);
         outcome.absent.clear();
         if let Some(job) = failed(record) {
-            outcome.doubts[0] = format!(
-                "the command failed ({}), so it is compared with nothing",
-                failure_text(job)
-            );
+            let how = failure_text(job);
+            outcome.doubts = vec![format!(
+                "the command failed ({how}), so it is compared with nothing"
+            )];
         }
         Some(outcome)
     }
@@ -134,11 +134,6 @@ impl Outcome {
 /// The first job that did not end well.
 fn failed(record: &Record) -> Option<&Job> {
     record.jobs.iter().find(|job| job.exit != Some(0))
-}
-
-fn first_failure(record: &Record) -> Option<String> {
-    let job = failed(record)?;
-    Some(format!(" (first {}: {})", job.name, failure_text(job)))
 }
 
 /// How a job failed, with the last line of its standard error.

@@ -395,7 +395,7 @@ mod tests {
         }
         outcomes[1].doubts.push("others ran".to_owned());
         outcomes[0].failed = 1;
-        let why = "jobs did not end well (first b: exit 1)";
+        let why = "jobs failed, b first; compared only with runs in which as many failed";
         outcomes[0].doubts.push(why.to_owned());
         let mut answer = Answer::new(manifest, outcomes);
         answer.notes.push("the time was over".to_owned());

@@ -301,7 +301,10 @@ fn what_rests_on_other_commands_is_marked() {
     let after = |ran_s: f64| {
         let status = status_of(
             Nanos::from_s(ran_s),
-            Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)),
+            Some(Expected {
+                runs: 3,
+                ..Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)
+            }),
             &[],
         );
         let job = &status.jobs[2];

@@ -51,7 +51,12 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let outcomes = outcomes_of(result, &known);
     let estimated = outcomes_of(result, &estimated);
     let mut jobs = Vec::new();
+    let mut room = NOT_STARTED;
     for (ix, (task, info)) in tasks.enumerate() {
+        if never_started(task) && room == 0 {
+            continue;
+        }
+        room -= usize::from(never_started(task));
         let outcome = &outcomes.tasks[ix];
         let estimated = &estimated.tasks[ix];
         jobs.push(job(task, info, solos[ix], outcome, estimated, no_start));
@@ -349,10 +354,20 @@ fn value_of(metric: &Metric, outcomes: &Outcomes, result: &RunResult) -> Reading
 }
 
 fn left_out(left_out: &LeftOut) -> Option<LeftOutRecord> {
+    let time = |q| left_out.times.quantile_ns(q).unwrap_or(0) as f64 / 1e9;
     (left_out.count() > 0).then(|| LeftOutRecord {
         jobs: left_out.count(),
-        not_started: left_out.not_started,
+        time_p50_s: time(0.5),
+        time_p95_s: time(0.95),
+        time_max_s: time(1.0),
     })
+}
+
+/// Jobs of a record that were never started: there may be very many, and nothing is known of them.
+const NOT_STARTED: usize = 1_000;
+
+fn never_started(task: &TaskResult) -> bool {
+    task.started.is_none() && task.exit.is_none()
 }
 
 fn totals(result: &RunResult, earlier: &[EarlierJob]) -> Totals {
@@ -363,13 +378,16 @@ fn totals(result: &RunResult, earlier: &[EarlierJob]) -> Totals {
         succeeded: left_out.succeeded,
         failed: left_out.failed,
         timed_out: left_out.timed_out,
-        unfinished: left_out.not_started,
+        ..Totals::default()
     };
     for task in &result.tasks {
         match &task.exit {
             Some(exit) if exit.ok() && !task.timed_out => totals.succeeded += 1,
             Some(_) => totals.failed += 1,
             None => totals.unfinished += 1,
+        }
+        if never_started(task) {
+            totals.not_started += 1;
         }
         totals.timed_out += usize::from(task.timed_out);
     }

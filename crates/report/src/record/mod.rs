@@ -63,7 +63,8 @@ pub struct Record {
     pub missing: Vec<Missing>,
     /// Numbers of jobs by how they ended.
     pub totals: Totals,
-    /// Every job of this run, in the order in which they were given, except those in `left_out`.
+    /// Every job of this run, in the order in which they were given, except those in `left_out`, and all but the first
+    /// 1,000 that were never started.
     pub jobs: Vec<Job>,
     /// Jobs that `jobs` leaves out because there were too many; the job log and the series have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +138,9 @@ pub struct Totals {
     pub timed_out: usize,
     /// Jobs that did not end, or were never started.
     pub unfinished: usize,
+    /// Those of them that were never started. The record has at most the first 1,000 of these.
+    #[serde(default)]
+    pub not_started: usize,
     /// Jobs of `earlier_jobs`, which the other numbers leave out.
     pub earlier: usize,
 }
@@ -146,8 +150,12 @@ pub struct Totals {
 pub struct LeftOutRecord {
     /// Number of jobs left out.
     pub jobs: usize,
-    /// Number of those that were never started.
-    pub not_started: usize,
+    /// Median time from start to end of all jobs that ended, in seconds.
+    pub time_p50_s: f64,
+    /// The time that 95 % of them did not exceed.
+    pub time_p95_s: f64,
+    /// The longest time.
+    pub time_max_s: f64,
 }
 
 /// The expected times of a job, from earlier runs.

@@ -88,6 +88,23 @@ fn exit_statuses_are_those_of_a_shell() {
 }
 
 #[test]
+fn of_very_many_jobs_that_never_started_the_first_are_kept() {
+    let mut result = result();
+    let never = result.tasks[3].clone();
+    result.tasks.splice(3..3, (0..5_000).map(|_| never.clone()));
+    let last = result.tasks[0].clone();
+    result.tasks.push(last);
+    let record = record(&result, &info(&result));
+    assert_eq!(
+        (record.totals.jobs, record.totals.not_started),
+        (5_005, 5_001)
+    );
+    assert_eq!(record.jobs.len(), 1_004);
+    assert_eq!(record.jobs[1_003].exit, Some(0));
+    assert!(crate::headline_text(&record).contains("5,001 not started"));
+}
+
+#[test]
 fn estimates_are_marked_as_such() {
     let mut result = result();
     result.tasks.truncate(2);

@@ -14,7 +14,7 @@ use cosched_core::{
     Absence, Capabilities, Counts, EndedBy, Exit, LeftOut, Nanos, Overhead, ProgressBasis, Reading,
     Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 use std::sync::Arc;
 
@@ -80,12 +80,10 @@ pub fn rebuild<R: BufRead>(
         run.apply(at, row);
     }
     let mut rebuilt = record(&run.result(), &run_info(&header, log_of));
-    for (job, (life, task)) in rebuilt
-        .jobs
-        .iter_mut()
-        .zip(run.lives.iter().zip(&header.tasks))
-    {
-        life.amend(job, ran(&task.name), why);
+    let names = header.tasks.iter().map(|task| &*task.name);
+    let lives: HashMap<&str, &Life> = names.zip(&run.lives).collect();
+    for job in &mut rebuilt.jobs {
+        lives[&*job.name].amend(job, ran(&job.name), why);
     }
     amend(&mut rebuilt, why);
     rebuilt.cosched_version = header.cosched_version;

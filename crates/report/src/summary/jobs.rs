@@ -58,8 +58,7 @@ pub(super) fn jobs(record: &Record, verbose: bool) -> Jobs {
 /// The jobs with a row, and the number of others.
 fn shown_jobs(record: &Record) -> (Vec<&Job>, usize) {
     let mut shown: Vec<&Job> = record.jobs.iter().filter(|job| has_row(job)).collect();
-    let left_out = record.left_out;
-    let left_out = left_out.map_or(0, |left_out| left_out.jobs - left_out.not_started);
+    let left_out = record.left_out.map_or(0, |left_out| left_out.jobs);
     let others = shown.len().saturating_sub(MAX_ROWS) + left_out;
     if shown.len() > MAX_ROWS {
         shown.sort_by(|a, b| {

@@ -80,11 +80,9 @@ fn push_jobs(record: &Record, page: &mut Page) {
     }
     if jobs.others > 0 {
         let others = count(jobs.others as u64, "more job");
-        let where_all_are = match record.left_out {
-            Some(_) => "the job log has all",
-            None => "`cosched report FOLDER --format csv` lists all",
-        };
-        page.plain(&format!("and {others}; {where_all_are}"));
+        page.plain(&format!(
+            "and {others}; `cosched report FOLDER --format csv` lists all"
+        ));
     }
 }
 
@@ -107,10 +105,7 @@ pub fn headline_text(record: &Record) -> String {
 /// How many jobs ended how.
 fn ends_text(record: &Record) -> String {
     let totals = &record.totals;
-    let jobs = record.jobs.iter();
-    let not_started = jobs.filter(|job| job.exit.is_none() && job.start_s.is_none());
-    let left_out = record.left_out.map_or(0, |left_out| left_out.not_started);
-    let not_started = (not_started.count() + left_out).min(totals.unfinished);
+    let not_started = totals.not_started;
     let without_end = match record.finished_by.as_str() {
         // They may have ended after the last line of the series.
         "killed" => "without a known end",

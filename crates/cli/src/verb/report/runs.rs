@@ -7,7 +7,7 @@ use crate::live::goes_on;
 use crate::run_files::open_series;
 use anyhow::Result;
 use cosched_page::RunView;
-use cosched_report::{Job, NoRecord, Record, SeriesHeader, Timeline, rebuild};
+use cosched_report::{Job, NoRecord, Record, Timeline, is_of_run, rebuild};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,6 @@ pub struct Run {
     pub series: Option<PathBuf>,
     /// What is to be known of its files.
     pub notes: Vec<String>,
-}
-
-/// Whether a series is of the run with this record.
-fn is_of(header: &SeriesHeader, record: &Record) -> bool {
-    let names = header.tasks.iter().map(|task| &task.name);
-    header.run_id == record.run_id
-        && header.policy == record.policy
-        && header.seed == record.seed
-        && header.started_at == record.started_at
-        && names.eq(record.jobs.iter().map(|job| &job.name))
 }
 
 impl Run {
@@ -70,7 +60,7 @@ impl Run {
             Ok(series) => series,
             Err(error) => return self.note_unknown(&error),
         };
-        if !is_of(series.header(), &self.record) {
+        if !is_of_run(&self.record, series.header()) {
             let file = told(&file);
             let note = format!("{file} is of another run, and was not used.");
             self.notes.push(note);

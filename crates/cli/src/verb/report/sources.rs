@@ -4,6 +4,7 @@ use crate::exit::usage;
 use crate::input::told;
 use crate::live::{last_run, series_of};
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
+use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use cosched_experiments::comparison::COMPARISON_FILE;
 use cosched_report::{RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
@@ -64,7 +65,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
 
 fn one(path: &Path) -> Result<Source> {
     if !path.exists() {
-        return file(&series_of(Some(path))?);
+        // The process of a live run.
+        let series = series_of(Some(path))?;
+        return one(series.parent().unwrap_or(&series));
     }
     if !path.is_dir() {
         return file(path);
@@ -83,10 +86,15 @@ fn one(path: &Path) -> Result<Source> {
         let inner = entry.path();
         runs.extend(folder(&inner));
         if inner.join(COMPARISON_FILE).exists() {
-            last_comparison = last_comparison.max(Some(inner));
+            let made = entry.metadata().and_then(|meta| meta.modified()).ok();
+            last_comparison = last_comparison.max(Some((made, inner)));
         }
     }
-    if let (Some(comparison), true) = (last_comparison, runs.is_empty()) {
+    if let (Some((_, comparison)), true) = (last_comparison, runs.is_empty()) {
+        say(format_args!(
+            "cosched: the last comparison there is {}",
+            told(&comparison)
+        ));
         return Ok(Source::Comparison(comparison));
     }
     if runs.is_empty() {

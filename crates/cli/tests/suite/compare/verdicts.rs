@@ -211,7 +211,7 @@ fn failed_jobs_are_told() {
     );
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     assert!(
-        out(&output).contains("jobs did not end well (first bad: exit 3)"),
+        out(&output).contains("jobs failed, bad first"),
         "{}",
         out(&output)
     );

@@ -162,21 +162,6 @@ fn at_the_deadline_jobs_are_ended_and_none_is_started() {
     );
 }
 
-#[test]
-fn of_many_tasks_that_never_started_most_are_only_counted() {
-    let mut world = world(1, vec![Work::ms(1_000); 100]);
-    let config = RunConfig {
-        deadline: Some(Nanos::from_ms(2_500)),
-        results_max: 10,
-        ..RunConfig::default()
-    };
-    let result = run_policy(&mut world, "fifo", &[], &config);
-    let started = result.tasks.iter().filter(|task| task.started.is_some());
-    assert_eq!((started.count(), result.tasks.len()), (3, 10));
-    let left_out = result.left_out;
-    assert_eq!((left_out.not_started, left_out.count()), (90, 90));
-}
-
 /// Tasks of 900 ms on a machine with one CPU, of which some say so before.
 fn run_before_the_end(known: &[Option<ExpectedFrom>], restart: Restart) -> (RunResult, Told) {
     let mut world = world(1, vec![Work::ms(900); known.len()]);
