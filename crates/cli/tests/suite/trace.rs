@@ -279,7 +279,7 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
             &["empty: there is no series.jsonl in it; give the log folder"],
         ),
         ("absent", "out", &["absent: there is no such file"]),
-        ("absent/run", "out", &["absent/run: No such file"]),
+        ("absent/run", "out", &["absent/run: there is no such file"]),
         (
             "L/1",
             "L/1/run.json",
