@@ -18,7 +18,7 @@ use cosched_linux::root::Root;
 use cosched_queue::{Job, State};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Variable of a shell that asks.
 const CALL: &str = "COSCHED_COMPLETE";
@@ -221,7 +221,7 @@ fn runs() -> Vec<CompletionCandidate> {
 
 /// The log folders in the default folder, the last first.
 fn folders() -> Vec<CompletionCandidate> {
-    let mut folders: Vec<PathBuf> = run_folders(Path::new(LOGS));
+    let mut folders = run_folders(Path::new(LOGS));
     folders.sort();
     folders.reverse();
     folders.into_iter().map(CompletionCandidate::new).collect()

@@ -549,6 +549,9 @@ fn a_comparison_is_judged_again() {
         out(&report(&folder, &["c", "--format", "csv"])),
         read(&folder, "c/comparison.csv")
     );
+    let of_parent = report(&folder, &[".", "--format", "json"]);
+    assert_eq!(json(&of_parent), json(&first));
+    assert!(err(&of_parent).contains("the last comparison, ./c"));
     // With another baseline and other metrics.
     let other = json(&report(
         &folder,

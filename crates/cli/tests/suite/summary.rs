@@ -176,6 +176,13 @@ fn of_a_suspended_run_no_job_runs() {
         (output.status.code(), err(&output)),
         (Some(0), String::new())
     );
+    let reported = command(run.folder(), &["report", &run.pid()]).output();
+    let reported = reported.expect("a report");
+    assert!(
+        out(&reported).contains("the run goes on"),
+        "{}",
+        err(&reported)
+    );
     signal("-CONT", &run.pid());
     until("it goes on", || {
         status(&run.pid()).is_some_and(|now| now["suspended"].is_null())
@@ -193,11 +200,13 @@ fn status_names_thaw_after_a_run_was_killed() {
         (output.status.code(), err(&output)),
         (Some(0), String::new())
     );
-    assert!(
-        out(&output).contains("`cosched thaw --kill` ends them\n"),
-        "{}",
-        out(&output)
-    );
+    let text = out(&output);
+    for told in [
+        "`cosched thaw --kill` ends them\n",
+        "`cosched run --resume=cosched-logs/",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
 }
 
 #[test]

@@ -152,5 +152,6 @@ pub fn is_of_run(record: &Record, header: &SeriesHeader) -> bool {
     record.run_id == header.run_id
         && record.policy == header.policy
         && record.seed == header.seed
+        && record.started_at == header.started_at
         && (record.run_id.is_some() || names.eq(header.tasks.iter().map(|task| &task.name)))
 }

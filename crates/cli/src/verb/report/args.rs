@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// It reads run records and series. A live or killed run has only a series.
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Log folder, folder of them, run record, series, process of a live run, folder of a comparison, or of several: the
-    /// last one [default: the last run in cosched-logs]
+    /// Log folder, run record, series or process of a run; folder of log folders; comparison, or folder of comparisons,
+    /// which shows the last [default: the last run in cosched-logs]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 

@@ -64,7 +64,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
 }
 
 fn one(path: &Path) -> Result<Source> {
-    if !path.exists() {
+    if let Ok(false) = path.try_exists() {
         // The process of a live run.
         let series = series_of(Some(path))?;
         return one(series.parent().unwrap_or(&series));
@@ -78,26 +78,18 @@ fn one(path: &Path) -> Result<Source> {
     if let Some(run) = folder(path) {
         return Ok(Source::Runs(vec![run]));
     }
-    let mut runs: Vec<RunFiles> = Vec::new();
-    let mut last_comparison = None;
     let entries = path.read_dir();
     let entries = entries.with_context(|| format!("reading {}", told(path)))?;
-    for entry in entries.flatten() {
-        let inner = entry.path();
-        runs.extend(folder(&inner));
-        if inner.join(COMPARISON_FILE).exists() {
-            let made = entry.metadata().and_then(|meta| meta.modified()).ok();
-            last_comparison = last_comparison.max(Some((made, inner)));
-        }
-    }
-    if let (Some((_, comparison)), true) = (last_comparison, runs.is_empty()) {
-        say(format_args!(
-            "cosched: the last comparison there is {}",
-            told(&comparison)
-        ));
-        return Ok(Source::Comparison(comparison));
-    }
+    let inner: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut runs: Vec<RunFiles> = inner.iter().filter_map(|path| folder(path)).collect();
     if runs.is_empty() {
+        if let Some(last) = last_comparison(inner) {
+            say(format_args!(
+                "cosched: this is the last comparison, {}",
+                told(&last)
+            ));
+            return Ok(Source::Comparison(last));
+        }
         let path = told(path);
         return Err(usage(format!(
             "{path}: no run in this folder: it has no run.json, series.jsonl or {COMPARISON_FILE}, and no folder in it has one"
@@ -105,6 +97,15 @@ fn one(path: &Path) -> Result<Source> {
     }
     runs.sort_by(|a, b| a.label.cmp(&b.label));
     Ok(Source::Runs(runs))
+}
+
+/// The comparison among these folders that was written last.
+fn last_comparison(mut folders: Vec<PathBuf>) -> Option<PathBuf> {
+    folders.retain(|folder| folder.join(COMPARISON_FILE).exists());
+    let written = |folder: &PathBuf| folder.join(COMPARISON_FILE).metadata()?.modified();
+    folders
+        .into_iter()
+        .max_by_key(|folder| written(folder).ok())
 }
 
 /// What a reader calls a folder or file.
