@@ -87,6 +87,23 @@ impl Expected {
         let high = steps.ilog2();
         4 * (high - 2) + ((steps >> (high - 2)) & 3) as u32 + 1
     }
+
+    /// The shortest time of a class; of class 0 the longest.
+    ///
+    /// ```
+    /// use cosched_core::{Expected, ExpectedFrom};
+    /// for class in 1..100 {
+    ///     let least = Expected::least_of(class);
+    ///     assert_eq!(Expected::of(least, ExpectedFrom::Same).class(), class);
+    /// }
+    /// ```
+    pub fn least_of(class: u32) -> Nanos {
+        let Some(above) = class.checked_sub(1) else {
+            return SHORTEST;
+        };
+        let steps = u64::from(4 + above % 4) << (above / 4).min(40);
+        Nanos(steps * (SHORTEST.0 / 4))
+    }
 }
 
 #[cfg(test)]

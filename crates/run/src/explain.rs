@@ -281,7 +281,7 @@ impl<P: Platform> Explanation<'_, P> {
                 self.more(format_args!("{:<23}{expected}", ""));
             }
         }
-        if plan.config.order == Order::Longest && some_expected {
+        if plan.config.order == Order::Auto && some_expected {
             self.add(
                 "order",
                 "the longest begin early enough to end with the others, by earlier runs (--order given: as given)",

@@ -99,9 +99,9 @@ impl TimeLimit {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Order {
-    /// The longest first, by the times that earlier runs measured
+    /// By the times of earlier runs: the longest first, or short ones first while more jobs may come
     #[default]
-    Longest,
+    Auto,
     /// As given
     Given,
     /// At random, by the seed

@@ -2,9 +2,9 @@
 
 use super::at_once::AtOnce;
 use super::backend::{Backend, Event, MayStart};
-use super::config::{HaltWhen, Restart, TimeLimit};
+use super::config::{HaltWhen, Order, Restart, TimeLimit};
 use super::error::RunError;
-use super::order::sort;
+use super::order::{is_all_the_same, sort};
 use super::recorder::{EndedBy, Warning};
 use super::shutdown::ended_by_user;
 use super::state::{Drain, Dying, Loop, Tally};
@@ -120,7 +120,6 @@ impl<B: Backend> Loop<'_, B> {
             {
                 break;
             }
-            self.prefer_submitted();
             let Some(place) = self.place_of_next(now) else {
                 break;
             };
@@ -193,22 +192,44 @@ impl<B: Backend> Loop<'_, B> {
     /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
     /// before it, and later ones come after it.
     fn put_in_order(&mut self, now: Nanos) {
-        let Loop {
-            records,
-            pending,
-            ordered,
-            ..
-        } = self;
-        let arrived = pending.partition_point(|id| records[*id].spec.arrives <= now);
-        if arrived > *ordered {
-            let waiting = &mut pending.make_contiguous()[..arrived];
-            let again = waiting.iter().rposition(|id| records[*id].is_again);
-            let fresh = again.map_or(0, |place| place + 1);
-            sort(&mut waiting[fresh..], |id| records[id].class);
-            // What waits frozen holds its memory.
-            waiting[fresh..].sort_by_key(|&id| !records[id].has_begun());
+        let records = &self.records;
+        let has_arrived = |id: &TaskId| records[*id].spec.arrives <= now;
+        let arrived = self.pending.partition_point(has_arrived);
+        let before = std::mem::replace(&mut self.ordered, arrived);
+        if arrived <= before {
+            return;
         }
-        *ordered = arrived;
+        let is_batch = !self.more_may_come();
+        let records = &self.records;
+        let mut waiting = &mut self.pending.make_contiguous()[..arrived];
+        let again = waiting.iter().rposition(|id| records[*id].is_again);
+        if let Some(again) = again.filter(|_| is_batch) {
+            waiting = &mut waiting[again + 1..];
+        }
+        if !is_batch || !is_all_the_same(self.config) {
+            self.median_class = sort(waiting, |id| records[id].class);
+        }
+        // What waits frozen holds its memory.
+        waiting.sort_by_key(|&id| !records[id].has_begun());
+    }
+
+    /// The queue position of the task to admit next if it can start; else those at the front are tried.
+    fn preferred(&mut self, now: Nanos) -> Option<usize> {
+        let first = &self.records[*self.pending.front()?];
+        if self.config.order != Order::Auto || first.has_begun() {
+            None
+        } else if self.more_may_come() {
+            Some(self.best_response(now))
+        } else if first.is_again {
+            None
+        } else {
+            self.first_submitted()
+        }
+    }
+
+    fn may_start(&mut self, place: usize) -> MayStart {
+        let spec = &self.records[self.pending[place]].spec;
+        self.backend.may_start(spec)
     }
 
     /// The queue position of the next task to admit. A task without room in memory lets others pass. If nothing else can
@@ -217,13 +238,19 @@ impl<B: Backend> Loop<'_, B> {
         let any_live = !self.snap.tasks.is_empty() || !self.dying.is_empty();
         // A task beyond these would only wait for a CPU instead.
         let has_cpu = self.snap.tasks.len() < self.snap.machine.cpus.len();
+        if let Some(place) = self.preferred(now)
+            && !self.leave_out(now, place)
+            && self.may_start(place) == MayStart::Yes
+        {
+            return Some(place);
+        }
         let mut place = 0;
         while place < self.ordered.min(MOST_ASKED) {
             if self.leave_out(now, place) {
                 continue;
             }
-            let spec = &self.records[self.pending[place]].spec;
-            match self.backend.may_start(spec) {
+            let id = self.pending[place];
+            match self.may_start(place) {
                 MayStart::Later if any_live => {
                     self.room_retry = Some(now + ROOM_RETRY);
                     return None;
@@ -233,7 +260,7 @@ impl<B: Backend> Loop<'_, B> {
                     self.room_retry = Some(now + ROOM_RETRY);
                     let warns = any_live && has_cpu;
                     if warns && !std::mem::replace(&mut self.told_memory, true) {
-                        self.recorder.warn(now, &Warning::WaitsForMemory(spec.id));
+                        self.recorder.warn(now, &Warning::WaitsForMemory(id));
                     }
                 }
             }
@@ -650,17 +677,17 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Queues a task for another run, behind the tasks that have arrived and before those that have not.
     fn queue_again(&mut self, now: Nanos, id: TaskId) {
-        let Loop {
-            records,
-            pending,
-            ordered,
-            config,
-            ..
-        } = self;
-        records[id].begin_anew(config.quantum);
-        let pos = pending.partition_point(|other| records[*other].spec.arrives <= now);
-        pending.insert(pos, id);
-        // It is already in its sorted position.
-        *ordered += usize::from(pos == *ordered);
+        let is_batch = !self.more_may_come();
+        let record = &mut self.records[id];
+        record.begin_anew(self.config.quantum);
+        record.queued = now;
+        let records = &self.records;
+        let has_arrived = |other: &TaskId| records[*other].spec.arrives <= now;
+        let place = self.pending.partition_point(has_arrived);
+        self.pending.insert(place, id);
+        if is_batch && place == self.ordered {
+            // It is already in its sorted position.
+            self.ordered += 1;
+        }
     }
 }

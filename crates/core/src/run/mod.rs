@@ -16,6 +16,7 @@ mod main_loop;
 mod now;
 mod order;
 mod recorder;
+mod response;
 mod room;
 mod show;
 mod shutdown;

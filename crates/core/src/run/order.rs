@@ -2,7 +2,8 @@
 //!
 //! The longest first: a batch ends with its last task, and a long task that starts last leaves all other CPUs idle.
 //! Started in descending order of length, tasks take at most 4/3 - 1/(3 m) of the minimum time on m CPUs, whatever
-//! their lengths; in any other order up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969).
+//! their lengths; in any other order up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969). While more may come, the next
+//! one is chosen in [`response`](super::response) instead.
 
 use super::config::{Order, RunConfig};
 use crate::expected::Expected;
@@ -13,28 +14,31 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The class of a task, if it is known: higher classes are admitted first, and tasks of one class in the order of
-/// submission.
-///
-/// It follows from the expected length, or is drawn if the order is random. There is none if only one task runs at a
-/// time, because the batch then takes equally long in any order.
+/// submission. It follows from the expected length, or is drawn if the order is random.
 pub(super) fn class(task: &TaskSpec, config: &RunConfig, lots: &mut Rng) -> Option<u32> {
     match config.order {
         Order::Random => Some(lots.next_u64() as u32),
-        Order::Longest if config.jobs > 1 => task.expected.as_ref().map(Expected::class),
-        Order::Longest | Order::Given => None,
+        Order::Auto => task.expected.as_ref().map(Expected::class),
+        Order::Given => None,
     }
 }
 
-/// Sorts tasks in the order of admission, stably.
+/// Whether a batch takes equally long in any order, because one task runs at a time. It keeps the order of submission.
+pub(super) fn is_all_the_same(config: &RunConfig) -> bool {
+    config.order == Order::Auto && config.jobs <= 1
+}
+
+/// Sorts tasks in the order of admission, stably. Returns the class of those of unknown class.
 ///
 /// A task of unknown class gets the median class of the known ones. If it came first, many short unknown tasks would
 /// delay a long known one; if it came last, a long unknown task would end the batch alone. So the order is unchanged if
 /// no length is known, or if all known lengths are alike.
-pub(super) fn sort(tasks: &mut [TaskId], class_of: impl Fn(TaskId) -> Option<u32>) {
+pub(super) fn sort(tasks: &mut [TaskId], class_of: impl Fn(TaskId) -> Option<u32>) -> u32 {
     let mut known: Vec<u32> = tasks.iter().filter_map(|&id| class_of(id)).collect();
     known.sort_unstable();
     let median = known.get(known.len() / 2).copied().unwrap_or(0);
     tasks.sort_by_key(|&id| Reverse(class_of(id).unwrap_or(median)));
+    median
 }
 
 /// The tasks that arrive at the start, in the order of admission.
@@ -49,7 +53,9 @@ pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
             classes.insert(task.id, class);
         }
     }
-    sort(&mut first, |id| classes[&id]);
+    if !is_all_the_same(config) {
+        sort(&mut first, |id| classes[&id]);
+    }
     first
 }
 
@@ -83,21 +89,21 @@ mod tests {
     #[test]
     fn the_longest_first_and_what_is_alike_as_given() {
         let times = [Some(1.0), Some(60.0), Some(61.0), Some(10.0)];
-        assert_eq!(order(&times, Order::Longest), [1, 2, 3, 0]);
+        assert_eq!(order(&times, Order::Auto), [1, 2, 3, 0]);
         assert_eq!(order(&times, Order::Given), [0, 1, 2, 3]);
         assert_eq!(
-            order_of(&times, Order::Longest, 1),
+            order_of(&times, Order::Auto, 1),
             [0, 1, 2, 3],
             "one at a time takes as long in any order"
         );
-        assert_eq!(order(&[None; 4], Order::Longest), [0, 1, 2, 3]);
+        assert_eq!(order(&[None; 4], Order::Auto), [0, 1, 2, 3]);
         assert_eq!(
-            order(&[None, None, Some(60.0), None], Order::Longest),
+            order(&[None, None, Some(60.0), None], Order::Auto),
             [0, 1, 2, 3],
             "one alone says nothing"
         );
         assert_eq!(
-            order(&[Some(0.001), Some(0.05), Some(0.02)], Order::Longest),
+            order(&[Some(0.001), Some(0.05), Some(0.02)], Order::Auto),
             [0, 1, 2]
         );
     }
@@ -115,6 +121,6 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_in_the_middle() {
         let times = [Some(1.0), None, Some(10.0), Some(100.0), None];
-        assert_eq!(order(&times, Order::Longest), [3, 1, 2, 4, 0]);
+        assert_eq!(order(&times, Order::Auto), [3, 1, 2, 4, 0]);
     }
 }

@@ -9,7 +9,6 @@
 //! (1 - 1/m), in whatever order it came. A longer one was never passed.
 
 use super::backend::Backend;
-use super::config::Order;
 use super::state::Loop;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
@@ -18,35 +17,22 @@ use crate::units::Nanos;
 const PARTS: u64 = 3;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Moves the task that was submitted first to the front of the queue, if the longest may be passed.
-    pub(super) fn prefer_submitted(&mut self) {
-        let waiting = self.pending.iter().take(self.ordered);
-        let Some(&longest) = waiting.clone().next() else {
-            return;
-        };
+    /// The place of the task that was submitted first, if the longest may be passed.
+    pub(super) fn first_submitted(&self) -> Option<usize> {
+        let longest = *self.pending.front()?;
         if !self.may_pass(longest) {
-            return;
+            return None;
         }
+        let waiting = self.pending.iter().take(self.ordered);
         let submitted = waiting.enumerate().min_by_key(|(_, id)| **id);
-        if let Some((place, &first)) = submitted
-            && !self.keeps_place(first)
-        {
-            self.pending.remove(place);
-            self.pending.push_front(first);
-        }
-    }
-
-    /// Whether a task has its place in the queue for another reason than its length.
-    fn keeps_place(&self, id: TaskId) -> bool {
-        let record = &self.records[id];
-        record.is_again || record.has_begun()
+        submitted.map(|(place, _)| place)
     }
 
     /// Whether others may come before this task, the longest. What is admitted must also run at once.
     fn may_pass(&self, longest: TaskId) -> bool {
         let cpus = self.snap.machine.cpus.len();
         let spec = &self.records[longest].spec;
-        if self.config.order != Order::Longest || self.most_live() > cpus || spec.cpus > 1 {
+        if self.most_live() > cpus || spec.cpus > 1 {
             return false;
         }
         let Some(known) = &spec.expected else {

@@ -43,6 +43,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) pending: VecDeque<TaskId>,
     /// Number of tasks at the front of `pending` that are in order of admission.
     pub(super) ordered: usize,
+    /// The class of those of unknown length.
+    pub(super) median_class: u32,
     /// Draws the order of admission, if it is random.
     pub(super) lots: Rng,
     /// Number of tasks that have come.
@@ -138,6 +140,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             records: ByTask::default(),
             pending: VecDeque::new(),
             ordered: 0,
+            median_class: 0,
             turns: 0,
             told_memory: false,
             told_short: false,

@@ -46,8 +46,10 @@ pub(super) struct TaskRecord {
     pub(super) handed_over: bool,
     /// Whether a start was reported.
     pub(super) start_told: bool,
-    /// Whether it was queued again. It then keeps its place in the queue.
+    /// Whether it was queued again. It then keeps its place in the queue, unless more tasks may come.
     pub(super) is_again: bool,
+    /// Since when it waits: its arrival, or the end of its last run.
+    pub(super) queued: Nanos,
     /// The position in the order of admission that it keeps, because it was lost.
     pub(super) turn: Option<u32>,
     /// The result of the first run, if it restarts.
@@ -76,6 +78,7 @@ impl TaskRecord {
         let used = Usage::zero(spec.id);
         TaskRecord {
             estimator: TaskEstimator::new(&spec, quantum, Start::default()),
+            queued: spec.arrives,
             spec,
             class: None,
             width: WidthEstimator::new(),
@@ -115,6 +118,7 @@ impl TaskRecord {
             runs: self.runs,
             start_told: self.start_told,
             is_again: true,
+            queued: self.queued,
             first: self.first.take(),
             learnt: self.learnt.take(),
             ..fresh

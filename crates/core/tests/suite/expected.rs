@@ -174,10 +174,10 @@ fn tasks_that_come_later_and_again_take_their_turn() {
     fails.second = Some(Box::new(Work::ms(100)));
     let mut world = Memory::new(
         Machine::uniform("memory", 1, 1),
-        vec![Work::ms(100), fails, Work::ms(100), Work::ms(100)],
+        vec![fails, Work::ms(100), Work::ms(100), Work::ms(100)],
     );
     let mut specs = world.specs();
-    for (spec, s) in specs.iter_mut().zip([1.0, 50.0, 10.0, 100.0]) {
+    for (spec, s) in specs.iter_mut().zip([1.0, 10.0, 50.0, 0.5]) {
         spec.expected = Some(Expected::of(Nanos::from_s(s), ExpectedFrom::Same));
     }
     specs[3].arrives = Nanos::from_ms(150);
@@ -195,9 +195,38 @@ fn tasks_that_come_later_and_again_take_their_turn() {
         ..RunConfig::default()
     };
     run_specs(&mut world, specs, "fifo", &[], &config, &mut ends);
-    // The second task fails and goes to the end. The fourth is the longest, but it arrives later and does not pass it
+    // The first task fails and goes to the end. The fourth is the shortest, but it arrives later and does not pass it
     // there.
-    assert_eq!(ends.0, [2, 0, 1, 3]);
+    assert_eq!(ends.0, [1, 2, 0, 3]);
+}
+
+/// The order in which tasks of these lengths start on one CPU. Each arrives at its time in ms, and the last one so late
+/// that more may come until then.
+fn starts_of(tasks: &[(u64, u64)]) -> Vec<u32> {
+    let works = tasks.iter().map(|&(ms, _)| Work::ms(ms)).collect();
+    let mut world = Memory::new(Machine::uniform("memory", 1, 1), works);
+    let mut specs = world.specs();
+    for (spec, &(ms, arrives)) in specs.iter_mut().zip(tasks) {
+        spec.expected = Some(Expected::of(Nanos::from_ms(ms), ExpectedFrom::Same));
+        spec.arrives = Nanos::from_ms(arrives);
+    }
+    let mut told = Told::default();
+    run_specs(&mut world, specs, "fifo", &[], &jobs(1), &mut told);
+    told.starts
+}
+
+#[test]
+fn while_more_may_come_short_tasks_pass_long_ones_but_not_for_ever() {
+    let last = (200, 60_000);
+    let starts = starts_of(&[(8_000, 0), (500, 0), (2_000, 0), (510, 0), last]);
+    assert_eq!(starts, [1, 3, 2, 0, 4], "similar ones as they came");
+    // Some short tasks always wait: one comes whenever one ends.
+    let mut tasks = vec![(2_000, 0), (500, 0), (500, 0)];
+    tasks.extend((0..20).map(|ix| (500, 500 * ix)));
+    tasks.push(last);
+    let starts = starts_of(&tasks);
+    let long = starts.iter().position(|&id| id == 0).unwrap();
+    assert!((4..12).contains(&long), "{starts:?}");
 }
 
 /// The time for a batch of eight tasks of 1 s with these expected memory needs, of 100 in all.

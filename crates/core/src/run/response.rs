@@ -1,0 +1,48 @@
+//! The next task while more may come: the mean turnaround counts then, not the end of a batch.
+//!
+//! The waiting task with the highest response ratio comes next, that of (wait + time) / time: short tasks before long
+//! ones, but none waits for ever (Brinch Hansen, An Analysis of Response Ratio Scheduling, IFIP Congress 1971). Times are
+//! those of the classes of [`order`](super::order), so that similar tasks keep their order of submission.
+
+use super::backend::Backend;
+use super::state::Loop;
+use crate::expected::Expected;
+use crate::task::TaskId;
+use crate::units::Nanos;
+
+impl<B: Backend> Loop<'_, B> {
+    /// Whether tasks may come after those that wait.
+    pub(super) fn more_may_come(&self) -> bool {
+        self.is_open() || self.pending.len() > self.ordered
+    }
+
+    /// The place of the task with the highest response ratio. The queue is sorted by class, and the first task of a class has
+    /// waited longest of it.
+    pub(super) fn best_response(&mut self, now: Nanos) -> usize {
+        self.pending.make_contiguous();
+        let waiting = &self.pending.as_slices().0[..self.ordered];
+        let (mut best, mut highest) = (0, 0.0);
+        let mut place = 0;
+        while let Some(&first) = waiting.get(place) {
+            let class = self.class_of(first);
+            let ratio = response(now - self.records[first].queued, class);
+            // Of equal ones the shorter.
+            if ratio >= highest {
+                (best, highest) = (place, ratio);
+            }
+            let is_of_class = |id: &TaskId| self.class_of(*id) >= class;
+            place += waiting[place..].partition_point(is_of_class).max(1);
+        }
+        best
+    }
+
+    fn class_of(&self, id: TaskId) -> u32 {
+        self.records[id].class.unwrap_or(self.median_class)
+    }
+}
+
+/// The response ratio of a task of this class.
+fn response(wait: Nanos, class: u32) -> f64 {
+    let time = Expected::least_of(class);
+    1.0 + wait.0 as f64 / time.0 as f64
+}
