@@ -96,7 +96,7 @@ pub struct RunOptions {
     pub policy_lacks: Option<String>,
     /// Jobs that may be live at once.
     pub jobs_at_once: usize,
-    /// In which order jobs are let in: `longest` or `given`.
+    /// In which order jobs are let in: `auto`, `given` or `random`.
     pub order: String,
     /// The CPUs that the run used, in the kernel's list format.
     pub cpus: String,

@@ -488,7 +488,7 @@ pub(crate) fn setting() -> RunSetting {
         options: RunOptions {
             policy: "perf-fair".to_owned(),
             jobs_at_once: 8,
-            order: "longest".to_owned(),
+            order: "auto".to_owned(),
             cpus: "0-1".to_owned(),
             actuation: "decisions".to_owned(),
             actuator: "freezer".to_owned(),

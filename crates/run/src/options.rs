@@ -132,7 +132,7 @@ impl Default for PolicyOptions {
 pub struct LimitOptions {
     /// Maximum number of live jobs; by default the number of CPUs, or twice that if the policy shares time.
     pub jobs: Option<JobLimit>,
-    /// Which jobs start first; the longest by default.
+    /// Which jobs start first.
     pub order: Order,
     /// Start no job while less memory than this is available, in bytes; 0 for no limit, by default 5 % of the memory.
     pub mem_keep: Option<u64>,

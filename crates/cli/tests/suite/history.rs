@@ -550,7 +550,7 @@ fn what_is_known_decides_which_job_begins_first() {
         "{expected}"
     );
     assert!((0.4..3.0).contains(&expected["time_s"].as_f64().unwrap()));
-    assert_eq!(record["setting"]["options"]["order"], "longest");
+    assert_eq!(record["setting"]["options"]["order"], "auto");
     // A batch of others with this program goes by what is known of those.
     let plan = out(&with_history(
         &folder,

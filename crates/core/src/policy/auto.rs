@@ -74,7 +74,7 @@ pub static AUTO: [AutoRow; 8] = [
     AutoRow {
         only: Some(JobKind::Arriving),
         params: &[("objective", "mean")],
-        ..row(&[FREEZE, BIND, IPC], &even::ENTRY, -3.5, 6.0)
+        ..row(&[FREEZE, BIND, IPC], &even::ENTRY, -3.6, 6.46)
     },
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],

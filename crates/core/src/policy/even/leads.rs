@@ -54,7 +54,7 @@ impl Leads {
 
     /// No leads: the order is that of the weights for the least mean turnaround, and `progress` their inverse.
     pub(super) fn by_end(snap: &Snapshot, lengths: &Lengths, quantum: Nanos) -> Leads {
-        let weight = |task: &TaskView| lengths.weight(task, snap.now, quantum);
+        let weight = |task: &TaskView| lengths.weight(task, quantum);
         let tasks = snap.tasks.iter();
         Leads {
             progress: tasks.map(|task| 1.0 / weight(task)).collect(),

@@ -5,7 +5,7 @@
 //! one CPU this order has the least mean turnaround. If the length is known, the index is 1 / time left. The lengths of a
 //! job are those of its earlier runs, else those of the jobs that ended in this run.
 //!
-//! The slowdown so far multiplies the weight: else jobs that disturb others would wait while others arrive.
+//! A job that runs goes on unless another one's weight is clearly greater: jobs that are alike gain nothing by taking turns.
 
 use crate::estimate::{KEPT, MEMORY};
 use crate::expected::Expected;
@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 const ERROR: f64 = 0.5;
 /// Least time left, as a share of the length.
 const LEAST_LEFT: f64 = 0.2;
+/// A job that runs counts so much more.
+const STAYS: f64 = 1.25;
 
 /// The lengths of the jobs in this run, in quanta of progress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,16 +43,14 @@ impl Lengths {
     }
 
     /// The weight of a job.
-    pub(super) fn weight(&self, task: &TaskView, now: Nanos, quantum: Nanos) -> f64 {
+    pub(super) fn weight(&self, task: &TaskView, quantum: Nanos) -> f64 {
         let done = learnt_progress(task);
         let left = match &task.expected {
             Some(expected) => expected_left(expected, done, quantum),
             None => self.left_as_others(done),
         };
-        let index = index(left);
-        let age = now.since(task.arrived).0 as f64 / quantum.0 as f64;
-        let slowdown = age / (done + 1.0 / index);
-        task.weight * index * slowdown.max(1.0)
+        let stays = task.running.as_ref().map_or(1.0, |_| STAYS);
+        task.weight * stays * index(left)
     }
 
     /// The times left of a job that lasts as long as those that ended, in quanta, and as if nothing were known.

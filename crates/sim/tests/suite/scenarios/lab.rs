@@ -163,6 +163,7 @@ impl Scene {
             seed,
             restart: self.restart,
             traffic,
+            jobs_per_cpu: self.live_per_cpu(entry),
             ..RunConfig::default()
         };
         let result = run(
@@ -184,6 +185,12 @@ impl Scene {
         Run {
             outcomes: Outcomes::of(&result),
         }
+    }
+
+    /// Jobs that arrive are admitted as by `cosched run`; all at once under `linux`, with which others are compared.
+    fn live_per_cpu(&self, entry: &PolicyEntry) -> Option<usize> {
+        let is_limited = !self.arrivals.is_empty() && entry.name != "linux";
+        is_limited.then_some(if entry.time_shares { 2 } else { 1 })
     }
 
     pub(crate) fn run(&self, policy: &str, seed: u64) -> Run {

@@ -28,7 +28,7 @@ pub struct LimitArgs {
     #[arg(
         long,
         value_parser = words::<Order>(),
-        default_value = "longest",
+        default_value = "auto",
         value_name = "ORDER",
         hide_short_help = true
     )]
