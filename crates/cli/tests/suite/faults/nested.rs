@@ -73,16 +73,17 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
                     .collect()
             };
             let mut inner = Vec::new();
-            until("only the inner run has that name", || {
-                inner = others();
-                inner.len() == 1
-            });
-            let guardians: Vec<i32> = super::support::all_named("run-guardian")
-                .into_iter()
-                .filter(|process| process.parent == run.pid || process.parent == inner[0])
-                .map(|process| process.pid)
-                .collect();
-            assert_eq!(guardians.len(), 2, "{guardians:?}");
+            let mut guardians = Vec::new();
+            until(
+                "only the inner run has that name, and both have guardians",
+                || {
+                    inner = others();
+                    guardians = super::support::all_named("run-guardian");
+                    guardians.retain(|one| one.parent == run.pid || inner.contains(&one.parent));
+                    inner.len() == 1 && guardians.len() == 2
+                },
+            );
+            let guardians: Vec<i32> = guardians.iter().map(|process| process.pid).collect();
             inner.iter().for_each(|&pid| signal(pid, Signal::STOP));
             guardians
                 .iter()
