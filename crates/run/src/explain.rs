@@ -281,7 +281,8 @@ impl<P: Platform> Explanation<'_, P> {
                 self.more(format_args!("{:<23}{expected}", ""));
             }
         }
-        if plan.config.order == Order::Auto && some_expected {
+        let is_batch = plan.specs.iter().all(|spec| spec.arrives == Nanos::ZERO);
+        if plan.config.order == Order::Auto && is_batch && some_expected {
             self.add(
                 "order",
                 "the longest begin early enough to end with the others, by earlier runs (--order given: as given)",

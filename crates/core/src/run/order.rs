@@ -53,8 +53,12 @@ pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
             classes.insert(task.id, class);
         }
     }
-    if !is_all_the_same(config) {
-        sort(&mut first, |id| classes[&id]);
+    let more_come = config.order == Order::Auto && first.len() < tasks.len();
+    if more_come || !is_all_the_same(config) {
+        let median = sort(&mut first, |id| classes[&id]);
+        if more_come {
+            first.sort_by_key(|id| classes[id].unwrap_or(median));
+        }
     }
     first
 }

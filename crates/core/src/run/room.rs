@@ -9,6 +9,7 @@
 //! (1 - 1/m), in whatever order it came. A longer one was never passed.
 
 use super::backend::Backend;
+use super::order::is_all_the_same;
 use super::state::Loop;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
@@ -17,15 +18,16 @@ use crate::units::Nanos;
 const PARTS: u64 = 3;
 
 impl<B: Backend> Loop<'_, B> {
-    /// The place of the task that was submitted first, if the longest may be passed.
+    /// The place of the task that was submitted first, if the longest may be passed and it is not there again.
     pub(super) fn first_submitted(&self) -> Option<usize> {
         let longest = *self.pending.front()?;
-        if !self.may_pass(longest) {
+        if !is_all_the_same(self.config) && !self.may_pass(longest) {
             return None;
         }
         let waiting = self.pending.iter().take(self.ordered);
         let submitted = waiting.enumerate().min_by_key(|(_, id)| **id);
-        submitted.map(|(place, _)| place)
+        let (place, first) = submitted?;
+        (!self.records[*first].is_again).then_some(place)
     }
 
     /// Whether others may come before this task, the longest. What is admitted must also run at once.

@@ -168,6 +168,27 @@ fn a_wrong_memory_costs_little() {
     assert!(backward_s <= bound, "{backward_s} {bound}");
 }
 
+/// A batch of eight alike on two CPUs, of which the first fails once.
+#[test]
+fn a_task_of_a_batch_is_tried_again_at_the_end() {
+    let mut works = vec![Work::ms(1_000); 8];
+    works[0] = Work::ms(1_000).exit(1);
+    works[0].second = Some(Box::new(Work::ms(1_000)));
+    let mut world = Memory::new(Machine::uniform("memory", 2, 1), works);
+    let mut specs = world.specs();
+    for spec in &mut specs {
+        spec.expected = Some(Expected::of(Nanos::from_ms(1_000), ExpectedFrom::Same));
+    }
+    let config = RunConfig {
+        attempts: 2,
+        ..jobs(2)
+    };
+    let mut told = Told::default();
+    run_specs(&mut world, specs, "fifo", &[], &config, &mut told);
+    let ends: Vec<u32> = told.learnt.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ends.last(), Some(&0), "{ends:?}");
+}
+
 #[test]
 fn tasks_that_come_later_and_again_take_their_turn() {
     let mut fails = Work::ms(100).exit(1);
@@ -220,6 +241,9 @@ fn while_more_may_come_short_tasks_pass_long_ones_but_not_for_ever() {
     let last = (200, 60_000);
     let starts = starts_of(&[(8_000, 0), (500, 0), (2_000, 0), (510, 0), last]);
     assert_eq!(starts, [1, 3, 2, 0, 4], "similar ones as they came");
+    // One at a time, and all have come when the second ends: the rest goes as submitted.
+    let starts = starts_of(&[(300, 0), (200, 0), (200, 0), (1_000, 0), (100, 250)]);
+    assert_eq!(starts, [1, 2, 0, 3, 4]);
     // Some short tasks always wait: one comes whenever one ends.
     let mut tasks = vec![(2_000, 0), (500, 0), (500, 0)];
     tasks.extend((0..20).map(|ix| (500, 500 * ix)));
