@@ -88,20 +88,12 @@ impl Expected {
         4 * (high - 2) + ((steps >> (high - 2)) & 3) as u32 + 1
     }
 
-    /// The shortest time of a class; of class 0 the longest.
-    ///
-    /// ```
-    /// use cosched_core::{Expected, ExpectedFrom};
-    /// for class in 1..100 {
-    ///     let least = Expected::least_of(class);
-    ///     assert_eq!(Expected::of(least, ExpectedFrom::Same).class(), class);
-    /// }
-    /// ```
-    pub fn least_of(class: u32) -> Nanos {
+    /// The shortest time of a [class](Expected::class) that there is; of class 0 the longest.
+    pub(crate) fn least_of(class: u32) -> Nanos {
         let Some(above) = class.checked_sub(1) else {
             return SHORTEST;
         };
-        let steps = u64::from(4 + above % 4) << (above / 4).min(40);
+        let steps = u64::from(4 + above % 4) << (above / 4);
         Nanos(steps * (SHORTEST.0 / 4))
     }
 }
@@ -142,6 +134,8 @@ mod tests {
                 "{first} {time} are both {now}"
             );
             last = now;
+            let least = Expected::least_of(now);
+            assert!(now == 0 || (class(least.0), class(least.0 - 1)) == (now, now - 1));
         }
         assert_eq!(
             (class(0), class(u64::MAX) > class(1_000_000_000)),

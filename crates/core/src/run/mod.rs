@@ -1,6 +1,7 @@
 //! The loop: observe, estimate, decide, check, apply, record.
 
 mod actuation;
+mod admit;
 mod arrivals;
 mod at_once;
 mod backend;
@@ -15,6 +16,7 @@ mod looseness;
 mod main_loop;
 mod now;
 mod order;
+mod queue;
 mod recorder;
 mod response;
 mod room;

@@ -113,6 +113,19 @@ mod tests {
     }
 
     #[test]
+    fn while_more_may_come_the_shortest_first() {
+        let task = |(id, s): (u32, f64)| {
+            let mut spec = TaskSpec::new(id, "t");
+            spec.expected = Some(Expected::of(Nanos::from_s(s), ExpectedFrom::Same));
+            spec
+        };
+        let mut tasks: Vec<TaskSpec> = (0..).zip([60.0, 1.0, 10.0, 5.0]).map(task).collect();
+        tasks[3].arrives = Nanos::from_s(1.0);
+        let first = first_in_order(&tasks, &RunConfig::default());
+        assert_eq!(first, [1, 2, 0].map(TaskId));
+    }
+
+    #[test]
     fn the_seed_shuffles() {
         let shuffled = order(&[None; 8], Order::Random);
         assert_ne!(shuffled, order(&[None; 8], Order::Given));

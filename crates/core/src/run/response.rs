@@ -5,15 +5,17 @@
 //! those of the classes of [`order`](super::order), so that similar tasks keep their order of submission.
 
 use super::backend::Backend;
+use super::config::Order;
 use super::state::Loop;
 use crate::expected::Expected;
 use crate::task::TaskId;
 use crate::units::Nanos;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Whether tasks may come after those that wait.
-    pub(super) fn more_may_come(&self) -> bool {
-        self.is_open() || self.pending.len() > self.ordered
+    /// Whether the response ratio decides who comes next: tasks may come after those that wait.
+    pub(super) fn goes_by_response(&self) -> bool {
+        let more_may_come = self.is_open() || self.pending.len() > self.ordered;
+        self.config.order == Order::Auto && more_may_come
     }
 
     /// The place of the task with the highest response ratio. The queue is sorted by class, and the first task of a class has

@@ -1,6 +1,6 @@
 //! The state of a run in progress. Its behaviour is in the other files: `main_loop` has the turns, `arrivals` takes
-//! tasks in, `lifecycle` admits and ends them, `shutdown` ends them early, `intervals` turns placements into samples, `actuation` carries out
-//! decisions.
+//! tasks in, `queue` says which comes next, `admit` admits them, `lifecycle` ends them, `shutdown` ends them early,
+//! `intervals` turns placements into samples, `actuation` carries out decisions.
 
 use super::at_once::AtOnce;
 use super::backend::Backend;
