@@ -13,6 +13,8 @@ pub struct Visible {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum VisibleFrom {
+    /// What it writes to `COSCHED_PROGRESS_FD`.
+    Descriptor,
     /// The offset in the file that it reads.
     Input,
     /// What it prints.

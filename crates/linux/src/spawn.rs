@@ -166,6 +166,26 @@ impl Files {
     }
 }
 
+/// A file that a job has besides the standard ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Further<'a> {
+    pub file: BorrowedFd<'a>,
+    /// Its number in the job.
+    pub number: RawFd,
+}
+
+/// A number for a further file: one digit, since no other works in `echo >&9` of every shell. `None` if jobs inherit files
+/// with all of them.
+pub(crate) fn free_number() -> Option<RawFd> {
+    (3..=9).rev().find(|&number| !is_inherited(number))
+}
+
+fn is_inherited(number: RawFd) -> bool {
+    // SAFETY: takes numbers only.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}
+
 /// An error that names the file.
 fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
@@ -238,6 +258,8 @@ struct Image {
     nice: Option<i32>,
     /// Standard input, output and error.
     files: [RawFd; 3],
+    /// A further file, and the number that it gets.
+    further: Option<(RawFd, RawFd)>,
     /// The child's ends of the two pipes.
     go_read: RawFd,
     answer_write: RawFd,
@@ -273,10 +295,15 @@ pub(crate) fn prepare(
     marks: &[(&str, &str)],
     around: Surroundings,
     group: Option<BorrowedFd<'_>>,
+    further: Option<Further<'_>>,
 ) -> io::Result<Waiting> {
     let files = Files::open(program)?;
     let (go_read, go) = pipe()?;
-    let (answer, answer_write) = pipe()?;
+    let (answer, mut answer_write) = pipe()?;
+    if further.is_some_and(|further| further.number == answer_write.as_raw_fd()) {
+        // The child answers after the file has taken its number.
+        answer_write = answer_write.try_clone()?;
+    }
     let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str()));
     let path = c_string(program.path.as_os_str())?;
     let argv = Strings::arguments(program)?;
@@ -288,6 +315,7 @@ pub(crate) fn prepare(
         cwd: cwd.transpose()?,
         nice: program.nice,
         files: files.descriptors(),
+        further: further.map(|further| (further.file.as_raw_fd(), further.number)),
         go_read: go_read.as_raw_fd(),
         answer_write: answer_write.as_raw_fd(),
         others: [go.as_raw_fd(), answer.as_raw_fd()],
@@ -370,9 +398,10 @@ fn execute(image: &Image) {
     }
 }
 
-/// Makes a job's files its standard files, in the child.
+/// Gives a job's files their numbers, in the child.
 fn take_files(image: &Image) {
-    for (&file, target) in image.files.iter().zip(0..) {
+    let standard = image.files.iter().copied().zip(0..);
+    for (file, target) in standard.chain(image.further) {
         // SAFETY: takes numbers only.
         let result = unsafe {
             if file == target {

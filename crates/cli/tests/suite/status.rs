@@ -128,7 +128,7 @@ fn a_suspended_run_is_told_to_be_so() {
     run.end();
 }
 
-/// The job reads another quarter of its input, and prints so, whenever the test says it.
+/// The job reads another quarter of its input, prints and tells so, whenever the test says it.
 #[test]
 fn the_share_of_its_work_that_a_job_has_done_is_shown() {
     let folder = tempdir().expect("a folder");
@@ -136,7 +136,13 @@ fn the_share_of_its_work_that_a_job_has_done_is_shown() {
     file("input").set_len(4 << 20).expect("4 MiB");
     let job = "exec < input; while [ -e going ]; do if [ -e more ]; then rm more; \
         dd bs=1M count=1 of=/dev/null 2> /dev/null; echo 7%; fi; sleep 0.02; done";
-    for (pattern, from, shares) in [("no", "input", [0.25, 0.5]), ("", "output", [0.07, 0.07])] {
+    let told = job.replace("fi", "echo 3/5 >&$COSCHED_PROGRESS_FD; fi");
+    let cases = [
+        ("no", job, "input", [0.25, 0.5]),
+        ("", job, "output", [0.07, 0.07]),
+        ("", &told, "descriptor", [0.6, 0.6]),
+    ];
+    for (pattern, job, from, shares) in cases {
         drop(file("going"));
         let pattern = format!("{pattern}([0-9]+)%");
         let words = ["run", "--quiet", "--progress-to", "progress"];

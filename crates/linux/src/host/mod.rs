@@ -26,6 +26,7 @@ mod printed;
 mod room;
 mod sight;
 mod thread_variables;
+mod told;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;

@@ -2,12 +2,12 @@
 
 use regex_lite::Regex;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::str::FromStr;
 
 /// Bytes that are read at the end of an output file.
-const TAIL_BYTES: u64 = 4096;
+const TAIL_BYTES: usize = 4096;
 
 /// A regular expression of lines that tell the progress of a job. It has one group, the per cent done, or two: what is done,
 /// and of how much.
@@ -40,7 +40,7 @@ impl ProgressPattern {
     /// The share done that a job has printed last, to the first of its output files in which it has.
     pub(super) fn share(&self, files: &[&Path]) -> Option<f64> {
         let mut files = files.iter();
-        files.find_map(|file| self.share_in(&tail(file)?))
+        files.find_map(|file| self.share_in(&tail(&File::open(file).ok()?)?))
     }
 
     fn share_in(&self, text: &str) -> Option<f64> {
@@ -56,15 +56,13 @@ impl ProgressPattern {
     }
 }
 
-/// The end of a file; `None` if it cannot be read.
-fn tail(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+/// The end of a file; `None` if it cannot be read. A job that has the file open keeps its offset.
+pub(super) fn tail(file: &File) -> Option<String> {
     let length = file.metadata().ok()?.len();
-    let start = length.saturating_sub(TAIL_BYTES);
-    file.seek(SeekFrom::Start(start)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let mut bytes = [0; TAIL_BYTES];
+    let start = length.saturating_sub(TAIL_BYTES as u64);
+    let read = file.read_at(&mut bytes, start).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..read]).into_owned())
 }
 
 #[cfg(test)]
@@ -94,7 +92,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [full, long] = ["full", "long"].map(|name| dir.path().join(name));
         std::fs::write(&full, "1/4\n2/4\n").unwrap();
-        std::fs::write(&long, format!("3/4\n{}", "-".repeat(TAIL_BYTES as usize))).unwrap();
+        std::fs::write(&long, format!("3/4\n{}", "-".repeat(TAIL_BYTES))).unwrap();
         let pattern: ProgressPattern = r"(\d+)/(\d+)".parse().unwrap();
         let none = dir.path().join("none");
         assert_eq!(pattern.share(&[&none, &long, &full]), Some(0.5));

@@ -1,4 +1,5 @@
-//! The visible progress of the jobs: what they print by the user's pattern, else the share of their input.
+//! The visible progress of the jobs: what they tell by their descriptor, else what they print by the user's pattern, else the
+//! share of their input.
 
 use super::clock::own_cpu_time;
 use super::input::Input;
@@ -40,8 +41,9 @@ impl Sight {
         let before = own_cpu_time();
         let mut seen = Vec::new();
         for &task in tasks {
-            let printed = self.printed(jobs, task).map(Reading::Value);
-            seen.push((task, printed.unwrap_or_else(|| self.read(jobs, task))));
+            let said = told(jobs, task).or_else(|| self.printed(jobs, task));
+            let share = said.map_or_else(|| self.read(jobs, task), Reading::Value);
+            seen.push((task, share));
         }
         let took = own_cpu_time() - before;
         self.next = now + Nanos(took.0.saturating_mul(SHARE));
@@ -67,4 +69,10 @@ impl Sight {
     pub(super) fn forget(&mut self, task: TaskId) {
         self.inputs.remove(&task);
     }
+}
+
+fn told(jobs: &Lifecycle, task: TaskId) -> Option<Visible> {
+    let share = jobs.live(task)?.told.as_ref()?.share()?;
+    let from = VisibleFrom::Descriptor;
+    Some(Visible { share, from })
 }

@@ -130,6 +130,8 @@ pub enum Latest {
     Queue {
         /// Number of live jobs.
         live: usize,
+        /// What decides which job is next (`--order`).
+        order: String,
     },
 }
 
@@ -361,7 +363,10 @@ impl History {
         match state {
             _ if is_left_out => None,
             State::Queued { .. } if self.replay.job(self.task).let_in => Some(Latest::Order),
-            State::Queued { .. } => Some(Latest::Queue { live }),
+            State::Queued { .. } => Some(Latest::Queue {
+                live,
+                order: header.setting.options.order.clone(),
+            }),
             State::Waits { since } if max_pause > Nanos::ZERO => {
                 let turns = live.div_ceil(header.machine.cpus.len()) as u64;
                 let overdue = *since + max_pause;
@@ -484,7 +489,7 @@ mod tests {
         );
         assert!(matches!(
             ask(&unstarted, 3, Some(100)).latest,
-            None | Some(Latest::Queue { live: 2 })
+            None | Some(Latest::Queue { live: 2, .. })
         ));
     }
 

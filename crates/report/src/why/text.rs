@@ -179,11 +179,11 @@ impl Why {
                 seconds(max_pause.as_s())
             ),
             Latest::Order => "latest: no bound: it starts in the policy's order".to_owned(),
-            Latest::Queue { live: 0 } => {
+            Latest::Queue { live: 0, .. } => {
                 "latest: no bound: it starts once it has been let in".to_owned()
             }
-            Latest::Queue { live } => format!(
-                "latest: no bound: it is let in when one of {} ends",
+            Latest::Queue { live, order } => format!(
+                "latest: no bound: it is let in when one of {} ends and it is next by --order {order}",
                 count(*live as u64, "live job")
             ),
         })

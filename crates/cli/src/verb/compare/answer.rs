@@ -20,6 +20,7 @@ const WIDTH: usize = 100;
 /// It can't be written, or a record can't be read.
 pub fn show(args: &CompareArgs, store: &Store, mut answer: Answer) -> Result<ExitCode> {
     answer.notes.extend(store.solo_doubts());
+    answer.notes.extend(still_wide(args, &answer));
     write(store, &answer)?;
     print_in(args.format, &answer)?;
     if !args.quiet {
@@ -35,6 +36,21 @@ pub fn show(args: &CompareArgs, store: &Store, mut answer: Answer) -> Result<Exi
         Exit::Success
     };
     Ok(exit.into())
+}
+
+/// Says that the intervals are wider than wanted.
+fn still_wide(args: &CompareArgs, answer: &Answer) -> Option<String> {
+    let wanted = args.until_ci?;
+    let blocks = count(answer.whole_blocks() as u64, "block");
+    let now = match answer.widest_interval() {
+        Some(reached) if reached <= wanted => return None,
+        Some(reached) => format!("still ±{:.1} %", 100.0 * reached),
+        None => "unknown".to_owned(),
+    };
+    let wanted = 100.0 * wanted;
+    Some(format!(
+        "the intervals are {now} after {blocks}, not ±{wanted} %; --reps sets the maximum"
+    ))
 }
 
 /// Writes the answer in all forms beside the runs.

@@ -54,15 +54,13 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 
-    /// Number of blocks
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        default_value_t = 7,
-        value_parser = clap::value_parser!(u32).range(1..=9999)
-    )]
-    pub reps: u32,
+    /// Number of blocks, with --until-ci the maximum [default: 7, with --until-ci 100]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9999))]
+    pub reps: Option<u32>,
+
+    /// Make blocks until the intervals of the first metric are at most this far from the mean, as in 2%
+    #[arg(long, value_name = "P%", value_parser = percent)]
+    pub until_ci: Option<f64>,
 
     /// Metrics to judge, as in turnaround_s,stp: see `cosched list metrics` [default: turnaround_s, unfairness, antt and
     /// energy_j, where they are known]
@@ -120,6 +118,15 @@ pub enum CompareFormat {
     Csv,
     /// One JSON object
     Json,
+}
+
+/// Reads a positive percentage, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.trim().parse() {
+        Ok(percent) if 0.0 < percent && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("expected per cent, as in 2%".to_owned()),
+    }
 }
 
 /// Reads a name and a command.

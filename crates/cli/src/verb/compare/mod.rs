@@ -2,12 +2,14 @@
 //!
 //! - [`args`]: the command line; [`lines`]: command lines as candidates; [`design`]: what is compared; [`options`]: the words
 //!   of the runs;
+//! - [`blocks`]: how many blocks are made;
 //! - [`user`]: progress and signals; [`child`]: a `cosched run` of real jobs; [`real`] and [`solo`]: the runs on this machine;
 //!   [`simulated`]: those in a simulation;
 //! - [`answer`]: the result.
 
 mod answer;
 mod args;
+mod blocks;
 mod child;
 mod design;
 mod lines;
@@ -23,7 +25,7 @@ use crate::whole_file::{create_private_folders, write_whole};
 use anyhow::{Context as _, Result};
 pub use args::CompareArgs;
 use cosched_experiments::comparison::{
-    Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Means, Outcome, Store, Trial,
+    Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Means, Store,
 };
 use cosched_run::stamp;
 use real::RealRuns;
@@ -51,8 +53,11 @@ pub fn run(args: CompareArgs) -> Result<ExitCode> {
         runs.check()?;
     }
     let manifest = begin(&args, &store, &design)?;
+    if !design.is_simulated() {
+        runs.measure_alone(args.solo_runs.unwrap_or(SOLO_RUNS))?;
+    }
     let mut outcomes = Vec::new();
-    let made = make(&args, &runs, &mut outcomes);
+    let made = blocks::make(&args, &runs, &manifest, &mut outcomes);
     if let Err(error) = made {
         if user::is_interruption(&error) && !outcomes.is_empty() {
             answer::show(&args, &store, Answer::new(manifest, outcomes))?;
@@ -60,20 +65,6 @@ pub fn run(args: CompareArgs) -> Result<ExitCode> {
         return Err(error);
     }
     answer::show(&args, &store, Answer::new(manifest, outcomes))
-}
-
-/// Makes all runs, and adds their outcomes.
-fn make(args: &CompareArgs, runs: &RealRuns<'_>, outcomes: &mut Vec<Outcome>) -> Result<()> {
-    let design = runs.design;
-    let mut trials: Vec<Trial> = Vec::new();
-    for block in 1..=args.reps {
-        trials.extend(design.block(block));
-    }
-    if design.is_simulated() {
-        return simulated::make(design, runs.store, runs.user, trials, outcomes);
-    }
-    runs.measure_alone(args.solo_runs.unwrap_or(SOLO_RUNS))?;
-    runs.make(&trials, outcomes)
 }
 
 /// Checks what the options ask for.

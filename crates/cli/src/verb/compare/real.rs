@@ -45,8 +45,8 @@ impl RealRuns<'_> {
     ///
     /// # Errors
     /// A run could not be made, or the user interrupted it.
-    pub fn make(&self, trials: &[Trial], outcomes: &mut Vec<Outcome>) -> Result<()> {
-        let progress = Progress::new(trials.len());
+    pub fn make(&self, trials: &[Trial], aim: &str, outcomes: &mut Vec<Outcome>) -> Result<()> {
+        let progress = Progress::new(aim, trials.len());
         for (done, &trial) in trials.iter().enumerate() {
             outcomes.extend(self.run(trial, &progress.line(done))?);
         }

@@ -36,9 +36,10 @@ pub fn make(
     store: &Store,
     user: &User,
     trials: Vec<Trial>,
+    aim: &str,
     outcomes: &mut Vec<Outcome>,
 ) -> Result<()> {
-    let progress = Progress::new(trials.len());
+    let progress = Progress::new(aim, trials.len());
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let queue = Arc::new(Queue {
         design: design.clone(),

@@ -53,13 +53,16 @@ pub fn is_interruption(error: &anyhow::Error) -> bool {
 
 /// How many of the runs are done.
 pub struct Progress {
+    /// What all lines begin with.
+    aim: String,
     total: usize,
     began: Instant,
 }
 
 impl Progress {
-    pub fn new(total: usize) -> Progress {
+    pub fn new(aim: &str, total: usize) -> Progress {
         Progress {
+            aim: aim.to_owned(),
             total,
             began: Instant::now(),
         }
@@ -67,12 +70,13 @@ impl Progress {
 
     /// The progress in words, with the time that is left.
     pub fn line(&self, done: usize) -> String {
+        let aim = &self.aim;
         let total = count(self.total as u64, "run");
         if done == 0 {
-            return format!("0 of {total} done");
+            return format!("{aim}0 of {total} done");
         }
         let each_s = self.began.elapsed().as_secs_f64() / done as f64;
         let left = seconds(each_s * (self.total - done) as f64);
-        format!("{done} of {total} done, about {left} left")
+        format!("{aim}{done} of {total} done, about {left} left")
     }
 }

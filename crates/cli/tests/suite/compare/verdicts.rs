@@ -475,3 +475,47 @@ fn runs_of_different_origins_are_told() {
         );
     }
 }
+
+#[test]
+fn blocks_are_made_until_the_intervals_are_narrow() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder,
+        "a.toml",
+        "[[job]]\nprogram = 'gcc'\ncopies = 4\nwork_instructions = 3e8\n\n\
+         [[job]]\nprogram = 'lbm'\ncopies = 3\nwork_instructions = 1e9\n",
+    );
+    let compared = |words: &[&str]| {
+        let usual = [
+            "a.toml",
+            "--on",
+            "i5-2500",
+            "-p",
+            "linux,fifo",
+            "--metric",
+            "turnaround_s",
+            "--format",
+            "json",
+        ];
+        let output = compare(&folder, &[&usual, words].concat());
+        assert!(output.status.success(), "{}", err(&output));
+        json(&output)
+    };
+    let half_width = |answer: &serde_json::Value| {
+        let one = &answer["comparisons"][0];
+        (one["high"].as_f64().unwrap() - one["low"].as_f64().unwrap()) / 2.0
+    };
+    let narrow = compared(&["--until-ci", "0.05%", "--out", "narrow"]);
+    let blocks = narrow["blocks"].as_u64().unwrap();
+    assert!(7 < blocks && blocks < 100, "{blocks}");
+    assert!(half_width(&narrow) <= 0.0005, "{narrow}");
+    assert_eq!(narrow["notes"].as_array().unwrap().len(), 0);
+
+    let fewer = (blocks - 1).to_string();
+    let wide = compared(&["--until-ci", "0.05%", "-r", &fewer, "--out", "wide"]);
+    assert!(half_width(&wide) > 0.0005, "{wide}");
+    let note = wide["notes"][0].as_str().unwrap();
+    assert!(note.contains("not ±0.05 %; --reps"), "{note}");
+    let runs = |answer: &serde_json::Value| answer["runs"].as_array().unwrap().clone();
+    assert!(runs(&narrow).starts_with(&runs(&wide)));
+}

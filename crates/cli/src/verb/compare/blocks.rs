@@ -1,0 +1,59 @@
+//! The blocks of a comparison: a fixed number, or as many as narrow intervals take.
+
+use super::args::CompareArgs;
+use super::real::RealRuns;
+use super::simulated;
+use anyhow::Result;
+use cosched_experiments::comparison::{Answer, Manifest, Outcome, Trial};
+use std::ops::RangeInclusive;
+
+/// Usual number of blocks. An interval of fewer is too often narrow by chance.
+const USUAL: u32 = 7;
+
+/// Usual maximum of blocks with `--until-ci`.
+const MOST: u32 = 100;
+
+/// Makes all blocks, and adds their outcomes.
+pub fn make(
+    args: &CompareArgs,
+    runs: &RealRuns<'_>,
+    manifest: &Manifest,
+    outcomes: &mut Vec<Outcome>,
+) -> Result<()> {
+    let Some(wanted) = args.until_ci else {
+        return make_blocks(runs, 1..=args.reps.unwrap_or(USUAL), "", outcomes);
+    };
+    let most = args.reps.unwrap_or(MOST);
+    make_blocks(runs, 1..=USUAL.min(most), "", outcomes)?;
+    for block in USUAL + 1..=most {
+        let so_far = Answer::new(manifest.clone(), outcomes.clone());
+        let reached = so_far.widest_interval();
+        if reached.is_some_and(|reached| reached <= wanted) {
+            break;
+        }
+        make_blocks(runs, block..=block, &aim(reached, wanted), outcomes)?;
+    }
+    Ok(())
+}
+
+/// The intervals so far and the wanted ones, as the beginning of a line of progress.
+fn aim(reached: Option<f64>, wanted: f64) -> String {
+    let wanted = 100.0 * wanted;
+    match reached {
+        Some(reached) => format!("±{:.1} %, wanted ±{wanted} %; ", 100.0 * reached),
+        None => format!("wanted ±{wanted} %; "),
+    }
+}
+
+fn make_blocks(
+    runs: &RealRuns<'_>,
+    blocks: RangeInclusive<u32>,
+    aim: &str,
+    outcomes: &mut Vec<Outcome>,
+) -> Result<()> {
+    let trials: Vec<Trial> = blocks.flat_map(|block| runs.design.block(block)).collect();
+    if runs.design.is_simulated() {
+        return simulated::make(runs.design, runs.store, runs.user, trials, aim, outcomes);
+    }
+    runs.make(&trials, aim, outcomes)
+}
