@@ -182,10 +182,15 @@ impl Why {
             Latest::Queue { live: 0, .. } => {
                 "latest: no bound: it starts once it has been let in".to_owned()
             }
-            Latest::Queue { live, order } => format!(
-                "latest: no bound: it is let in when one of {} ends and it is next by --order {order}",
-                count(*live as u64, "live job")
-            ),
+            Latest::Queue { live, order } => {
+                let live = count(*live as u64, "live job");
+                let rule = if order == "auto" {
+                    " (while more may come, short jobs pass long ones)"
+                } else {
+                    ""
+                };
+                format!("latest: no bound: it is let in when one of {live} ends and it is next by --order {order}{rule}")
+            }
         })
     }
 
