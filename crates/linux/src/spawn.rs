@@ -6,6 +6,7 @@ use crate::interrupts;
 use crate::process::Process;
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Stack};
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -166,16 +167,17 @@ impl Files {
     }
 }
 
-/// A file that a job has besides the standard ones.
-#[derive(Clone, Copy)]
-pub(crate) struct Further<'a> {
-    pub file: BorrowedFd<'a>,
-    /// Its number in the job.
-    pub number: RawFd,
+/// The name of the file for a job's progress.
+pub(crate) const PROGRESS_FILE: &str = "cosched-progress";
+
+/// A file for a job's progress. It is in memory: a pipe that nobody reads in time would block the job.
+fn progress_file() -> io::Result<File> {
+    let file = memfd_create(PROGRESS_FILE, MemfdFlags::CLOEXEC)?;
+    Ok(file.into())
 }
 
-/// A number for a further file: one digit, since no other works in `echo >&9` of every shell. `None` if jobs inherit files
-/// with all of them.
+/// A number in the jobs for that file: one digit, since no other works in `echo >&9` of every shell. `None` if jobs inherit
+/// files with all of them.
 pub(crate) fn free_number() -> Option<RawFd> {
     (3..=9).rev().find(|&number| !is_inherited(number))
 }
@@ -258,8 +260,8 @@ struct Image {
     nice: Option<i32>,
     /// Standard input, output and error.
     files: [RawFd; 3],
-    /// A further file, and the number that it gets.
-    further: Option<(RawFd, RawFd)>,
+    /// The file for the job's progress, and its number in the job.
+    progress: Option<(RawFd, RawFd)>,
     /// The child's ends of the two pipes.
     go_read: RawFd,
     answer_write: RawFd,
@@ -295,15 +297,16 @@ pub(crate) fn prepare(
     marks: &[(&str, &str)],
     around: Surroundings,
     group: Option<BorrowedFd<'_>>,
-    further: Option<Further<'_>>,
+    progress_at: Option<RawFd>,
 ) -> io::Result<Waiting> {
     let files = Files::open(program)?;
     let (go_read, go) = pipe()?;
     let (answer, mut answer_write) = pipe()?;
-    if further.is_some_and(|further| further.number == answer_write.as_raw_fd()) {
-        // The child answers after the file has taken its number.
+    if progress_at == Some(answer_write.as_raw_fd()) {
+        // The child still needs it when the file for its progress has taken this number.
         answer_write = answer_write.try_clone()?;
     }
+    let progress = progress_at.map(|_| progress_file()).transpose()?;
     let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str()));
     let path = c_string(program.path.as_os_str())?;
     let argv = Strings::arguments(program)?;
@@ -315,7 +318,7 @@ pub(crate) fn prepare(
         cwd: cwd.transpose()?,
         nice: program.nice,
         files: files.descriptors(),
-        further: further.map(|further| (further.file.as_raw_fd(), further.number)),
+        progress: progress.as_ref().map(AsRawFd::as_raw_fd).zip(progress_at),
         go_read: go_read.as_raw_fd(),
         answer_write: answer_write.as_raw_fd(),
         others: [go.as_raw_fd(), answer.as_raw_fd()],
@@ -401,7 +404,7 @@ fn execute(image: &Image) {
 /// Gives a job's files their numbers, in the child.
 fn take_files(image: &Image) {
     let standard = image.files.iter().copied().zip(0..);
-    for (file, target) in standard.chain(image.further) {
+    for (file, target) in standard.chain(image.progress) {
         // SAFETY: takes numbers only.
         let result = unsafe {
             if file == target {

@@ -9,7 +9,7 @@ use crate::tree::Tree;
 use cosched_core::{Absence, Reading};
 
 /// Maximum number of processes looked at.
-const MOST_PROCESSES: usize = 16;
+pub(super) const MOST_PROCESSES: usize = 16;
 
 /// The input of a job.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use super::guard::Guard;
 use super::live_job::{CpuAccount, Ended, Live};
 use super::notice::{Notice, Notices};
 use super::orphanage::Orphanage;
-use super::told::{PROGRESS_VARIABLE, Told};
+use super::told::PROGRESS_VARIABLE;
 use crate::cgroup::{JobGroup, RunGroup};
 use crate::guardian::{Beat, Charge};
 use crate::interrupts;
@@ -64,7 +64,7 @@ pub(crate) struct Lifecycle {
     signals: OwnedFd,
     around: Surroundings,
     /// The number at which jobs tell their progress.
-    told_at: Option<RawFd>,
+    pub(super) told_at: Option<RawFd>,
     pub(super) notices: Notices,
 }
 
@@ -224,8 +224,7 @@ impl Lifecycle {
         ready: impl FnOnce(&str, &Tree),
     ) -> io::Result<()> {
         let slot = self.free_slot();
-        let told = self.told_at.and_then(|number| Told::new(number).ok());
-        let (waiting, process, group) = self.spawn(task, slot, variables, told.as_ref())?;
+        let (waiting, process, group) = self.spawn(task, slot, variables)?;
         let tree =
             Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
         let own = meminfo::own_peak(&self.root).unwrap_or_else(sys::own_max_rss);
@@ -233,9 +232,7 @@ impl Lifecycle {
         // The guardian must know the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
-        let live = job.live.insert(Live::new(tree, slot, own));
-        live.told = told;
-        ready(&job.name, &live.tree);
+        ready(&job.name, &job.live.insert(Live::new(tree, slot, own)).tree);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(job.program()?));
@@ -268,11 +265,10 @@ impl Lifecycle {
         task: TaskId,
         slot: usize,
         variables: &[(&str, String)],
-        told: Option<&Told>,
     ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
-        let number = told.map(|told| told.number.to_string());
+        let told_at = self.told_at.map(|number| number.to_string());
         let job = &mut self.jobs[task];
         let (name, slot) = (job.name.clone(), slot.to_string());
         let mut all = vec![
@@ -280,7 +276,7 @@ impl Lifecycle {
             (JOB_VARIABLE, name.as_str()),
             (SLOT_VARIABLE, slot.as_str()),
         ];
-        all.extend(number.as_deref().map(|number| (PROGRESS_VARIABLE, number)));
+        all.extend(told_at.as_deref().map(|number| (PROGRESS_VARIABLE, number)));
         all.extend(variables.iter().map(|(name, value)| (*name, &**value)));
         let program = job.program()?;
         let waiting = spawn::prepare(
@@ -288,7 +284,7 @@ impl Lifecycle {
             &all,
             self.around,
             directory.as_ref().map(AsFd::as_fd),
-            told.map(Told::further),
+            self.told_at,
         )?;
         program.again = true;
         let process = waiting.process(&self.root)?;

@@ -1,6 +1,5 @@
 //! A job from its start to the end of its last process, and what the kernel counts for it.
 
-use super::told::Told;
 use crate::cgroup::{CpuTimes, JobGroup};
 use crate::meminfo::RSS_ERROR;
 use crate::sys::Used;
@@ -12,8 +11,6 @@ use std::os::fd::OwnedFd;
 /// A job that has started and has not ended.
 pub(super) struct Live {
     pub(super) tree: Tree,
-    /// What it tells of its progress, if it can.
-    pub(super) told: Option<Told>,
     /// The lowest number, from 1, that no other live job had when it started.
     pub(super) slot: usize,
     /// How the job's own process ended, and the usage of it and its waited-for descendants, if that is known.
@@ -68,7 +65,6 @@ impl Live {
     pub(super) fn new(tree: Tree, slot: usize, own_max_rss: u64) -> Live {
         Live {
             tree,
-            told: None,
             slot,
             main_end: None,
             is_noted: false,

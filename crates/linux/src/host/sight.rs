@@ -5,6 +5,7 @@ use super::clock::own_cpu_time;
 use super::input::Input;
 use super::lifecycle::Lifecycle;
 use super::printed::ProgressPattern;
+use super::told;
 use cosched_core::{Absence, Nanos, Reading, TaskId, Visible, VisibleFrom};
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ impl Sight {
 }
 
 fn told(jobs: &Lifecycle, task: TaskId) -> Option<Visible> {
-    let share = jobs.live(task)?.told.as_ref()?.share()?;
+    let share = told::share(jobs.tree(task)?, jobs.told_at?)?;
     let from = VisibleFrom::Descriptor;
     Some(Visible { share, from })
 }

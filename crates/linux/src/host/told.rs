@@ -1,40 +1,27 @@
 //! The progress that a job writes to a descriptor of its own.
 
+use super::input::MOST_PROCESSES;
 use super::printed::tail;
-use crate::spawn::Further;
-use rustix::fs::{MemfdFlags, memfd_create};
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd as _, RawFd};
+use crate::spawn::PROGRESS_FILE;
+use crate::tree::Tree;
+use std::fs::{File, read_link};
+use std::os::fd::RawFd;
 
 /// Environment variable with the number of the descriptor.
 pub(super) const PROGRESS_VARIABLE: &str = "COSCHED_PROGRESS_FD";
 
-/// What a job has written to its descriptor. It is in memory: a pipe that nobody reads in time would block the job.
-pub(super) struct Told {
-    file: File,
-    /// Its number in the job.
-    pub(super) number: RawFd,
-}
-
-impl Told {
-    pub(super) fn new(number: RawFd) -> io::Result<Told> {
-        let file = memfd_create("cosched-progress", MemfdFlags::CLOEXEC)?.into();
-        Ok(Told { file, number })
-    }
-
-    /// What the job gets.
-    pub(super) fn further(&self) -> Further<'_> {
-        Further {
-            file: self.file.as_fd(),
-            number: self.number,
-        }
-    }
-
-    /// The share done by its last line; `None` if that tells none.
-    pub(super) fn share(&self) -> Option<f64> {
-        share_of(tail(&self.file)?.lines().last()?)
-    }
+/// The share done by the last line that a job has written; `None` if that tells none. The run keeps no descriptor for each job:
+/// it reads through a process that has it open.
+pub(super) fn share(tree: &Tree, number: RawFd) -> Option<f64> {
+    let members = tree.members();
+    let file = members.iter().take(MOST_PROCESSES).find_map(|member| {
+        let path = tree
+            .root()
+            .path(&format!("/proc/{}/fd/{number}", member.pid));
+        let target = read_link(&path).ok()?;
+        target.to_str()?.contains(PROGRESS_FILE).then_some(path)
+    })?;
+    share_of(tail(&File::open(file).ok()?)?.lines().last()?)
 }
 
 /// The share in a line: the per cent done, as in `42` or `42 %`, or what is done and of how much, as in `21/50`.

@@ -189,7 +189,9 @@ impl Why {
                 } else {
                     ""
                 };
-                format!("latest: no bound: it is let in when one of {live} ends and it is next by --order {order}{rule}")
+                format!(
+                    "latest: no bound: it is let in when one of {live} ends and it is next by --order {order}{rule}"
+                )
             }
         })
     }
