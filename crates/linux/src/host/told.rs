@@ -2,10 +2,13 @@
 
 use super::input::MOST_PROCESSES;
 use super::printed::tail;
+use crate::root::Root;
 use crate::spawn::PROGRESS_FILE;
+use crate::sys::RawPid;
 use crate::tree::Tree;
 use std::fs::{File, read_link};
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
 /// Environment variable with the number of the descriptor.
 pub(super) const PROGRESS_VARIABLE: &str = "COSCHED_PROGRESS_FD";
@@ -14,14 +17,16 @@ pub(super) const PROGRESS_VARIABLE: &str = "COSCHED_PROGRESS_FD";
 /// it reads through a process that has it open.
 pub(super) fn share(tree: &Tree, number: RawFd) -> Option<f64> {
     let members = tree.members();
-    let file = members.iter().take(MOST_PROCESSES).find_map(|member| {
-        let path = tree
-            .root()
-            .path(&format!("/proc/{}/fd/{number}", member.pid));
-        let target = read_link(&path).ok()?;
-        target.to_str()?.contains(PROGRESS_FILE).then_some(path)
-    })?;
+    let mut looked_at = members.iter().take(MOST_PROCESSES);
+    let file = looked_at.find_map(|member| progress_file(tree.root(), member.pid, number))?;
     share_of(tail(&File::open(file).ok()?)?.lines().last()?)
+}
+
+/// The path of the file if this process has it open.
+fn progress_file(root: &Root, pid: RawPid, number: RawFd) -> Option<PathBuf> {
+    let path = root.path(&format!("/proc/{pid}/fd/{number}"));
+    let target = read_link(&path).ok()?;
+    target.to_str()?.contains(PROGRESS_FILE).then_some(path)
 }
 
 /// The share in a line: the per cent done, as in `42` or `42 %`, or what is done and of how much, as in `21/50`.
