@@ -82,6 +82,12 @@ pub trait Policy {
     /// Decides on a snapshot.
     fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision;
 
+    /// Whether a task that comes later starts at the least progress of the others: a policy that evens out progress would
+    /// give it the machine until it had caught up. For other policies progress is the task's own work.
+    fn evens_progress(&self) -> bool {
+        true
+    }
+
     /// The state that the next decision depends on, besides the snapshot and the generator.
     fn save(&self) -> serde_json::Value;
 

@@ -15,6 +15,7 @@ const MOST_WAITING: usize = 512;
 
 /// The least progress of the admitted tasks by weight over the least, by each known measure. A task that always runs
 /// sets no example, as long as others do: it can't use more than its CPUs, so it may lag behind for ever.
+#[derive(Default)]
 struct LeastProgress {
     weights: Weights,
     estimated: Option<f64>,
@@ -24,15 +25,6 @@ struct LeastProgress {
 
 impl LeastProgress {
     fn of(snap: &Snapshot) -> LeastProgress {
-        if !snap.machine.nodes.is_empty() {
-            // The coordinator of several nodes does not know the progress of its tasks.
-            return LeastProgress {
-                weights: Weights::default(),
-                estimated: None,
-                by_trace: None,
-                learnt: None,
-            };
-        }
         let entitled = entitled(snap);
         LeastProgress {
             weights: Weights::of(snap),
@@ -132,7 +124,13 @@ impl<B: Backend> Loop<'_, B> {
         self.report_at_once(now, &admitted);
         // One pass for all arrivals: one pass for each would cost quadratic time.
         if !admitted.is_empty() {
-            let least = LeastProgress::of(&self.snap);
+            // The coordinator of several nodes does not know the progress of its tasks.
+            let is_known = self.snap.machine.nodes.is_empty();
+            let least = if is_known && self.policy.evens_progress() {
+                LeastProgress::of(&self.snap)
+            } else {
+                LeastProgress::default()
+            };
             admitted.iter().for_each(|&id| self.begin(id, &least));
         }
     }

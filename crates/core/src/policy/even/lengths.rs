@@ -15,8 +15,6 @@ use std::collections::BTreeMap;
 
 /// Error of progress, as a share: a job may seem so much longer than others of its length.
 const ERROR: f64 = 0.5;
-/// Least time left, as a share of the length.
-const LEAST_LEFT: f64 = 0.2;
 /// A job that runs counts so much more.
 const STAYS: f64 = 1.25;
 
@@ -73,8 +71,9 @@ fn expected_left(expected: &Expected, done: f64, quantum: Nanos) -> Vec<f64> {
     lengths.map(|length| left_of(length, done)).to_vec()
 }
 
+/// The time left of a job of this length. One that seems to have done all may have done 1 / (1 + ERROR) of it.
 fn left_of(length: f64, done: f64) -> f64 {
-    f64::max(length - done, length * LEAST_LEFT)
+    f64::max(length - done, length * ERROR / (1.0 + ERROR))
 }
 
 /// The Gittins index of a job with equal chances for these times left, all greater than 0.
@@ -109,8 +108,8 @@ mod tests {
             ..Lengths::default()
         };
         assert_eq!(lengths(&[]).left_as_others(5.0), [MEMORY]);
-        assert_eq!(lengths(&[40.0]).left_as_others(30.0), [10.0, 30.0]);
-        assert_eq!(lengths(&[40.0]).left_as_others(50.0), [8.0, 40.0]);
+        assert_eq!(lengths(&[60.0]).left_as_others(25.0), [35.0, 25.0]);
+        assert_eq!(lengths(&[60.0]).left_as_others(70.0), [20.0, 60.0]);
         assert_eq!(
             lengths(&[40.0]).left_as_others(70.0),
             [40.0],

@@ -161,6 +161,11 @@ impl Policy for Even {
         })
     }
 
+    /// For the mean turnaround progress tells how long a job takes.
+    fn evens_progress(&self) -> bool {
+        !self.for_mean
+    }
+
     state_is_a_field!();
 }
 

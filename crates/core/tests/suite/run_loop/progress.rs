@@ -40,6 +40,39 @@ fn a_late_task_starts_at_the_least_progress() {
 }
 
 #[test]
+fn for_the_mean_turnaround_progress_is_a_task_s_own_work() {
+    struct Watch(Vec<f64>);
+    impl Recorder for Watch {
+        fn decided(&mut self, record: DecisionRecord<'_>) {
+            let late = record.snapshot.task(TaskId(1));
+            let estimates = late.map(|task| &task.estimates);
+            self.0.extend(estimates.and_then(
+                |estimates| match estimates.learnt.as_ref().value() {
+                    Some(learnt) => Some(learnt.progress),
+                    None => estimates.progress.value(),
+                },
+            ));
+        }
+    }
+    let mut world = world(1, vec![Work::ms(4_000), Work::ms(1_000)]);
+    let mut specs = world.specs();
+    specs[1].arrives = Nanos::from_ms(3_000);
+    let mut watch = Watch(Vec::new());
+    let mean = [("objective", "mean")];
+    run_specs(
+        &mut world,
+        specs,
+        "even",
+        &mean,
+        &RunConfig::default(),
+        &mut watch,
+    );
+    assert_eq!(watch.0[0], 0.0);
+    let most = watch.0.iter().copied().fold(0.0, f64::max);
+    assert!(most <= 5.0, "a second of work in quanta: {:?}", watch.0);
+}
+
+#[test]
 fn fair_equalises_progress_and_bandwidth_does_not_starve() {
     let work = || {
         (0..6)

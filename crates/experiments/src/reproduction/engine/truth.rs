@@ -14,6 +14,10 @@ impl Policy for KnowsProgress {
         self.0.decide(&known, rng)
     }
 
+    fn evens_progress(&self) -> bool {
+        self.0.evens_progress()
+    }
+
     fn save(&self) -> serde_json::Value {
         self.0.save()
     }
