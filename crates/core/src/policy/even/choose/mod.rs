@@ -438,6 +438,8 @@ impl<'a> Search<'a> {
             && self.who[one] != self.who[other]
             && !self.is_fixed(one)
             && !self.is_fixed(other)
+            && !self.is_abroad(self.who[one], other)
+            && !self.is_abroad(self.who[other], one)
     }
 
     fn is_fixed(&self, place: usize) -> bool {

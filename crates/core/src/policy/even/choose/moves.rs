@@ -111,17 +111,26 @@ impl Search<'_> {
         }
     }
 
-    /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the
-    /// job's last run comes first. On a large machine only the next ones that it may take are tried.
-    /// `None` if all places are taken for good.
+    /// The move with the greatest gain at present prices of a waiting job, or of no job; away from the job's memory only
+    /// if no place there gains. `None` if all places are taken for good.
     fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
+        let at_home = self.best_of(who, |search, to| !search.is_abroad(who, to));
+        if at_home.is_some_and(|best| best.gain > 0.0) {
+            return at_home;
+        }
+        self.best_of(who, Self::is_free).or(at_home)
+    }
+
+    /// The best move to these places. Of equal ones, the place of the job's last run comes first. On a large machine only
+    /// the next ones are tried.
+    fn best_of(&mut self, who: Option<usize>, may: impl Fn(&Self, usize) -> bool) -> Option<Move> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let reach = who.map_or(usize::MAX, |_| SMALL);
         let mut best: Option<Move> = None;
         let places = self.places.len();
         let circle = (first..first + places).map(|place| place % places);
         let open: Vec<usize> = circle
-            .filter(|&to| self.may_take(who, to))
+            .filter(|&to| !self.is_fixed(to) && self.who[to] != who && may(self, to))
             .take(reach)
             .collect();
         for to in open {
@@ -138,14 +147,12 @@ impl Search<'_> {
         best
     }
 
-    /// Whether a job, or none, may take a place. Away from its memory a job takes only places that are free.
-    fn may_take(&self, who: Option<usize>, to: usize) -> bool {
-        let kept = self.who[to];
-        !self.is_fixed(to) && kept != who && (kept.is_none() || !self.is_abroad(who, to))
+    fn is_free(&self, place: usize) -> bool {
+        self.who[place].is_none()
     }
 
     /// Whether a place is in another memory domain than a job's memory.
-    fn is_abroad(&self, who: Option<usize>, to: usize) -> bool {
+    pub(super) fn is_abroad(&self, who: Option<usize>, to: usize) -> bool {
         let home = who.and_then(|at| self.candidates[at].home);
         home.is_some_and(|home| home != self.places[to].domain)
     }

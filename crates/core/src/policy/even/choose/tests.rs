@@ -31,7 +31,7 @@ fn priced<'a>(
         Power {
             model,
             price,
-            elsewhere: &[0],
+            elsewhere: &[0, 0],
         },
     )
 }
@@ -254,6 +254,32 @@ fn nothing_to_fill_and_nobody_to_run() {
         [None, None]
     );
     assert!(free_power(&shared, &[], &[]).run().who.is_empty());
+}
+
+#[test]
+fn a_job_comes_home_to_a_free_place_and_a_swap_sends_nobody_away() {
+    let shared = Contention::default();
+    let asks = Asks {
+        own: 0.5,
+        l1: 0.1,
+        ghz: 2.0,
+        ..Asks::default()
+    };
+    let jobs: Vec<Job> = (0..3).map(|_| (1.0, learnt(asks, 0.5))).collect();
+    let mut candidates = candidates(&jobs);
+    for (at, one) in candidates.iter_mut().enumerate() {
+        (one.home, one.last) = (Some(1), Some(at));
+    }
+    let mut places = places(4, 1);
+    for place in &mut places[2..] {
+        place.domain = 1;
+    }
+    let Chosen { who, .. } = free_power(&shared, &candidates, &places).run();
+    let abroad = who[..2].iter().flatten().count();
+    assert_eq!((abroad, who[2..].iter().flatten().count()), (1, 2));
+    let mut search = free_power(&shared, &candidates, &places);
+    search.who = vec![None, None, Some(0), Some(1)];
+    assert!(!search.may_swap(0, 2) && !search.may_swap(3, 1));
 }
 
 /// The greatest sum of all sets, with its work.
