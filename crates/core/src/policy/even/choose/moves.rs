@@ -118,7 +118,12 @@ impl Search<'_> {
         if at_home.is_some_and(|best| best.gain > 0.0) {
             return at_home;
         }
-        self.best_of(who, Self::is_free).or(at_home)
+        let is_free_abroad =
+            |search: &Self, to: usize| search.who[to].is_none() && search.is_abroad(who, to);
+        let abroad = self.best_of(who, is_free_abroad);
+        // Of equal ones the last.
+        let both = [abroad, at_home].into_iter().flatten();
+        both.max_by(|one, other| one.gain.total_cmp(&other.gain))
     }
 
     /// The best move to these places. Of equal ones, the place of the job's last run comes first. On a large machine only
@@ -145,10 +150,6 @@ impl Search<'_> {
             }
         }
         best
-    }
-
-    fn is_free(&self, place: usize) -> bool {
-        self.who[place].is_none()
     }
 
     /// Whether a place is in another memory domain than a job's memory.
