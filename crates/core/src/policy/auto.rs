@@ -74,7 +74,7 @@ pub static AUTO: [AutoRow; 8] = [
     AutoRow {
         only: Some(JobKind::Arriving),
         params: &[("objective", "mean")],
-        ..row(&[FREEZE, BIND, IPC], &even::ENTRY, -3.6, 6.46)
+        ..row(&[FREEZE, BIND, IPC], &even::ENTRY, -7.4, 6.25)
     },
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],
@@ -82,7 +82,7 @@ pub static AUTO: [AutoRow; 8] = [
         -7.7,
         1.04,
     ),
-    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -6.5, 1.05),
+    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -6.8, 1.05),
     row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -6.5, 1.05),
     row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -5.4, 1.39),
     AutoRow {
