@@ -177,8 +177,9 @@ fn progress_file() -> io::Result<File> {
 }
 
 /// A number in the jobs for that file: one digit, since no other works in `echo >&9` of every shell. `None` if jobs inherit
-/// files with all of them.
-pub(crate) fn free_number() -> Option<RawFd> {
+/// files with all of them, or there can be no such file.
+pub(crate) fn progress_number() -> Option<RawFd> {
+    progress_file().ok()?;
     (3..=9).rev().find(|&number| !is_inherited(number))
 }
 

@@ -159,12 +159,13 @@ impl Answer {
         whole_blocks(&self.manifest.design, &self.outcomes).len()
     }
 
-    /// Half the width of the widest interval in the first metric, as a share of the baseline; `None` if one is not known.
-    pub fn widest_interval(&self) -> Option<f64> {
+    /// Half the width of the widest interval in the first metric over all mixes, in per cent of the baseline; `None` if one is
+    /// not known.
+    pub fn widest_half_percent(&self) -> Option<f64> {
         let mut widest: f64 = 0.0;
         for comparison in &self.judged.first()?.over_all {
             let (low, high) = comparison.change.as_ref().ok()?.interval?;
-            widest = widest.max((high - low) / 2.0);
+            widest = widest.max(100.0 * (high - low) / 2.0);
         }
         Some(widest)
     }

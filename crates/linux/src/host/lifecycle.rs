@@ -4,12 +4,12 @@
 //! process before it executes its program.
 
 use super::config::{Begin, HostJob};
+use super::descriptor::PROGRESS_VARIABLE;
 use super::error::{HostError, system};
 use super::guard::Guard;
 use super::live_job::{CpuAccount, Ended, Live};
 use super::notice::{Notice, Notices};
 use super::orphanage::Orphanage;
-use super::told::PROGRESS_VARIABLE;
 use crate::cgroup::{JobGroup, RunGroup};
 use crate::guardian::{Beat, Charge};
 use crate::interrupts;
@@ -64,7 +64,7 @@ pub(crate) struct Lifecycle {
     signals: OwnedFd,
     around: Surroundings,
     /// The number at which jobs tell their progress.
-    pub(super) told_at: Option<RawFd>,
+    pub(super) progress_at: Option<RawFd>,
     pub(super) notices: Notices,
 }
 
@@ -137,7 +137,7 @@ impl Lifecycle {
             counts_io: root.exists("/proc/self/io"),
             signals,
             around: Surroundings { mask, files },
-            told_at: spawn::free_number(),
+            progress_at: spawn::progress_number(),
             notices,
             root,
         })
@@ -268,7 +268,7 @@ impl Lifecycle {
     ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
-        let told_at = self.told_at.map(|number| number.to_string());
+        let progress_at = self.progress_at.map(|number| number.to_string());
         let job = &mut self.jobs[task];
         let (name, slot) = (job.name.clone(), slot.to_string());
         let mut all = vec![
@@ -276,7 +276,11 @@ impl Lifecycle {
             (JOB_VARIABLE, name.as_str()),
             (SLOT_VARIABLE, slot.as_str()),
         ];
-        all.extend(told_at.as_deref().map(|number| (PROGRESS_VARIABLE, number)));
+        all.extend(
+            progress_at
+                .as_deref()
+                .map(|number| (PROGRESS_VARIABLE, number)),
+        );
         all.extend(variables.iter().map(|(name, value)| (*name, &**value)));
         let program = job.program()?;
         let waiting = spawn::prepare(
@@ -284,7 +288,7 @@ impl Lifecycle {
             &all,
             self.around,
             directory.as_ref().map(AsFd::as_fd),
-            self.told_at,
+            self.progress_at,
         )?;
         program.again = true;
         let process = waiting.process(&self.root)?;

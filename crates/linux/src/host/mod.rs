@@ -9,6 +9,7 @@ mod backend;
 mod capabilities;
 mod clock;
 mod config;
+mod descriptor;
 mod error;
 mod extent;
 mod guard;
@@ -26,7 +27,6 @@ mod printed;
 mod room;
 mod sight;
 mod thread_variables;
-mod told;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;

@@ -2,10 +2,10 @@
 //! share of their input.
 
 use super::clock::own_cpu_time;
+use super::descriptor;
 use super::input::Input;
 use super::lifecycle::Lifecycle;
 use super::printed::ProgressPattern;
-use super::told;
 use cosched_core::{Absence, Nanos, Reading, TaskId, Visible, VisibleFrom};
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Sight {
         let before = own_cpu_time();
         let mut seen = Vec::new();
         for &task in tasks {
-            let said = told(jobs, task).or_else(|| self.printed(jobs, task));
+            let said = written(jobs, task).or_else(|| self.printed(jobs, task));
             let share = said.map_or_else(|| self.read(jobs, task), Reading::Value);
             seen.push((task, share));
         }
@@ -72,8 +72,8 @@ impl Sight {
     }
 }
 
-fn told(jobs: &Lifecycle, task: TaskId) -> Option<Visible> {
-    let share = told::share(jobs.tree(task)?, jobs.told_at?)?;
+fn written(jobs: &Lifecycle, task: TaskId) -> Option<Visible> {
+    let share = descriptor::share(jobs.tree(task)?, jobs.progress_at?)?;
     let from = VisibleFrom::Descriptor;
     Some(Visible { share, from })
 }

@@ -372,9 +372,13 @@ pub(super) fn forecast(
     let seen = pace.share(task.ran);
     let seen_left_s = pace.left_s(task.ran);
     let is_unknown = share.is_err() && (from.is_none() || seen.is_ok());
+    let seen_from = seen.map(|(_, from)| from).ok();
+    let seen = seen.map(|(share, _)| share);
     if seen_left_s.is_ok() || is_unknown {
-        let seen_from = seen.map(|(_, from)| from).ok();
-        (seen.map(|(share, _)| share), seen_left_s, seen_from)
+        (seen, seen_left_s, seen_from)
+    } else if matches!(seen_from, Some("descriptor" | "output")) {
+        // The job says it itself.
+        (seen, left_s, seen_from)
     } else {
         (share, left_s, from)
     }

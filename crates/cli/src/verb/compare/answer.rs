@@ -7,7 +7,7 @@ use crate::print::{print, width};
 use crate::stderr;
 use crate::whole_file::write_whole;
 use anyhow::Result;
-use cosched_experiments::comparison::{Answer, Store, csv, json, markdown, text};
+use cosched_experiments::comparison::{Answer, Store, csv, json, markdown, number, text};
 use cosched_report::count;
 use std::process::ExitCode;
 
@@ -41,16 +41,12 @@ pub fn show(args: &CompareArgs, store: &Store, mut answer: Answer) -> Result<Exi
 /// Says that the intervals are wider than wanted.
 fn still_wide(args: &CompareArgs, answer: &Answer) -> Option<String> {
     let wanted = args.until_ci?;
+    let reached = answer.widest_half_percent()?;
     let blocks = count(answer.whole_blocks() as u64, "block");
-    let now = match answer.widest_interval() {
-        Some(reached) if reached <= wanted => return None,
-        Some(reached) => format!("still ±{:.1} %", 100.0 * reached),
-        None => "unknown".to_owned(),
-    };
-    let wanted = 100.0 * wanted;
-    Some(format!(
-        "the intervals are {now} after {blocks}, not ±{wanted} %; --reps sets the maximum"
-    ))
+    (reached > wanted).then(|| {
+        let reached = number(reached);
+        format!("the widest interval is still ±{reached} % after {blocks}, not ±{wanted} %")
+    })
 }
 
 /// Writes the answer in all forms beside the runs.

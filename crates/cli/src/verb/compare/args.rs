@@ -58,7 +58,7 @@ pub struct CompareArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub reps: Option<u32>,
 
-    /// Make blocks until the intervals of the first metric are at most this far from the mean, as in 2%
+    /// Make 7 blocks, and more until the intervals of the first metric, over all mixes, are at most ±P %
     #[arg(long, value_name = "P%", value_parser = percent)]
     pub until_ci: Option<f64>,
 
@@ -120,12 +120,12 @@ pub enum CompareFormat {
     Json,
 }
 
-/// Reads a positive percentage, as a share.
+/// Reads per cent.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text);
     match number.trim().parse() {
-        Ok(percent) if 0.0 < percent && percent < 100.0 => Ok(percent / 100.0),
-        _ => Err("expected per cent, as in 2%".to_owned()),
+        Ok(percent) if 0.0 < percent && percent < 100.0 => Ok(percent),
+        _ => Err("expected more than 0 and less than 100 per cent, as in 2%".to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::args::CompareArgs;
 use super::real::RealRuns;
 use super::simulated;
 use anyhow::Result;
-use cosched_experiments::comparison::{Answer, Manifest, Outcome, Trial};
+use cosched_experiments::comparison::{Answer, Manifest, Outcome, Trial, number};
 use std::ops::RangeInclusive;
 
 /// Usual number of blocks. An interval of fewer is too often narrow by chance.
@@ -27,22 +27,15 @@ pub fn make(
     make_blocks(runs, 1..=USUAL.min(most), "", outcomes)?;
     for block in USUAL + 1..=most {
         let so_far = Answer::new(manifest.clone(), outcomes.clone());
-        let reached = so_far.widest_interval();
-        if reached.is_some_and(|reached| reached <= wanted) {
+        // Without an interval after these blocks there will be none.
+        let reached = so_far.widest_half_percent();
+        let Some(reached) = reached.filter(|&reached| reached > wanted) else {
             break;
-        }
-        make_blocks(runs, block..=block, &aim(reached, wanted), outcomes)?;
+        };
+        let aim = format!("±{} %, wanted ±{wanted} %; ", number(reached));
+        make_blocks(runs, block..=block, &aim, outcomes)?;
     }
     Ok(())
-}
-
-/// The intervals so far and the wanted ones, as the beginning of a line of progress.
-fn aim(reached: Option<f64>, wanted: f64) -> String {
-    let wanted = 100.0 * wanted;
-    match reached {
-        Some(reached) => format!("±{:.1} %, wanted ±{wanted} %; ", 100.0 * reached),
-        None => format!("wanted ±{wanted} %; "),
-    }
 }
 
 fn make_blocks(

@@ -73,13 +73,14 @@ fn collect(
     user: &User,
     outcomes: &mut Vec<Outcome>,
 ) -> Result<()> {
+    let before = outcomes.len();
     loop {
         match made.recv_timeout(LOOK) {
             Ok(outcome) => outcomes.extend(outcome?),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        match user.look(&progress.line(outcomes.len())) {
+        match user.look(&progress.line(outcomes.len() - before)) {
             Some(Interrupt::End(signal)) => return Err(interrupted(signal)),
             Some(Interrupt::Suspend) | None => {}
         }

@@ -438,8 +438,14 @@ impl<'a> Search<'a> {
             && self.who[one] != self.who[other]
             && !self.is_fixed(one)
             && !self.is_fixed(other)
-            && !self.is_abroad(self.who[one], other)
-            && !self.is_abroad(self.who[other], one)
+            && !self.is_sent_away(one, other)
+            && !self.is_sent_away(other, one)
+    }
+
+    /// Whether the job of a place would leave its memory for another place.
+    fn is_sent_away(&self, from: usize, to: usize) -> bool {
+        let who = self.who[from];
+        !self.is_abroad(who, from) && self.is_abroad(who, to)
     }
 
     fn is_fixed(&self, place: usize) -> bool {

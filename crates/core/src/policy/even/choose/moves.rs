@@ -112,7 +112,7 @@ impl Search<'_> {
     }
 
     /// The move with the greatest gain at present prices of a waiting job, or of no job; away from the job's memory only
-    /// if no place there gains. `None` if all places are taken for good.
+    /// if no place at home gains. `None` if all places are taken for good.
     fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
         let at_home = self.best_of(who, |search, to| !search.is_abroad(who, to));
         if at_home.is_some_and(|best| best.gain > 0.0) {
@@ -121,7 +121,7 @@ impl Search<'_> {
         let is_free_abroad =
             |search: &Self, to: usize| search.who[to].is_none() && search.is_abroad(who, to);
         let abroad = self.best_of(who, is_free_abroad);
-        // Of equal ones the last.
+        // Of equal ones the last: at home.
         let both = [abroad, at_home].into_iter().flatten();
         both.max_by(|one, other| one.gain.total_cmp(&other.gain))
     }

@@ -19,14 +19,17 @@ pub(super) fn share(tree: &Tree, number: RawFd) -> Option<f64> {
     let members = tree.members();
     let mut looked_at = members.iter().take(MOST_PROCESSES);
     let file = looked_at.find_map(|member| progress_file(tree.root(), member.pid, number))?;
-    share_of(tail(&File::open(file).ok()?)?.lines().last()?)
+    let text = tail(&File::open(file).ok()?)?;
+    let lines = text.split(['\n', '\r']);
+    share_of(lines.map(str::trim).rfind(|line| !line.is_empty())?)
 }
 
 /// The path of the file if this process has it open.
 fn progress_file(root: &Root, pid: RawPid, number: RawFd) -> Option<PathBuf> {
     let path = root.path(&format!("/proc/{pid}/fd/{number}"));
     let target = read_link(&path).ok()?;
-    target.to_str()?.contains(PROGRESS_FILE).then_some(path)
+    let name = target.to_str()?.strip_prefix("/memfd:")?;
+    name.starts_with(PROGRESS_FILE).then_some(path)
 }
 
 /// The share in a line: the per cent done, as in `42` or `42 %`, or what is done and of how much, as in `21/50`.
