@@ -16,7 +16,7 @@ use crate::topology::Cpu;
 const STEP: Nanos = Nanos::from_ms(15);
 const STEPS: u32 = 2;
 /// Bytes per ns with which a cache fills. While it fills, a job reads more than alone, and would seem slower alone than it
-/// is. Up to 12 MB fill within `STEP`.
+/// is. 12 MB fill within `STEP`, which was enough on simulated machines with such caches.
 const FILL: f64 = 0.85;
 
 /// The state kept between decisions.

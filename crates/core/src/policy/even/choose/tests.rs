@@ -9,6 +9,16 @@ use std::sync::LazyLock;
 static MODEL: LazyLock<PowerModel> =
     LazyLock::new(|| PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap());
 
+/// What a job asks that reads nothing from memory.
+fn light() -> Asks {
+    Asks {
+        own: 0.5,
+        l1: 0.1,
+        ghz: 2.0,
+        ..Asks::default()
+    }
+}
+
 fn priced<'a>(
     price: f64,
     shared: &'a Contention,
@@ -259,12 +269,7 @@ fn nothing_to_fill_and_nobody_to_run() {
 #[test]
 fn a_job_comes_home_to_a_free_place_and_a_swap_sends_nobody_away() {
     let shared = Contention::default();
-    let asks = Asks {
-        own: 0.5,
-        l1: 0.1,
-        ghz: 2.0,
-        ..Asks::default()
-    };
+    let asks = light();
     let jobs: Vec<Job> = (0..3).map(|_| (1.0, learnt(asks, 0.5))).collect();
     let mut candidates = candidates(&jobs);
     for (at, one) in candidates.iter_mut().enumerate() {
@@ -356,12 +361,7 @@ fn where_power_has_a_price_it_is_nearly_as_good_as_trying_all_sets() {
 #[test]
 fn a_core_that_is_awake_anyway_costs_no_power() {
     let shared = Contention::default();
-    let asks = Asks {
-        own: 0.5,
-        l1: 0.1,
-        ghz: 2.0,
-        ..Asks::default()
-    };
+    let asks = light();
     let jobs = [(1.0, learnt(asks, 0.5))];
     let candidates = candidates(&jobs);
     let runs = |awake: bool| {
@@ -383,12 +383,7 @@ fn a_core_that_is_awake_anyway_costs_no_power() {
 #[test]
 fn a_large_machine_leaves_cores_idle_too() {
     let shared = Contention::default();
-    let asks = Asks {
-        own: 0.5,
-        l1: 0.1,
-        ghz: 2.0,
-        ..Asks::default()
-    };
+    let asks = light();
     let jobs: Vec<Job> = (0..200)
         .map(|ix| (if ix < 60 { 1.0 } else { 0.1 }, learnt(asks, 0.5)))
         .collect();
@@ -459,12 +454,7 @@ fn with_two_types_of_core_it_is_nearly_as_good_as_trying_all_sets() {
 fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
     let shared = Contention::default();
     let job = |slower: f64| {
-        let asks = Asks {
-            own: 0.5,
-            l1: 0.1,
-            ghz: 2.0,
-            ..Asks::default()
-        };
+        let asks = light();
         (
             1.0,
             Learnt {
