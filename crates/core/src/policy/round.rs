@@ -216,13 +216,15 @@ impl<'a> Round<'a> {
             .partition_point(|&ix| self.task(ix).overdue || self.is_critical(ix))
     }
 
-    /// Whether all tasks fit at once, so that there is nothing to choose.
+    /// Number of CPUs that all tasks need together.
+    pub(super) fn wanted(&self) -> u64 {
+        let tasks = self.order.iter();
+        tasks.map(|&ix| u64::from(self.task(ix).cpus)).sum()
+    }
+
+    /// Whether all tasks fit at once.
     pub(super) fn all_fit(&self) -> bool {
-        self.order
-            .iter()
-            .map(|&ix| u64::from(self.task(ix).cpus))
-            .sum::<u64>()
-            <= u64::from(self.left)
+        self.wanted() <= u64::from(self.left)
     }
 
     /// Orders the tasks after the [head](Round::head) by progress, the least first. Among equals the longest waiting

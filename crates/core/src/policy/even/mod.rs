@@ -136,9 +136,7 @@ fn reason(left_out: &BTreeMap<u32, LeftOut>, leads: &Leads, ix: u32, ahead: u32)
 impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let (mut round, leads) = self.begin(snap);
-        // Even if all fit, the choice of the fast cores matters.
-        let is_choice =
-            self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
+        let is_choice = self.is_choice(&round);
         let measuring = &mut self.state.measuring;
         if let Some((until, first)) = measuring.plan(&mut round, is_choice, self.quantum) {
             let basis = Basis {
@@ -191,6 +189,16 @@ impl Even {
         let round = Round::new(snap);
         let leads = Leads::new(&round);
         (round, leads)
+    }
+
+    /// Whether it matters who runs where: tasks wait or share cores, cores may idle, or cores are of two types. For the
+    /// mean turnaround nobody should pause for jobs that share cores.
+    fn is_choice(&self, round: &Round<'_>) -> bool {
+        let machine = &round.snap.machine;
+        self.energy_share > 0.0
+            || machine.core_types.len() > 1
+            || !round.all_fit()
+            || (!self.for_mean && round.wanted() > machine.cores.len() as u64)
     }
 
     /// Weighted speed per watt in the last quanta. A set with more per watt makes work cheaper (Dinkelbach, "On

@@ -73,6 +73,38 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
     );
 }
 
+#[test]
+fn jobs_take_turns_at_sharing_a_core_though_all_fit() {
+    let mut play = Play::new();
+    play.snap.machine = Arc::new(Machine::uniform("four cores", 4, 2));
+    (6..8).for_each(|id| play.end(id));
+    play.all_learnt(|learnt| learnt.error = 0.0);
+    for _ in 0..60 {
+        play.decide(200, None);
+        let on_core = |core: u32| {
+            (0..6)
+                .filter(|&id| cpu_of(&play, id).map(|cpu| cpu % 4) == Some(core))
+                .count()
+        };
+        let jobs: Vec<usize> = (0..4).map(on_core).collect();
+        for id in 0..6 {
+            let Some(cpu) = cpu_of(&play, id) else {
+                continue;
+            };
+            let speed = if jobs[cpu as usize % 4] > 1 { 0.6 } else { 1.0 };
+            play.learnt(id, |learnt| learnt.progress += speed);
+        }
+    }
+    let progress =
+        |task: &Box<TaskView>| task.estimates.learnt.as_ref().value().unwrap().progress - 10.0;
+    let done: Vec<f64> = play.snap.tasks.iter().map(progress).collect();
+    // 60 quanta x (2 x 1 + 4 x 0.6) / 6 is 44; those who always shared a core would do 36.
+    assert!(
+        done.iter().all(|done| (41.0..48.0).contains(done)),
+        "{done:?}"
+    );
+}
+
 /// A task that waits because of its lead has more progress than the reported limit, and no running task does.
 fn leads_are_told_as_they_are(play: &Play) {
     let milli =
