@@ -47,7 +47,10 @@ pub use disturbance::{
     CpuShare, CpuUsed, Disturbance, Disturber, Evidence, Observed, Pressure, SubjectSample,
     disturbances,
 };
-pub use estimate::{Earlier, EarlierPhase, IdealBandwidth, Start, TaskEstimator};
+pub use estimate::{
+    Earlier, EarlierPhase, Fitted, IdealBandwidth, Interference, NeighbouredRun, Start,
+    TaskEstimator,
+};
 pub use expected::{Expected, ExpectedFrom};
 pub use niceness::{kernel_weight, weight_of_nice};
 pub use papers::{PAPERS, Paper};

@@ -1,6 +1,6 @@
 //! Tasks: the units of scheduling. A task is a spawned job, or an adopted group of processes.
 
-use crate::estimate::Earlier;
+use crate::estimate::{Earlier, Interference};
 use crate::expected::Expected;
 use crate::solo_trace::SoloTrace;
 use crate::topology::CpuSet;
@@ -127,6 +127,9 @@ pub struct TaskSpec {
     /// Learnt demand on caches and memory from an earlier run; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Arc<Earlier>>,
+    /// How its program fared beside others in earlier runs; `None` without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interference: Option<Interference>,
 }
 
 /// Solo behaviour of a task, measured before the run.
@@ -165,6 +168,7 @@ impl TaskSpec {
             expected: None,
             memory: None,
             earlier: None,
+            interference: None,
         }
     }
 }

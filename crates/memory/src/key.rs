@@ -46,6 +46,11 @@ impl Key {
         }
     }
 
+    /// The number of a program on this kind of machine. It does not tell the program: what is forgotten is not to be found.
+    pub fn number_of(&self, program: &str) -> i64 {
+        number(&["program", &self.machine, program])
+    }
+
     pub(crate) fn numbers(&self) -> Numbers {
         let Key {
             machine,

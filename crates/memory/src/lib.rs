@@ -14,6 +14,7 @@
 mod error;
 mod export;
 mod key;
+mod neighbours;
 mod remembered;
 mod store;
 

@@ -14,8 +14,9 @@
 //! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
 
 use crate::key::Key;
-use cosched_core::{Earlier, Expected, ExpectedFrom, Nanos, RateAt};
+use cosched_core::{Earlier, Expected, ExpectedFrom, Interference, Nanos, RateAt};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of runs kept of a command.
@@ -28,7 +29,7 @@ const LONGEST: usize = 1_000;
 const HARDLY: f64 = 0.1;
 
 /// One run of a command that ended well.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// When it ended, in milliseconds since 1970.
     pub at: u64,
@@ -48,6 +49,9 @@ pub struct Run {
     /// The kernel let several jobs share CPUs, so that it was placed all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// The [numbers](Key::number_of) of the programs beside it, each with its share of the time placed; only with few CPUs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub beside: BTreeMap<i64, f64>,
 }
 
 impl Run {
@@ -120,6 +124,8 @@ pub struct Recalled {
     /// What was learnt of what it asks of caches and memory. Only its own runs tell: the same command, in the same folder,
     /// with the same program files.
     pub learnt: Option<Arc<Earlier>>,
+    /// How its program fared beside those of the other commands that were looked up.
+    pub interference: Option<Interference>,
 }
 
 impl Remembered {
@@ -143,8 +149,8 @@ impl Remembered {
         // The last end counts even if its time is earlier: the clock may have been ahead once.
         self.seen = end.at;
         self.last_exit = beginning(&end.exit);
-        if let Some(run) = end.run {
-            self.add(run);
+        if let Some(run) = &end.run {
+            self.add(run.clone());
         }
         if let Some(learnt) = end.learnt.as_ref().filter(|learnt| learnt.is_sound()) {
             self.learnt = Some((**learnt).clone());
@@ -215,6 +221,7 @@ mod tests {
             width: Some(width),
             max_rss: Some((placed_s * 1e6) as u64),
             shared,
+            ..Run::default()
         }
     }
 
@@ -304,12 +311,12 @@ mod tests {
             Run {
                 placed_s: f64::NAN,
                 cpu_s: None,
-                ..runs[0]
+                ..runs[0].clone()
             },
             Run {
                 placed_s: -1.0,
                 cpu_s: None,
-                ..runs[0]
+                ..runs[0].clone()
             },
         ];
         assert_eq!(expected(&odd, ExpectedFrom::Same), None);

@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Problem};
 use crate::key::{Key, Numbers};
+use crate::neighbours::Neighbours;
 use crate::remembered::{Ended, Recalled, Remembered, Run, expected};
 use cosched_core::{Earlier, Expected, ExpectedFrom, RateAt};
 use rusqlite::{
@@ -238,10 +239,11 @@ impl Store {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             found.push(match key {
-                Some(key) => lookup.recall(key.numbers())?,
+                Some(key) => lookup.recall(key)?,
                 None => Recalled::default(),
             });
         }
+        lookup.neighbours.tell(keys, &mut found);
         Ok(found)
     }
 
@@ -357,6 +359,7 @@ struct Lookup<'a> {
     by_program: Statement<'a>,
     /// Expectations by program, since a batch can have many commands of one program.
     programs: BTreeMap<i64, Option<Expected>>,
+    neighbours: Neighbours,
 }
 
 impl<'a> Lookup<'a> {
@@ -368,14 +371,18 @@ impl<'a> Lookup<'a> {
             by_line: database.prepare(&format!("{query} line = ?1 {order}"))?,
             by_program: database.prepare(&format!("{query} program = ?1 {order}"))?,
             programs: BTreeMap::new(),
+            neighbours: Neighbours::default(),
         })
     }
 
-    fn recall(&mut self, numbers: Numbers) -> Result<Recalled, Problem> {
+    fn recall(&mut self, key: &Key) -> Result<Recalled, Problem> {
+        let numbers = key.numbers();
         if let Some(own) = successful(&mut self.by_exact, numbers.exact, 1)?.pop() {
+            self.neighbours.add(key, &own.runs);
             return Ok(Recalled {
                 expected: expected(&own.runs, ExpectedFrom::Same),
                 learnt: own.learnt.map(Arc::new),
+                interference: None,
             });
         }
         let same_line = successful(&mut self.by_line, numbers.line, 1)?.pop();
@@ -386,7 +393,7 @@ impl<'a> Lookup<'a> {
         };
         Ok(Recalled {
             expected,
-            learnt: None,
+            ..Recalled::default()
         })
     }
 
@@ -397,7 +404,10 @@ impl<'a> Lookup<'a> {
             return Ok(expected);
         }
         let alike = successful(&mut self.by_program, program, MOST_ALIKE)?;
-        let last: Vec<Run> = alike.iter().map(|command| command.runs[0]).collect();
+        let last: Vec<Run> = alike
+            .iter()
+            .map(|command| command.runs[0].clone())
+            .collect();
         let expected = expected(&last, ExpectedFrom::Program);
         self.programs.insert(program, expected);
         Ok(expected)

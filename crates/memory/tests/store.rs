@@ -28,7 +28,7 @@ fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
         cpu_s: Some(time_s),
         width: Some(1),
         max_rss: Some(1 << 20),
-        shared: false,
+        ..Run::default()
     };
     Ended {
         key: key.clone(),
@@ -561,4 +561,38 @@ fn rows_that_nobody_can_read_are_unknown_and_leave_the_others() {
         .expected
         .unwrap();
     assert_eq!(expected.time, Nanos::MAX);
+}
+
+#[test]
+fn who_disturbs_whom_is_told_to_commands_of_several_programs() {
+    let (_dir, path) = folder();
+    let mut store = Store::open(&path, Patience::Some).unwrap();
+    let [heavy, light] = ["heavy", "light"].map(|program| key(program, program, "v1"));
+    let beside = |command: &Key, other: &Key, time_s: f64| {
+        let mut ended = ended(command, 1, time_s);
+        let number = command.number_of(&other.program);
+        ended.run.as_mut().unwrap().beside = [(number, 1.0)].into();
+        ended
+    };
+    for _ in 0..2 {
+        store
+            .note(&[beside(&light, &heavy, 2.0), beside(&light, &light, 1.0)])
+            .unwrap();
+        store
+            .note(&[beside(&heavy, &heavy, 3.0), beside(&heavy, &light, 1.5)])
+            .unwrap();
+    }
+    let recalled = |keys: &[&Key]| -> Vec<Option<f64>> {
+        let keys: Vec<Option<Key>> = keys.iter().map(|key| Some((*key).clone())).collect();
+        let found = store.recall(&keys).unwrap();
+        found
+            .iter()
+            .map(|one| one.interference.map(|one| one.pressure))
+            .collect()
+    };
+    let both = recalled(&[&light, &heavy]);
+    assert!(both[1] > both[0].map(|pressure| 2.0 * pressure), "{both:?}");
+    assert_eq!(recalled(&[&heavy]), [None], "there is nothing to choose");
+    let unknown = key("new", "new", "v1");
+    assert_eq!(recalled(&[&heavy, &unknown, &light])[1], None);
 }

@@ -1,7 +1,7 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Earlier, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
+use cosched_core::{Earlier, Exit, ExpectedFrom, Nanos, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
@@ -66,6 +66,7 @@ impl Known {
     pub(crate) fn tell(&self, spec: &mut TaskSpec) {
         spec.expected = self.recalled.expected;
         spec.earlier.clone_from(&self.recalled.learnt);
+        spec.interference = self.recalled.interference;
     }
 }
 
@@ -147,7 +148,7 @@ impl Memory {
             ended.exit.push_str(" (ran out of its time)");
         }
         if is_whole {
-            ended.run = run(result, at);
+            ended.run = run(result, &ended.key, at);
         }
         // What one command asks for tells nothing of the others with its program.
         if is_whole && is_own {
@@ -232,9 +233,11 @@ fn recalled(path: &Path, keys: &[Option<Key>], patience: Patience) -> Result<Vec
 }
 
 /// What a run of a job was like.
-fn run(result: &TaskResult, at: u64) -> Option<Run> {
+fn run(result: &TaskResult, key: &Key, at: u64) -> Option<Run> {
     // Microseconds are enough, and shorter.
     let seconds = |s: f64| (s * 1e6).round() / 1e6;
+    let share = |time: &Nanos| (time.share_of(result.ran) * 1e3).round() / 1e3;
+    let beside = result.beside.iter();
     let (started, finished) = (result.started?, result.finished?);
     Some(Run {
         at,
@@ -244,6 +247,9 @@ fn run(result: &TaskResult, at: u64) -> Option<Run> {
         width: result.width.value(),
         max_rss: result.resources.max_rss.value(),
         shared: result.shared,
+        beside: beside
+            .map(|(program, time)| (key.number_of(program), share(time)))
+            .collect(),
     })
 }
 
@@ -255,6 +261,7 @@ pub(crate) mod tests {
         Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources,
     };
     use rusqlite::Connection;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     fn recall(
@@ -320,6 +327,7 @@ pub(crate) mod tests {
             runs: 1,
             width: Reading::Value(1),
             learnt,
+            beside: BTreeMap::new(),
         }
     }
 
@@ -372,6 +380,20 @@ pub(crate) mod tests {
         memory.ended(&known, &result(900, Exit::Code(0), None));
         assert_eq!(memory.finish(), None);
         assert_eq!(told(&path)[0].earlier, Some(learnt(0.25)), "by its node");
+    }
+
+    #[test]
+    fn neighbours_are_kept_with_their_shares() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let (mut memory, known, _) = recall(&path, vec![Some(key("/here"))]);
+        let mut ended = result(900, Exit::Code(0), None);
+        ended.beside = [("/bin/sort".into(), Nanos::from_ms(300))].into();
+        memory.ended(known[0].as_ref().unwrap(), &ended);
+        assert_eq!(memory.finish(), None);
+        let store = Store::open(&path, Patience::Some).unwrap();
+        let kept = &store.list(None).unwrap()[0].runs[0].beside;
+        assert_eq!(*kept, [(key("/here").number_of("/bin/sort"), 0.333)].into());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Prints the turnaround of batches that are repeated under fifo, each with what the history knows from the ones before:
-//! min, median and max of the last three of eighteen, with three seeds. Where all are live, the longest always come first.
+//! min, median and max of the last three of eighteen, with three seeds. Three orders: longest first, as in the list while
+//! there is room, and what fits best beside the running ones while there is room.
 //! `cargo run --release -p cosched-sim --example repeated`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
@@ -16,8 +17,19 @@ const SEEDS: u64 = 3;
 /// Names of programs with the time that each takes alone, in milliseconds.
 type Programs = Vec<(String, u64)>;
 
-/// The times of each command, the last one last.
-type History = BTreeMap<String, Vec<f64>>;
+/// A run of a program: its time, and its neighbours with their shares of it.
+type Past = (f64, Vec<(String, f64)>);
+
+/// The runs of each command, the last one last. A command is a program with its time alone.
+type History = BTreeMap<(String, u64), Vec<Past>>;
+
+/// Which task comes next.
+#[derive(Clone, Copy, PartialEq)]
+enum Next {
+    Longest,
+    Listed,
+    Fitting,
+}
 
 fn mix(number: usize, copies: usize) -> Programs {
     let path = format!(
@@ -66,11 +78,35 @@ fn quickstart(seed: Option<u64>) -> Programs {
     programs
 }
 
-fn expected(times: &[f64]) -> Option<Expected> {
-    let mut last: Vec<f64> = times.iter().rev().take(RUNS).copied().collect();
+fn expected(past: &[Past]) -> Option<Expected> {
+    let times = past.iter().rev().take(RUNS).map(|(time, _)| *time);
+    let mut last: Vec<f64> = times.collect();
     last.sort_by(f64::total_cmp);
     let median = last.get(last.len() / 2)?;
     Some(Expected::of(Nanos::from_s(*median), ExpectedFrom::Same))
+}
+
+/// What the last runs of each command tell of the programs.
+fn fitted(history: &History) -> BTreeMap<String, Interference> {
+    let mut programs: Vec<&String> = history.keys().map(|(name, _)| name).collect();
+    programs.dedup();
+    let of = |name: &String| programs.binary_search(&name).expect("it ran");
+    let mut runs = Vec::new();
+    for (command, ((name, _), past)) in history.iter().enumerate() {
+        for (time, beside) in past.iter().rev().take(RUNS) {
+            runs.push(NeighbouredRun {
+                command,
+                program: of(name),
+                time_s: *time,
+                beside: beside
+                    .iter()
+                    .map(|(other, share)| (of(other), *share))
+                    .collect(),
+            });
+        }
+    }
+    let fitted = Fitted::to(history.len(), programs.len(), &runs).programs;
+    programs.into_iter().cloned().zip(fitted).collect()
 }
 
 /// Runs a batch, notes the times of its tasks, and returns its turnaround in seconds.
@@ -78,9 +114,10 @@ fn batch(
     machine: &Arc<MachineSpec>,
     programs: &Programs,
     history: &mut History,
-    all_live: bool,
+    next: Next,
     seed: u64,
 ) -> f64 {
+    let known = fitted(history);
     let mut jobs = Vec::new();
     let mut specs = Vec::new();
     for (id, (name, ms)) in programs.iter().enumerate() {
@@ -93,9 +130,10 @@ fn batch(
             nice: 0,
         });
         let mut spec = TaskSpec::new(id as u32, &format!("{name}-{id}"));
-        spec.expected = history
-            .get(&format!("{name} {ms}"))
-            .and_then(|times| expected(times));
+        let past = history.get(&(name.clone(), *ms));
+        spec.expected = past.and_then(|past| expected(past));
+        spec.program = Some(name.as_str().into());
+        spec.interference = known.get(name).copied().filter(|_| next == Next::Fitting);
         specs.push(spec);
     }
     let mut sim = Sim::new(SimConfig::new(machine.clone(), jobs, seed)).expect("it fits");
@@ -105,7 +143,7 @@ fn batch(
     let config = RunConfig {
         quantum: Nanos::from_s(params.number("quantum_s")),
         seed,
-        jobs: if all_live {
+        jobs: if next == Next::Longest {
             usize::MAX
         } else {
             sim.machine().cpus.len()
@@ -121,10 +159,10 @@ fn batch(
     );
     let result = result.expect("it runs");
     for (task, (name, ms)) in result.tasks.iter().zip(programs) {
-        history
-            .entry(format!("{name} {ms}"))
-            .or_default()
-            .push(task.ran.as_s());
+        let beside = task.beside.iter();
+        let shares = beside.map(|(other, time)| (other.to_string(), time.share_of(task.ran)));
+        let past = (task.ran.as_s(), shares.collect());
+        history.entry((name.clone(), *ms)).or_default().push(past);
     }
     result.turnaround.as_s()
 }
@@ -140,12 +178,11 @@ fn range(values: &[f64]) -> String {
 
 fn main() {
     let mut worlds = Vec::new();
-    for number in [1, 7, 9, 11, 12, 13] {
-        worlds.push((
-            format!("mix {number}, 4 times"),
-            "xeon-e5645-2ch",
-            mix(number, 4),
-        ));
+    for (machine, copies) in [("xeon-e5645-2ch", 4), ("i5-2500", 2), ("epyc-2cpu", 2)] {
+        for number in [1, 7, 9, 11, 12, 13] {
+            let name = format!("mix {number}, {copies} times");
+            worlds.push((name, machine, mix(number, copies)));
+        }
     }
     worlds.push(("mix 9, 4 times".to_owned(), "xeon-e5645-1ch", mix(9, 4)));
     worlds.push((
@@ -170,34 +207,32 @@ fn main() {
         ));
     }
     println!(
-        "| jobs | machine | longest first [s] | as in the list while there is room [s] | ratio of medians |"
+        "| jobs | machine | longest first [s] | as in the list [s] | what fits best [s] | ratios of medians |"
     );
-    println!("| --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     for (name, machine, programs) in worlds {
         let machine = Arc::new(builtin_machine(machine).expect("it is built in"));
-        let [before, now] = [true, false].map(|all_live| last_times(&machine, &programs, all_live));
-        let ratio = now[now.len() / 2] / before[before.len() / 2];
-        let [before, now] = [before, now].map(|times| range(&times));
+        let orders = [Next::Longest, Next::Listed, Next::Fitting];
+        let times = orders.map(|next| last_times(&machine, &programs, next));
+        let median = |at: usize| times[at][times[at].len() / 2];
+        let ratios = [1, 2].map(|at| format!("{:.2}", median(at) / median(at - 1)));
+        let ranges = times.each_ref().map(|times| range(times));
         println!(
-            "| {name} | `{}` | {before} | {now} | {ratio:.2} |",
-            machine.name
+            "| {name} | `{}` | {} | {} |",
+            machine.name,
+            ranges.join(" | "),
+            ratios.join(", ")
         );
     }
 }
 
 /// The times of the last three batches, with all seeds, in ascending order.
-fn last_times(machine: &Arc<MachineSpec>, programs: &Programs, all_live: bool) -> Vec<f64> {
+fn last_times(machine: &Arc<MachineSpec>, programs: &Programs, next: Next) -> Vec<f64> {
     let mut last = Vec::new();
     for seed in 0..SEEDS {
         let mut history = History::new();
         for number in 0..BATCHES {
-            let time = batch(
-                machine,
-                programs,
-                &mut history,
-                all_live,
-                100 * seed + number,
-            );
+            let time = batch(machine, programs, &mut history, next, 100 * seed + number);
             if number >= BATCHES - 3 {
                 last.push(time);
             }

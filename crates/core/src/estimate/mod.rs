@@ -3,6 +3,7 @@
 
 mod bandwidth;
 mod crowding;
+mod interference;
 mod learnt;
 mod progress;
 mod trace;
@@ -17,6 +18,8 @@ use crate::units::{Absence, Nanos, Rate, Reading};
 pub use bandwidth::IdealBandwidth;
 use bandwidth::MeanRate;
 pub(crate) use crowding::Crowding;
+pub(crate) use interference::Neighbours;
+pub use interference::{Fitted, Interference, NeighbouredRun};
 pub use learnt::{Earlier, EarlierPhase};
 pub(crate) use learnt::{KEPT, Learner, MEMORY, NOISE, ROUGH};
 use progress::Progress;

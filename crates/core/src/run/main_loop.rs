@@ -86,6 +86,7 @@ impl<B: Backend> Loop<'_, B> {
             events.clear();
             self.backend.wait(until, &mut events)?;
             let now = self.moment();
+            self.note_neighbours();
             // The other events are handled with the new machine.
             events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {

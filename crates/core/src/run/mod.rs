@@ -14,6 +14,7 @@ mod intervals;
 mod lifecycle;
 mod looseness;
 mod main_loop;
+mod neighbours;
 mod now;
 mod order;
 mod queue;

@@ -50,7 +50,7 @@ impl<B: Backend> Loop<'_, B> {
         } else if self.goes_by_response() {
             Some(self.best_response(now))
         } else {
-            self.first_submitted()
+            self.who_may_pass()
         }
     }
 

@@ -13,6 +13,7 @@ use crate::snapshot::{ProgressBasis, Snapshot};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::CpuId;
 use crate::units::{Nanos, Reading};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A decision with its inputs.
@@ -202,6 +203,8 @@ pub struct TaskResult {
     pub width: Reading<u32>,
     /// Its learnt demand on caches and memory, for a later run; `None` if nothing was measured.
     pub learnt: Option<Arc<Earlier>>,
+    /// How long it ran beside tasks of each program, if there are few CPUs.
+    pub beside: BTreeMap<Arc<str>, Nanos>,
 }
 
 impl TaskResult {

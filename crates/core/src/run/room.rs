@@ -18,8 +18,9 @@ use crate::units::Nanos;
 const PARTS: u64 = 3;
 
 impl<B: Backend> Loop<'_, B> {
-    /// The place of the task that was submitted first, if the longest may be passed and it is not there again.
-    pub(super) fn first_submitted(&self) -> Option<usize> {
+    /// If the longest may be passed: the place of the task that fits best beside the running ones, else of the one that was
+    /// submitted first, if it is not there again.
+    pub(super) fn who_may_pass(&self) -> Option<usize> {
         let longest = *self.pending.front()?;
         if !is_all_the_same(self.config) && !self.may_pass(longest) {
             return None;
@@ -27,7 +28,10 @@ impl<B: Backend> Loop<'_, B> {
         let waiting = self.pending.iter().take(self.ordered);
         let submitted = waiting.enumerate().min_by_key(|(_, id)| **id);
         let (place, first) = submitted?;
-        (!self.records[*first].is_again).then_some(place)
+        if self.records[*first].is_again {
+            return None;
+        }
+        self.better_beside(place).or(Some(place))
     }
 
     /// Whether others may come before this task, the longest. What is admitted must also run at once.

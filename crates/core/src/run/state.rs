@@ -96,6 +96,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) plans: Option<PlanCounts>,
     /// The last reading of the memory domains' traffic, with its time.
     pub(super) traffic: (Nanos, Arc<[Traffic]>),
+    /// Since when neighbours have not been noted.
+    pub(super) neighbours_since: Nanos,
 }
 
 impl<'a, B: Backend> Loop<'a, B> {
@@ -162,6 +164,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             switches: Vec::new(),
             planning: by_plans.then(Planning::default),
             plans: by_plans.then(PlanCounts::default),
+            neighbours_since: Nanos::ZERO,
             traffic: (Nanos::MAX, Arc::new([])),
         }
     }

@@ -10,6 +10,7 @@ use crate::task::{Exit, Origin, TaskId, TaskSpec, Width};
 use crate::topology::CpuSet;
 use crate::traffic::Traffic;
 use crate::units::{Absence, Nanos, Reading};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) struct TaskRecord {
@@ -58,6 +59,8 @@ pub(super) struct TaskRecord {
     pub(super) learnt: Option<Arc<Earlier>>,
     /// Solo execution done in this run, by the learnt model.
     pub(super) progress_learnt: Reading<f64>,
+    /// How long it ran beside tasks of each program.
+    pub(super) beside: BTreeMap<Arc<str>, Nanos>,
 }
 
 /// The open interval of a placed task or a filler.
@@ -107,6 +110,7 @@ impl TaskRecord {
             first: None,
             learnt: None,
             progress_learnt: Reading::Absent(Absence::NotEnded),
+            beside: BTreeMap::new(),
         }
     }
 
@@ -230,6 +234,7 @@ impl TaskRecord {
                 Width::Measured => self.width.found(),
             },
             learnt: self.learnt.clone(),
+            beside: self.beside.clone(),
         }
     }
 }

@@ -3,10 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 #![allow(clippy::needless_range_loop)] // Both indices of a matrix.
 
-mod company;
-
-use company::{Company, CompanyRun, fit};
-use cosched_core::Rng;
+use cosched_core::{Fitted, Interference, NeighbouredRun, Rng};
 use std::collections::BTreeMap;
 
 /// Runs are drawn from these sets, and judged by the others: near replicates at nominal clock.
@@ -80,7 +77,7 @@ impl Data {
     }
 
     /// So many runs of each program, each beside another one that is drawn.
-    fn draw(&self, count: usize, noise: f64, lots: &mut Rng) -> Vec<CompanyRun> {
+    fn draw(&self, count: usize, noise: f64, lots: &mut Rng) -> Vec<NeighbouredRun> {
         let programs = self.names.len();
         let mut runs = Vec::new();
         while runs.len() < count * programs {
@@ -89,8 +86,9 @@ impl Data {
             let set = LEARN[lots.below(2) as usize];
             if let Some([slowdown, _]) = self.pairs.get(&(set.to_owned(), command, other)) {
                 let time_s = (slowdown + noise * normal(lots)).exp();
-                runs.push(CompanyRun {
+                runs.push(NeighbouredRun {
                     command,
+                    program: command,
                     time_s,
                     beside: vec![(other, 1.0)],
                 });
@@ -183,18 +181,19 @@ fn range(mut values: Vec<f64>) -> String {
     )
 }
 
-fn by_model(companies: &[Company], truth: &Table) -> Table {
+fn by_model(fitted: &Fitted, truth: &Table) -> Table {
     costs(truth, |one, other| {
-        companies[one].solo_s.ln() + companies[one].sensitivity * companies[other].pressure
+        let programs = &fitted.programs;
+        fitted.alone_s[one].ln() + programs[one].sensitivity * programs[other].pressure
     })
 }
 
 /// The mean of the runs of a program, or, `by_pair`, that of the pair, with the other as one run more.
-fn by_means(runs: &[CompanyRun], truth: &Table, by_pair: bool) -> Table {
+fn by_means(runs: &[NeighbouredRun], truth: &Table, by_pair: bool) -> Table {
     costs(truth, |one, other| {
-        let own: Vec<&CompanyRun> = runs.iter().filter(|run| run.command == one).collect();
+        let own: Vec<&NeighbouredRun> = runs.iter().filter(|run| run.command == one).collect();
         let mean = own.iter().map(|run| run.time_s.ln()).sum::<f64>() / own.len() as f64;
-        let pair: Vec<&&CompanyRun> = own
+        let pair: Vec<&&NeighbouredRun> = own
             .iter()
             .filter(|run| by_pair && run.beside[0].0 == other)
             .collect();
@@ -203,7 +202,7 @@ fn by_means(runs: &[CompanyRun], truth: &Table, by_pair: bool) -> Table {
 }
 
 /// The share of differences between two neighbours that are within 1.64 standard deviations, in percent.
-fn covered(companies: &[Company], truth: &Table) -> f64 {
+fn covered(programs: &[Interference], truth: &Table) -> f64 {
     let (mut within, mut all) = (0.0, 0.0);
     for (one, row) in truth.iter().enumerate() {
         for (first, second) in
@@ -212,7 +211,7 @@ fn covered(companies: &[Company], truth: &Table) -> f64 {
             let real = row[first] - row[second];
             if real.is_finite() {
                 let (difference, sd) =
-                    compared(&companies[one], &companies[first], &companies[second]);
+                    compared(&programs[one], &programs[first], &programs[second]);
                 all += 1.0;
                 within += if (real - difference).abs() <= 1.64 * sd {
                     1.0
@@ -226,7 +225,7 @@ fn covered(companies: &[Company], truth: &Table) -> f64 {
 }
 
 /// What the first neighbour costs a program more than the second, and the standard deviation of that.
-fn compared(own: &Company, first: &Company, second: &Company) -> (f64, f64) {
+fn compared(own: &Interference, first: &Interference, second: &Interference) -> (f64, f64) {
     let square = |value: f64| value * value;
     let pressures = [first.pressure, second.pressure];
     let misfit = pressures.map(|pressure| square(0.3 * own.sensitivity * pressure) + square(0.005));
@@ -282,15 +281,15 @@ fn main() {
             let mut columns: [Vec<f64>; 6] = Default::default();
             for seed in 0..SEEDS {
                 let runs = data.draw(count, noise, &mut Rng::new(seed));
-                let companies = fit(data.names.len(), &runs);
+                let fitted = Fitted::to(data.names.len(), data.names.len(), &runs);
                 let [model, mean, table] = [
-                    by_model(&companies, &truth),
+                    by_model(&fitted, &truth),
                     by_means(&runs, &truth, false),
                     by_means(&runs, &truth, true),
                 ];
                 columns[0].push(quality(&model, &truth));
                 columns[1].push(error(&model, &truth));
-                columns[2].push(covered(&companies, &truth));
+                columns[2].push(covered(&fitted.programs, &truth));
                 columns[3].push(error(&mean, &truth));
                 columns[4].push(quality(&table, &truth));
                 columns[5].push(error(&table, &truth));
