@@ -36,7 +36,7 @@ impl Neighbours {
     /// Tells of each command how its program fared.
     pub(crate) fn tell(&self, keys: &[Option<Key>], found: &mut [Recalled]) {
         let programs = self.programs.len();
-        if programs < 2 || programs > MOST_PROGRAMS {
+        if !(2..=MOST_PROGRAMS).contains(&programs) {
             return;
         }
         let commands = self.runs.len().min(MOST_COMMANDS);

@@ -115,7 +115,7 @@ impl<'a> Fit<'a> {
         for (runs, alone) in self.by_command().iter().zip(self.alone()) {
             let mut rows = Vec::new();
             for run in runs {
-                let error = run.time_s.ln() - alone - self.slowdown(run);
+                let error = libm::log(run.time_s) - alone - self.slowdown(run);
                 let far = FAR * self.noise / error.abs();
                 let weight = far.min(1.0) / (self.noise * self.noise);
                 rows.push((weight, error, self.slopes(run)));
@@ -146,7 +146,9 @@ impl<'a> Fit<'a> {
     fn alone(&self) -> Vec<f64> {
         let mut all = Vec::with_capacity(self.commands);
         for runs in self.by_command() {
-            let logs = runs.iter().map(|run| run.time_s.ln() - self.slowdown(run));
+            let logs = runs
+                .iter()
+                .map(|run| libm::log(run.time_s) - self.slowdown(run));
             all.push(logs.sum::<f64>() / runs.len().max(1) as f64);
         }
         all
@@ -156,7 +158,13 @@ impl<'a> Fit<'a> {
         let runs = self.by_command();
         let known = self.alone().into_iter().zip(runs);
         known
-            .map(|(alone, runs)| if runs.is_empty() { 0.0 } else { alone.exp() })
+            .map(|(alone, runs)| {
+                if runs.is_empty() {
+                    0.0
+                } else {
+                    libm::exp(alone)
+                }
+            })
             .collect()
     }
 
@@ -375,7 +383,7 @@ mod tests {
                     .sum();
                 let noise = 0.04 * (uniform(&mut lots) - 0.5);
                 let alone = 3.0 + command as f64;
-                let time_s = alone * (TRUTH[program].0 * pressure + noise).exp();
+                let time_s = alone * libm::exp(TRUTH[program].0 * pressure + noise);
                 runs.push(NeighbouredRun {
                     command,
                     program,
@@ -404,9 +412,7 @@ mod tests {
                     all += 2;
                 }
                 let alone = |command: usize| {
-                    (fitted.alone_s[command] / (3.0 + command as f64))
-                        .ln()
-                        .abs()
+                    libm::log(fitted.alone_s[command] / (3.0 + command as f64)).abs()
                 };
                 assert!((0..2 * TRUTH.len()).all(|command| alone(command) < 0.5 * most_off));
             }

@@ -22,14 +22,12 @@ impl<B: Backend> Loop<'_, B> {
         if time == Nanos::ZERO || machine.cpus.len() > MOST_CPUS || !machine.nodes.is_empty() {
             return;
         }
-        let has_cpus = |task: &&Box<TaskView>| has_cpus(task);
-        let running: Vec<TaskId> = self
-            .snap
-            .tasks
-            .iter()
-            .filter(has_cpus)
-            .map(|task| task.id)
-            .collect();
+        let mut running: Vec<TaskId> = Vec::new();
+        for task in &self.snap.tasks {
+            if has_cpus(task) {
+                running.push(task.id);
+            }
+        }
         for &other in &running {
             let Some(program) = self.records[other].spec.program.clone() else {
                 continue;

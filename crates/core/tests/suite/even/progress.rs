@@ -96,8 +96,8 @@ fn jobs_take_turns_at_sharing_a_core_though_all_fit() {
         }
     }
     let progress =
-        |task: &Box<TaskView>| task.estimates.learnt.as_ref().value().unwrap().progress - 10.0;
-    let done: Vec<f64> = play.snap.tasks.iter().map(progress).collect();
+        |task: &TaskView| task.estimates.learnt.as_ref().value().unwrap().progress - 10.0;
+    let done: Vec<f64> = play.snap.tasks.iter().map(|task| progress(task)).collect();
     // 60 quanta x (2 x 1 + 4 x 0.6) / 6 is 44; those who always shared a core would do 36.
     assert!(
         done.iter().all(|done| (41.0..48.0).contains(done)),
