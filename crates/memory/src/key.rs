@@ -46,7 +46,8 @@ impl Key {
         }
     }
 
-    /// The number of a program on this kind of machine. It does not tell the program: what is forgotten is not to be found.
+    /// The number of a program on this kind of machine: shorter than its name, and it does not show a program that the user
+    /// forgot.
     pub fn number_of(&self, program: &str) -> i64 {
         number(&["program", &self.machine, program])
     }

@@ -14,7 +14,7 @@
 mod error;
 mod export;
 mod key;
-mod neighbours;
+mod past;
 mod remembered;
 mod store;
 

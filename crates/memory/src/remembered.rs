@@ -49,9 +49,10 @@ pub struct Run {
     /// The kernel let several jobs share CPUs, so that it was placed all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// The [numbers](Key::number_of) of the programs beside it, each with its share of the time placed; only with few CPUs.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub beside: BTreeMap<i64, f64>,
+    /// The [numbers](Key::number_of) of the programs beside it, each with its share of the time placed; `None` if they were
+    /// not noted all the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BTreeMap<i64, f64>>,
 }
 
 impl Run {

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Problem};
 use crate::key::{Key, Numbers};
-use crate::neighbours::Neighbours;
+use crate::past::Past;
 use crate::remembered::{Ended, Recalled, Remembered, Run, expected};
 use cosched_core::{Earlier, Expected, ExpectedFrom, RateAt};
 use rusqlite::{
@@ -52,7 +52,8 @@ const TABLES: &str = "
 /// How long to wait while others use the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Not at all, and what is written need not survive a loss of power: jobs run meanwhile, and wait for decisions.
+    /// Not at all, and what is written need not survive a loss of power: jobs run meanwhile, and wait for decisions. So
+    /// nothing is computed of who disturbs whom.
     None,
     /// A few seconds, until it is on the disk.
     Some,
@@ -74,6 +75,7 @@ pub enum Forget {
 pub struct Store {
     database: Connection,
     path: PathBuf,
+    patience: Patience,
 }
 
 impl Store {
@@ -174,6 +176,7 @@ impl Store {
         let store = Store {
             database,
             path: path.to_owned(),
+            patience,
         };
         if !store.is_empty()? {
             if store.number("application_id")? != APPLICATION {
@@ -237,13 +240,17 @@ impl Store {
         let _moment = self.database.unchecked_transaction()?;
         let mut lookup = Lookup::new(&self.database)?;
         let mut found = Vec::with_capacity(keys.len());
-        for key in keys {
-            found.push(match key {
-                Some(key) => lookup.recall(key)?,
+        let commands = keys.iter().map(|key| key.as_ref().map(Key::numbers));
+        let commands: Vec<Option<Numbers>> = commands.collect();
+        for command in &commands {
+            found.push(match command {
+                Some(numbers) => lookup.recall(*numbers)?,
                 None => Recalled::default(),
             });
         }
-        lookup.neighbours.tell(keys, &mut found);
+        if self.patience == Patience::Some {
+            lookup.past.tell(&commands, &mut found);
+        }
         Ok(found)
     }
 
@@ -359,7 +366,7 @@ struct Lookup<'a> {
     by_program: Statement<'a>,
     /// Expectations by program, since a batch can have many commands of one program.
     programs: BTreeMap<i64, Option<Expected>>,
-    neighbours: Neighbours,
+    past: Past,
 }
 
 impl<'a> Lookup<'a> {
@@ -371,14 +378,13 @@ impl<'a> Lookup<'a> {
             by_line: database.prepare(&format!("{query} line = ?1 {order}"))?,
             by_program: database.prepare(&format!("{query} program = ?1 {order}"))?,
             programs: BTreeMap::new(),
-            neighbours: Neighbours::default(),
+            past: Past::default(),
         })
     }
 
-    fn recall(&mut self, key: &Key) -> Result<Recalled, Problem> {
-        let numbers = key.numbers();
+    fn recall(&mut self, numbers: Numbers) -> Result<Recalled, Problem> {
         if let Some(own) = successful(&mut self.by_exact, numbers.exact, 1)?.pop() {
-            self.neighbours.add(key, &own.runs);
+            self.past.add(numbers, &own.runs);
             return Ok(Recalled {
                 expected: expected(&own.runs, ExpectedFrom::Same),
                 learnt: own.learnt.map(Arc::new),

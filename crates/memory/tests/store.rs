@@ -571,7 +571,7 @@ fn who_disturbs_whom_is_told_to_commands_of_several_programs() {
     let beside = |command: &Key, other: &Key, time_s: f64| {
         let mut ended = ended(command, 1, time_s);
         let number = command.number_of(&other.program);
-        ended.run.as_mut().unwrap().beside = [(number, 1.0)].into();
+        ended.run.as_mut().unwrap().beside = Some([(number, 1.0)].into());
         ended
     };
     for _ in 0..2 {
@@ -582,7 +582,7 @@ fn who_disturbs_whom_is_told_to_commands_of_several_programs() {
             .note(&[beside(&heavy, &heavy, 3.0), beside(&heavy, &light, 1.5)])
             .unwrap();
     }
-    let recalled = |keys: &[&Key]| -> Vec<Option<f64>> {
+    let pressures = |store: &Store, keys: &[&Key]| -> Vec<Option<f64>> {
         let keys: Vec<Option<Key>> = keys.iter().map(|key| Some((*key).clone())).collect();
         let found = store.recall(&keys).unwrap();
         found
@@ -590,9 +590,24 @@ fn who_disturbs_whom_is_told_to_commands_of_several_programs() {
             .map(|one| one.interference.map(|one| one.pressure))
             .collect()
     };
-    let both = recalled(&[&light, &heavy]);
-    assert!(both[1] > both[0].map(|pressure| 2.0 * pressure), "{both:?}");
-    assert_eq!(recalled(&[&heavy]), [None], "there is nothing to choose");
+    let both = pressures(&store, &[&light, &heavy]);
+    assert!(both[1].unwrap() > 2.0 * both[0].unwrap(), "{both:?}");
+    assert_eq!(
+        pressures(&store, &[&heavy]),
+        [None],
+        "there is nothing to choose"
+    );
     let unknown = key("new", "new", "v1");
-    assert_eq!(recalled(&[&heavy, &unknown, &light])[1], None);
+    assert_eq!(pressures(&store, &[&heavy, &unknown, &light])[1], None);
+    // Runs whose neighbours were not noted tell nothing.
+    let [one, other] = ["one", "other"].map(|program| key(program, program, "v1"));
+    store
+        .note(&[
+            ended(&one, 1, 1.0),
+            ended(&one, 1, 9.0),
+            ended(&other, 1, 1.0),
+        ])
+        .unwrap();
+    let recalled = store.recall(&[Some(one), Some(other)]).unwrap();
+    assert!(recalled.iter().all(|one| one.interference.is_none()));
 }

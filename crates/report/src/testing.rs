@@ -355,7 +355,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         runs: 1,
         width: Reading::Value(1),
         learnt: None,
-        beside: Default::default(),
+        beside: None,
     }
 }
 
@@ -391,7 +391,7 @@ pub(crate) fn result() -> RunResult {
         runs: 0,
         width: Reading::Absent(Absence::NotStarted),
         learnt: None,
-        beside: Default::default(),
+        beside: None,
     };
     let mut overhead = Overhead {
         decisions: 120,

@@ -1,10 +1,11 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Earlier, Exit, ExpectedFrom, Nanos, RateAt, TaskResult, TaskSpec};
+use cosched_core::{Earlier, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,9 @@ const EVERY: Duration = Duration::from_secs(30);
 /// A shorter job is recorded for its program, not for its command, unless it was expected to be longer. Thousands of short
 /// commands would push out useful ones.
 const SHORT_S: f64 = 0.1;
+
+/// A program that was beside a job for less than this share of its time is not recorded.
+const LEAST_SHARE: f64 = 0.01;
 
 /// What is known of commands, for one run.
 #[derive(Debug)]
@@ -236,8 +240,6 @@ fn recalled(path: &Path, keys: &[Option<Key>], patience: Patience) -> Result<Vec
 fn run(result: &TaskResult, key: &Key, at: u64) -> Option<Run> {
     // Microseconds are enough, and shorter.
     let seconds = |s: f64| (s * 1e6).round() / 1e6;
-    let share = |time: &Nanos| (time.share_of(result.ran) * 1e3).round() / 1e3;
-    let beside = result.beside.iter();
     let (started, finished) = (result.started?, result.finished?);
     Some(Run {
         at,
@@ -247,10 +249,20 @@ fn run(result: &TaskResult, key: &Key, at: u64) -> Option<Run> {
         width: result.width.value(),
         max_rss: result.resources.max_rss.value(),
         shared: result.shared,
-        beside: beside
-            .map(|(program, time)| (key.number_of(program), share(time)))
-            .collect(),
+        beside: beside(result, key),
     })
+}
+
+/// The programs beside a job, with their shares of its time to a thousandth; less than a hundredth does not count.
+fn beside(result: &TaskResult, key: &Key) -> Option<BTreeMap<i64, f64>> {
+    let mut shares = BTreeMap::new();
+    for (program, time) in result.beside.as_ref()? {
+        let share = time.share_of(result.ran);
+        if share >= LEAST_SHARE {
+            shares.insert(key.number_of(program), (share * 1e3).round() / 1e3);
+        }
+    }
+    Some(shares)
 }
 
 #[cfg(test)]
@@ -261,7 +273,6 @@ pub(crate) mod tests {
         Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources,
     };
     use rusqlite::Connection;
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     fn recall(
@@ -327,7 +338,7 @@ pub(crate) mod tests {
             runs: 1,
             width: Reading::Value(1),
             learnt,
-            beside: BTreeMap::new(),
+            beside: None,
         }
     }
 
@@ -388,12 +399,21 @@ pub(crate) mod tests {
         let path = dir.path().join("history.sqlite");
         let (mut memory, known, _) = recall(&path, vec![Some(key("/here"))]);
         let mut ended = result(900, Exit::Code(0), None);
-        ended.beside = [("/bin/sort".into(), Nanos::from_ms(300))].into();
+        ended.beside = Some(
+            [
+                ("/bin/sort".into(), Nanos::from_ms(300)),
+                ("/bin/true".into(), Nanos::from_ms(3)),
+            ]
+            .into(),
+        );
         memory.ended(known[0].as_ref().unwrap(), &ended);
         assert_eq!(memory.finish(), None);
         let store = Store::open(&path, Patience::Some).unwrap();
         let kept = &store.list(None).unwrap()[0].runs[0].beside;
-        assert_eq!(*kept, [(key("/here").number_of("/bin/sort"), 0.333)].into());
+        assert_eq!(
+            *kept,
+            Some([(key("/here").number_of("/bin/sort"), 0.333)].into())
+        );
     }
 
     #[test]

@@ -17,8 +17,8 @@ const SEEDS: u64 = 3;
 /// Names of programs with the time that each takes alone, in milliseconds.
 type Programs = Vec<(String, u64)>;
 
-/// A run of a program: its time, and its neighbours with their shares of it.
-type Past = (f64, Vec<(String, f64)>);
+/// A run of a program: its time, and its neighbours with their shares of it, if they are known.
+type Past = (f64, Option<Vec<(String, f64)>>);
 
 /// The runs of each command, the last one last. A command is a program with its time alone.
 type History = BTreeMap<(String, u64), Vec<Past>>;
@@ -94,6 +94,9 @@ fn fitted(history: &History) -> BTreeMap<String, Interference> {
     let mut runs = Vec::new();
     for (command, ((name, _), past)) in history.iter().enumerate() {
         for (time, beside) in past.iter().rev().take(RUNS) {
+            let Some(beside) = beside else {
+                continue;
+            };
             runs.push(NeighbouredRun {
                 command,
                 program: of(name),
@@ -104,6 +107,9 @@ fn fitted(history: &History) -> BTreeMap<String, Interference> {
                     .collect(),
             });
         }
+    }
+    if runs.is_empty() {
+        return BTreeMap::new();
     }
     let fitted = Fitted::to(history.len(), programs.len(), &runs).programs;
     programs.into_iter().cloned().zip(fitted).collect()
@@ -159,9 +165,11 @@ fn batch(
     );
     let result = result.expect("it runs");
     for (task, (name, ms)) in result.tasks.iter().zip(programs) {
-        let beside = task.beside.iter();
-        let shares = beside.map(|(other, time)| (other.to_string(), time.share_of(task.ran)));
-        let past = (task.ran.as_s(), shares.collect());
+        let share =
+            |(other, time): (&Arc<str>, &Nanos)| (other.to_string(), time.share_of(task.ran));
+        let beside = task.beside.as_ref();
+        let shares = beside.map(|beside| beside.iter().map(share).collect());
+        let past = (task.ran.as_s(), shares);
         history.entry((name.clone(), *ms)).or_default().push(past);
     }
     result.turnaround.as_s()

@@ -18,7 +18,7 @@ use crate::units::{Absence, Nanos, Rate, Reading};
 pub use bandwidth::IdealBandwidth;
 use bandwidth::MeanRate;
 pub(crate) use crowding::Crowding;
-pub(crate) use interference::Neighbours;
+pub(crate) use interference::{Candidate, RunningPrograms};
 pub use interference::{Fitted, Interference, NeighbouredRun};
 pub use learnt::{Earlier, EarlierPhase};
 pub(crate) use learnt::{KEPT, Learner, MEMORY, NOISE, ROUGH};

@@ -183,7 +183,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         runs: 1,
         width: Reading::Value(1),
         learnt: None,
-        beside: Default::default(),
+        beside: None,
     };
     assert_eq!(result.spec.id, TaskId(0));
     let turnaround =

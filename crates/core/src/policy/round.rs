@@ -216,15 +216,26 @@ impl<'a> Round<'a> {
             .partition_point(|&ix| self.task(ix).overdue || self.is_critical(ix))
     }
 
-    /// Number of CPUs that all tasks need together.
-    pub(super) fn wanted(&self) -> u64 {
-        let tasks = self.order.iter();
-        tasks.map(|&ix| u64::from(self.task(ix).cpus)).sum()
-    }
-
     /// Whether all tasks fit at once.
     pub(super) fn all_fit(&self) -> bool {
-        self.wanted() <= u64::from(self.left)
+        let tasks = self.order.iter();
+        let wanted: u64 = tasks.map(|&ix| u64::from(self.task(ix).cpus)).sum();
+        wanted <= u64::from(self.left)
+    }
+
+    /// Whether all tasks fit at once, each on cores of its own.
+    pub(super) fn each_has_cores(&self) -> bool {
+        let machine = &self.snap.machine;
+        let threads = machine
+            .cpus
+            .len()
+            .div_ceil(machine.cores.len().max(1))
+            .max(1) as u32;
+        let tasks = self.order.iter();
+        let wanted: u64 = tasks
+            .map(|&ix| u64::from(self.task(ix).cpus.div_ceil(threads)))
+            .sum();
+        wanted <= u64::from(self.left / threads)
     }
 
     /// Orders the tasks after the [head](Round::head) by progress, the least first. Among equals the longest waiting

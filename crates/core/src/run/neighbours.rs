@@ -4,17 +4,22 @@
 
 use super::backend::Backend;
 use super::state::Loop;
-use crate::estimate::{Interference, Neighbours};
+use crate::estimate::{Candidate, Interference, RunningPrograms};
 use crate::placement::Placement;
 use crate::snapshot::TaskView;
 use crate::task::TaskId;
 use crate::units::Nanos;
+use std::sync::Arc;
 
 /// Maximum number of CPUs.
 const MOST_CPUS: usize = 8;
+/// Maximum number of waiting tasks to compare.
+const MOST_COMPARED: usize = 256;
+/// The name of all programs that have none.
+const NAMELESS: &str = "";
 
 impl<B: Backend> Loop<'_, B> {
-    /// Adds the time since the last call to that of all tasks beside each other.
+    /// Adds the time since the last call to `beside` of all running tasks. Tasks on shared CPUs have no certain neighbours.
     pub(super) fn note_neighbours(&mut self) {
         let now = self.snap.now;
         let time = now - std::mem::replace(&mut self.neighbours_since, now);
@@ -22,50 +27,65 @@ impl<B: Backend> Loop<'_, B> {
         if time == Nanos::ZERO || machine.cpus.len() > MOST_CPUS || !machine.nodes.is_empty() {
             return;
         }
-        let mut running: Vec<TaskId> = Vec::new();
-        for task in &self.snap.tasks {
-            if has_cpus(task) {
-                running.push(task.id);
-            }
+        let running = self.snap.tasks.iter().filter(|task| task.running.is_some());
+        if self.is_paused || !running.clone().all(|task| has_own_cpus(task)) {
+            return;
         }
+        let running: Vec<TaskId> = running.map(|task| task.id).collect();
         for &other in &running {
-            let Some(program) = self.records[other].spec.program.clone() else {
-                continue;
-            };
-            for &id in running.iter().filter(|&&id| id != other) {
-                *self.records[id].beside.entry(program.clone()).or_default() += time;
+            let program = self.program(other);
+            for &id in &running {
+                let record = &mut self.records[id];
+                if id == other {
+                    record.noted += time;
+                } else {
+                    *record.beside.entry(program.clone()).or_default() += time;
+                }
             }
         }
     }
 
-    /// The queue position of the task that surely fits better beside the running ones than the one at `place`.
+    fn program(&self, task: TaskId) -> Arc<str> {
+        let program = &self.records[task].spec.program;
+        program.clone().unwrap_or_else(|| NAMELESS.into())
+    }
+
+    /// The queue position of a task that clearly fits better beside the running ones than the one at `place`.
     pub(super) fn better_beside(&self, place: usize) -> Option<usize> {
-        let known = |id: TaskId| self.records[id].spec.interference;
-        let running: Vec<Interference> = self
-            .snap
-            .tasks
-            .iter()
-            .filter_map(|task| known(task.id))
-            .collect();
-        let may_come = |id: TaskId| !self.records[id].is_again && self.records[id].spec.cpus == 1;
-        let waiting = self.pending.iter().take(self.ordered).enumerate();
-        let waiting = waiting.filter(|(_, id)| may_come(**id));
-        let waiting = waiting.filter_map(|(place, &id)| Some((place, known(id)?)));
-        let (places, waiting): (Vec<usize>, Vec<Interference>) = waiting.unzip();
-        let first = known(self.pending[place])?;
-        if running.is_empty() || waiting.is_empty() || self.snap.machine.cpus.len() > MOST_CPUS {
+        let first = &self.records[self.pending[place]].spec;
+        let interference = first.interference?;
+        if self.snap.machine.cpus.len() > MOST_CPUS || first.cpus > 1 {
             return None;
         }
-        let neighbours = Neighbours::new(&running, &waiting);
-        let cost = |at: &usize| neighbours.cost(&waiting[*at]);
-        let best = (0..waiting.len()).min_by(|one, other| cost(one).total_cmp(&cost(other)))?;
-        neighbours
-            .prefer(&waiting[best], &first)
-            .then_some(places[best])
+        let running = self.snap.tasks.iter().map(|task| {
+            let known = self.records[task.id].spec.interference;
+            (
+                self.program(task.id),
+                known.unwrap_or(Interference::AVERAGE),
+            )
+        });
+        RunningPrograms::new(running).better(&self.comparable(), &interference)
+    }
+
+    /// The waiting tasks of one CPU of which something is known, with their queue positions. A task that is there again comes
+    /// last in any case.
+    fn comparable(&self) -> Vec<Candidate> {
+        let waiting = self.pending.iter().take(self.ordered.min(MOST_COMPARED));
+        let mut all = Vec::new();
+        for (place, &id) in waiting.enumerate() {
+            let record = &self.records[id];
+            if let Some(interference) = record.spec.interference
+                && record.spec.cpus == 1
+                && !record.is_again
+            {
+                all.push((place, interference));
+            }
+        }
+        all
     }
 }
 
-fn has_cpus(task: &TaskView) -> bool {
+fn has_own_cpus(task: &TaskView) -> bool {
     let running = task.running.as_ref();
     running.is_some_and(|running| matches!(running.placement, Placement::Exclusive { .. }))
 }

@@ -39,7 +39,8 @@ impl<B: Backend> Loop<'_, B> {
         waiting.sort_by_key(|&id| !records[id].has_begun());
     }
 
-    /// The queue position of the task that comes next by its length; `None` if the first does, for another reason.
+    /// The queue position of the task that comes next by its length or its neighbours; `None` if the first does, for
+    /// another reason.
     fn preferred(&mut self, now: Nanos) -> Option<usize> {
         let first = *self.pending.front()?;
         let record = &self.records[first];

@@ -203,8 +203,8 @@ pub struct TaskResult {
     pub width: Reading<u32>,
     /// Its learnt demand on caches and memory, for a later run; `None` if nothing was measured.
     pub learnt: Option<Arc<Earlier>>,
-    /// How long it ran beside tasks of each program, if there are few CPUs.
-    pub beside: BTreeMap<Arc<str>, Nanos>,
+    /// How long it ran beside tasks of each program; `None` if that was not noted all the time.
+    pub beside: Option<BTreeMap<Arc<str>, Nanos>>,
 }
 
 impl TaskResult {

@@ -18,8 +18,8 @@ use crate::units::Nanos;
 const PARTS: u64 = 3;
 
 impl<B: Backend> Loop<'_, B> {
-    /// If the longest may be passed: the place of the task that fits best beside the running ones, else of the one that was
-    /// submitted first, if it is not there again.
+    /// If the longest may be passed: the place of a task that clearly fits better beside the running ones than the one that was
+    /// submitted first, else of that, if it is not there again.
     pub(super) fn who_may_pass(&self) -> Option<usize> {
         let longest = *self.pending.front()?;
         if !is_all_the_same(self.config) && !self.may_pass(longest) {

@@ -96,7 +96,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) plans: Option<PlanCounts>,
     /// The last reading of the memory domains' traffic, with its time.
     pub(super) traffic: (Nanos, Arc<[Traffic]>),
-    /// Since when neighbours have not been noted.
+    /// Time up to which neighbours are noted.
     pub(super) neighbours_since: Nanos,
 }
 

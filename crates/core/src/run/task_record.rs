@@ -13,6 +13,9 @@ use crate::units::{Absence, Nanos, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Least share of a task's time for which its neighbours must have been noted.
+const WHOLE: f64 = 0.95;
+
 pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
     /// Its [class](super::order::class) in the order of admission, if that is known.
@@ -59,8 +62,9 @@ pub(super) struct TaskRecord {
     pub(super) learnt: Option<Arc<Earlier>>,
     /// Solo execution done in this run, by the learnt model.
     pub(super) progress_learnt: Reading<f64>,
-    /// How long it ran beside tasks of each program.
+    /// How long it ran beside tasks of each program, and for how long that was noted.
     pub(super) beside: BTreeMap<Arc<str>, Nanos>,
+    pub(super) noted: Nanos,
 }
 
 /// The open interval of a placed task or a filler.
@@ -111,6 +115,7 @@ impl TaskRecord {
             learnt: None,
             progress_learnt: Reading::Absent(Absence::NotEnded),
             beside: BTreeMap::new(),
+            noted: Nanos::ZERO,
         }
     }
 
@@ -234,7 +239,7 @@ impl TaskRecord {
                 Width::Measured => self.width.found(),
             },
             learnt: self.learnt.clone(),
-            beside: self.beside.clone(),
+            beside: (self.noted.share_of(self.ran) >= WHOLE).then(|| self.beside.clone()),
         }
     }
 }

@@ -128,43 +128,54 @@ fn the_longest_may_wait_while_there_is_room() {
     assert!(longest < Some(last.len() - 4), "{last:?}");
 }
 
-/// Twenty that disturb each other, and then twenty that hardly do, on two CPUs: the starts, and the neighbours of the
-/// first. `sd`: how little is known of them.
-fn neighbours(sd: f64) -> (Vec<u32>, TaskResult) {
-    let machine = Machine::uniform("memory", 2, 1);
+/// Twenty that disturb each other, and then twenty that hardly do: the starts, and the neighbours of the first. `sd`: how
+/// little is known of them. `first_cpus`: those that the first needs.
+fn neighbours(policy: &str, cpus: u32, sd: f64, first_cpus: u32) -> (Vec<u32>, TaskResult) {
+    let machine = Machine::uniform("memory", cpus, 1);
     let mut world = Memory::new(machine, vec![Work::ms(1_000); 40]);
     let mut specs = world.specs();
     for spec in &mut specs {
-        let (program, sensitivity, pressure) = if spec.id.0 < 20 {
-            ("heavy", 2.0, 0.4)
-        } else {
-            ("light", 0.2, 0.02)
-        };
-        spec.program = Some(program.into());
+        let is_heavy = spec.id.0 < 20;
+        spec.program = Some(if is_heavy { "heavy" } else { "light" }.into());
         spec.expected = Some(Expected::of(Nanos::from_ms(1_000), ExpectedFrom::Same));
         spec.interference = Some(Interference {
-            sensitivity,
-            pressure,
+            sensitivity: if is_heavy { 2.0 } else { 0.2 },
+            pressure: if is_heavy { 0.4 } else { 0.02 },
             sensitivity_sd: sd,
             pressure_sd: 0.1 * sd,
         });
     }
+    specs[1].cpus = first_cpus;
     let mut told = Told::default();
-    let result = run_specs(&mut world, specs, "fifo", &[], &jobs(2), &mut told);
+    let result = run_specs(
+        &mut world,
+        specs,
+        policy,
+        &[],
+        &jobs(cpus as usize),
+        &mut told,
+    );
     (told.starts, result.tasks[0].clone())
 }
 
 #[test]
-fn who_surely_fits_better_begins_beside_who_runs() {
+fn who_clearly_fits_better_begins_beside_who_runs() {
     let in_turn = (0..10).flat_map(|ix| [ix, 20 + ix]);
-    let (starts, first) = neighbours(0.1);
+    let (starts, first) = neighbours("fifo", 2, 0.1, 1);
     assert_eq!(starts[..20], in_turn.collect::<Vec<u32>>());
-    let beside: Vec<&str> = first.beside.keys().map(|program| &**program).collect();
-    assert_eq!(beside, ["light"]);
-    assert!((first.beside["light"].share_of(first.ran) - 1.0).abs() < 0.01);
-    let (starts, first) = neighbours(3.0);
-    assert_eq!(starts, (0..40).collect::<Vec<u32>>(), "as in the list");
-    assert!(first.beside.contains_key("heavy"));
+    let beside = first.beside.unwrap();
+    assert_eq!(beside.len(), 1);
+    assert!((beside["light"].share_of(first.ran) - 1.0).abs() < 0.01);
+    let as_listed: Vec<u32> = (0..40).collect();
+    let (starts, first) = neighbours("fifo", 2, 3.0, 1);
+    assert_eq!(starts, as_listed, "nothing is clear");
+    assert!(first.beside.unwrap().contains_key("heavy"));
+    let (starts, first) = neighbours("fifo", 9, 0.1, 1);
+    assert_eq!((starts, first.beside), (as_listed, None), "too many CPUs");
+    let (starts, _) = neighbours("fifo", 2, 0.1, 2);
+    assert_eq!(starts[..2], [0, 1], "nobody passes who needs several CPUs");
+    let (_, first) = neighbours("linux", 2, 0.1, 1);
+    assert_eq!(first.beside, None, "on shared CPUs");
 }
 
 /// Wrong expectations never cost more than a random order: at most 2 - 1/m of the minimum (Graham, 1969).

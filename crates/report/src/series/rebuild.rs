@@ -314,7 +314,7 @@ impl Life {
             resources: row.map_or(Resources::absent(none), resources),
             width: Reading::Absent(none),
             learnt: None,
-            beside: Default::default(),
+            beside: None,
             progress: Reading::from_option(progress.map(|milli| milli as f64 / 1e3), none),
             // The series does not say what it rests on.
             progress_basis: ProgressBasis::Provisional,

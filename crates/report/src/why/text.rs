@@ -185,7 +185,7 @@ impl Why {
             Latest::Queue { live, order } => {
                 let live = count(*live as u64, "live job");
                 let rule = if order == "auto" {
-                    " (while more may come, short jobs pass long ones; in a batch, what fits better beside the running jobs)"
+                    " (while more may come, short jobs pass long ones; in a batch on few CPUs, those that fit better beside the running ones may pass)"
                 } else {
                     ""
                 };

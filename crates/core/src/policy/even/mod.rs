@@ -186,7 +186,11 @@ impl Even {
             let leads = Leads::by_end(snap, &self.state.lengths, self.quantum);
             return (Round::keeping(snap, |_| false), leads);
         }
-        let round = Round::new(snap);
+        let mut round = Round::new(snap);
+        if round.all_fit() {
+            // Nobody has to wait, so nobody would end last for that.
+            round = Round::keeping(snap, |_| false);
+        }
         let leads = Leads::new(&round);
         (round, leads)
     }
@@ -194,11 +198,12 @@ impl Even {
     /// Whether it matters who runs where: tasks wait or share cores, cores may idle, or cores are of two types. For the
     /// mean turnaround nobody should pause for jobs that share cores.
     fn is_choice(&self, round: &Round<'_>) -> bool {
-        let machine = &round.snap.machine;
-        self.energy_share > 0.0
-            || machine.core_types.len() > 1
-            || !round.all_fit()
-            || (!self.for_mean && round.wanted() > machine.cores.len() as u64)
+        let suffices = if self.for_mean {
+            round.all_fit()
+        } else {
+            round.each_has_cores()
+        };
+        self.energy_share > 0.0 || round.snap.machine.core_types.len() > 1 || !suffices
     }
 
     /// Weighted speed per watt in the last quanta. A set with more per watt makes work cheaper (Dinkelbach, "On
