@@ -48,7 +48,7 @@ pub use disturbance::{
     disturbances,
 };
 pub use estimate::{
-    Earlier, EarlierPhase, Fitted, IdealBandwidth, Interference, NeighbouredRun, Start,
+    Earlier, EarlierPhase, Fitted, IdealBandwidth, Interference, NeighbouredRun, Pace, Start,
     TaskEstimator,
 };
 pub use expected::{Expected, ExpectedFrom};

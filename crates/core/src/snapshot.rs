@@ -115,6 +115,9 @@ pub struct Estimates {
     /// lasted.
     #[serde(default = "not_requested", skip_serializing_if = "is_absent")]
     pub wanting: Reading<u32>,
+    /// Time placed that it still needs, by its visible progress; for policies that want it, and only at a steady pace.
+    #[serde(default = "not_requested", skip_serializing_if = "is_absent")]
+    pub visible_left: Reading<Nanos>,
     /// Intervals executed so far, however short.
     pub executed: u32,
     /// Total time in which the task was placed.
@@ -197,6 +200,7 @@ impl Default for Estimates {
             trace_progress: no_trace(),
             learnt: Reading::Absent(Absence::NotYetMeasured),
             wanting: not_requested(),
+            visible_left: not_requested(),
             executed: 0,
             ran: Nanos::ZERO,
         }

@@ -20,7 +20,6 @@ mod live;
 mod machine_load;
 mod markdown;
 mod origin;
-mod pace;
 mod progress;
 mod reason;
 mod record;

@@ -2,10 +2,9 @@
 
 use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
-use crate::pace::Pace;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{
-    Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskSpec, WatchedTask,
+    Expected, ExpectedFrom, Nanos, Pace, Snapshot, TaskId, TaskResult, TaskSpec, WatchedTask,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

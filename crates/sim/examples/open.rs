@@ -105,8 +105,8 @@ fn figures(world: &World, policy: &str) -> [f64; 3] {
     ]
 }
 
-/// In the environment, `WITHHELD` names counts that are withheld, as in `MmReads,L1Accesses`; `SEED` changes jobs and
-/// arrivals.
+/// In the environment, `WITHHELD` names counts that are withheld, as in `MmReads,L1Accesses`; `VISIBLE` makes the progress of
+/// jobs visible; `SEED` changes jobs and arrivals.
 fn worlds() -> Vec<World> {
     let seed = std::env::var("SEED").map_or(0, |seed| seed.parse().expect("a number"));
     let mut worlds = Vec::new();
@@ -148,6 +148,9 @@ fn scene(lengths: Lengths, load: f64, is_known: bool, seed: u64) -> Scene {
         {
             scene = scene.change(|machine| machine.counters.counts[counter] = false);
         }
+    }
+    if std::env::var("VISIBLE").is_ok() {
+        scene = scene.visible();
     }
     scene.open(arrivals, is_known)
 }

@@ -8,7 +8,7 @@ use crate::world::{Happening, Tally};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill,
     Machine, MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch,
-    TaskId, TaskSpec, Traffic, Usage, Visible, Wanting,
+    TaskId, TaskSpec, Traffic, Usage, Visible, VisibleFrom, Wanting,
 };
 use std::sync::Arc;
 
@@ -118,7 +118,20 @@ impl Backend for Sim {
         }
     }
 
-    fn visible(&mut self, _tasks: &[TaskId], _out: &mut Vec<(TaskId, Reading<Visible>)>) {}
+    fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
+        if !self.config.shows_progress {
+            return;
+        }
+        for &task in tasks {
+            self.world.sync_task(task.0);
+            let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
+            let done: f64 = threads.iter().map(|thread| thread.tally.instructions).sum();
+            let left: f64 = threads.iter().map(|thread| thread.work_left).sum();
+            let share = done / (done + left);
+            let from = VisibleFrom::Descriptor;
+            out.push((task, Reading::Value(Visible { share, from })));
+        }
+    }
 
     fn wanting(&mut self, _task: TaskId) -> Reading<Wanting> {
         // A simulated job always has the stated number of threads.

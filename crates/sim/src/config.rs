@@ -24,6 +24,8 @@ pub struct SimConfig {
     /// Rates are solved again when a thread's cycles per instruction have changed by this share because of its lines in
     /// the cache. A smaller step is more exact and slower.
     pub step: f64,
+    /// Whether the progress of jobs is visible from outside.
+    pub shows_progress: bool,
     /// Faults to inject, in any order.
     pub faults: Vec<Fault>,
 }
@@ -44,6 +46,7 @@ impl SimConfig {
             seed,
             variation: DEFAULT_VARIATION,
             step: DEFAULT_STEP,
+            shows_progress: false,
             faults: Vec::new(),
         }
     }

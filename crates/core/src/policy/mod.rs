@@ -88,6 +88,11 @@ pub trait Policy {
         true
     }
 
+    /// Whether the visible progress of tasks counts.
+    fn wants_visible(&self) -> bool {
+        false
+    }
+
     /// The state that the next decision depends on, besides the snapshot and the generator.
     fn save(&self) -> serde_json::Value;
 

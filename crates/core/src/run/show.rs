@@ -11,7 +11,7 @@ use crate::estimate::Learner;
 use crate::sample::Usage;
 use crate::snapshot::Snapshot;
 use crate::task::TaskId;
-use crate::units::{Nanos, Reading};
+use crate::units::{Absence, Nanos, Reading};
 use crate::visible::Visible;
 use std::collections::BTreeMap;
 
@@ -38,12 +38,17 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Shows the recorder the state of the run, if wanted.
     pub(super) fn show(&mut self) {
-        if !self.recorder.wants_state() {
+        let is_watched = self.recorder.wants_state();
+        if !is_watched && !self.policy.wants_visible() {
             return;
         }
         let ids = self.live_ids();
-        let usages = self.read_old(&ids);
         let visible = self.visible(&ids);
+        self.note_paces(&visible);
+        if !is_watched {
+            return;
+        }
+        let usages = self.read_old(&ids);
         let energy_j = self.energy_j.unwrap_or_else(|| self.backend.energy_j());
         let mut reasons = BTreeMap::new();
         for wait in &self.waits {
@@ -103,6 +108,21 @@ impl<B: Backend> Loop<'_, B> {
         let mut visible = Vec::new();
         self.backend.visible(&running, &mut visible);
         visible.into_iter().collect()
+    }
+
+    /// Estimates from these observations how long tasks still take.
+    fn note_paces(&mut self, visible: &BTreeMap<TaskId, Reading<Visible>>) {
+        let now = self.snap.now;
+        for task in &mut self.snap.tasks {
+            let record = &mut self.records[task.id];
+            let (Some(&seen), Some(started)) = (visible.get(&task.id), record.started) else {
+                continue;
+            };
+            let ran = task.estimates.ran;
+            record.pace.saw(now - started, ran, seen);
+            let left = record.pace.placed_left_s(ran).ok().map(Nanos::from_s);
+            task.estimates.visible_left = Reading::from_option(left, Absence::NotYetMeasured);
+        }
     }
 
     /// The tasks that have arrived and have not ended.

@@ -1,7 +1,7 @@
 //! The loop's record of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::{Recorder, TaskResult};
-use crate::estimate::{Crowding, Earlier, Start, TaskEstimator, WidthEstimator};
+use crate::estimate::{Crowding, Earlier, Pace, Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
 use crate::resources::Resources;
 use crate::sample::Usage;
@@ -65,6 +65,8 @@ pub(super) struct TaskRecord {
     /// How long it ran beside tasks of each program, and for how long that was noted.
     pub(super) beside: BTreeMap<Arc<str>, Nanos>,
     pub(super) noted: Nanos,
+    /// The pace of its visible progress.
+    pub(super) pace: Pace,
 }
 
 /// The open interval of a placed task or a filler.
@@ -116,6 +118,7 @@ impl TaskRecord {
             progress_learnt: Reading::Absent(Absence::NotEnded),
             beside: BTreeMap::new(),
             noted: Nanos::ZERO,
+            pace: Pace::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! A job's weight is its Gittins index: the greatest chance that it ends within a time, divided by the time that this is
 //! expected to take (Gittins, "Bandit Processes and Dynamic Allocation Indices", J. Royal Statistical Society B 41, 1979). On
 //! one CPU this order has the least mean turnaround. If the length is known, the index is 1 / time left. The lengths of a
-//! job are those of its earlier runs, else those of the jobs that ended in this run.
+//! job are those of its earlier runs, else it follows from its visible progress, else it is that of the jobs that ended.
 //!
 //! A job that runs goes on unless another one's weight is clearly greater: jobs that are alike gain nothing by taking turns.
 
@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 const ERROR: f64 = 0.5;
 /// A job that runs counts so much more.
 const STAYS: f64 = 1.25;
+
+/// Least time left, in quanta.
+const LEAST: f64 = 0.01;
 
 /// The lengths of the jobs in this run, in quanta of progress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -42,13 +45,21 @@ impl Lengths {
 
     /// The weight of a job.
     pub(super) fn weight(&self, task: &TaskView, quantum: Nanos) -> f64 {
-        let done = learnt_progress(task);
-        let left = match &task.expected {
-            Some(expected) => expected_left(expected, done, quantum),
-            None => self.left_as_others(done),
-        };
         let stays = task.running.as_ref().map_or(1.0, |_| STAYS);
-        task.weight * stays * index(left)
+        task.weight * stays * index(self.left(task, quantum))
+    }
+
+    /// The times that a job may still take, in quanta. By its visible progress alone if its length is unknown, or if nothing
+    /// is counted, so that its progress is not known otherwise.
+    fn left(&self, task: &TaskView, quantum: Nanos) -> Vec<f64> {
+        let done = learnt_progress(task);
+        let is_counted = task.estimates.learnt.is_value();
+        match (task.estimates.visible_left.value(), &task.expected) {
+            (_, Some(expected)) if is_counted => expected_left(expected, done, quantum),
+            (Some(left), _) => vec![f64::max(left.share_of(quantum), LEAST)],
+            (None, Some(expected)) => expected_left(expected, done, quantum),
+            (None, None) => self.left_as_others(done),
+        }
     }
 
     /// The times left of a job that lasts as long as those that ended, in quanta, and as if nothing were known.
@@ -67,7 +78,7 @@ impl Lengths {
 /// The times left of a job by earlier runs of it, in quanta. Progress is too unsure to exclude any.
 fn expected_left(expected: &Expected, done: f64, quantum: Nanos) -> Vec<f64> {
     let lengths = [expected.least, expected.time, expected.greatest];
-    let lengths = lengths.map(|time| f64::max(time.0 as f64 / quantum.0 as f64, 0.01));
+    let lengths = lengths.map(|time| f64::max(time.share_of(quantum), LEAST));
     lengths.map(|length| left_of(length, done)).to_vec()
 }
 
@@ -91,6 +102,11 @@ fn index(mut left: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expected::ExpectedFrom;
+    use crate::model::contention::Asks;
+    use crate::snapshot::{Estimates, Learnt};
+    use crate::task::TaskSpec;
+    use crate::units::Reading;
 
     #[test]
     fn the_index_is_the_best_chance_per_time() {
@@ -99,6 +115,38 @@ mod tests {
         // To wait for the short one only: half a chance for 2 quanta.
         assert_eq!(index(vec![100.0, 2.0]), 0.25);
         assert_eq!(index(vec![3.0, 2.0]), 2.0 / 5.0);
+    }
+
+    #[test]
+    fn visible_progress_tells_the_time_left_unless_more_is_known() {
+        let quantum = Nanos::from_ms(200);
+        let left = |seen: bool, expected: bool, counted: bool| {
+            let mut spec = TaskSpec::new(0, "t");
+            let ten_s = Expected::of(Nanos::from_s(10.0), ExpectedFrom::Same);
+            spec.expected = expected.then_some(ten_s);
+            let mut estimates = Estimates::default();
+            if seen {
+                estimates.visible_left = Reading::Value(Nanos::from_s(3.0));
+            }
+            if counted {
+                estimates.learnt = Reading::Value(Learnt {
+                    asks: Asks::default(),
+                    solo_cpi: 1.0,
+                    slower: Vec::new(),
+                    error: 0.0,
+                    progress: 0.0,
+                    phase: 0,
+                    stay: 0,
+                });
+            }
+            let task = TaskView::arriving(&spec, Nanos::ZERO, estimates);
+            Lengths::default().left(&task, quantum)
+        };
+        assert_eq!(left(true, false, true), [15.0]);
+        assert_eq!(left(true, true, false), [15.0]);
+        assert_eq!(left(true, true, true), [50.0; 3]);
+        assert_eq!(left(false, true, false), [50.0; 3]);
+        assert_eq!(left(false, false, false), [MEMORY]);
     }
 
     #[test]

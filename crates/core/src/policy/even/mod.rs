@@ -164,6 +164,11 @@ impl Policy for Even {
         !self.for_mean
     }
 
+    /// It tells how long a job takes.
+    fn wants_visible(&self) -> bool {
+        self.for_mean
+    }
+
     state_is_a_field!();
 }
 

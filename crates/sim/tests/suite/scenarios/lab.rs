@@ -17,6 +17,8 @@ pub(crate) struct Scene {
     arrivals: Vec<Nanos>,
     /// Whether the solo times of the jobs are known from earlier runs.
     is_known: bool,
+    /// Whether their progress is visible.
+    is_visible: bool,
     restart: Restart,
 }
 
@@ -27,6 +29,7 @@ impl Scene {
             jobs: Vec::new(),
             arrivals: Vec::new(),
             is_known: false,
+            is_visible: false,
             restart: Restart::Never,
         }
     }
@@ -43,6 +46,13 @@ impl Scene {
     pub(crate) fn open(mut self, arrivals: Vec<Nanos>, is_known: bool) -> Scene {
         self.arrivals = arrivals;
         self.is_known = is_known;
+        self
+    }
+
+    /// Makes the progress of the jobs visible.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn visible(mut self) -> Scene {
+        self.is_visible = true;
         self
     }
 
@@ -131,7 +141,10 @@ impl Scene {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
         let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
-        let config = SimConfig::new(machine, self.jobs.clone(), seed);
+        let config = SimConfig {
+            shows_progress: self.is_visible,
+            ..SimConfig::new(machine, self.jobs.clone(), seed)
+        };
         let mut sim = Sim::new(config).unwrap();
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
             .map(|id| TaskSpec::new(id, &format!("{}-{id}", self.jobs[id as usize].program.name)))

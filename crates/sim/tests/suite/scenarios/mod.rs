@@ -472,3 +472,30 @@ fn efs_uses_both_cpus_of_a_core_and_all_cores() {
     let scene = Scene::on("xeon-e5645-1ch").copies(6, "gamess", 3_000);
     assert!(scene.run("efs", 1).get("turnaround_s") < 1.05 * 3.0);
 }
+
+#[test]
+fn even_for_the_mean_runs_who_visibly_ends_soon() {
+    let without_counts = |machine: &mut MachineSpec| {
+        for counter in Counter::ALL {
+            machine.counters.counts[counter] = false;
+        }
+    };
+    let hidden = Scene::on("epyc-2cpu")
+        .change(without_counts)
+        .copies(2, "workload-compute", 20_000)
+        .copies(2, "workload-compute", 8_000)
+        .open(vec![Nanos::ZERO; 4], false);
+    let visible = hidden.clone().visible();
+    for seed in SEEDS {
+        let [hidden_s, visible_s] = [&hidden, &visible].map(|scene| {
+            let mean = [("objective", "mean")];
+            let run = scene.run_with("even", &mean, seed, &mut NullRecorder);
+            run.mean_turnaround_s()
+        });
+        // At best 8, 8, 28 and 28 s.
+        assert!(
+            visible_s < 20.0 && visible_s < 0.95 * hidden_s,
+            "{visible_s} {hidden_s}"
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! The pace of a job's visible progress, and its time left while the pace is steady.
 
-use cosched_core::{Absence, Nanos, Reading, Visible};
+use crate::units::{Absence, Nanos, Reading};
+use crate::visible::Visible;
 
 /// Maximum number of marks. One more, and every second one goes.
 const MOST_MARKS: usize = 16;
@@ -11,7 +12,7 @@ const STEADY: f64 = 0.25;
 
 /// The pace of a job.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     last: Reading<Visible>,
     marks: Vec<Mark>,
     /// Time since its start by time placed, at the last look.
@@ -44,7 +45,7 @@ impl Default for Pace {
 
 impl Pace {
     /// Takes in its visible progress after `ran` of time placed and `passed` since its start.
-    pub(crate) fn saw(&mut self, passed: Nanos, ran: Nanos, seen: Reading<Visible>) {
+    pub fn saw(&mut self, passed: Nanos, ran: Nanos, seen: Reading<Visible>) {
         self.last = seen;
         let Reading::Value(seen) = seen else {
             self.marks.clear();
@@ -77,7 +78,7 @@ impl Pace {
     ///
     /// # Errors
     /// Why it is not visible.
-    pub(crate) fn share(&self, ran: Nanos) -> Result<(f64, &'static str), &'static str> {
+    pub fn share(&self, ran: Nanos) -> Result<(f64, &'static str), &'static str> {
         let seen = match self.last {
             Reading::Value(seen) => seen,
             Reading::Absent(why) => return Err(why.text()),
@@ -93,7 +94,7 @@ impl Pace {
     ///
     /// # Errors
     /// Why they are not known.
-    pub(crate) fn left_s(&self, ran: Nanos) -> Result<f64, &'static str> {
+    pub fn left_s(&self, ran: Nanos) -> Result<f64, &'static str> {
         Ok(self.placed_left_s(ran)? * self.stretch)
     }
 
@@ -101,7 +102,7 @@ impl Pace {
     ///
     /// # Errors
     /// Why they are not known.
-    pub(crate) fn placed_left_s(&self, ran: Nanos) -> Result<f64, &'static str> {
+    pub fn placed_left_s(&self, ran: Nanos) -> Result<f64, &'static str> {
         let (share, _) = self.share(ran)?;
         let (_, rate) = self.steady()?;
         Ok((1.0 - share) / rate)
@@ -135,7 +136,7 @@ impl Pace {
         let mut sum = 0.0;
         for pair in self.marks.windows(2) {
             let deviation = pair[0].rate_to(pair[1]) - mean;
-            sum += deviation.powi(2) * (pair[1].ran_s - pair[0].ran_s);
+            sum += deviation * deviation * (pair[1].ran_s - pair[0].ran_s);
         }
         (sum / (last.ran_s - first.ran_s)).sqrt() / mean
     }
@@ -144,7 +145,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::VisibleFrom;
+    use crate::visible::VisibleFrom;
 
     fn seen(share: f64) -> Reading<Visible> {
         let from = VisibleFrom::Input;
