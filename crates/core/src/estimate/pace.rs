@@ -117,11 +117,13 @@ impl Pace {
         if windows < LEAST_WINDOWS {
             return Err("too little has been done to tell");
         }
-        if self.spread() > STEADY {
+        let (middle, last) = (self.marks[windows / 2], self.marks[windows]);
+        let rate = middle.rate_to(last);
+        // Progress in large steps stands still in between.
+        if rate <= 0.0 || self.spread() > STEADY {
             return Err("its pace varies too much");
         }
-        let (middle, last) = (self.marks[windows / 2], self.marks[windows]);
-        Ok((last, middle.rate_to(last)))
+        Ok((last, rate))
     }
 
     /// The relative spread of the rate over the windows.
@@ -188,6 +190,21 @@ mod tests {
             self::pace(&[0.3; 9]).left_s(Nanos::from_s(9.0)),
             Err(varies)
         );
+    }
+
+    #[test]
+    fn between_large_steps_nothing_is_told() {
+        let mut pace = Pace::default();
+        for s in 1..=3_000u32 {
+            let share = f64::from(s / 60) / 100.0;
+            let at = Nanos::from_s(f64::from(s));
+            pace.saw(at, at, seen(share));
+            let left_s = pace.placed_left_s(at);
+            assert!(
+                left_s.is_err() || left_s.is_ok_and(f64::is_finite),
+                "{s} {left_s:?}"
+            );
+        }
     }
 
     #[test]

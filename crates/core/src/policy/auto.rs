@@ -103,13 +103,14 @@ pub fn auto_row(capabilities: &Capabilities, jobs: JobKind) -> &'static AutoRow 
 /// Why the best row does not decide: the kind of jobs, or what a machine lacks, with the reasons and what that costs.
 /// `None` if it decides.
 pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> {
-    let by_kind = match row.only {
-        Some(JobKind::Alike) => "all jobs run one program, so it matters little which run together",
-        Some(JobKind::Arriving) => "jobs arrive during the run, so their mean turnaround counts",
-        _ => "",
-    };
-    if !by_kind.is_empty() {
-        return Some(by_kind.to_owned());
+    match row.only {
+        Some(JobKind::Alike) => {
+            return Some(
+                "all jobs run one program, so it matters little which run together".to_owned(),
+            );
+        }
+        Some(JobKind::Arriving) => return Some(why_arriving(capabilities)),
+        _ => {}
     }
     let mut reasons: Vec<(Absence, Vec<&str>)> = Vec::new();
     for (capability, why) in AUTO[BEST].lacks(capabilities) {
@@ -127,6 +128,18 @@ pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> 
         row.unfairness
     );
     (!reasons.is_empty()).then(|| format!("{}; {cost}", reasons.join("; ")))
+}
+
+/// Why the row for arriving jobs decides, and what it lacks.
+fn why_arriving(capabilities: &Capabilities) -> String {
+    let mut why = "jobs arrive during the run, so their mean turnaround counts".to_owned();
+    if let Some(missing) = capabilities.why_missing(IPC) {
+        let lack = lack(&(missing, vec![IPC.text()]));
+        why.push_str(&format!(
+            "; {lack}, so progress is CPU time, or what is visible"
+        ));
+    }
+    why
 }
 
 /// What is missing for one reason.
@@ -212,6 +225,11 @@ mod tests {
             auto_lacks(auto_row(&capabilities, JobKind::Any), &capabilities)
         };
         assert_eq!(lacks(&[], Absence::NoCounters), None);
+        let none = lacking(&EVENTS, Absence::NoCounters);
+        assert_eq!(
+            auto_lacks(auto_row(&none, JobKind::Arriving), &none).unwrap(),
+            "jobs arrive during the run, so their mean turnaround counts; this machine has no hardware counters, so progress is CPU time, or what is visible"
+        );
         assert_eq!(
             lacks(&[READS], Absence::DoesNotFit).unwrap(),
             "no reads from memory: too few hardware counters for it beside the more needed events; with them simulated mixes take 1 % less time, unfairness 1.04, not 1.05"

@@ -1,4 +1,4 @@
-//! Shows the state of the run to observers.
+//! Shows the state of the run to observers, and the visible progress of tasks to policies that want it.
 
 use super::backend::Backend;
 use super::looseness::cpus_of;
@@ -21,7 +21,7 @@ const INTERVAL: Nanos = Nanos::from_ms(1_000);
 const SHARE: u64 = 100;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Shows the recorder the state of the run, if due.
+    /// [Shows](Loop::show) the run, if due.
     pub(super) fn show_if_due(&mut self) {
         let now = self.snap.now;
         if now < self.next_state {
@@ -36,18 +36,23 @@ impl<B: Backend> Loop<'_, B> {
         self.next_state = now + INTERVAL.max(Nanos(took.saturating_mul(SHARE)));
     }
 
-    /// Shows the recorder the state of the run, if wanted.
+    /// Looks at the progress of tasks and shows the recorder the state of the run, each if wanted.
     pub(super) fn show(&mut self) {
-        let is_watched = self.recorder.wants_state();
-        if !is_watched && !self.policy.wants_visible() {
+        let (counts, is_watched) = (self.policy.wants_visible(), self.recorder.wants_state());
+        if !counts && !is_watched {
             return;
         }
         let ids = self.live_ids();
         let visible = self.visible(&ids);
-        self.note_paces(&visible);
-        if !is_watched {
-            return;
+        if counts {
+            self.note_paces(&visible);
         }
+        if is_watched {
+            self.show_tasks(ids, &visible);
+        }
+    }
+
+    fn show_tasks(&mut self, ids: Vec<TaskId>, visible: &BTreeMap<TaskId, Reading<Visible>>) {
         let usages = self.read_old(&ids);
         let energy_j = self.energy_j.unwrap_or_else(|| self.backend.energy_j());
         let mut reasons = BTreeMap::new();
@@ -110,16 +115,20 @@ impl<B: Backend> Loop<'_, B> {
         visible.into_iter().collect()
     }
 
-    /// Estimates from these observations how long tasks still take.
+    /// Estimates how long tasks still take, by their visible progress. A task that was not looked at now goes on at its pace.
     fn note_paces(&mut self, visible: &BTreeMap<TaskId, Reading<Visible>>) {
         let now = self.snap.now;
         for task in &mut self.snap.tasks {
             let record = &mut self.records[task.id];
-            let (Some(&seen), Some(started)) = (visible.get(&task.id), record.started) else {
+            let Some(started) = record.started else {
                 continue;
             };
-            let ran = task.estimates.ran;
-            record.pace.saw(now - started, ran, seen);
+            let placed = record.interval.as_ref().filter(|_| task.running.is_some());
+            let open = placed.map_or(Nanos::ZERO, |interval| now - interval.since);
+            let ran = task.estimates.ran + open;
+            if let Some(&seen) = visible.get(&task.id) {
+                record.pace.saw(now - started, ran, seen);
+            }
             let left = record.pace.placed_left_s(ran).ok().map(Nanos::from_s);
             task.estimates.visible_left = Reading::from_option(left, Absence::NotYetMeasured);
         }

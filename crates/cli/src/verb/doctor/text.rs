@@ -40,9 +40,15 @@ pub fn machine(topology: &Topology, notes: &[String]) -> String {
 }
 
 /// The choice of `auto`.
-pub fn choice(policy: &str, lacks: Option<&str>, width: usize) -> String {
+/// `arriving`: the policy for jobs that arrive.
+pub fn choice(policy: &str, lacks: Option<&str>, arriving: &str, width: usize) -> String {
+    let arriving = if arriving == policy {
+        String::new()
+    } else {
+        format!("; for jobs that arrive it takes {arriving}")
+    };
     let why = lacks.map_or(String::new(), |lacks| format!("; {lacks}"));
-    let text = format!("policy: auto takes {policy}{why}");
+    let text = format!("policy: auto takes {policy}{why}{arriving}");
     let mut out = String::new();
     paragraph(&mut out, "", &text, width);
     out

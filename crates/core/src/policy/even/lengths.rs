@@ -2,8 +2,9 @@
 //!
 //! A job's weight is its Gittins index: the greatest chance that it ends within a time, divided by the time that this is
 //! expected to take (Gittins, "Bandit Processes and Dynamic Allocation Indices", J. Royal Statistical Society B 41, 1979). On
-//! one CPU this order has the least mean turnaround. If the length is known, the index is 1 / time left. The lengths of a
-//! job are those of its earlier runs, else it follows from its visible progress, else it is that of the jobs that ended.
+//! one CPU this order has the least mean turnaround. If the length is known, the index is 1 / time left. Earlier runs
+//! tell the lengths of a job, else its visible progress; where nothing is counted, visible progress goes first. Without both
+//! a job lasts as long as those that ended in this run.
 //!
 //! A job that runs goes on unless another one's weight is clearly greater: jobs that are alike gain nothing by taking turns.
 
@@ -49,8 +50,8 @@ impl Lengths {
         task.weight * stays * index(self.left(task, quantum))
     }
 
-    /// The times that a job may still take, in quanta. By its visible progress alone if its length is unknown, or if nothing
-    /// is counted, so that its progress is not known otherwise.
+    /// The times that a job may still take, in quanta. Visible progress decides alone if the length is unknown, or if nothing
+    /// is counted: CPU time tells less of what is done.
     fn left(&self, task: &TaskView, quantum: Nanos) -> Vec<f64> {
         let done = learnt_progress(task);
         let is_counted = task.estimates.learnt.is_value();

@@ -164,7 +164,7 @@ impl Policy for Even {
         !self.for_mean
     }
 
-    /// It tells how long a job takes.
+    /// It shows how much time a job still needs.
     fn wants_visible(&self) -> bool {
         self.for_mean
     }

@@ -18,6 +18,10 @@ impl Policy for KnowsProgress {
         self.0.evens_progress()
     }
 
+    fn wants_visible(&self) -> bool {
+        self.0.wants_visible()
+    }
+
     fn save(&self) -> serde_json::Value {
         self.0.save()
     }
