@@ -68,8 +68,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
             "orphans": orphans,
         }));
     }
-    let arriving = auto_row(&capabilities, JobKind::Arriving).policy.name;
-    let choice = text::choice(policy, lacks.as_deref(), arriving, width());
+    let choice = text::choice(policy, lacks.as_deref(), width());
     let warning = warning.map(|warning| format!("warning: {}", warning.text()));
     let notes: Vec<String> = quota.into_iter().chain(by_slurm).chain(warning).collect();
     let machine = text::machine(&topology, &notes);

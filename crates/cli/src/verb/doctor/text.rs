@@ -39,16 +39,10 @@ pub fn machine(topology: &Topology, notes: &[String]) -> String {
     out
 }
 
-/// The choice of `auto`.
-/// `arriving`: the policy for jobs that arrive.
-pub fn choice(policy: &str, lacks: Option<&str>, arriving: &str, width: usize) -> String {
-    let arriving = if arriving == policy {
-        String::new()
-    } else {
-        format!("; for jobs that arrive it takes {arriving}")
-    };
+/// The choice of `auto` for a batch.
+pub fn choice(policy: &str, lacks: Option<&str>, width: usize) -> String {
     let why = lacks.map_or(String::new(), |lacks| format!("; {lacks}"));
-    let text = format!("policy: auto takes {policy}{why}{arriving}");
+    let text = format!("policy of a batch: {policy}{why}");
     let mut out = String::new();
     paragraph(&mut out, "", &text, width);
     out
