@@ -48,8 +48,8 @@ pub use disturbance::{
     disturbances,
 };
 pub use estimate::{
-    Earlier, EarlierPhase, Fitted, IdealBandwidth, Interference, NeighbouredRun, Pace, Start,
-    TaskEstimator,
+    Earlier, EarlierPhase, IdealBandwidth, Interference, NeighbouredRun, Pace, Start,
+    TaskEstimator, interferences,
 };
 pub use expected::{Expected, ExpectedFrom};
 pub use niceness::{kernel_weight, weight_of_nice};

@@ -2,7 +2,7 @@
 
 use crate::key::Numbers;
 use crate::remembered::{Recalled, Run};
-use cosched_core::{Fitted, NeighbouredRun};
+use cosched_core::{NeighbouredRun, interferences};
 use std::collections::BTreeMap;
 
 /// Maximum numbers of programs, and of commands of each, to learn from: the fit takes up to a tenth of a second then.
@@ -37,16 +37,18 @@ impl Past {
     /// Tells how each program of these commands fared beside the others.
     pub(crate) fn tell(&self, commands: &[Option<Numbers>], found: &mut [Recalled]) {
         let programs = self.programs.len();
-        let runs = self.neighboured();
-        if runs.is_empty() || !(2..=MOST_PROGRAMS).contains(&programs) {
+        if !(2..=MOST_PROGRAMS).contains(&programs) {
             return;
         }
-        let count = self.runs.iter().map(BTreeMap::len).sum();
+        let runs = self.neighboured();
+        if runs.is_empty() {
+            return;
+        }
         // All programs that are not in the batch count as one.
-        let fitted = Fitted::to(count, programs + 1, &runs);
+        let known = interferences(programs + 1, &runs);
         for (numbers, recalled) in commands.iter().zip(found) {
             let program = numbers.and_then(|numbers| self.programs.get(&numbers.program));
-            recalled.interference = program.map(|&program| fitted.programs[program]);
+            recalled.interference = program.map(|&program| known[program]);
         }
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 #![allow(clippy::needless_range_loop)] // Both indices of a matrix.
 
-use cosched_core::{Fitted, Interference, NeighbouredRun, Rng};
+use cosched_core::{Interference, NeighbouredRun, Rng, interferences};
 use std::collections::BTreeMap;
 
 /// Runs are drawn from these sets, and judged by the others: near replicates at nominal clock.
@@ -181,11 +181,22 @@ fn range(mut values: Vec<f64>) -> String {
     )
 }
 
-fn by_model(fitted: &Fitted, truth: &Table) -> Table {
+fn by_model(programs: &[Interference], runs: &[NeighbouredRun], truth: &Table) -> Table {
+    let alone: Vec<f64> = (0..programs.len())
+        .map(|one| alone(programs, runs, one))
+        .collect();
     costs(truth, |one, other| {
-        let programs = &fitted.programs;
-        fitted.alone_s[one].ln() + programs[one].sensitivity * programs[other].pressure
+        alone[one] + programs[one].sensitivity * programs[other].pressure
     })
+}
+
+/// The logarithm of a program's time alone by the model.
+fn alone(programs: &[Interference], runs: &[NeighbouredRun], one: usize) -> f64 {
+    let own: Vec<&NeighbouredRun> = runs.iter().filter(|run| run.command == one).collect();
+    let slowdown =
+        |run: &NeighbouredRun| programs[one].sensitivity * programs[run.beside[0].0].pressure;
+    let logs = own.iter().map(|run| run.time_s.ln() - slowdown(run));
+    logs.sum::<f64>() / own.len() as f64
 }
 
 /// The mean of the runs of a program, or, `by_pair`, that of the pair, with the other as one run more.
@@ -281,15 +292,15 @@ fn main() {
             let mut columns: [Vec<f64>; 6] = Default::default();
             for seed in 0..SEEDS {
                 let runs = data.draw(count, noise, &mut Rng::new(seed));
-                let fitted = Fitted::to(data.names.len(), data.names.len(), &runs);
+                let programs = interferences(data.names.len(), &runs);
                 let [model, mean, table] = [
-                    by_model(&fitted, &truth),
+                    by_model(&programs, &runs, &truth),
                     by_means(&runs, &truth, false),
                     by_means(&runs, &truth, true),
                 ];
                 columns[0].push(quality(&model, &truth));
                 columns[1].push(error(&model, &truth));
-                columns[2].push(covered(&fitted.programs, &truth));
+                columns[2].push(covered(&programs, &truth));
                 columns[3].push(error(&mean, &truth));
                 columns[4].push(quality(&table, &truth));
                 columns[5].push(error(&table, &truth));

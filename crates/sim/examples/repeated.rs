@@ -111,7 +111,7 @@ fn fitted(history: &History) -> BTreeMap<String, Interference> {
     if runs.is_empty() {
         return BTreeMap::new();
     }
-    let fitted = Fitted::to(history.len(), programs.len(), &runs).programs;
+    let fitted = interferences(programs.len(), &runs);
     programs.into_iter().cloned().zip(fitted).collect()
 }
 

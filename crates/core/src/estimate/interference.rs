@@ -17,7 +17,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// How a program fares beside others, and they beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,15 +54,6 @@ pub struct NeighbouredRun {
     pub beside: Vec<(usize, f64)>,
 }
 
-/// The model that fits runs best.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
-    /// What is known of each program.
-    pub programs: Vec<Interference>,
-    /// The time of each command alone in seconds, for evaluations; 0 without runs.
-    pub alone_s: Vec<f64>,
-}
-
 /// The prior of the sensitivity: mean and standard deviation. The mean sets the unit of the pressure.
 const SENSITIVITY: (f64, f64) = (1.0, 0.7);
 /// Greatest sensitivity in a step of the fit.
@@ -77,43 +67,39 @@ const LEAST_NOISE: f64 = 0.003;
 /// A run further from its prediction than this many standard deviations counts for less.
 const FAR: f64 = 2.5;
 /// Error of the model itself, as a share of each predicted slowdown. Without it the intervals are too narrow.
-const MISFIT: f64 = 0.3;
+pub(crate) const MISFIT: f64 = 0.3;
 /// Steps of the fit; the first ones are halved.
 const STEPS: usize = 12;
 const HALVED: usize = 3;
 /// The parameters of a program: its sensitivity and its pressure.
 const EACH: usize = 2;
-/// Standard deviations of a clear difference.
-const CLEAR: f64 = 1.28;
 
-impl Fitted {
-    /// Fits the model to the runs of so many commands of so many programs.
-    pub fn to(commands: usize, programs: usize, runs: &[NeighbouredRun]) -> Fitted {
-        let mut fit = Fit::new(commands, programs, runs);
-        for step in 0..STEPS {
-            fit.step(if step < HALVED { 0.5 } else { 1.0 });
-        }
-        Fitted {
-            programs: (0..programs).map(|program| fit.program(program)).collect(),
-            alone_s: fit.alone_s(),
-        }
+/// What so many runs tell of so many programs, by the model that fits them best.
+pub fn interferences(programs: usize, runs: &[NeighbouredRun]) -> Vec<Interference> {
+    let mut fit = Fit::new(programs, runs);
+    for step in 0..STEPS {
+        fit.step(if step < HALVED { 0.5 } else { 1.0 });
     }
+    (0..programs).map(|program| fit.program(program)).collect()
 }
 
 struct Fit<'a> {
-    runs: &'a [NeighbouredRun],
-    commands: usize,
+    /// The runs of each command.
+    commands: Vec<Vec<&'a NeighbouredRun>>,
     values: Vec<f64>,
     variances: Vec<f64>,
     noise: f64,
 }
 
 impl<'a> Fit<'a> {
-    fn new(commands: usize, programs: usize, runs: &'a [NeighbouredRun]) -> Fit<'a> {
+    fn new(programs: usize, runs: &'a [NeighbouredRun]) -> Fit<'a> {
+        let mut commands: BTreeMap<usize, Vec<&NeighbouredRun>> = BTreeMap::new();
+        for run in runs {
+            commands.entry(run.command).or_default().push(run);
+        }
         let values = [SENSITIVITY.0, PRESSURE.0].repeat(programs);
         Fit {
-            runs,
-            commands,
+            commands: commands.into_values().collect(),
             variances: vec![0.0; values.len()],
             values,
             noise: NOISE.0,
@@ -124,10 +110,11 @@ impl<'a> Fit<'a> {
     fn step(&mut self, length: f64) {
         let mut system = System::of_priors(&self.values);
         let mut squares = 0.0;
-        for (runs, alone) in self.by_command().iter().zip(self.alone()) {
+        for runs in &self.commands {
+            let alone = self.alone(runs);
             let mut rows = Vec::new();
             for run in runs {
-                let error = libm::log(run.time_s) - alone - self.slowdown(run);
+                let error = self.without_neighbours(run) - alone;
                 let far = FAR * self.noise / error.abs();
                 let weight = far.min(1.0) / (self.noise * self.noise);
                 rows.push((weight, error, self.slopes(run)));
@@ -146,43 +133,15 @@ impl<'a> Fit<'a> {
         self.noise = self.noise_of(squares);
     }
 
-    fn by_command(&self) -> Vec<Vec<&'a NeighbouredRun>> {
-        let mut all = vec![Vec::new(); self.commands];
-        for run in self.runs {
-            all[run.command].push(run);
-        }
-        all
+    /// The logarithm of a command's time alone.
+    fn alone(&self, runs: &[&NeighbouredRun]) -> f64 {
+        let logs = runs.iter().map(|run| self.without_neighbours(run));
+        logs.sum::<f64>() / runs.len() as f64
     }
 
-    /// The logarithm of each command's time alone.
-    fn alone(&self) -> Vec<f64> {
-        let mut all = Vec::with_capacity(self.commands);
-        for runs in self.by_command() {
-            let logs = runs
-                .iter()
-                .map(|run| libm::log(run.time_s) - self.slowdown(run));
-            all.push(logs.sum::<f64>() / runs.len().max(1) as f64);
-        }
-        all
-    }
-
-    fn alone_s(&self) -> Vec<f64> {
-        let runs = self.by_command();
-        let known = self.alone().into_iter().zip(runs);
-        known
-            .map(|(alone, runs)| {
-                if runs.is_empty() {
-                    0.0
-                } else {
-                    libm::exp(alone)
-                }
-            })
-            .collect()
-    }
-
-    /// The predicted logarithm of a run's slowdown.
-    fn slowdown(&self, run: &NeighbouredRun) -> f64 {
-        self.values[EACH * run.program] * self.pressure(run)
+    /// The logarithm of a run's time, less its predicted slowdown.
+    fn without_neighbours(&self, run: &NeighbouredRun) -> f64 {
+        libm::log(run.time_s) - self.values[EACH * run.program] * self.pressure(run)
     }
 
     fn pressure(&self, run: &NeighbouredRun) -> f64 {
@@ -205,8 +164,9 @@ impl<'a> Fit<'a> {
 
     fn noise_of(&self, squares: f64) -> f64 {
         let (sd, count) = NOISE;
-        let known = self.values.len() / EACH + self.commands;
-        let free = self.runs.len().saturating_sub(known) as f64;
+        let known = self.values.len() / EACH + self.commands.len();
+        let runs = self.commands.iter().map(Vec::len).sum::<usize>();
+        let free = runs.saturating_sub(known) as f64;
         let variance = (squares + count * sd * sd) / (free + count);
         variance.sqrt().max(LEAST_NOISE)
     }
@@ -309,91 +269,6 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// A waiting task: its queue position, and what is known of its program.
-pub(crate) type Candidate = (usize, Interference);
-
-/// The running programs, and how each waiting one would fit.
-pub(crate) struct RunningPrograms {
-    /// Each program once, with the number of its tasks.
-    programs: Vec<(f64, Interference)>,
-}
-
-/// Running programs, compared with those that wait.
-struct Excess<'a> {
-    programs: &'a [(f64, Interference)],
-    /// Sums over the running tasks: sensitivity and pressure beyond the mean of those that wait.
-    sensitivity: f64,
-    pressure: f64,
-}
-
-impl RunningPrograms {
-    /// Those of these tasks, each with the name of its program.
-    pub(crate) fn new(tasks: impl Iterator<Item = (Arc<str>, Interference)>) -> RunningPrograms {
-        let mut programs: BTreeMap<Arc<str>, (f64, Interference)> = BTreeMap::new();
-        for (name, interference) in tasks {
-            programs.entry(name).or_insert((0.0, interference)).0 += 1.0;
-        }
-        RunningPrograms {
-            programs: programs.into_values().collect(),
-        }
-    }
-
-    /// The queue position of the task that fits best, if it clearly fits better than `first`.
-    pub(crate) fn better(&self, waiting: &[Candidate], first: &Interference) -> Option<usize> {
-        let excess = Excess::over(&self.programs, waiting);
-        let cost = |one: &Candidate| excess.cost(&one.1);
-        let best = waiting
-            .iter()
-            .min_by(|one, other| cost(one).total_cmp(&cost(other)))?;
-        excess.prefers(&best.1, first).then_some(best.0)
-    }
-}
-
-impl<'a> Excess<'a> {
-    fn over(programs: &'a [(f64, Interference)], waiting: &[Candidate]) -> Excess<'a> {
-        let beyond = |value: fn(&Interference) -> f64| {
-            let sum = waiting.iter().map(|(_, one)| value(one)).sum::<f64>();
-            let mean = sum / waiting.len().max(1) as f64;
-            let running = programs.iter();
-            running
-                .map(|(count, one)| count * (value(one) - mean))
-                .sum()
-        };
-        Excess {
-            programs,
-            sensitivity: beyond(|one| one.sensitivity),
-            pressure: beyond(|one| one.pressure),
-        }
-    }
-
-    /// The logarithm by which the running tasks and `one` slow each other, beyond what they would if those that wait came in
-    /// turn. Without the mean, disturbing programs would always start last.
-    fn cost(&self, one: &Interference) -> f64 {
-        one.sensitivity * self.pressure + one.pressure * self.sensitivity
-    }
-
-    /// Whether `one` clearly costs less than `other`.
-    fn prefers(&self, one: &Interference, other: &Interference) -> bool {
-        self.cost(one) + CLEAR * self.variance(one, other).sqrt() < self.cost(other)
-    }
-
-    /// The variance of the difference of their costs. The tasks of a program share its errors.
-    fn variance(&self, one: &Interference, other: &Interference) -> f64 {
-        let square = |value: f64| value * value;
-        let both = |value: fn(&Interference) -> f64| square(value(one)) + square(value(other));
-        let mut variance = square(self.pressure) * both(|one| one.sensitivity_sd)
-            + square(self.sensitivity) * both(|one| one.pressure_sd);
-        for (count, program) in self.programs {
-            let own = square((one.sensitivity - other.sensitivity) * program.pressure_sd)
-                + square((one.pressure - other.pressure) * program.sensitivity_sd);
-            let misfit = square(program.pressure) * both(|one| one.sensitivity)
-                + square(program.sensitivity) * both(|one| one.pressure);
-            variance += square(*count) * (own + square(MISFIT) * misfit);
-        }
-        variance
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,6 +317,16 @@ mod tests {
         runs
     }
 
+    /// The logarithm of a command's time alone by the model.
+    fn mean_alone(fitted: &[Interference], runs: &[NeighbouredRun]) -> f64 {
+        let alone = runs.iter().map(|run| {
+            let beside = run.beside.iter();
+            let pressures = beside.map(|&(other, share)| share * fitted[other].pressure);
+            libm::log(run.time_s) - fitted[run.program].sensitivity * pressures.sum::<f64>()
+        });
+        alone.sum::<f64>() / runs.len() as f64
+    }
+
     #[test]
     fn runs_show_each_program_and_the_deviation_shows_what_they_do_not() {
         let (mut within, mut all) = (0, 0);
@@ -449,8 +334,9 @@ mod tests {
             [(1, f64::INFINITY, 1.0), (5, 0.12, 0.5), (60, 0.05, 0.15)]
         {
             for seed in 0..10 {
-                let fitted = Fitted::to(2 * TRUTH.len(), TRUTH.len(), &runs(count, seed));
-                for (one, &(sensitivity, pressure)) in fitted.programs.iter().zip(&TRUTH) {
+                let runs = runs(count, seed);
+                let fitted = interferences(TRUTH.len(), &runs);
+                for (one, &(sensitivity, pressure)) in fitted.iter().zip(&TRUTH) {
                     let off = (one.pressure - pressure).abs();
                     assert!(off < most_off, "{count} {one:?} {pressure}");
                     let sensitive = (one.sensitivity - sensitivity).abs();
@@ -458,52 +344,14 @@ mod tests {
                     within += usize::from(off < 1.64 * one.pressure_sd);
                     all += 2;
                 }
-                for (command, alone_s) in fitted.alone_s.iter().enumerate() {
-                    let off = libm::log(alone_s / (3.0 + command as f64)).abs();
-                    assert!(off < alone_off, "{count} {command} {off}");
+                for runs in runs.chunks(count) {
+                    let alone = mean_alone(&fitted, runs);
+                    let off = (alone - libm::log(3.0 + runs[0].command as f64)).abs();
+                    assert!(off < alone_off, "{count} {} {off}", runs[0].command);
                 }
             }
         }
         assert!(within * 100 > all * 85, "{within} of {all}");
-    }
-
-    #[test]
-    fn one_of_which_nothing_is_known_is_not_preferred() {
-        let named = |name: &str, one: Interference| (Arc::from(name), one);
-        let unknown = Fitted::to(3, 3, &runs(1, 1)[..1]).programs;
-        let running = || RunningPrograms::new([named("a", unknown[0])].into_iter());
-        assert_eq!(
-            running().better(&[(7, unknown[1]), (8, unknown[2])], &unknown[2]),
-            None
-        );
-        assert_eq!(running().better(&[], &unknown[2]), None);
-        assert_eq!(Fitted::to(0, 0, &[]).programs, []);
-        let known = Fitted::to(2 * TRUTH.len(), TRUTH.len(), &runs(60, 1)).programs;
-        let waiting: Vec<Candidate> = known.iter().copied().enumerate().collect();
-        let beside = |running: usize, first: usize| {
-            let programs = RunningPrograms::new([named("a", known[running])].into_iter());
-            programs.better(&waiting, &known[first])
-        };
-        // Beside one that disturbs, who is hardly sensitive; beside one that does not, who is.
-        assert_eq!((beside(3, 3), beside(3, 0)), (Some(0), None));
-        assert_eq!((beside(0, 0), beside(0, 3)), (Some(3), None));
-    }
-
-    #[test]
-    fn copies_of_a_program_share_their_error() {
-        let one = Interference {
-            pressure_sd: 0.05,
-            ..Interference::AVERAGE
-        };
-        let other = Interference {
-            sensitivity: 0.2,
-            ..one
-        };
-        let spread = |names: [&str; 4]| {
-            let tasks = names.map(|name| (Arc::from(name), one));
-            let programs = RunningPrograms::new(tasks.into_iter()).programs;
-            Excess::over(&programs, &[(0, one), (1, other)]).variance(&one, &other)
-        };
-        assert!(spread(["a"; 4]) > 1.5 * spread(["a", "b", "c", "d"]));
+        assert_eq!(interferences(0, &[]), []);
     }
 }

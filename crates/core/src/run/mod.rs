@@ -5,6 +5,7 @@ mod admit;
 mod arrivals;
 mod at_once;
 mod backend;
+mod beside;
 mod config;
 mod crowds;
 mod error;

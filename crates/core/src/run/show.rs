@@ -38,13 +38,13 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Looks at the progress of tasks and shows the recorder the state of the run, each if wanted.
     pub(super) fn show(&mut self) {
-        let (counts, is_watched) = (self.policy.wants_visible(), self.recorder.wants_state());
-        if !counts && !is_watched {
+        let (is_wanted, is_watched) = (self.policy.wants_visible(), self.recorder.wants_state());
+        if !is_wanted && !is_watched {
             return;
         }
         let ids = self.live_ids();
         let visible = self.visible(&ids);
-        if counts {
+        if is_wanted {
             self.note_paces(&visible);
         }
         if is_watched {

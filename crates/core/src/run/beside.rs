@@ -1,0 +1,189 @@
+//! Who fits best beside those that run, by [interference](Interference) learnt from earlier runs.
+
+use super::backend::Backend;
+use super::neighbours::MOST_CPUS;
+use super::state::Loop;
+use crate::estimate::{Interference, MISFIT};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Maximum number of waiting tasks to compare.
+const MOST_COMPARED: usize = 256;
+/// Standard deviations of a clear difference.
+const CLEAR: f64 = 1.28;
+
+impl<B: Backend> Loop<'_, B> {
+    /// The queue position of a task that clearly fits better beside the running ones than the one at `place`.
+    pub(super) fn better_beside(&self, place: usize) -> Option<usize> {
+        let first = &self.records[self.pending[place]].spec;
+        let interference = first.interference?;
+        if self.snap.machine.cpus.len() > MOST_CPUS || first.cpus > 1 {
+            return None;
+        }
+        let running = self.snap.tasks.iter().map(|task| {
+            let known = self.records[task.id].spec.interference;
+            let known = known.unwrap_or(Interference::AVERAGE);
+            (self.program(task.id), known)
+        });
+        RunningPrograms::new(running).better(&self.comparable(), &interference)
+    }
+
+    /// The waiting tasks of one CPU of which something is known, with their queue positions. A task that is there again comes
+    /// last in any case.
+    fn comparable(&self) -> Vec<Candidate> {
+        let waiting = self.pending.iter().take(self.ordered.min(MOST_COMPARED));
+        let mut all = Vec::new();
+        for (place, &id) in waiting.enumerate() {
+            let record = &self.records[id];
+            if let Some(interference) = record.spec.interference
+                && record.spec.cpus == 1
+                && !record.is_again
+            {
+                all.push((place, interference));
+            }
+        }
+        all
+    }
+}
+
+/// A waiting task: its queue position, and what is known of its program.
+type Candidate = (usize, Interference);
+
+/// The running programs, and how each waiting one would fit.
+struct RunningPrograms {
+    /// Each program once, with the number of its tasks.
+    programs: Vec<(f64, Interference)>,
+}
+
+/// Running programs, compared with those that wait.
+struct Excess<'a> {
+    programs: &'a [(f64, Interference)],
+    /// Sums over the running tasks: sensitivity and pressure beyond the mean of those that wait.
+    sensitivity: f64,
+    pressure: f64,
+}
+
+impl RunningPrograms {
+    /// Those of these tasks, each with the name of its program.
+    fn new(tasks: impl Iterator<Item = (Arc<str>, Interference)>) -> RunningPrograms {
+        let mut programs: BTreeMap<Arc<str>, (f64, Interference)> = BTreeMap::new();
+        for (name, interference) in tasks {
+            programs.entry(name).or_insert((0.0, interference)).0 += 1.0;
+        }
+        RunningPrograms {
+            programs: programs.into_values().collect(),
+        }
+    }
+
+    /// The queue position of the task that fits best, if it clearly fits better than `first`.
+    fn better(&self, waiting: &[Candidate], first: &Interference) -> Option<usize> {
+        let excess = Excess::over(&self.programs, waiting);
+        let cost = |one: &Candidate| excess.cost(&one.1);
+        let best = waiting
+            .iter()
+            .min_by(|one, other| cost(one).total_cmp(&cost(other)))?;
+        excess.prefers(&best.1, first).then_some(best.0)
+    }
+}
+
+impl<'a> Excess<'a> {
+    fn over(programs: &'a [(f64, Interference)], waiting: &[Candidate]) -> Excess<'a> {
+        let beyond = |value: fn(&Interference) -> f64| {
+            let sum = waiting.iter().map(|(_, one)| value(one)).sum::<f64>();
+            let mean = sum / waiting.len().max(1) as f64;
+            let running = programs.iter();
+            running
+                .map(|(count, one)| count * (value(one) - mean))
+                .sum()
+        };
+        Excess {
+            programs,
+            sensitivity: beyond(|one| one.sensitivity),
+            pressure: beyond(|one| one.pressure),
+        }
+    }
+
+    /// The logarithm by which the running tasks and `one` slow each other, beyond what they would if those that wait came in
+    /// turn. Without the mean, disturbing programs would always start last.
+    fn cost(&self, one: &Interference) -> f64 {
+        one.sensitivity * self.pressure + one.pressure * self.sensitivity
+    }
+
+    /// Whether `one` clearly costs less than `other`.
+    fn prefers(&self, one: &Interference, other: &Interference) -> bool {
+        self.cost(one) + CLEAR * self.variance(one, other).sqrt() < self.cost(other)
+    }
+
+    /// The variance of the difference of their costs. The tasks of a program share its errors.
+    fn variance(&self, one: &Interference, other: &Interference) -> f64 {
+        let square = |value: f64| value * value;
+        let both = |value: fn(&Interference) -> f64| square(value(one)) + square(value(other));
+        let mut variance = square(self.pressure) * both(|one| one.sensitivity_sd)
+            + square(self.sensitivity) * both(|one| one.pressure_sd);
+        for (count, program) in self.programs {
+            let own = square((one.sensitivity - other.sensitivity) * program.pressure_sd)
+                + square((one.pressure - other.pressure) * program.sensitivity_sd);
+            let misfit = square(program.pressure) * both(|one| one.sensitivity)
+                + square(program.sensitivity) * both(|one| one.pressure);
+            variance += square(*count) * (own + square(MISFIT) * misfit);
+        }
+        variance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(sensitivity: f64, pressure: f64) -> Interference {
+        Interference {
+            sensitivity,
+            pressure,
+            sensitivity_sd: 0.1,
+            pressure_sd: 0.01,
+        }
+    }
+
+    fn beside(running: Interference) -> RunningPrograms {
+        RunningPrograms::new([(Arc::from("a"), running)].into_iter())
+    }
+
+    #[test]
+    fn one_of_which_nothing_is_known_is_not_preferred() {
+        let average = Interference::AVERAGE;
+        let waiting = [(7, average), (8, known(2.0, 0.25))];
+        assert_eq!(beside(average).better(&waiting, &average), None);
+        assert_eq!(beside(average).better(&waiting, &waiting[1].1), None);
+        assert_eq!(beside(average).better(&[], &average), None);
+    }
+
+    #[test]
+    fn who_disturbs_gets_a_neighbour_that_hardly_minds() {
+        let [mild, harsh] = [known(0.1, 0.02), known(2.0, 0.25)];
+        let waiting = [(0, mild), (3, harsh)];
+        let better = |running, first| beside(running).better(&waiting, first);
+        assert_eq!(
+            (better(harsh, &harsh), better(harsh, &mild)),
+            (Some(0), None)
+        );
+        assert_eq!((better(mild, &mild), better(mild, &harsh)), (Some(3), None));
+    }
+
+    #[test]
+    fn copies_of_a_program_share_their_error() {
+        let one = Interference {
+            pressure_sd: 0.05,
+            ..Interference::AVERAGE
+        };
+        let other = Interference {
+            sensitivity: 0.2,
+            ..one
+        };
+        let spread = |names: [&str; 4]| {
+            let tasks = names.map(|name| (Arc::from(name), one));
+            let programs = RunningPrograms::new(tasks.into_iter()).programs;
+            Excess::over(&programs, &[(0, one), (1, other)]).variance(&one, &other)
+        };
+        assert!(spread(["a"; 4]) > 1.5 * spread(["a", "b", "c", "d"]));
+    }
+}
