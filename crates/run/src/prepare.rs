@@ -106,7 +106,8 @@ impl<P: Platform> Preparer<'_, P> {
         jobs: &mut [(&Job, &mut Prepared<P>)],
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let remembers = self.options.history.is_some();
-        let is_needed = remembers || self.options.limits.jobs == Some(JobLimit::Auto);
+        let limit = self.options.limits.jobs;
+        let is_needed = remembers || limit.is_none_or(|limit| limit == JobLimit::Auto);
         let mut keys = Vec::new();
         for (job, prepared) in jobs.iter_mut() {
             let key = is_needed.then(|| self.platform.key(job, &prepared.task));

@@ -1,6 +1,7 @@
 //! `fifo`: at most as many tasks as CPUs, each to its end, in the order of admission, like `parallel -j` and
 //! `xargs -P`.
 
+use super::apart::move_apart;
 use super::linux::share_cpus;
 use super::prelude::*;
 use crate::decision::Wait;
@@ -39,7 +40,11 @@ fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     });
     // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
     round.choose_in_order(Purpose::Run, true);
-    round.finish_in_order(end)
+    let mut decision = round.finish_in_order(end);
+    if snap.is_quantum_end() && decision.changes.is_empty() {
+        decision.changes = move_apart(snap);
+    }
+    decision
 }
 
 /// Whether tasks that have begun must share CPUs, since there are fewer CPUs than before: none of them pauses. They share
@@ -98,9 +103,9 @@ fn is_shared(task: &TaskView) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{Estimates, Trigger};
+    use crate::snapshot::{Estimates, Running, Trigger};
     use crate::task::TaskSpec;
-    use crate::topology::Machine;
+    use crate::topology::{CpuId, Machine};
     use crate::units::{Absence, Reading};
     use std::sync::Arc;
 
@@ -124,6 +129,42 @@ mod tests {
             ..Estimates::default()
         };
         TaskView::arriving(&TaskSpec::new(id, "t"), Nanos::ZERO, estimates)
+    }
+
+    /// Where the running tasks go on two cores of two threads: 0 and 2, 1 and 3.
+    fn apart(cpus: &[u32]) -> Vec<(TaskId, String)> {
+        let tasks = cpus.iter().zip(0..).map(|(&cpu, id)| TaskView {
+            running: Some(Running {
+                placement: Placement::Exclusive {
+                    cpus: CpuId(cpu).into(),
+                    whole_core: false,
+                },
+                purpose: Purpose::Run,
+                since: Nanos::ZERO,
+                lease_end: None,
+            }),
+            turn: id,
+            ..task(id, 200)
+        });
+        let mut snap = on(4, tasks.collect());
+        snap.machine = Arc::new(Machine::uniform("m", 2, 2));
+        let decision = decide(&snap, Nanos::from_ms(1_000));
+        assert_eq!(crate::check::check(&snap, &decision), Ok(()));
+        let place = |change: &Change| match change {
+            Change::Place {
+                task, placement, ..
+            } => (*task, placement.cpus().to_string()),
+            Change::Stop { task } => panic!("{task} is stopped"),
+        };
+        decision.changes.iter().map(place).collect()
+    }
+
+    #[test]
+    fn tasks_that_share_a_core_move_apart_to_an_idle_one() {
+        assert_eq!(apart(&[0, 2]), [(TaskId(1), "1".to_owned())]);
+        for settled in [&[0, 1][..], &[0, 2, 3], &[0]] {
+            assert_eq!(apart(settled), [], "{settled:?}");
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@
 //! only as many tasks take turns as `max_pause` has room for. The others begin when one of these ends.
 
 mod allocate;
+mod apart;
 mod auto;
 mod bandwidth;
 mod bias;

@@ -18,6 +18,8 @@ pub struct RunConfig {
     pub jobs_per_cpu: Option<usize>,
     /// Whether to learn how many tasks are best at once, up to `jobs` or `jobs_per_cpu`, with what earlier runs learnt.
     pub at_once: Option<Vec<RateAt>>,
+    /// Whether to tell the user if nothing can be learnt of that.
+    pub tells_untried: bool,
     /// Order of admission of the tasks that have arrived.
     pub order: Order,
     /// Bound on the time that a started task stays frozen; exceeded only slightly.
@@ -154,6 +156,7 @@ impl Default for RunConfig {
             jobs: usize::MAX,
             jobs_per_cpu: None,
             at_once: None,
+            tells_untried: false,
             order: Order::default(),
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),

@@ -174,7 +174,7 @@ pub struct Why {
     pub warnings: Vec<String>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
-    /// What `--jobs auto` has found; left out without it.
+    /// How many jobs are best at once; left out if nothing was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<String>,
     /// The bound on its wait, if it waited.

@@ -1,7 +1,7 @@
 //! Options that hold in a simulation as on this machine.
 
 use crate::common::simulated::{MACHINE, with_mix};
-use crate::common::{cosched, err, json, out};
+use crate::common::{cosched, err, json, out, write};
 
 #[test]
 fn limits_hold_as_on_the_host() {
@@ -89,4 +89,29 @@ fn a_dry_run_says_where_and_simulates_nothing() {
         1,
         "only the mix file"
     );
+}
+
+/// Jobs of one program that disturb each other: fewer at once end sooner. A given number is kept, and a short batch tells
+/// nothing.
+#[test]
+fn a_long_batch_of_one_program_finds_how_many_are_best_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |copies: u32, options: &[&str]| {
+        let job = "[[job]]\nprogram = \"sphinx3\"\nwork_instructions = 2_000_000_000\n";
+        write(&folder, "mix.toml", &format!("{job}copies = {copies}\n"));
+        let words = [
+            "run", "mix.toml", "--on", "i5-2500", "--format", "json", "-q",
+        ];
+        let record = json(&cosched(&folder, &[&words[..], options].concat()));
+        let time = record["metrics"]["turnaround_s"].as_f64();
+        (time.expect("a time"), record["warnings"].to_string())
+    };
+    let (four, nothing_told) = run(400, &["--jobs", "4"]);
+    let (fewer, told) = run(400, &[]);
+    assert!(fewer < 0.95 * four, "{fewer} {four}");
+    assert!(
+        told.contains("at once end") && told.contains("sooner than 4"),
+        "{told}"
+    );
+    assert_eq!((nothing_told, run(100, &[]).1), ("[]".into(), "[]".into()));
 }

@@ -9,6 +9,7 @@
 //!
 //! The prediction is fitted to the intervals that jobs run anyway, and to short measurements ([`measure`]).
 
+mod alone;
 mod choose;
 mod leads;
 mod lengths;
@@ -24,6 +25,7 @@ use crate::estimate::MEMORY;
 use crate::model::cross_core::CoreType;
 use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
+use alone::choose_alone;
 use choose::{Candidate, LeftOut, Model, Power, Search};
 use leads::Leads;
 use lengths::Lengths;
@@ -150,7 +152,9 @@ impl Policy for Even {
         round.order_by_progress(&leads.progress);
         // Between quanta there is nothing to choose, unless CPUs are idle on purpose.
         if !is_choice || (!round.full && self.energy_share == 0.0) {
-            round.choose_in_order(Purpose::Run, false);
+            if !self.for_mean || !choose_alone(&mut round) {
+                round.choose_in_order(Purpose::Run, false);
+            }
             return round.finish_in_order(end);
         }
         let left_out = self.choose(&mut round, &leads);

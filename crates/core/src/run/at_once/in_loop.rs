@@ -33,7 +33,9 @@ impl<B: Backend> Loop<'_, B> {
         };
         let specs = admitted.iter().map(|&id| &self.records[id].spec);
         at_once.admitted(self.snap.tasks.len(), specs);
-        if let Some(state) = at_once.news(self.ordered) {
+        let tells_all = self.config.tells_untried;
+        let news = at_once.news(self.ordered);
+        if let Some(state) = news.filter(|state| tells_all || state.is_found()) {
             self.recorder.warn(now, &Warning::AtOnce(state));
         }
     }

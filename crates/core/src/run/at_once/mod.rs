@@ -1,4 +1,4 @@
-//! How many tasks are admitted at once (`--jobs auto`), learnt from the times of those that ended.
+//! How many tasks are admitted at once, learnt from the times of those that ended.
 //!
 //! Tasks that take W(n) each while n are live end at the rate X(n) = n / W(n) (Little's law). A trial admits another number for
 //! a while, and then the old one again. Only tasks that lived wholly with one number count ([`lives`]), and both numbers are
@@ -195,7 +195,7 @@ impl AtOnce {
         if cost <= SHARE * tasks as f64 - self.spent && left >= 2 * (jobs + due) {
             return Some(Trial::new(jobs, due));
         }
-        if !matches!(self.state, Some(AtOnceState::Found { .. })) {
+        if !self.state.is_some_and(|state| state.is_found()) {
             self.state = Some(few(cost));
         }
         None

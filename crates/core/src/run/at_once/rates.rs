@@ -68,6 +68,11 @@ pub enum Untried {
 }
 
 impl AtOnceState {
+    /// Whether numbers were compared.
+    pub(super) fn is_found(&self) -> bool {
+        matches!(self, AtOnceState::Found { .. })
+    }
+
     /// Equal for states that differ in their figures alone.
     pub(super) fn kind(&self) -> (std::mem::Discriminant<Untried>, Option<(u32, bool)>) {
         let of = std::mem::discriminant;
