@@ -167,7 +167,7 @@ impl Memory {
         let (Some(template), Some(path)) = (&self.template, &self.path) else {
             return Vec::new();
         };
-        let store = Store::open_existing(path, Patience::Some).ok().flatten();
+        let store = Store::open_existing(path, Patience::None).ok().flatten();
         store.map_or(Vec::new(), |store| store.rates(template))
     }
 

@@ -300,9 +300,9 @@ impl<P: Platform> Plan<P> {
             specs.push(spec);
         }
         let mut config = config(options, &choice, cpus, count);
-        if learns_at_once(options, kind, cpus) {
+        if learns_at_once(options, kind) {
             config.at_once = Some(memory.recall_rates(&known));
-            config.tells_untried = options.limits.jobs.is_some();
+            config.at_once_asked = options.limits.jobs.is_some();
         }
         Ok(Plan {
             choice,
@@ -339,14 +339,10 @@ const LIVE_PER_CPU: usize = 2;
 /// The same over nodes, where some of the short ones are sent ahead. The loop admits fewer to many nodes.
 const LIVE_PER_SLOT: usize = 16;
 
-/// Least number of CPUs on which the number of jobs at once is learnt by default. With two, one at once would have to end more than
-/// twice as fast.
-const LEAST_CPUS: usize = 3;
-
 /// Whether to learn how many jobs are best at once: if the user asks for it, and where `auto` chooses for jobs of one program.
-fn learns_at_once(options: &RunOptions, kind: JobKind, cpus: usize) -> bool {
+fn learns_at_once(options: &RunOptions, kind: JobKind) -> bool {
     match options.limits.jobs {
-        None => options.policy.name.is_none() && kind == JobKind::Alike && cpus >= LEAST_CPUS,
+        None => options.policy.name.is_none() && kind == JobKind::Alike,
         Some(limit) => limit == JobLimit::Auto,
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn move_apart(snap: &Snapshot) -> Vec<Change> {
     changes
 }
 
-/// The tasks that have CPUs of each core, in the order of admission.
+/// The tasks that have CPUs of each core.
 fn tasks_on_cores(snap: &Snapshot) -> Vec<Vec<&TaskView>> {
     let machine = &*snap.machine;
     let mut tasks_on = vec![Vec::new(); machine.cores.len()];
@@ -47,16 +47,13 @@ fn tasks_on_cores(snap: &Snapshot) -> Vec<Vec<&TaskView>> {
         }
     }
     tasks_on
-        .iter_mut()
-        .for_each(|tasks| tasks.sort_by_key(|task| task.turn));
-    tasks_on
 }
 
-/// The tasks of a core that may leave it to others: all but the one that began first. Sleeping tasks disturb nobody.
+/// The tasks of a core that may leave it to others: all but one. Sleeping tasks disturb nobody.
 fn movable<'a>(tasks: &[&'a TaskView]) -> impl Iterator<Item = &'a TaskView> {
     let awake = tasks.iter().copied().filter(|task| !task.asleep);
     let may_move =
-        |task: &&TaskView| task.cpus == 1 && task.control.place && task.exclusive_cpus().is_some();
+        |task: &&TaskView| task.cpus == 1 && !task.is_fixed() && task.exclusive_cpus().is_some();
     awake.skip(1).filter(may_move)
 }
 

@@ -41,7 +41,7 @@ fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
     round.choose_in_order(Purpose::Run, true);
     let mut decision = round.finish_in_order(end);
-    if snap.is_quantum_end() && decision.changes.is_empty() {
+    if snap.is_quantum_end() && decision.changes.is_empty() && decision.waits.is_empty() {
         decision.changes = move_apart(snap);
     }
     decision

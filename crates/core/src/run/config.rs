@@ -18,8 +18,8 @@ pub struct RunConfig {
     pub jobs_per_cpu: Option<usize>,
     /// Whether to learn how many tasks are best at once, up to `jobs` or `jobs_per_cpu`, with what earlier runs learnt.
     pub at_once: Option<Vec<RateAt>>,
-    /// Whether to tell the user if nothing can be learnt of that.
-    pub tells_untried: bool,
+    /// Whether the user asked for that, who then hears why nothing was tried.
+    pub at_once_asked: bool,
     /// Order of admission of the tasks that have arrived.
     pub order: Order,
     /// Bound on the time that a started task stays frozen; exceeded only slightly.
@@ -156,7 +156,7 @@ impl Default for RunConfig {
             jobs: usize::MAX,
             jobs_per_cpu: None,
             at_once: None,
-            tells_untried: false,
+            at_once_asked: false,
             order: Order::default(),
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),

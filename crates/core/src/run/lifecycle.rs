@@ -215,9 +215,7 @@ impl<B: Backend> Loop<'_, B> {
             let position = self.times.partition_point(|&time| time <= ran);
             self.times.insert(position, ran);
         }
-        if ok {
-            self.learn_at_once(now, id);
-        }
+        self.learn_at_once(now, id, ok);
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
             let record = &mut self.records[id];

@@ -7,10 +7,17 @@ use crate::run::state::Loop;
 use crate::task::TaskId;
 use crate::units::Nanos;
 
+/// Least full width, unless the user asks for less. Of two tasks one alone would have to end more than twice as fast.
+const LEAST_FULL: usize = 3;
+
 impl<B: Backend> Loop<'_, B> {
     /// Lets the controller begin, or begin anew if full width has changed.
     pub(in crate::run) fn begin_at_once(&mut self) {
         let full = self.full_width();
+        if full < LEAST_FULL && !self.config.at_once_asked {
+            self.at_once = None;
+            return;
+        }
         let known = self.config.at_once.as_deref();
         let has_begun = self.at_once.as_ref().map(AtOnce::full) == Some(full);
         let Some(known) = known.filter(|_| !has_begun) else {
@@ -23,6 +30,7 @@ impl<B: Backend> Loop<'_, B> {
         } else if machine.memory_domains.len() > 1 {
             at_once.refuse(Untried::Domains);
         }
+        at_once.told = self.at_once.take().and_then(|before| before.told);
         self.at_once = Some(at_once);
     }
 
@@ -33,18 +41,23 @@ impl<B: Backend> Loop<'_, B> {
         };
         let specs = admitted.iter().map(|&id| &self.records[id].spec);
         at_once.admitted(self.snap.tasks.len(), specs);
-        let tells_all = self.config.tells_untried;
+        let was_fewer = at_once.told.is_some_and(|told| told.is_fewer());
+        let is_asked = self.config.at_once_asked;
         let news = at_once.news(self.ordered);
-        if let Some(state) = news.filter(|state| tells_all || state.is_found()) {
+        if let Some(state) = news.filter(|state| is_asked || was_fewer || state.is_fewer()) {
             self.recorder.warn(now, &Warning::AtOnce(state));
         }
     }
 
-    /// Lets the controller learn from the first end of a task.
-    pub(in crate::run) fn learn_at_once(&mut self, now: Nanos, id: TaskId) {
+    /// Lets the controller learn from the first end of a task. How long a failed one took tells nothing.
+    pub(in crate::run) fn learn_at_once(&mut self, now: Nanos, id: TaskId, ok: bool) {
         let record = &self.records[id];
-        if let (Some(at_once), Some(started), 1) = (&mut self.at_once, record.started, record.runs)
-        {
+        let Some(at_once) = &mut self.at_once else {
+            return;
+        };
+        if !ok {
+            at_once.give_up();
+        } else if let (Some(started), 1) = (record.started, record.runs) {
             at_once.ended(id, now - started, record.used.cpu_time, self.ordered);
         }
     }

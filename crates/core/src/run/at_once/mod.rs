@@ -195,7 +195,7 @@ impl AtOnce {
         if cost <= SHARE * tasks as f64 - self.spent && left >= 2 * (jobs + due) {
             return Some(Trial::new(jobs, due));
         }
-        if !self.state.is_some_and(|state| state.is_found()) {
+        if !matches!(self.state, Some(AtOnceState::Found { .. })) {
             self.state = Some(few(cost));
         }
         None
@@ -236,7 +236,7 @@ impl AtOnce {
         let best = self.rates.values().map(|rate| rate.rate);
         let best = best.fold(self.base.rate, f64::max);
         let Some(judgement) = trial.judge(&samples, self.base, best) else {
-            self.fail(step_to(self.base.number(), trial.jobs).abs() * trial.ended as f64);
+            self.lose(&trial);
             return None;
         };
         let lost = -judgement.gain * trial.ended as f64;
@@ -258,6 +258,20 @@ impl AtOnce {
             self.compare_with(Some(found));
         }
         None
+    }
+
+    /// Ends a trial that shows nothing.
+    pub(super) fn give_up(&mut self) {
+        if let Some(mut trial) = self.trial.take() {
+            trial.ended += 1;
+            self.lose(&trial);
+        }
+    }
+
+    /// Notes what a trial has cost that shows nothing.
+    fn lose(&mut self, trial: &Trial) {
+        let step = step_to(self.base.number(), trial.jobs).abs();
+        self.fail(step * trial.ended as f64);
     }
 
     /// Notes that a trial has failed, which has cost so many tasks.

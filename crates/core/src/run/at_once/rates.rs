@@ -68,9 +68,9 @@ pub enum Untried {
 }
 
 impl AtOnceState {
-    /// Whether numbers were compared.
-    pub(super) fn is_found(&self) -> bool {
-        matches!(self, AtOnceState::Found { .. })
+    /// Whether fewer than full width are best.
+    pub(super) fn is_fewer(&self) -> bool {
+        matches!(self, AtOnceState::Found { is_full: false, .. })
     }
 
     /// Equal for states that differ in their figures alone.

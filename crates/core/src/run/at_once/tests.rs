@@ -149,6 +149,30 @@ fn from_too_few_it_comes_back() {
     }
 }
 
+/// Tasks that fail tell nothing: a trial does not wait for one that succeeds.
+#[test]
+fn a_failure_ends_a_trial_and_counts() {
+    let mut spec = TaskSpec::new(0, "t");
+    spec.program = Some("t".into());
+    let mut at_once = AtOnce::new(4, &[], 2_000);
+    for id in 0..2_000 {
+        spec.id = TaskId(id);
+        at_once.admitted(4, std::iter::once(&spec));
+        if id < 3 {
+            continue;
+        }
+        let (time, left) = (Nanos::from_s(1.0), 1_999 - id as usize);
+        at_once.ended(TaskId(id - 3), time, Reading::Value(time), left);
+        if at_once.limit() == 3 {
+            at_once.give_up();
+            assert_eq!((at_once.limit(), at_once.failures), (4, 1));
+            assert!(at_once.spent > 0.0);
+            return;
+        }
+    }
+    panic!("nothing was tried");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Nothing is ever gained: it never narrows for good, and what it tries costs at most two hundredths of the time.
