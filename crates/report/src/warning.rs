@@ -405,12 +405,12 @@ fn at_once_text(state: &AtOnceState) -> String {
             full,
             is_full,
         } => {
-            let why = if *is_full {
-                ", so all CPUs are used"
+            let so = if *is_full {
+                "all CPUs are used".to_owned()
             } else {
-                ""
+                format!("{} run", other.jobs)
             };
-            format!("{}{why}", compared_text(other, *full))
+            format!("{}, so {so}", compared_text(other, *full))
         }
         AtOnceState::Untried(why) => format!("--jobs auto changed nothing: {}", untried_text(*why)),
     }
