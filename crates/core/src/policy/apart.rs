@@ -1,7 +1,7 @@
 //! Tasks that share a core move apart when another core is idle.
 //!
 //! Policies that give out all CPUs anew do this at the end of a quantum. `fifo` leaves tasks where they run: without this
-//! the last tasks of a batch would share cores beside idle ones, unlike under the kernel.
+//! the last tasks of a batch would share cores beside idle ones, unless they borrow spare CPUs and the kernel moves them.
 
 use super::prelude::*;
 use crate::topology::{CpuId, CpuSet, Machine};
@@ -49,12 +49,17 @@ fn tasks_on_cores(snap: &Snapshot) -> Vec<Vec<&TaskView>> {
     tasks_on
 }
 
-/// The tasks of a core that may leave it to others: all but one. Sleeping tasks disturb nobody.
-fn movable<'a>(tasks: &[&'a TaskView]) -> impl Iterator<Item = &'a TaskView> {
-    let awake = tasks.iter().copied().filter(|task| !task.asleep);
+/// The tasks of a core that may leave it: all but one, which may be one that must stay. Sleeping tasks disturb nobody.
+fn movable<'a>(tasks: &[&'a TaskView]) -> Vec<&'a TaskView> {
+    let awake = tasks.iter().filter(|task| !task.asleep);
     let may_move =
         |task: &&TaskView| task.cpus == 1 && !task.is_fixed() && task.exclusive_cpus().is_some();
-    awake.skip(1).filter(may_move)
+    let (mut movable, staying): (Vec<&TaskView>, Vec<&TaskView>) =
+        awake.copied().partition(may_move);
+    if staying.is_empty() && !movable.is_empty() {
+        movable.remove(0);
+    }
+    movable
 }
 
 /// Takes a CPU for a task out of the idle cores of its memory domain.

@@ -104,7 +104,7 @@ fn is_shared(task: &TaskView) -> bool {
 mod tests {
     use super::*;
     use crate::snapshot::{Estimates, Running, Trigger};
-    use crate::task::TaskSpec;
+    use crate::task::{Control, TaskSpec};
     use crate::topology::{CpuId, Machine};
     use crate::units::{Absence, Reading};
     use std::sync::Arc;
@@ -131,8 +131,8 @@ mod tests {
         TaskView::arriving(&TaskSpec::new(id, "t"), Nanos::ZERO, estimates)
     }
 
-    /// Where the running tasks go on two cores of two threads: 0 and 2, 1 and 3.
-    fn apart(cpus: &[u32]) -> Vec<(TaskId, String)> {
+    /// Where the running tasks go on two cores of two threads: 0 and 2, 1 and 3. The `fixed` one must stay.
+    fn apart(cpus: &[u32], fixed: Option<u32>) -> Vec<(TaskId, String)> {
         let tasks = cpus.iter().zip(0..).map(|(&cpu, id)| TaskView {
             running: Some(Running {
                 placement: Placement::Exclusive {
@@ -144,6 +144,10 @@ mod tests {
                 lease_end: None,
             }),
             turn: id,
+            control: Control {
+                freeze: fixed != Some(id),
+                ..Control::FULL
+            },
             ..task(id, 200)
         });
         let mut snap = on(4, tasks.collect());
@@ -161,9 +165,10 @@ mod tests {
 
     #[test]
     fn tasks_that_share_a_core_move_apart_to_an_idle_one() {
-        assert_eq!(apart(&[0, 2]), [(TaskId(1), "1".to_owned())]);
+        assert_eq!(apart(&[0, 2], None), [(TaskId(1), "1".to_owned())]);
+        assert_eq!(apart(&[0, 2], Some(1)), [(TaskId(0), "1".to_owned())]);
         for settled in [&[0, 1][..], &[0, 2, 3], &[0]] {
-            assert_eq!(apart(settled), [], "{settled:?}");
+            assert_eq!(apart(settled, None), [], "{settled:?}");
         }
     }
 

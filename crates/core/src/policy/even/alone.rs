@@ -1,6 +1,7 @@
 //! Which jobs have a core to themselves while all jobs run but some must share cores: those that end soonest.
 //!
 //! Where L1 bandwidth is counted, [`allocate`](crate::policy::allocate) pairs the jobs by that, which gains more.
+//! With several caches it keeps each job behind its own. Tasks that borrow spare CPUs may still meet on a core.
 
 use crate::policy::prelude::*;
 use crate::topology::{CpuId, CpuSet, Machine};
@@ -42,12 +43,13 @@ impl Cores {
     fn new(round: &Round<'_>) -> Option<Cores> {
         let cpus = round.snap.machine.cores.clone();
         let must_share = round.full && round.all_fit() && round.order.len() > cpus.len();
-        let are_free = is_plain(&round.snap.machine, round.left());
         let may_run_anywhere = |&ix: &u32| {
             let task = round.task(ix);
             task.cpus == 1 && task.allowed.is_none() && !task.estimates.l1.is_value()
         };
-        let fits = must_share && are_free && round.order.iter().all(may_run_anywhere);
+        let fits = must_share
+            && is_plain(&round.snap.machine, round.left())
+            && round.order.iter().all(may_run_anywhere);
         let is_taken = vec![false; cpus.len()];
         fits.then_some(Cores { cpus, is_taken })
     }
@@ -86,12 +88,13 @@ impl Cores {
     }
 }
 
-/// Whether so many free CPUs are all of the machine, in equal cores of one memory domain.
+/// Whether so many free CPUs are all of the machine, in equal cores behind one cache.
 fn is_plain(machine: &Machine, free: u32) -> bool {
     let threads = machine.cores[0].len();
     free as usize == machine.cpus.len()
         && machine.core_types.len() == 1
         && machine.memory_domains.len() == 1
+        && machine.llcs.len() == 1
         && machine.cores.iter().all(|core| core.len() == threads)
 }
 
