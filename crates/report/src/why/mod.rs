@@ -174,7 +174,7 @@ pub struct Why {
     pub warnings: Vec<String>,
     /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
-    /// How many jobs are best at once; left out if nothing was tried.
+    /// How many jobs are best at once; left out unless that is fewer, or `--jobs auto` asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<String>,
     /// The bound on its wait, if it waited.
