@@ -1,4 +1,5 @@
-//! The folder in which each run publishes its CPUs for the runs of all users: `/tmp/cosched-cpus`.
+//! The folder in which each run publishes its CPUs for the runs of all users: `/tmp/cosched-cpus`, or `cosched-cpus` in
+//! the folder of [`RUNS_DIR`](crate::root::RUNS_DIR).
 //!
 //! The first run creates it. All users may create files in it, and remove only their own (mode 1777). A file counts as
 //! its owner's. The folder is not used if it is a link or has another mode.
@@ -33,7 +34,7 @@ pub(crate) struct Commons {
 impl Commons {
     /// Opens the folder, and creates it if there is none. `None` if it cannot be trusted.
     pub(crate) fn open(root: &Root) -> Option<Commons> {
-        let dir = root.path("/tmp").join(NAME);
+        let dir = root.common_folder().join(NAME);
         let mut fd = open_dir(&dir);
         if matches!(fd, Err(Errno::NOENT)) {
             make(&dir);

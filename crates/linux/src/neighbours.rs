@@ -54,6 +54,8 @@ pub struct Place {
     /// `None` if it cannot be used, or in a job of another run: then there are no other runs.
     commons: Option<Commons>,
     own: Claim,
+    /// Whether others are to see this run while it is busy.
+    is_public: bool,
     /// The file of this run, if it is published. Its lock shows that the run is alive.
     file: Option<File>,
     found: BTreeMap<OsString, Entry>,
@@ -62,13 +64,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes a place among the live runs, for a run that was given these CPUs. With `publish` others see it from now
-    /// on.
-    pub fn take(root: &Root, given: &CpuSet, share: Share, publish: bool) -> Place {
+    /// Takes a place among the live runs, for a run that was given these CPUs. If it `is_public`, others see it from now
+    /// on, until it is [idle](Place::set_busy).
+    pub fn take(root: &Root, given: &CpuSet, share: Share, is_public: bool) -> Place {
         let run = RunId::own(root);
-        let publish = publish && run.is_some();
+        let is_public = is_public && run.is_some();
         let run = run.unwrap_or(RunId::NOBODY);
-        Place::take_as(root, run, &ancestors(root), given, share, publish)
+        Place::take_as(root, run, &ancestors(root), given, share, is_public)
     }
 
     /// Like [`Place::take`]. `family` are this process and its ancestors, with their start times.
@@ -78,7 +80,7 @@ impl Place {
         family: &[(RawPid, u64)],
         given: &CpuSet,
         share: Share,
-        publish: bool,
+        is_public: bool,
     ) -> Place {
         let mut place = Place {
             root: root.clone(),
@@ -89,6 +91,7 @@ impl Place {
                 given: given.clone(),
                 is_fixed: share == Share::All,
             },
+            is_public,
             file: None,
             found: BTreeMap::new(),
             cpus: given.clone(),
@@ -105,12 +108,20 @@ impl Place {
             place.own.given.clone_from(&place.cpus);
             place.own.is_fixed = true;
         }
-        if publish {
-            place.publish();
-            // A run that starts at the same time may have found nobody either.
-            place.look();
-        }
+        place.set_busy(true);
+        // A run that starts at the same time may have found nobody either.
+        place.look();
         place
+    }
+
+    /// Publishes the CPUs of a run with jobs that are live or wait, and withdraws them while the run is idle: others then
+    /// use them.
+    pub(crate) fn set_busy(&mut self, is_busy: bool) {
+        if !is_busy {
+            self.withdraw();
+        } else if self.is_public && self.file.is_none() {
+            self.publish();
+        }
     }
 
     /// Whether a run among the live ones is an ancestor of this process.
@@ -155,6 +166,12 @@ impl Place {
         let commons = self.commons.as_ref();
         self.file =
             commons.and_then(|commons| commons.publish(&name, &format!("{given} {word}\n")));
+    }
+
+    fn withdraw(&mut self) {
+        if let (Some(commons), Some(_)) = (&self.commons, self.file.take()) {
+            commons.remove(self.name());
+        }
     }
 
     fn name(&self) -> String {
@@ -207,9 +224,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let (Some(commons), Some(_)) = (&self.commons, &self.file) {
-            commons.remove(self.name());
-        }
+        self.withdraw();
     }
 }
 
@@ -369,6 +384,22 @@ mod tests {
         );
         drop((second, listed));
         assert_eq!(folder.read_dir().unwrap().count(), 0, "they leave nothing");
+    }
+
+    #[test]
+    fn an_idle_run_leaves_its_cpus_to_others() {
+        let (_dir, root, folder) = machine();
+        let mut idle = take(&root, "10-1-5", "0-3", Share::Fair);
+        let mut other = take(&root, "11-1-5", "0-3", Share::Fair);
+        assert_eq!(cpus(&mut other), "2-3");
+        idle.set_busy(false);
+        assert_eq!(cpus(&mut other), "0-3");
+        assert_eq!(folder.read_dir().unwrap().count(), 1);
+        idle.set_busy(true);
+        assert_eq!(
+            (cpus(&mut idle), cpus(&mut other)),
+            ("0-1".to_owned(), "2-3".to_owned())
+        );
     }
 
     #[test]

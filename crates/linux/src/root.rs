@@ -3,7 +3,7 @@
 use cosched_core::{Absence, CpuSet};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The root of `/proc`, `/sys` and the cgroup file system: a prefix for all absolute paths.
@@ -16,7 +16,13 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Root {
     prefix: PathBuf,
+    /// The folder in which runs find each other, instead of the usual ones.
+    runs_dir: Option<PathBuf>,
 }
+
+/// The variable that names the folder in which runs find each other and divide the CPUs. Tests and containers set it to
+/// be apart from the other runs on the machine.
+pub const RUNS_DIR: &str = "COSCHED_RUNS_DIR";
 
 /// A file of the kernel that is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -98,9 +104,13 @@ impl From<ReadError> for NoMeter {
 }
 
 impl Default for Root {
-    /// The real file system.
+    /// The real file system, with the folder that [`RUNS_DIR`] names.
     fn default() -> Root {
-        Root::new("/")
+        let named = std::env::var_os(RUNS_DIR).filter(|dir| !dir.is_empty());
+        Root {
+            prefix: PathBuf::from("/"),
+            runs_dir: named.map(PathBuf::from),
+        }
     }
 }
 
@@ -109,6 +119,28 @@ impl Root {
     pub fn new(prefix: impl Into<PathBuf>) -> Root {
         Root {
             prefix: prefix.into(),
+            runs_dir: None,
+        }
+    }
+
+    /// The same root, whose runs find each other in this folder.
+    pub fn with_runs_dir(self, dir: impl Into<PathBuf>) -> Root {
+        Root {
+            runs_dir: Some(dir.into()),
+            ..self
+        }
+    }
+
+    /// The folder in which runs find each other, if it is not the usual one.
+    pub(crate) fn runs_dir(&self) -> Option<&Path> {
+        self.runs_dir.as_deref()
+    }
+
+    /// The folder in which runs of all users find each other.
+    pub(crate) fn common_folder(&self) -> PathBuf {
+        match self.runs_dir() {
+            Some(dir) => dir.to_owned(),
+            None => self.path("/tmp"),
         }
     }
 

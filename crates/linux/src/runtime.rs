@@ -1,5 +1,5 @@
 //! The folder for the files of live runs, writable by its user only: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
-//! `/tmp`.
+//! `/tmp`. The folder that [`RUNS_DIR`](crate::root::RUNS_DIR) names replaces all of them.
 //!
 //! A file here lists stopped processes. A user who could write to it could make others continue or kill foreign
 //! processes. So a folder is used only if it belongs to its user and no other user can access it. Links are not
@@ -279,30 +279,43 @@ impl Place {
 }
 
 fn places(root: &Root, user: u32) -> Vec<Place> {
+    let common = Place {
+        parent: None,
+        dir: root.common_folder().join(format!("{TEMPORARY}{user}")),
+    };
+    if root.runs_dir().is_some() {
+        return vec![common];
+    }
     let named = std::env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
         .filter(|dir| dir.is_absolute() && *root == Root::default());
     let mut places: Vec<Place> = named.map(Place::below).into_iter().collect();
     places.push(Place::below(root.path(&format!("/run/user/{user}"))));
-    places.push(Place {
-        parent: None,
-        dir: root.path("/tmp").join(format!("{TEMPORARY}{user}")),
-    });
+    places.push(common);
     places
 }
 
 /// The places where users may have folders, with the users.
 fn folders_of_users(root: &Root) -> Vec<(PathBuf, u32)> {
     let mut dirs = Vec::new();
-    for (parent, prefix, name) in [("/run/user", "", NAME), ("/tmp", TEMPORARY, "")] {
-        for entry in root.names(parent, "folders of users").unwrap_or_default() {
-            let user = entry
-                .strip_prefix(prefix)
-                .and_then(|user| user.parse().ok());
-            dirs.extend(user.map(|user| (root.path(parent).join(&entry).join(name), user)));
+    if root.runs_dir().is_none() {
+        add_folders_of_users(&root.path("/run/user"), "", NAME, &mut dirs);
+    }
+    add_folders_of_users(&root.common_folder(), TEMPORARY, "", &mut dirs);
+    dirs
+}
+
+/// Adds `PARENT/PREFIXuser/NAME` for each number of a user.
+fn add_folders_of_users(parent: &Path, prefix: &str, name: &str, dirs: &mut Vec<(PathBuf, u32)>) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let entry_name = entry.file_name();
+        let user = entry_name
+            .to_str()
+            .and_then(|text| text.strip_prefix(prefix));
+        if let Some(user) = user.and_then(|user| user.parse().ok()) {
+            dirs.push((entry.path().join(name), user));
         }
     }
-    dirs
 }
 
 /// Whether a folder belongs to the user, and no other user may write to it.

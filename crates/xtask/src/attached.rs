@@ -1,11 +1,10 @@
 //! Attacks on a session that manages programs: it, its keeper, both or a program are killed at random moments. In the end
 //! each thread must have the CPUs that it had before, no group may be frozen, and nothing may be left.
 
-use crate::batch::Dice;
-use crate::seen::{Seen, all, in_folder, is_named, mount, seen, signal};
+use crate::batch::{Dice, apart};
+use crate::seen::{Seen, all, in_folder, is_named, mount, runtime_folder, seen, signal};
 use anyhow::Result;
 use rustix::process::Signal;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -91,8 +90,6 @@ pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
 impl Session {
     fn new(program: &Path) -> Result<Session> {
         let folder = tempfile::tempdir()?;
-        let run = folder.path().join("run");
-        std::fs::DirBuilder::new().mode(0o700).create(run)?;
         let mut session = Session {
             program: program.to_owned(),
             folder,
@@ -155,10 +152,8 @@ impl Session {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = apart(&self.program, self.folder.path());
         command
-            .env("COSCHED_HISTORY", "off")
-            .env("XDG_RUNTIME_DIR", self.folder.path().join("run"))
             .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -291,7 +286,7 @@ impl Session {
         if let Some(keeper) = self.keepers().first() {
             return Some(format!("keeper {} is left", keeper.pid));
         }
-        let files = std::fs::read_dir(self.folder.path().join("run/cosched"));
+        let files = std::fs::read_dir(runtime_folder(self.folder.path()));
         let mut names = files
             .into_iter()
             .flatten()

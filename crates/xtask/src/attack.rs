@@ -1,7 +1,7 @@
 //! Attacks: a small batch is started, something is killed at a random moment, and what is left is counted.
 
 use crate::attached;
-use crate::batch::{Batch, Dice, POLICIES, WORK, batch};
+use crate::batch::{Batch, Dice, POLICIES, WORK, apart, batch};
 use crate::left::{Left, Traces};
 use crate::nodes;
 use crate::queue;
@@ -173,7 +173,7 @@ fn attack(program: &Path, seed: u64) -> Result<Attacked> {
     let left = traces.wait(PATIENCE, |left| {
         let over = run.child.try_wait().is_ok_and(|end| end.is_some());
         if over && needs_thaw(victim, left) && looks % 10 == 0 {
-            thaw(program, &traces.token);
+            thaw(program, &traces);
         }
         looks += 1;
     });
@@ -187,8 +187,7 @@ fn start(program: &Path, folder: &Path, freeze: &str, policy: &str) -> std::io::
     } else {
         &["--param", "quantum_s=0.02"]
     };
-    Command::new(program)
-        .env("COSCHED_HISTORY", "off")
+    apart(program, folder)
         .args(["run", "mix.toml", "-q"])
         .args(["--logs", "logs"])
         .args(["--jobs", "8"])
@@ -214,9 +213,9 @@ fn needs_thaw(victim: Victim, left: &Left) -> bool {
     }
 }
 
-fn thaw(program: &Path, run: &str) {
-    let mut command = Command::new(program);
-    command.args(["thaw", "--run", run]);
+fn thaw(program: &Path, traces: &Traces) {
+    let mut command = apart(program, &traces.folder);
+    command.args(["thaw", "--run", &traces.token]);
     // The next call tries again.
     let _ = command.stdout(Stdio::null()).status();
 }

@@ -1,5 +1,8 @@
 //! Small batches of jobs that are hard to keep track of.
 
+use std::path::Path;
+use std::process::Command;
+
 /// Random numbers from a seed (xorshift64). The same seed gives the same attacks; their moments are as exact as sleeping
 /// is.
 pub struct Dice(u64);
@@ -56,3 +59,12 @@ pub fn batch(dice: &mut Dice, mount: &str, may_stop: bool) -> Batch {
 
 /// The work of a job: it uses the CPU for some tenths of a second.
 pub const WORK: &str = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n";
+
+/// A call of the program that learns nothing, and whose runs are apart from all others on the machine.
+pub fn apart(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("COSCHED_HISTORY", "off")
+        .env("COSCHED_RUNS_DIR", folder);
+    command
+}

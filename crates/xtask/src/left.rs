@@ -1,12 +1,13 @@
 //! What an attack leaves behind.
 
-use crate::seen::{Seen, in_folder, lists, mount, seen};
+use crate::seen::{Seen, in_folder, list, mount, seen};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Everything of a run that can be left, by its token.
 pub struct Traces {
+    /// The folder in which its jobs work, and in which runs find each other.
     pub folder: PathBuf,
     pub token: String,
     /// A guardian that was stopped.
@@ -75,7 +76,7 @@ impl Traces {
     /// What is left now. Jobs that still work count.
     fn look(&self) -> Left {
         let groups = groups(&format!("cosched-{}", self.token));
-        let list = lists(&self.token).any(|list| list.exists());
+        let list = list(&self.folder, &self.token).exists();
         let mut processes = in_folder(&self.folder);
         if let Some(guardian) = self.guardian
             && let Some(now) = seen(guardian.pid)

@@ -1,12 +1,12 @@
 //! Attacks on a run over nodes: a worker, its run, a whole node or the coordinator is killed at random moments. A dead
 //! coordinator is started again and resumes. In the end each job has run, and each success is logged once.
 
-use crate::batch::{Dice, POLICIES, WORK};
+use crate::batch::{Dice, POLICIES, WORK, apart};
 use crate::seen::{Seen, all, in_folder, signal};
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -171,13 +171,13 @@ impl Drop for Nodes {
 }
 
 fn start(program: &Path, folder: &Path, options: [&str; 4]) -> Result<Child> {
-    let mut command = Command::new(program);
+    let mut command = apart(program, folder);
     command.args([
         "run", "--nodes", "local:3", "--joblog", "joblog", "--resume",
     ]);
     command.args(["--quiet", "--no-logs", "--param", "quantum_s=0.02"]);
     command.args(options).args(["-f", "commands"]);
-    command.env("COSCHED_HISTORY", "off").current_dir(folder);
+    command.current_dir(folder);
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     Ok(command.stderr(Stdio::null()).spawn()?)
 }

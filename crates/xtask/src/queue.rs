@@ -1,11 +1,10 @@
 //! Attacks on the service that keeps a queue: it, its worker or both are killed at random moments while jobs come. In the
 //! end each job must have run once.
 
-use crate::batch::{Dice, WORK};
+use crate::batch::{Dice, WORK, apart};
 use crate::seen::{all, in_folder, signal};
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -67,8 +66,6 @@ pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
 impl Served {
     fn new(program: &Path, freeze: &'static str) -> Result<Served> {
         let folder = tempfile::tempdir()?;
-        let run = folder.path().join("run");
-        std::fs::DirBuilder::new().mode(0o700).create(run)?;
         std::fs::write(folder.path().join("work"), WORK)?;
         Ok(Served {
             program: program.to_owned(),
@@ -82,11 +79,9 @@ impl Served {
 
     fn command(&self, words: &[&str]) -> Command {
         let folder = self.folder.path();
-        let mut command = Command::new(&self.program);
+        let mut command = apart(&self.program, folder);
         command
-            .env("COSCHED_HISTORY", "off")
             .env("XDG_STATE_HOME", folder.join("state"))
-            .env("XDG_RUNTIME_DIR", folder.join("run"))
             .args(words)
             .current_dir(folder)
             .stdin(Stdio::null())

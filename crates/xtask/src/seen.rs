@@ -76,18 +76,15 @@ pub fn guardian(of: i32) -> Option<i32> {
         .map(|process| process.pid)
 }
 
-/// The files that can hold the list of a run's processes, by the run's token.
-pub fn lists(token: &str) -> impl Iterator<Item = PathBuf> {
+/// The file with the list of a run's processes, by the folder in which runs find each other and the run's token.
+pub fn list(runs_dir: &Path, token: &str) -> PathBuf {
+    runtime_folder(runs_dir).join(format!("run-{token}"))
+}
+
+/// The folder for the files of this user's live runs.
+pub fn runtime_folder(runs_dir: &Path) -> PathBuf {
     let user = rustix::process::geteuid().as_raw();
-    let mut folders = vec![
-        PathBuf::from(format!("/run/user/{user}/cosched")),
-        PathBuf::from(format!("/tmp/cosched-{user}")),
-    ];
-    if let Some(folder) = std::env::var_os("XDG_RUNTIME_DIR") {
-        folders.push(Path::new(&folder).join("cosched"));
-    }
-    let name = format!("run-{token}");
-    folders.into_iter().map(move |folder| folder.join(&name))
+    runs_dir.join(format!("cosched-{user}"))
 }
 
 /// What a run of this process calls itself, and its folders and groups: number, start time and PID namespace. The

@@ -126,7 +126,7 @@ fn not_live(root: &Root, name: &str, run: Option<String>) -> anyhow::Error {
     };
     usage(if fate_of(root, &run) == Fate::Alive {
         format!(
-            "run {shown} is live, but its state is elsewhere: it was started with another XDG_RUNTIME_DIR"
+            "run {shown} is live, but its state is elsewhere: it was started with another XDG_RUNTIME_DIR or COSCHED_RUNS_DIR"
         )
     } else if Path::new(name).join(RECORD).exists() {
         format!("run {shown} has ended; `cosched report` shows it")

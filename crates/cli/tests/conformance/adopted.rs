@@ -21,6 +21,8 @@ pub(crate) struct Adopted {
     children: RefCell<Vec<Child>>,
     /// The hierarchy of groups; `None` if this user may make no group there.
     top: Option<PathBuf>,
+    /// Other sessions on the machine are elsewhere.
+    runs_dir: tempfile::TempDir,
 }
 
 thread_local! {
@@ -40,6 +42,7 @@ impl Adopted {
         Adopted {
             children: RefCell::new(Vec::new()),
             top,
+            runs_dir: tempfile::tempdir().expect("a folder"),
         }
     }
 
@@ -115,7 +118,7 @@ impl Fixture for Adopted {
             return Err(Skip("a session needs a program that runs".to_owned()));
         }
         PIDS.set(pids.clone());
-        let root = Root::default();
+        let root = Root::default().with_runs_dir(self.runs_dir.path());
         let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
         let counters = probe(&root, &events).expect("what this machine can count");
         let selections: Vec<Selection> = pids.iter().map(|&pid| self.selection(pid)).collect();

@@ -32,7 +32,9 @@ pub(crate) struct ThisMachine {
 
 impl ThisMachine {
     pub(crate) fn new(freezing: Freezing) -> Result<ThisMachine, Skip> {
-        let root = Root::default();
+        let outputs = tempfile::tempdir().expect("a folder");
+        // Apart from the runs of others.
+        let root = Root::default().with_runs_dir(outputs.path());
         if freezing == Freezing::Cgroup
             && let Some(problem) = freezer_problem(&root)
         {
@@ -49,7 +51,7 @@ impl ThisMachine {
             freezing,
             machine,
             counters,
-            outputs: tempfile::tempdir().expect("a folder"),
+            outputs,
             programs: Cell::new(0),
         })
     }

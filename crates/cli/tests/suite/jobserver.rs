@@ -1,6 +1,7 @@
 //! `--jobserver`: jobs get as many tokens as their CPUs allow.
 
 use crate::common::{self, ended, err, out, read, until, write};
+use crate::faults::seen::runtime_folder;
 use crate::width;
 use std::io::Write as _;
 use std::path::Path;
@@ -38,13 +39,13 @@ until [ -e returned ]; do nap; done
 /// A call of cosched with a folder for the files of live runs.
 fn command(folder: &TempDir, words: &[&str]) -> Command {
     let mut command = common::command(folder.path(), &[&["run", "--quiet"], words].concat());
-    command.env("XDG_RUNTIME_DIR", folder.path());
+    command.env("COSCHED_RUNS_DIR", folder.path());
     command
 }
 
 /// The number of jobservers in the folder.
 fn jobservers(folder: &Path) -> usize {
-    let files = std::fs::read_dir(folder.join("cosched"));
+    let files = std::fs::read_dir(runtime_folder(folder));
     let files = files.expect("the folder of live runs").flatten();
     files
         .filter(|file| file.file_name().to_string_lossy().starts_with("jobserver-"))

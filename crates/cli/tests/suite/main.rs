@@ -2,6 +2,7 @@
 
 mod allocation;
 mod attach;
+mod beside;
 mod calibrate;
 mod common;
 mod compare;

@@ -3,6 +3,7 @@
 use crate::common::schema::Schemas;
 use crate::common::{self, ended, err, out, until};
 use crate::completion::answer as offered_by;
+use crate::faults::seen::runtime_folder;
 use cosched_linux::service::kill_with_parent;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -54,7 +55,7 @@ impl Served {
         let mut command = common::command(self.folder.path(), words);
         command
             .env("XDG_STATE_HOME", self.path("state"))
-            .env("XDG_RUNTIME_DIR", self.path("run"))
+            .env("COSCHED_RUNS_DIR", self.path("run"))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command
@@ -62,7 +63,7 @@ impl Served {
 
     /// Leaves the state of a run that may be live: nobody can tell from here.
     fn leave_state_of_another_container(&self) {
-        let folder = self.path("run").join("cosched");
+        let folder = self.runtime_folder();
         let state = || {
             let files = std::fs::read_dir(&folder).ok()?.flatten();
             let is_state = |name: &OsStr| name.as_bytes().starts_with(b"status-");
@@ -73,6 +74,15 @@ impl Served {
         until("it has a state", || state().is_some());
         let own = state().expect("it lasts as the run");
         std::fs::copy(own, folder.join("status-13-1-1")).expect("a file");
+    }
+
+    /// The folder for the files of this user's live runs.
+    fn runtime_folder(&self) -> PathBuf {
+        runtime_folder(&self.path("run"))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.runtime_folder().join("queue.sock")
     }
 
     fn call(&self, words: &[&str]) -> Output {
@@ -153,12 +163,12 @@ impl Served {
     }
 
     fn connect(&self) -> UnixStream {
-        UnixStream::connect(self.path("run/cosched/queue.sock")).expect("it listens")
+        UnixStream::connect(self.socket()).expect("it listens")
     }
 
     /// Whether a client is connected: a socket with this path has state 3.
     fn has_client(&self) -> bool {
-        let path = self.path("run/cosched/queue.sock");
+        let path = self.socket();
         let sockets = std::fs::read_to_string("/proc/net/unix").expect("a list");
         let mut ours = sockets
             .lines()
@@ -535,7 +545,7 @@ fn a_thousand_clients_are_served_and_one_more_is_told_so() {
     let mut refused = None;
     // The test itself may open some thousand files, or fewer.
     while refused.is_none() && clients.len() < 1_100 {
-        let Ok(mut client) = UnixStream::connect(served.path("run/cosched/queue.sock")) else {
+        let Ok(mut client) = UnixStream::connect(served.socket()) else {
             return eprintln!("skipped, because this process may not open so many files");
         };
         let _ = client.write_all(b"{\"status\": {}}\n");
@@ -600,7 +610,7 @@ fn there_is_one_service_and_a_stopped_one_is_named() {
 #[test]
 fn a_passed_socket_is_used_and_left_in_place() {
     let served = Served::new();
-    let folder = served.path("run/cosched");
+    let folder = served.runtime_folder();
     std::fs::create_dir(&folder).expect("a folder");
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).expect("its mode");
     let socket = folder.join("queue.sock");
@@ -635,11 +645,11 @@ fn another_user_is_refused() {
         return eprintln!("skipped, because only root may become another user");
     }
     let served = Served::start(&[]);
-    for place in ["", "run", "run/cosched"] {
+    for place in [served.path(""), served.path("run"), served.runtime_folder()] {
         let open = PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(served.path(place), open).expect("its mode");
+        std::fs::set_permissions(place, open).expect("its mode");
     }
-    let socket = served.path("run/cosched/queue.sock");
+    let socket = served.socket();
     std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).expect("its mode");
     let asked = std::thread::spawn(move || {
         let nobody = rustix::process::Uid::from_raw(65_534);

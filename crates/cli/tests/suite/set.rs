@@ -1,7 +1,7 @@
 //! Live changes of a run: `cosched set`.
 
 use crate::common::looping::status;
-use crate::common::{command, cosched, ended, err, out, read, until, write};
+use crate::common::{command, cosched, ended, err, out, read, runs_dir, until, write};
 use cosched_linux::root::Root;
 use cosched_linux::{Request, live_runs};
 use std::fs::File;
@@ -160,7 +160,8 @@ fn a_paused_run_ends_its_jobs_where_it_is_asked_to() {
         .expect("a job");
     let name = job["name"].as_str().expect("a name").to_owned();
     let end = job["job"].as_u64().expect("a number") as u32;
-    let live = live_runs(&Root::default());
+    let root = Root::default().with_runs_dir(runs_dir());
+    let live = live_runs(&root);
     let own = live.iter().find(|live| live.pid.to_string() == run.pid());
     let request = Request::End {
         end,

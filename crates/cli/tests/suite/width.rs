@@ -222,7 +222,7 @@ impl Held {
             &["--quiet", "--cpus", cpus, "--", "sh", "-c", line],
         );
         let child = command
-            .env("XDG_RUNTIME_DIR", runtime)
+            .env("COSCHED_RUNS_DIR", runtime)
             .spawn()
             .expect("cosched runs");
         until("the job begins", || folder.path().join("began").exists());
@@ -251,7 +251,7 @@ fn beside(words: &[&str], runtime: &Path, pid: u32) -> (Vec<String>, String) {
     ]
     .concat();
     let output = command(folder.path(), &words)
-        .env("XDG_RUNTIME_DIR", runtime)
+        .env("COSCHED_RUNS_DIR", runtime)
         .output()
         .expect("cosched runs");
     let record = read(&output);
@@ -337,7 +337,7 @@ fn a_run_among_the_jobs_does_not_collide_with_the_run_around_it() {
     );
     assert!(
         outer
-            .env("XDG_RUNTIME_DIR", runtime.path())
+            .env("COSCHED_RUNS_DIR", runtime.path())
             .status()
             .expect("cosched runs")
             .success()

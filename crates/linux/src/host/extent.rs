@@ -23,6 +23,8 @@ pub(super) struct Extent {
     place: Option<Rc<RefCell<Place>>>,
     polite: Option<Politeness>,
     cpus: CpuSet,
+    /// Whether jobs are live or wait.
+    is_busy: bool,
     /// Time of the next look; `None` for never.
     next: Option<Nanos>,
     /// Whether the user was told that the share has become smaller, or larger.
@@ -36,6 +38,7 @@ impl Extent {
             .is_some_and(|place| place.borrow().may_change());
         let mut extent = Extent {
             cpus: CpuSet::new(),
+            is_busy: true,
             next: (may_change || polite).then(monotonic),
             polite: polite.then(Politeness::default),
             whole,
@@ -62,9 +65,23 @@ impl Extent {
         polite.is_some_and(|polite| polite.state.is_short)
     }
 
-    /// Time until the next look, if there is one.
+    /// Time until the next look, if there is one. An idle run need not look.
     pub(super) fn wait(&self) -> Option<Nanos> {
-        self.next.map(|next| next - monotonic())
+        let next = self.next.filter(|_| self.is_busy);
+        next.map(|next| next - monotonic())
+    }
+
+    /// Publishes the CPUs while jobs are live or wait, and withdraws them while the run is idle.
+    pub(super) fn set_busy(&mut self, is_busy: bool) {
+        if self.is_busy == is_busy {
+            return;
+        }
+        self.is_busy = is_busy;
+        if let Some(place) = &self.place {
+            place.borrow_mut().set_busy(is_busy);
+        }
+        // Other runs may have come while this one did not look.
+        self.next = self.next.map(|_| monotonic());
     }
 
     /// Keeps the CPUs from now on: the run is being ended.

@@ -378,6 +378,7 @@ impl Host {
 
     /// Looks what others on the machine do, if that is due.
     fn look_around(&mut self) {
+        self.extent.set_busy(self.lifecycle.count() > 0);
         let has_changed = self.extent.look(&self.root, &self.notices);
         if has_changed && !self.extent.is_empty() {
             self.machine = Arc::new(self.extent.machine());

@@ -1,14 +1,50 @@
-//! Runs the built binary in a folder, without the settings of whoever runs the tests.
+//! Runs the built binary in a folder, without the settings of whoever runs the tests, and apart from all other runs on the
+//! machine.
 
 pub(crate) mod looping;
 pub(crate) mod schema;
 pub(crate) mod simulated;
 
 use serde_json::Value;
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// The folder in which the runs of these tests find each other. Other runs on the machine are elsewhere.
+pub(crate) fn runs_dir() -> &'static Path {
+    static DIR: LazyLock<PathBuf> = LazyLock::new(|| {
+        remove_runs_dirs_of_ended_tests();
+        let dir = std::env::temp_dir().join(format!("{RUNS_DIR_PREFIX}{}", std::process::id()));
+        std::fs::create_dir(&dir).expect("a folder");
+        // Some tests run cosched as another user.
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o1777)).expect("its mode");
+        dir
+    });
+    &DIR
+}
+
+const RUNS_DIR_PREFIX: &str = "cosched-tests-";
+
+/// A program of tests can't remove its own folder: nothing of it runs after the last test.
+fn remove_runs_dirs_of_ended_tests() {
+    for entry in std::fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(RUNS_DIR_PREFIX));
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
 
 /// Takes the settings of whoever runs the tests from a command.
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
@@ -17,6 +53,7 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     {
         command.env_remove(name);
     }
+    command.env("COSCHED_RUNS_DIR", runs_dir());
     // Nor those of an allocation.
     command.env_remove("SLURM_JOB_ID");
     // Lines are for /bin/sh.
@@ -25,7 +62,7 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     command.env("COSCHED_HISTORY", "off");
     // Nor what was measured of this machine.
     command.env("XDG_DATA_HOME", "/nonexistent");
-    // Other tests run beside this one, and must not be given CPUs in its place.
+    // Many tests run at once, and their runs are not to divide the CPUs.
     command.env("COSCHED_CPUS", "all")
 }
 

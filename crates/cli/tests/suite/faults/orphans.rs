@@ -1,6 +1,7 @@
 //! Jobs that run on although their run was killed: they are listed, and ended if asked.
 
 use super::support::{Mix, Run, cosched, freezers, signal, until};
+use crate::common::runs_dir;
 use rustix::process::Signal;
 
 /// A run that was killed with its guardian, or alone, with jobs that never end.
@@ -87,8 +88,8 @@ fn check_listed_and_ended(run: &Run, jobs: &[&str]) {
     assert!(of_run(&answer, "orphans").is_empty(), "{answer}");
     run.all_ended();
     run.nothing_left_to_thaw();
-    let file = format!("/tmp/cosched-cpus/cpus-{}", run.token);
-    assert!(!std::path::Path::new(&file).exists(), "{file} is left");
+    let file = runs_dir().join(format!("cosched-cpus/cpus-{}", run.token));
+    assert!(!file.exists(), "{} is left", file.display());
 }
 
 /// `cosched doctor` frees nothing, so it sees what stands still.

@@ -1,8 +1,8 @@
 //! Starting a run, finding its processes, waiting for conditions, and looking for what it left behind.
 
-use super::seen::{Seen, guardian, in_folder, is_named, lists, mount, token};
+use super::seen::{Seen, guardian, in_folder, is_named, list, mount, token};
 pub(crate) use super::seen::{all, seen, signal};
-use crate::common::{PATIENCE, bounded};
+use crate::common::{PATIENCE, bounded, runs_dir, without_settings};
 pub(crate) use crate::common::{one_cpu, skipped, until};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -16,7 +16,7 @@ pub(crate) const COSCHED: &str = env!("CARGO_BIN_EXE_cosched");
 /// A call of cosched that neither uses nor keeps what is known of commands.
 pub(crate) fn cosched() -> Command {
     let mut command = Command::new(COSCHED);
-    command.env("COSCHED_HISTORY", "off");
+    without_settings(&mut command);
     command
 }
 
@@ -349,14 +349,12 @@ impl Run {
         until("the run's group is gone", || {
             self.group().is_none_or(|group| !group.exists())
         });
-        until("the run's list is gone", || {
-            self.list().is_none_or(|list| !list.exists())
-        });
+        until("the run's list is gone", || !self.list().exists());
     }
 
-    /// The file with the list of the run's processes, where the run can have one.
-    fn list(&self) -> Option<PathBuf> {
-        lists(&self.token).find(|list| list.exists())
+    /// The file with the list of the run's processes.
+    fn list(&self) -> PathBuf {
+        list(runs_dir(), &self.token)
     }
 
     /// Checks the counting jobs' logs: all must be complete. If the run was killed, those of jobs that never began may

@@ -1,7 +1,7 @@
 //! Watching a run never holds it up, whatever is written to its pipe of requests.
 
 use super::support::{Mix, Run, cosched, freezers, until};
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, runs_dir};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -14,9 +14,9 @@ const LINES: u32 = 20;
 
 /// A file of the run in the user's runtime folder.
 fn file(run: &Run, kind: &str) -> Option<PathBuf> {
-    let lists = super::seen::lists(&run.token)
-        .map(|list| list.with_file_name(format!("{kind}-{}", run.token)));
-    lists.into_iter().find(|path| path.exists())
+    let list = super::seen::list(runs_dir(), &run.token);
+    let file = list.with_file_name(format!("{kind}-{}", run.token));
+    Some(file).filter(|path| path.exists())
 }
 
 fn state(run: &Run) -> Value {
@@ -186,24 +186,10 @@ fn files_of_a_killed_run_are_removed() {
 fn without_the_files_the_run_goes_on() {
     for freeze in freezers() {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = dir.path().join("runtime");
-        std::fs::create_dir(&runtime).unwrap();
-        std::fs::set_permissions(
-            &runtime,
-            std::os::unix::fs::PermissionsExt::from_mode(0o700),
-        )
-        .unwrap();
         let by = "umask 077; start=$(cut -d' ' -f22 /proc/$$/stat); ns=$(readlink /proc/$$/ns/pid | tr -dc 0-9); \
-                  mkdir -p \"$XDG_RUNTIME_DIR/cosched/requests-$$-$start-$ns\"; exec \"$0\" \"$@\"";
-        let variable = format!("XDG_RUNTIME_DIR={}", runtime.display());
+                  mkdir -p \"$COSCHED_RUNS_DIR/cosched-$(id -u)/requests-$$-$start-$ns\"; exec \"$0\" \"$@\"";
         let mix = Mix::default().counting(4, LINES);
-        let mut run = Run::start_by(
-            &["env", &variable, "sh", "-c", by],
-            dir,
-            mix,
-            freeze,
-            &["--jobs", "4"],
-        );
+        let mut run = Run::start_by(&["sh", "-c", by], dir, mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(
             run.stderr().contains("can't show this run"),

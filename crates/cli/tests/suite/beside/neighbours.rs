@@ -6,7 +6,6 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{TempDir, tempdir};
 
 /// A run of one job that goes on while the file `going` is there. It is killed with the test; its job ends with the folder.
@@ -15,14 +14,21 @@ struct Run {
     child: Child,
 }
 
+/// A folder in which the runs of a test divide the CPUs. Users share it.
+fn runs_dir() -> TempDir {
+    let folder = tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).expect("a mode");
+    folder
+}
+
 const AS_NOBODY: [&str; 5] = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
 
 /// The job writes the number of its process first.
 const LINE: &str = "echo $$ > next; mv next pid; while [ -e going ]; do :; done";
 
 impl Run {
-    /// Starts it; with a copy of the program as another user.
-    fn start(words: &[&str], as_nobody: Option<&Path>) -> Run {
+    /// Starts it beside the runs of this folder; with a copy of the program as another user.
+    fn start(runs_dir: &TempDir, words: &[&str], as_nobody: Option<&Path>) -> Run {
         let folder = tempdir().expect("a folder");
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("a mode");
         crate::common::write(&folder, "going", "");
@@ -33,9 +39,9 @@ impl Run {
             run.args(AS_NOBODY).arg(program).args(&all);
             crate::common::without_settings(run.current_dir(folder.path()));
         }
-        // Beside others, unlike the runs of other tests.
         let child = run
             .env_remove("COSCHED_CPUS")
+            .env("COSCHED_RUNS_DIR", runs_dir.path())
             .stdin(Stdio::null())
             .stdout(File::create(folder.path().join("stdout")).expect("a file"))
             .stderr(File::create(folder.path().join("stderr")).expect("a file"))
@@ -73,14 +79,6 @@ fn are_apart(one: &Run, other: &Run) -> bool {
     one.cpus().intersection(&other.cpus()).is_empty()
 }
 
-/// Held by a test while its runs divide the CPUs: there may be only two. The runs of other tests use all CPUs, so they count
-/// for nothing.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn has_two_cpus() -> bool {
     cosched_linux::affinity(0).is_ok_and(|cpus| cpus.len() > 1)
 }
@@ -90,10 +88,10 @@ fn a_run_narrows_for_another_and_widens_after_it() {
     if !has_two_cpus() {
         return;
     }
-    let _alone = alone();
+    let runs_dir = runs_dir();
     for policy in ["round-robin", "linux"] {
-        let first = Run::start(&["--policy", policy], None);
-        let second = Run::start(&["--policy", policy], None);
+        let first = Run::start(&runs_dir, &["--policy", policy], None);
+        let second = Run::start(&runs_dir, &["--policy", policy], None);
         until("they have CPUs of their own", || are_apart(&first, &second));
         let alone = first.cpus().len();
         drop(second.end());
@@ -122,10 +120,10 @@ fn a_job_that_needs_all_cpus_goes_on_with_fewer() {
     if !has_two_cpus() {
         return;
     }
-    let _alone = alone();
+    let runs_dir = runs_dir();
     let all = ["--policy", "round-robin", "--cpus-per-job", "all"];
-    let first = Run::start(&all, None);
-    let second = Run::start(&all, None);
+    let first = Run::start(&runs_dir, &all, None);
+    let second = Run::start(&runs_dir, &all, None);
     until("they have CPUs of their own", || are_apart(&first, &second));
     drop(second.end());
     drop(first.end());
@@ -148,10 +146,10 @@ fn runs_of_two_users_divide_the_cpus() {
     if !has_two_cpus() || !is_root || !can_start {
         return;
     }
-    let _alone = alone();
-    let first = Run::start(&["--policy", "round-robin"], None);
+    let runs_dir = runs_dir();
+    let first = Run::start(&runs_dir, &["--policy", "round-robin"], None);
     let others = ["--policy", "round-robin", "--freeze", "signals"];
-    let second = Run::start(&others, Some(&program));
+    let second = Run::start(&runs_dir, &others, Some(&program));
     until("they have CPUs of their own", || are_apart(&first, &second));
     drop(second.end());
     drop(first.end());

@@ -1,0 +1,5 @@
+//! Runs beside others.
+
+mod idle;
+mod neighbours;
+mod polite;
