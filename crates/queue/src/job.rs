@@ -138,6 +138,11 @@ impl Job {
         format!("{}-{}", self.id, self.attempt)
     }
 
+    /// Its name in the run, with number and attempt.
+    pub fn name_in_run(&self) -> String {
+        format!("{}#{}", self.name, self.key())
+    }
+
     /// When it came into its state.
     pub fn since(&self) -> f64 {
         let started = match self.state {

@@ -57,7 +57,8 @@ pub use json::{JsonError, schema_of};
 pub use last_line::{MOST_READ, last_line, last_line_of};
 pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, Reason, RunFacts, RunLine,
-    STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, queue_text, runs_text,
+    STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, queue_run_text, queue_text,
+    runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, disturbances};
 pub use markdown::markdown;

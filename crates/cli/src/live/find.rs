@@ -52,7 +52,7 @@ pub fn state_of(run: &LiveRun) -> Result<Box<Status>, String> {
         _ => unreadable(error),
     })?;
     let mut status = Status::from_json(&text).map_err(unreadable)?;
-    status.age_s = Some(age_s);
+    status.set_age(age_s);
     Ok(Box::new(status))
 }
 

@@ -53,8 +53,8 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
             look_at_jobs(&root, status);
         }
     }
+    let queue = queue(&args);
     if args.format == Format::Json {
-        let queue = queue(&args);
         let runs = Runs {
             schema: RUNS_SCHEMA,
             runs: runs.iter().map(OneRun::of).collect(),
@@ -66,22 +66,33 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
     }
     let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
     let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
-    let mut text = match lines[..] {
-        [] => "no run is live\n".to_owned(),
-        [
-            RunLine {
-                status: Ok(status), ..
-            },
-        ] => jobs_text(status, width),
+    let seen = queue.as_ref().and_then(|queue| queue.as_ref().ok());
+    let worker = seen.and_then(Queue::worker_pid);
+    let of_queue = lines.iter().find(|line| Some(line.pid) == worker);
+    let of_queue = of_queue.and_then(|line| line.status.ok());
+    let is_alone = lines.len() == 1;
+    let mut text = match (&lines[..], of_queue, seen) {
+        ([], ..) => "no run is live\n".to_owned(),
+        // One table has what the service knows and what the run knows of a job.
+        (_, Some(status), Some(queue)) if is_alone => queue.text_with_run(status, width),
+        (
+            [
+                RunLine {
+                    status: Ok(status), ..
+                },
+            ],
+            ..,
+        ) => jobs_text(status, width),
         _ => runs_text(&lines, width),
     };
     if args.run.is_none() {
         text += &left_text(&orphans(&root));
         text += &sessions_text(&sessions(&root));
     }
-    match queue(&args) {
-        Some(Ok(queue)) => text += &format!("\n{}", queue.text(width)),
-        Some(Err(why)) => text += &format!("\nqueue: {}\n", visible(&why)),
+    match &queue {
+        Some(Ok(_)) if is_alone && of_queue.is_some() => {}
+        Some(Ok(queue)) => text += &format!("\n{}", queue.text(of_queue, width)),
+        Some(Err(why)) => text += &format!("\nqueue: {}\n", visible(why)),
         None => {}
     }
     print(text)

@@ -263,7 +263,7 @@ fn jobs_are_queued_shown_and_waited_for() {
     for part in ["JOB", "exit 0", "exit 3", "signal 9", "mine", "exit 127"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(out(&served.call(&["status"])).contains("no job is queued"));
+    assert!(out(&served.call(&["status"])).contains("queue: no job\n"));
     let schemas = Schemas::read();
     let told = served.call(&["status", "--all", "--format", "json"]);
     schemas.check("runs-now.json", &common::json(&told));

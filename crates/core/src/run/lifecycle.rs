@@ -186,6 +186,7 @@ impl<B: Backend> Loop<'_, B> {
         if record.is_none_or(|record| record.finished.is_some()) {
             return;
         }
+        self.has_unshown_end = true;
         let never_ran = matches!(exit, Exit::NotStarted(_));
         if self.records[id].started.is_none() {
             self.unqueue(id);

@@ -288,7 +288,8 @@ impl<B: Backend> Loop<'_, B> {
         let now = self.snap.now;
         let deadline = self.config.deadline.filter(|&at| at > now);
         let more = self.can_take().then_some(now);
-        let mut instants = vec![self.next_wake, self.room_retry, deadline, more];
+        let show = self.show_when_idle();
+        let mut instants = vec![self.next_wake, self.room_retry, deadline, more, show];
         if let Some(&id) = self.pending.front() {
             let arrives = self.records[id].spec.arrives;
             instants.push(Some(arrives).filter(|&at| at > now));

@@ -36,9 +36,18 @@ impl<B: Backend> Loop<'_, B> {
         self.next_state = now + INTERVAL.max(Nanos(took.saturating_mul(SHARE)));
     }
 
+    /// When to show the run although nothing happens. An idle run sleeps until a task comes, and its last task must not
+    /// seem to be live until then.
+    pub(super) fn show_when_idle(&self) -> Option<Nanos> {
+        let is_idle = self.snap.tasks.is_empty() && self.dying.is_empty();
+        let is_due = is_idle && self.has_unshown_end && self.recorder.wants_state();
+        is_due.then_some(self.next_state)
+    }
+
     /// Looks at the progress of tasks and shows the recorder the state of the run, each if wanted.
     pub(super) fn show(&mut self) {
         let (is_wanted, is_watched) = (self.policy.wants_visible(), self.recorder.wants_state());
+        self.has_unshown_end = false;
         if !is_wanted && !is_watched {
             return;
         }

@@ -85,6 +85,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) energy_j: Option<Reading<f64>>,
     /// Time at which the next state is due.
     pub(super) next_state: Nanos,
+    /// Whether a task has ended that the last state shows as live.
+    pub(super) has_unshown_end: bool,
     /// Why each task waits, from the last decision.
     pub(super) waits: Vec<Wait>,
     /// Tasks placed on CPUs that are gone.
@@ -159,6 +161,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             times: Vec::new(),
             energy_j: None,
             next_state: Nanos::ZERO,
+            has_unshown_end: false,
             waits: Vec::new(),
             displaced: Vec::new(),
             switches: Vec::new(),

@@ -140,7 +140,9 @@ impl Queue {
             "start" => {
                 if let Some(job) = inner.live.get_mut(&id) {
                     job.state = State::Running;
-                    job.started_at = Some(unix_time().as_secs_f64());
+                    // A job that was taken over started before.
+                    job.started_at
+                        .get_or_insert_with(|| unix_time().as_secs_f64());
                     job.boot.clone_from(&self.claims.boot);
                     // The reaper's file need not survive a loss of power. If this fails, only that is not noticed.
                     let _ = inner.store.update(job);

@@ -11,7 +11,7 @@ pub(crate) mod tests;
 
 pub(crate) use build::Live;
 pub use metrics::metrics_text;
-pub use queue::{QueueRow, queue_text};
+pub use queue::{QueueRow, queue_run_text, queue_text};
 pub use tables::{RunLine, job_table, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};
@@ -349,9 +349,24 @@ impl Status {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
-    /// Return its age in seconds, if the run should have written a newer one. A paused run writes none.
+    /// Return its age in seconds, if the run should have written a newer one. A paused run writes none, nor does an idle one.
     pub fn old_s(&self) -> Option<f64> {
-        self.age_s.filter(|age_s| *age_s > OLD_S && !self.paused)
+        let is_still = self.paused || self.is_idle();
+        self.age_s.filter(|age_s| *age_s > OLD_S && !is_still)
+    }
+
+    /// Return whether the run waits for jobs to come.
+    fn is_idle(&self) -> bool {
+        let totals = &self.totals;
+        totals.running + totals.waiting + totals.sleeping + totals.ending + totals.queued == 0
+    }
+
+    /// Note the age of the state. The time of an idle run goes on meanwhile.
+    pub fn set_age(&mut self, age_s: f64) {
+        self.age_s = Some(age_s);
+        if self.is_idle() && !self.paused {
+            self.elapsed_s += age_s;
+        }
     }
 
     /// Return who has a CPU.

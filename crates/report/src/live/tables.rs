@@ -8,6 +8,8 @@ use crate::text::{bytes, clip, clock, count, seconds, visible, wrap};
 const MAX_ROWS: usize = 60;
 /// Maximum number of reasons to wait shown.
 const MAX_REASONS: usize = 10;
+/// Which line has the numbers of jobs by state.
+pub(super) const NUMBERS_LINE: usize = 2;
 /// A run and its state.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLine<'a> {
@@ -19,28 +21,42 @@ pub struct RunLine<'a> {
 
 /// Render a table of jobs, the titles first. Columns in which no job has a value are left out.
 pub fn job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) -> Vec<String> {
+    let known: Vec<Option<&JobNow>> = jobs.iter().map(|job| Some(*job)).collect();
     let mut columns = vec![
         Column::text("JOB", 0, jobs, |job| job.name.clone()),
         Column::text("STATE", 0, jobs, |job| state_text(job)),
-        Column::text("CPU", 6, jobs, |job| or_none(job.cpus.clone())),
+        cpu_column(&known),
         Column::number("RAN", 1, jobs, |job| figure(job, "ran_s", seconds)),
-        Column::number("CPU TIME", 9, jobs, |job| figure(job, "cpu_s", seconds)),
-        Column::number("IPC", 8, jobs, |job| figure(job, "ipc", two_decimals)),
-        Column::number("GB/s", 7, jobs, |job| or_none(bandwidth_text(job))),
-        Column::number("DONE", 2, jobs, |job| or_none(job.share_text())),
-        Column::number("SLOWDOWN", 4, jobs, |job| {
-            figure(job, "slowdown", two_decimals)
-        }),
-        Column::number("MEMORY", 5, jobs, |job| {
-            figure(job, "resident_bytes", bytes)
-        }),
-        Column::number("LEFT", 2, jobs, |job| or_none(job.left_text())),
     ];
+    columns.extend(measured_columns(&known));
     if has_waits {
         columns.push(Column::text("WAITS", 3, jobs, |job| waits_text(job, now_s)));
     }
     columns.retain(|column| jobs.is_empty() || column.has_values());
     lines(columns, width)
+}
+
+/// Return the column with the CPUs of jobs.
+pub(super) fn cpu_column(jobs: &[Option<&JobNow>]) -> Column {
+    Column::text("CPU", 6, jobs, |job| {
+        or_none(job.and_then(|job| job.cpus.clone()))
+    })
+}
+
+/// Return the columns with what was measured of jobs, as far as they are known to the run.
+pub(super) fn measured_columns(jobs: &[Option<&JobNow>]) -> Vec<Column> {
+    let number = |title: &'static str, expendable: u8, text: fn(&JobNow) -> String| {
+        Column::number(title, expendable, jobs, |job| or_none(job.map(text)))
+    };
+    vec![
+        number("CPU TIME", 9, |job| figure(job, "cpu_s", seconds)),
+        number("IPC", 8, |job| figure(job, "ipc", two_decimals)),
+        number("GB/s", 7, |job| or_none(bandwidth_text(job))),
+        number("DONE", 2, |job| or_none(job.share_text())),
+        number("SLOWDOWN", 4, |job| figure(job, "slowdown", two_decimals)),
+        number("MEMORY", 5, |job| figure(job, "resident_bytes", bytes)),
+        number("LEFT", 2, |job| or_none(job.left_text())),
+    ]
 }
 
 /// Return for how long a job has waited, and why.
@@ -137,13 +153,14 @@ fn old_text(status: &Status) -> Option<String> {
     Some(format!("this state is {age} old"))
 }
 
-fn joined(lines: Vec<String>) -> String {
+pub(super) fn joined(lines: Vec<String>) -> String {
     lines.join("\n") + "\n"
 }
 
 /// Render the state of a run: its totals, its CPUs, its jobs, and why they wait.
 pub fn jobs_text(status: &Status, width: usize) -> String {
     let mut text = head_lines(status);
+    text.insert(NUMBERS_LINE, status.totals.texts().join(", "));
     text.push(clip(&format!("CPUs: {}", status.holders_text()), width));
     let shown = status.jobs.len().min(MAX_ROWS);
     if shown > 0 {
@@ -160,11 +177,12 @@ pub fn jobs_text(status: &Status, width: usize) -> String {
             status.jobs.len()
         ));
     }
-    text.extend(reason_lines(status, width));
+    text.extend(reason_lines(status, &status.jobs, width));
     joined(text)
 }
 
-fn head_lines(status: &Status) -> Vec<String> {
+/// Return what stands above the table of jobs, without their numbers by state.
+pub(super) fn head_lines(status: &Status) -> Vec<String> {
     let Status { run, totals, .. } = status;
     let phase = if run.phase == "alone" {
         ", each job alone first,"
@@ -187,7 +205,6 @@ fn head_lines(status: &Status) -> Vec<String> {
             run.run_id, run.pid, run.policy, run.cpus, run.machine
         ),
         format!("{paused}{elapsed} elapsed, {left}{old}"),
-        totals.texts().join(", "),
     ];
     if let Some(folder) = &run.folder {
         text.push(format!("logs in {folder}"));
@@ -203,10 +220,10 @@ fn head_lines(status: &Status) -> Vec<String> {
 }
 
 /// Return why jobs wait, after an empty line.
-fn reason_lines(status: &Status, width: usize) -> Vec<String> {
+pub(super) fn reason_lines(status: &Status, jobs: &[JobNow], width: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     // While all jobs are paused there is one reason, which stands above.
-    let jobs = if status.paused { &[] } else { &status.jobs[..] };
+    let jobs = if status.paused { &[] } else { jobs };
     for job in jobs {
         reasons.extend(reason(job, status.elapsed_s));
     }

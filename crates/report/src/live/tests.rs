@@ -444,6 +444,49 @@ fn jobs_as_text() {
     insta::assert_snapshot!(text);
 }
 
+/// A row of the queue's job with this name in the run.
+fn row(id: u64, name_in_run: &str, state: &str) -> QueueRow {
+    QueueRow {
+        id,
+        name: name_in_run.to_owned(),
+        name_in_run: name_in_run.to_owned(),
+        state: state.to_owned(),
+        is_live: state == "running",
+        is_over: state.starts_with("exit"),
+        since_s: 3.0 * id as f64,
+        command: format!("{name_in_run} x"),
+    }
+}
+
+/// The run does not know yet that `mcf` has ended and that `late` has started.
+#[test]
+fn jobs_of_the_queue_as_text() {
+    let rows = [
+        row(1, "sort a", "running"),
+        row(2, "mcf", "exit 0"),
+        row(3, "gzip", "running"),
+        row(4, "late", "running"),
+        row(5, "new", "queued"),
+    ];
+    let status = status();
+    let text = [
+        queue_run_text(&status, "queue: 3 running, 1 queued", &rows, 120),
+        queue_run_text(&status, "queue: no job", &[], 120),
+        queue_text(&rows, None, 80),
+    ];
+    insta::assert_snapshot!(text.join("----\n"));
+}
+
+#[test]
+fn an_idle_run_is_not_old() {
+    let mut status = status();
+    status.set_age(13.2);
+    assert_eq!((status.old_s(), status.elapsed_s), (Some(13.2), 12.0));
+    status.totals = LiveTotals::default();
+    status.set_age(13.2);
+    assert_eq!((status.old_s(), status.elapsed_s), (None, 25.2));
+}
+
 #[test]
 fn runs_as_text() {
     let (new, mut old) = (status(), status());

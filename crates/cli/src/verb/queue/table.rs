@@ -2,8 +2,8 @@
 
 use super::connect::{folder, socket};
 use cosched_linux::unix_time;
-use cosched_queue::{Answer, Client, ClientError, Job, Request, Select, Service};
-use cosched_report::{QueueRow, queue_text};
+use cosched_queue::{Answer, Client, ClientError, Job, Request, Select, Service, State};
+use cosched_report::{QueueRow, Status, queue_run_text, queue_text};
 use serde::Serialize;
 
 /// The queue as the service reports it.
@@ -31,28 +31,61 @@ impl Queue {
         }
     }
 
-    /// The jobs as a table.
-    pub fn text(&self, width: usize) -> String {
+    /// The process of the run that runs its jobs, if there is one.
+    pub fn worker_pid(&self) -> Option<i32> {
+        self.service.worker_pid.map(|pid| pid as i32)
+    }
+
+    /// The jobs as a table, with what the run knows of them.
+    pub fn text(&self, run: Option<&Status>, width: usize) -> String {
+        let title = self.title();
+        if self.jobs.is_empty() {
+            return format!("{title}\n");
+        }
+        format!("{title}\n{}", queue_text(&self.rows(), run, width))
+    }
+
+    /// The state of the run that runs its jobs, and the jobs as a table.
+    pub fn text_with_run(&self, run: &Status, width: usize) -> String {
+        queue_run_text(run, &self.title(), &self.rows(), width)
+    }
+
+    /// How many of its jobs are where.
+    fn title(&self) -> String {
+        let mut parts = Vec::new();
+        for state in [State::Running, State::Queued] {
+            let number = self.jobs.iter().filter(|job| job.state == state).count();
+            if number > 0 {
+                parts.push(format!("{number} {}", state.text()));
+            }
+        }
+        if parts.is_empty() {
+            parts.push("no job".to_owned());
+        }
         let drains = if self.service.draining {
             "; the service drains"
         } else {
             ""
         };
-        if self.jobs.is_empty() {
-            return format!("no job is queued{drains}\n");
-        }
+        format!("queue: {}{drains}", parts.join(", "))
+    }
+
+    fn rows(&self) -> Vec<QueueRow> {
         let now = unix_time().as_secs_f64();
         let mut rows = Vec::new();
         for job in &self.jobs {
             rows.push(QueueRow {
                 id: job.id,
                 name: job.name.clone(),
+                name_in_run: job.name_in_run(),
                 state: job.to_string(),
+                is_live: job.state == State::Running,
+                is_over: job.state.is_over(),
                 since_s: (now - job.since()).max(0.0),
                 command: job.command.clone(),
             });
         }
-        format!("queue{drains}\n{}", queue_text(&rows, width))
+        rows
     }
 }
 

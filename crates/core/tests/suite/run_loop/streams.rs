@@ -105,6 +105,30 @@ fn a_percentage_is_judged_once_all_tasks_are_known() {
     assert_eq!(last.finished, Some(Nanos::from_ms(400)));
 }
 
+/// A recorder that notes how many tasks each state shows, and when.
+#[derive(Default)]
+struct Shown(Vec<(u64, usize)>);
+
+impl Recorder for Shown {
+    fn wants_state(&self) -> bool {
+        true
+    }
+
+    fn state(&mut self, now: &RunNow<'_>) {
+        self.0.push((now.at.0 / 1_000_000, now.tasks.len()));
+    }
+}
+
+#[test]
+fn an_idle_run_shows_that_its_last_task_has_ended() {
+    let mut world = world(1, vec![Work::ms(100), Work::ms(100)]);
+    let mut stream = Stream::new(&mut world, &[0, 60_000], 90_000);
+    let mut shown = Shown::default();
+    run_stream(&mut world, &mut stream, &mut shown, &RunConfig::default());
+    let expected = [(0, 1), (1_000, 0), (60_000, 1), (61_000, 0), (90_000, 0)];
+    assert_eq!(shown.0, expected, "once in each idle time, and at the end");
+}
+
 /// A recorder that counts the tasks between their coming and their end.
 #[derive(Default)]
 struct Held {
