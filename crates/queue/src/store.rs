@@ -3,19 +3,23 @@
 //! It has a write-ahead log, and what is committed survives a loss of power. Only the service opens it, so it needs no
 //! shared memory, which file systems over a network do not have.
 
-use crate::error::{Error, database_text};
+use crate::error::{Error, database_text, unusable};
 use crate::job::Job;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, params};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// `cosq`: SQLite keeps this number to tell whose file it is.
 const APPLICATION: i64 = 0x636f_7371;
 
 /// The version of the tables.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
-/// `line` is what the client submitted; `job` is a [`Job`] as JSON.
+/// `name` is random: no other database has it. `line` is what the client submitted; `job` is a [`Job`] as JSON.
 const TABLES: &str = "
+    CREATE TABLE identity (name TEXT NOT NULL) STRICT;
+    INSERT INTO identity VALUES (lower(hex(randomblob(8))));
     CREATE TABLE job (
         id INTEGER PRIMARY KEY,
         is_over INTEGER NOT NULL,
@@ -30,54 +34,61 @@ const TABLES: &str = "
 pub(crate) struct Store {
     database: Connection,
     path: PathBuf,
+    /// Its name, which no other database has.
+    pub(crate) name: String,
 }
 
 impl Store {
-    /// Opens the database, or makes it.
+    /// Opens the database; makes it if there is no file.
     ///
     /// # Errors
     /// It can't be used.
     pub(crate) fn open(path: &Path) -> Result<Store, Error> {
-        let opened = Store::opened(path).map_err(|error| Error::Database {
-            path: path.to_owned(),
-            why: database_text(&error),
-        })?;
-        opened.ok_or_else(|| Error::Database {
-            path: path.to_owned(),
-            why: "another program or version wrote it; move it away".to_owned(),
-        })
+        let path = canonical(path);
+        let wrong = |why| Error::Database {
+            path: path.clone(),
+            why,
+        };
+        if is_missing(&path)? {
+            make(&path)?;
+        }
+        let file = path.metadata().map_err(|error| Error::at(&path, error))?;
+        if file.len() == 0 {
+            return Err(wrong(unusable(&path, "it is empty")));
+        }
+        match Store::opened(&path) {
+            Ok(Some(store)) => Ok(store),
+            Ok(None) => Err(wrong(unusable(
+                &path,
+                "another program or version wrote it",
+            ))),
+            Err(error) => Err(wrong(database_text(&path, &error))),
+        }
     }
 
     fn opened(path: &Path) -> rusqlite::Result<Option<Store>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let database = Connection::open_with_flags(canonical(path), flags)?;
+        let database = Connection::open_with_flags(path, FLAGS)?;
         database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         database.pragma_update(None, "journal_mode", "WAL")?;
         database.pragma_update(None, "synchronous", "FULL")?;
         let number = |pragma| database.pragma_query_value(None, pragma, |row| row.get(0));
         let (application, format): (i64, i64) =
             (number("application_id")?, number("user_version")?);
-        let path = path.to_owned();
-        if (application, format) == (APPLICATION, FORMAT) {
-            return Ok(Some(Store { database, path }));
-        }
-        let pages: i64 = number("page_count")?;
-        if application != 0 || format != 0 || pages > 1 {
+        if (application, format) != (APPLICATION, FORMAT) {
             return Ok(None);
         }
-        let change = database.unchecked_transaction()?;
-        change.execute_batch(TABLES)?;
-        change.pragma_update(None, "application_id", APPLICATION)?;
-        change.pragma_update(None, "user_version", FORMAT)?;
-        change.commit()?;
-        Ok(Some(Store { database, path }))
+        let name = database.query_row("SELECT name FROM identity", [], |row| row.get(0))?;
+        let path = path.to_owned();
+        Ok(Some(Store {
+            database,
+            path,
+            name,
+        }))
     }
 
     fn text(&self, error: &rusqlite::Error) -> String {
-        format!("{}: {}", self.path.display(), database_text(error))
+        let why = database_text(&self.path, error);
+        format!("{}: {why}", self.path.display())
     }
 
     /// Adds jobs with their lines, all or none, and gives them their numbers.
@@ -175,6 +186,54 @@ impl Store {
     }
 }
 
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    .union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
+
+fn is_missing(path: &Path) -> Result<bool, Error> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::at(path, error)),
+    }
+}
+
+/// Makes a database. It gets its name when it is whole: a killed service leaves no empty one.
+fn make(path: &Path) -> Result<(), Error> {
+    let unfinished = path.with_extension("new");
+    // What was left by a killed service. The log of a database that was moved away would change the new one.
+    for left in ["new", "new-journal", "db-wal"] {
+        let left = path.with_extension(left);
+        match std::fs::remove_file(&left) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::at(&left, error));
+            }
+            _ => {}
+        }
+    }
+    fill(&unfinished).map_err(|error| Error::Database {
+        path: unfinished.clone(),
+        why: database_text(path, &error),
+    })?;
+    let renamed = std::fs::rename(&unfinished, path).and_then(|()| {
+        let folder = path.parent().unwrap_or(path);
+        File::open(folder)?.sync_all()
+    });
+    renamed.map_err(|error| Error::at(path, error))
+}
+
+/// Makes the tables of a database.
+fn fill(path: &Path) -> rusqlite::Result<()> {
+    let flags = FLAGS | OpenFlags::SQLITE_OPEN_CREATE;
+    let database = Connection::open_with_flags(path, flags)?;
+    database.pragma_update(None, "synchronous", "FULL")?;
+    let change = database.unchecked_transaction()?;
+    change.execute_batch(TABLES)?;
+    change.pragma_update(None, "application_id", APPLICATION)?;
+    change.pragma_update(None, "user_version", FORMAT)?;
+    change.commit()
+}
+
 /// A path without links in its folder: SQLite follows none.
 fn canonical(path: &Path) -> PathBuf {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
@@ -257,7 +316,10 @@ pub(crate) mod tests {
         let path = dir.path().join("queue.db");
         std::fs::write(&path, "x".repeat(5_000)).unwrap();
         let why = Store::open(&path).unwrap_err().to_string();
-        assert!(why.contains("move it away"), "{why}");
+        assert!(why.contains("it is damaged"), "{why}");
+        std::fs::write(&path, "").unwrap();
+        let why = Store::open(&path).unwrap_err().to_string();
+        assert!(why.contains("it is empty"), "{why}");
         std::fs::remove_file(&path).unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("CREATE TABLE t (a)").unwrap();

@@ -136,6 +136,21 @@ impl Served {
         self.path("state/cosched/queue").join(name)
     }
 
+    /// A file of a reaper. One database was made.
+    fn claim(&self, name: &str) -> PathBuf {
+        let folders = std::fs::read_dir(self.path("state/cosched/queue")).expect("a folder");
+        let mut claims = folders.flatten().map(|folder| folder.path().join("jobs"));
+        claims
+            .find(|claims| claims.is_dir())
+            .expect("the reapers' folder")
+            .join(name)
+    }
+
+    /// What the service has said.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.path("serve.log")).unwrap_or_default()
+    }
+
     fn remove(&self, name: &str) {
         std::fs::remove_file(self.path(name)).expect("a file");
     }
@@ -435,7 +450,7 @@ fn a_killed_service_loses_nothing() {
     until("it is connected", || served.has_client());
     served.kill();
     served.remove("briefly");
-    let end = served.queue_file("jobs").join(format!("{short}-1.end"));
+    let end = served.claim(&format!("{short}-1.end"));
     until("it ends", || end.exists());
     served.serve(&["--", "--jobs", "2"]);
     assert_eq!(served.wait(&short), Some(0));
@@ -487,7 +502,7 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     let job = served.submit_loop("a", "going");
     until("it runs", || served.lines() == ["start a"]);
     served.kill();
-    let start = served.queue_file("jobs").join(format!("{job}-1.start"));
+    let start = served.claim(&format!("{job}-1.start"));
     let text = std::fs::read_to_string(&start).expect("a file");
     let mut reaper: Value = serde_json::from_str(&text).expect("JSON");
     signal(&reaper["pid"].to_string(), "-KILL");
@@ -502,6 +517,42 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     assert_eq!(served.wait(&job), Some(0));
     let logs = served.queue()["jobs"][0]["out"].to_string();
     assert!(logs.ends_with("/logs/1-2.out\""), "{logs}");
+}
+
+/// One old job has ended, one runs on, and their numbers are given to others.
+#[test]
+fn a_damaged_database_is_moved_away_as_told_and_old_ends_mean_nothing() {
+    let mut served = Served::start(&[]);
+    assert_eq!(served.submit("echo old; exit 3"), "1");
+    assert_eq!(served.wait("1"), Some(3));
+    served.submit_loop("old", "going");
+    until("it runs", || served.lines() == ["start old"]);
+    served.kill();
+    std::fs::write(served.queue_file("queue.db"), "").expect("a file");
+    let refused = served.call(&["serve"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let why = err(&refused);
+    assert!(why.contains("queue.db: it is empty"), "{why}");
+    let remedy = why.split('`').nth(1).expect("a command");
+    let typed = Command::new("sh").args(["-c", remedy]).status();
+    assert!(typed.expect("it runs").success(), "{remedy}");
+    served.serve(&[]);
+    let said = served.said();
+    assert!(
+        said.contains("jobs of an earlier queue still run"),
+        "{said}"
+    );
+    assert_eq!(served.submit("echo new"), "1");
+    assert_eq!(served.submit_loop("new", "going"), "2");
+    assert_eq!(served.wait("1"), Some(0));
+    assert_eq!(out(&served.call(&["logs", "1"])), "new\n");
+    until("it runs", || served.lines() == ["start new", "start old"]);
+    assert_eq!(served.state("2"), "running");
+    served.remove("going");
+    assert_eq!(served.wait("2"), Some(0));
+    until("the old one ends", || {
+        served.lines().contains(&"end old".to_owned())
+    });
 }
 
 #[test]

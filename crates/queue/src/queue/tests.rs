@@ -17,7 +17,7 @@ fn describe(line: &str) -> Result<(String, String), String> {
 
 fn open(dir: &TempDir) -> Queue {
     let folder = Folder::open(dir.path().join("queue")).unwrap();
-    Queue::open(folder, describe, "1").unwrap()
+    Queue::open(&folder, describe, "1").unwrap()
 }
 
 /// What the next worker reads, as `run KEY`, `adopt KEY PID` and `cancel KEY`.
@@ -70,7 +70,7 @@ fn states(queue: &Queue) -> String {
 }
 
 fn claims(queue: &Queue) -> Vec<String> {
-    names(&queue.folder.jobs())
+    names(&queue.folder.claims())
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -84,11 +84,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 fn start(queue: &Queue, key: &str, pid: u32, boot: Option<&str>) {
     let text = start_text(pid, boot);
-    write(&queue.folder.jobs(), &format!("{key}.start"), &text);
+    write(&queue.folder.claims(), &format!("{key}.start"), &text);
 }
 
 fn end(queue: &Queue, key: &str) {
-    write(&queue.folder.jobs(), &format!("{key}.end"), END_TEXT);
+    write(&queue.folder.claims(), &format!("{key}.end"), END_TEXT);
 }
 
 fn note(queue: &Queue, event: &str, key: &str) {
@@ -186,7 +186,7 @@ fn a_loss_of_power_starts_no_job_twice() {
         job.boot = Some("another".to_owned());
         queue.lock().store.update(&job).unwrap();
     }
-    write(&queue.folder.jobs(), "2-1.start", "");
+    write(&queue.folder.claims(), "2-1.start", "");
     drop(queue);
     let queue = open(&dir);
     assert_eq!(orders(&queue), ["run 3-1"]);
@@ -329,4 +329,33 @@ fn lines_of_a_dead_worker_do_not_count() {
     note(&queue, "end", "1-1");
     queue.note(WORKER, b"\xff");
     assert_eq!(states(&queue), "queued");
+}
+
+/// Numbers begin again in a new database, and the files of the old one's jobs mean nothing there.
+#[test]
+fn a_new_database_knows_nothing_of_the_jobs_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 2);
+    orders(&queue);
+    start(&queue, "1-1", std::process::id(), None);
+    end(&queue, "1-1");
+    write(&queue.folder.logs(), "1-1.out", "old");
+    let old = queue.folder.clone();
+    drop(queue);
+    let away = dir.path().join("away");
+    std::fs::rename(dir.path().join("queue/queue.db"), away).unwrap();
+    let queue = open(&dir);
+    assert_eq!(states(&queue), "");
+    assert_eq!(submit(&queue, 2), [1, 2]);
+    assert_eq!(orders(&queue), ["run 1-1", "run 2-1"]);
+    queue.tidy();
+    assert_eq!(states(&queue), "queued, queued");
+    assert!(names(&queue.folder.logs()).is_empty());
+    let folder = Folder::open(dir.path().join("queue")).unwrap();
+    let others = folder.of_other_databases(&queue.folder);
+    assert_eq!(
+        others.iter().map(JobsFolder::path).collect::<Vec<_>>(),
+        [old.path()]
+    );
 }
