@@ -27,6 +27,6 @@ pub use error::Error;
 pub use folder::Folder;
 pub use job::{Job, State};
 pub use notice::Notice;
-pub use protocol::{Answer, JobLine, Request, Select, Service};
+pub use protocol::{Answer, JobLine, Request, Select, Service, Submission};
 pub use queue::Describe;
 pub use server::{Config, serve};

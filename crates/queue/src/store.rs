@@ -16,17 +16,25 @@ const APPLICATION: i64 = 0x636f_7371;
 /// The version of the tables.
 const FORMAT: i64 = 2;
 
-/// `name` is random: no other database has it. `line` is what the client submitted; `job` is a [`Job`] as JSON.
+/// `name` is random: no other database has it. `common` and `line` are what the client submitted; `job` is a [`Job`] as
+/// JSON. The request lasts as long as its jobs.
 const TABLES: &str = "
     CREATE TABLE identity (name TEXT NOT NULL) STRICT;
     INSERT INTO identity VALUES (lower(hex(randomblob(8))));
+    CREATE TABLE request (
+        id INTEGER PRIMARY KEY,
+        token TEXT UNIQUE,
+        common TEXT NOT NULL
+    ) STRICT;
     CREATE TABLE job (
         id INTEGER PRIMARY KEY,
+        request INTEGER NOT NULL REFERENCES request,
         is_over INTEGER NOT NULL,
         line TEXT NOT NULL,
         job TEXT NOT NULL
     ) STRICT;
     CREATE INDEX live ON job (id) WHERE NOT is_over;
+    CREATE INDEX of_request ON job (request);
 ";
 
 /// An open database.
@@ -91,25 +99,61 @@ impl Store {
         format!("{}: {why}", self.path.display())
     }
 
-    /// Adds jobs with their lines, all or none, and gives them their numbers.
+    /// Adds the jobs of a request with their lines, all or none, and gives them their numbers.
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn add(&self, jobs: &mut [(Job, String)]) -> Result<(), String> {
-        self.add_all(jobs).map_err(|error| self.text(&error))
+    pub(crate) fn add(
+        &self,
+        token: Option<&str>,
+        common: &str,
+        jobs: &mut [(Job, String)],
+    ) -> Result<(), String> {
+        let added = self.add_all(token, common, jobs);
+        added.map_err(|error| self.text(&error))
     }
 
-    fn add_all(&self, jobs: &mut [(Job, String)]) -> rusqlite::Result<()> {
+    fn add_all(
+        &self,
+        token: Option<&str>,
+        common: &str,
+        jobs: &mut [(Job, String)],
+    ) -> rusqlite::Result<()> {
         let change = self.database.unchecked_transaction()?;
+        let sql = "INSERT INTO request (token, common) VALUES (?1, ?2)";
+        change.execute(sql, params![token, common])?;
+        let request = change.last_insert_rowid();
         let sql = "SELECT coalesce(max(id), 0) FROM job";
         let last: u64 = change.query_row(sql, [], |row| row.get(0))?;
-        let mut insert = change.prepare("INSERT INTO job VALUES (?1, 0, ?2, ?3)")?;
+        let mut insert = change.prepare("INSERT INTO job VALUES (?1, ?2, 0, ?3, ?4)")?;
         for (id, (job, line)) in (last + 1..).zip(jobs) {
             job.id = id;
-            insert.execute(params![id, &*line, json(job)])?;
+            insert.execute(params![id, request, &*line, json(job)])?;
         }
         drop(insert);
         change.commit()
+    }
+
+    /// The jobs that a request with this token has added; `None` if there was no such request.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn added(&self, token: &str) -> Result<Option<Vec<u64>>, String> {
+        let added = self.added_by(token);
+        added.map_err(|error| self.text(&error))
+    }
+
+    fn added_by(&self, token: &str) -> rusqlite::Result<Option<Vec<u64>>> {
+        let sql = "SELECT id FROM request WHERE token = ?1";
+        let request = self.database.query_row(sql, [token], |row| row.get(0));
+        let request: Option<i64> = request.optional()?;
+        let Some(request) = request else {
+            return Ok(None);
+        };
+        let sql = "SELECT id FROM job WHERE request = ?1 ORDER BY id";
+        let mut query = self.database.prepare(sql)?;
+        let ids = query.query_map([request], |row| row.get(0))?;
+        ids.collect::<rusqlite::Result<_>>().map(Some)
     }
 
     /// Writes what became of a job.
@@ -123,14 +167,16 @@ impl Store {
         changed.map(drop).map_err(|error| self.text(&error))
     }
 
-    /// The line of a job.
+    /// What its request says of all its jobs, and the line of a job.
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn line(&self, id: u64) -> Result<String, String> {
-        let sql = "SELECT line FROM job WHERE id = ?1";
-        let line = self.database.query_row(sql, [id], |row| row.get(0));
-        line.map_err(|error| self.text(&error))
+    pub(crate) fn lines(&self, id: u64) -> Result<(String, String), String> {
+        let sql =
+            "SELECT common, line FROM job JOIN request ON request.id = request WHERE job.id = ?1";
+        let both = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let lines = self.database.query_row(sql, [id], both);
+        lines.map_err(|error| self.text(&error))
     }
 
     /// A job; `None` if there is no such number.
@@ -170,13 +216,23 @@ impl Store {
         self.jobs(sql, [at])
     }
 
-    /// Forgets a job.
+    /// Forgets a job, and its request with the last one.
     ///
     /// # Errors
     /// What is wrong, and what to do.
     pub(crate) fn forget(&self, id: u64) -> Result<(), String> {
-        let deleted = self.database.execute("DELETE FROM job WHERE id = ?1", [id]);
-        deleted.map(drop).map_err(|error| self.text(&error))
+        let deleted = self.forget_both(id);
+        deleted.map_err(|error| self.text(&error))
+    }
+
+    fn forget_both(&self, id: u64) -> rusqlite::Result<()> {
+        let change = self.database.unchecked_transaction()?;
+        let sql = "DELETE FROM job WHERE id = ?1 RETURNING request";
+        let request: i64 = change.query_row(sql, [id], |row| row.get(0))?;
+        let sql = "DELETE FROM request WHERE id = ?1
+            AND NOT EXISTS (SELECT 1 FROM job WHERE request = ?1)";
+        change.execute(sql, [request])?;
+        change.commit()
     }
 
     fn jobs(&self, sql: &str, params: impl Params) -> Result<Vec<Job>, String> {
@@ -280,7 +336,7 @@ pub(crate) mod tests {
         let path = dir.path().join("queue.db");
         let store = Store::open(&path).unwrap();
         let mut jobs = [(job(0), "a".to_owned()), (job(0), "b".to_owned())];
-        store.add(&mut jobs).unwrap();
+        store.add(Some("t"), "c", &mut jobs).unwrap();
         let [(first, _), (second, _)] = jobs;
         assert_eq!((first.id, second.id), (1, 2));
         let over = Job {
@@ -294,7 +350,11 @@ pub(crate) mod tests {
         assert_eq!(store.all().unwrap().len(), 2);
         assert_eq!(store.job(1).unwrap(), Some(over));
         assert_eq!(store.job(3).unwrap(), None);
-        assert_eq!(store.line(2).unwrap(), "b");
+        assert_eq!(store.lines(2).unwrap(), ("c".to_owned(), "b".to_owned()));
+        store.forget(1).unwrap();
+        assert_eq!(store.added("t").unwrap(), Some(vec![2]));
+        store.forget(2).unwrap();
+        assert_eq!(store.added("t").unwrap(), None);
     }
 
     #[test]
@@ -303,11 +363,13 @@ pub(crate) mod tests {
         let store = Store::open(&dir.path().join("queue.db")).unwrap();
         store.fill_disk(true);
         let long = "x".repeat(1 << 16);
-        let why = store.add(&mut [(job(0), long.clone())]).unwrap_err();
+        let why = store
+            .add(None, "", &mut [(job(0), long.clone())])
+            .unwrap_err();
         assert!(why.contains("the disk is full"), "{why}");
         assert!(store.all().unwrap().is_empty());
         store.fill_disk(false);
-        store.add(&mut [(job(0), long)]).unwrap();
+        store.add(None, "", &mut [(job(0), long)]).unwrap();
     }
 
     #[test]

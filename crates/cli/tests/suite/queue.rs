@@ -181,6 +181,21 @@ impl Served {
         ours.any(|line| line.split_whitespace().nth(5) == Some("03"))
     }
 
+    /// Listens in place of a service, and reads the request of a client. It is as if the service died before it answered
+    /// once the client's socket is closed.
+    fn request_of(&self, client: &mut Command) -> (Child, UnixStream, String) {
+        let folder = self.path("run/cosched");
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).expect("its mode");
+        let listener = UnixListener::bind(folder.join("queue.sock")).expect("a socket");
+        let child = client.spawn().expect("it runs");
+        let (stream, _) = listener.accept().expect("a client");
+        let mut request = String::new();
+        let read = BufReader::new(&stream).read_line(&mut request);
+        read.expect("a request");
+        (child, stream, request)
+    }
+
     fn ask(&self, request: &[u8]) -> Value {
         let mut client = self.connect();
         client.write_all(request).expect("it reads");
@@ -555,15 +570,76 @@ fn a_damaged_database_is_moved_away_as_told_and_old_ends_mean_nothing() {
     });
 }
 
+/// As when the service dies after it has queued the jobs, and another one comes.
+#[test]
+fn jobs_are_queued_once_if_the_service_dies_before_it_answers() {
+    let run = [
+        "run",
+        "--join",
+        "-q",
+        "echo {} >> lines",
+        ":::",
+        "1",
+        "2",
+        "3",
+    ];
+    for (words, lines, printed) in [
+        (&["submit", "echo 1 >> lines"][..], &["1"][..], "1\n"),
+        (&run, &["1", "2", "3"], ""),
+    ] {
+        let mut served = Served::new();
+        let mut client = served.command(words);
+        client
+            .env("LONG", "x".repeat(100_000))
+            .stdout(Stdio::piped());
+        let (child, stream, request) = served.request_of(&mut client);
+        assert!(request.len() < 200_000, "the variables are sent once");
+        served.serve(&[]);
+        let ids: Vec<usize> = (1..=lines.len()).collect();
+        assert_eq!(served.ask(request.as_bytes()), json!({"ids": ids}));
+        drop(stream);
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        assert_eq!(out(&output), printed);
+        assert!(served.call(&["wait"]).status.success());
+        assert_eq!(served.lines(), lines);
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_before_the_service_answers_says_how_to_find_its_jobs() {
+    let mut served = Served::new();
+    let mut join = served.command(&["run", "--join", "true"]);
+    let (child, stream, request) = served.request_of(join.stderr(Stdio::piped()));
+    signal(&child.id().to_string(), "-INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let why = err(&output);
+    assert!(
+        why.contains("not known whether the jobs are queued"),
+        "{why}"
+    );
+    let remedy = why.split('`').nth(1).expect("a command");
+    let words: Vec<&str> = remedy.split(' ').skip(1).collect();
+    drop(stream);
+    served.serve(&[]);
+    let asked = served.call(&words);
+    assert_eq!(asked.status.code(), Some(2), "{}", err(&asked));
+    assert_eq!(served.ask(request.as_bytes()), json!({"ids": [1]}));
+    assert_eq!(out(&served.call(&words)), "1\n");
+    let again = served.call(&[&words[..], &["true"]].concat());
+    assert_eq!(out(&again), "1\n", "a repeated command queues nothing");
+}
+
 #[test]
 fn bad_requests_are_told_and_block_nobody() {
     let served = Served::start(&[]);
     for (request, part) in [
         (&b"\xff\xfe\n"[..], "not a request"),
         (b"\n", "not a request"),
-        (&[&[b'x'; 10 << 20][..], b"\n"].concat(), "1 MiB"),
+        (&[&vec![b'x'; 65 << 20][..], b"\n"].concat(), "64 MiB"),
         (
-            b"{\"submit\": [{\"id\": \"1\", \"command\": \"x\"}]}\n",
+            b"{\"submit\": {\"jobs\": [{\"id\": \"1\", \"command\": \"x\"}]}}\n",
             "job 1: the queue sets `id`",
         ),
     ] {
@@ -659,7 +735,7 @@ fn a_passed_socket_is_used_and_left_in_place() {
     // What comes before the service waits.
     let mut early = served.connect();
     early
-        .write_all(b"{\"submit\": [{\"command\": \"true\"}]}\n")
+        .write_all(b"{\"submit\": {\"jobs\": [{\"command\": \"true\"}]}}\n")
         .expect("sent");
     let cosched = env!("CARGO_BIN_EXE_cosched");
     let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve 3<&0 </dev/null";

@@ -1,6 +1,6 @@
 use super::*;
 use crate::claim::tests::{END_TEXT, start_text, write};
-use crate::protocol::{Answer, JobLine, Request, Select};
+use crate::protocol::{Answer, Request, Select, Submission};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -45,8 +45,17 @@ fn taken(queue: &Queue, orders: &Receiver<Order>) -> Vec<String> {
 }
 
 fn submit(queue: &Queue, count: usize) -> Vec<u64> {
-    let line: JobLine = serde_json::from_str(r#"{"command": "make"}"#).unwrap();
-    match queue.answer(Request::Submit(vec![line; count])) {
+    submit_as(queue, None, count)
+}
+
+fn submit_as(queue: &Queue, token: Option<&str>, count: usize) -> Vec<u64> {
+    let line = serde_json::from_str(r#"{"command": "make"}"#).unwrap();
+    let submission = Submission {
+        token: token.map(str::to_owned),
+        jobs: vec![line; count],
+        ..Submission::default()
+    };
+    match queue.answer(Request::Submit(submission)) {
         Answer::Ids { ids } => ids,
         answer => panic!("{answer:?}"),
     }
@@ -233,7 +242,7 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     let line = "x".repeat(1 << 16);
     let why = refused(
         &queue,
-        &format!(r#"{{"submit": [{{"command": "{line}"}}]}}"#),
+        &format!(r#"{{"submit": {{"jobs": [{{"command": "{line}"}}]}}}}"#),
     );
     assert!(why.contains("the disk is full"), "{why}");
     queue.tidy();
@@ -282,7 +291,7 @@ fn a_drained_queue_ends_with_its_last_job() {
     queue.set_worker(Some(WORKER));
     submit(&queue, 1);
     queue.answer(Request::Drain(true));
-    let why = refused(&queue, r#"{"submit": [{"command": "make"}]}"#);
+    let why = refused(&queue, r#"{"submit": {"jobs": [{"command": "make"}]}}"#);
     assert!(why.contains("drains"), "{why}");
     assert_eq!(taken(&queue, &receiver), ["run 1-1"]);
     note(&queue, "end", "1-1");
@@ -296,17 +305,22 @@ fn what_can_not_be_queued_is_told() {
     let queue = open(&dir);
     for (request, part) in [
         (
-            r#"{"submit": [{"command": "a"}, {}]}"#,
+            r#"{"submit": {"jobs": [{"command": "a"}, {}]}}"#,
             "job 2: there is no command",
         ),
         (
-            r#"{"submit": [{"command": "a", "id": "1"}]}"#,
+            r#"{"submit": {"jobs": [{"command": "a", "id": "1"}]}}"#,
             "job 1: the queue sets `id`",
         ),
         (
-            r#"{"submit": [{"command": "a", "adopt": {}}]}"#,
-            "the queue sets `adopt`",
+            r#"{"submit": {"common": {"adopt": {}}, "jobs": [{"command": "a"}]}}"#,
+            "common: the queue sets `adopt`",
         ),
+        (
+            r#"{"submit": {"token": "", "jobs": [{"command": "a"}]}}"#,
+            "a token has 1 to 100",
+        ),
+        (r#"{"submitted": "x"}"#, "no request with the token x"),
         (r#"{"status": {"ids": [5]}}"#, "there is no job 5"),
         (r#"{"drain": false}"#, "can't be taken back"),
         (r#"{"wait": []}"#, "does not answer a wait"),
@@ -357,5 +371,42 @@ fn a_new_database_knows_nothing_of_the_jobs_of_another() {
     assert_eq!(
         others.iter().map(JobsFolder::path).collect::<Vec<_>>(),
         [old.path()]
+    );
+}
+
+/// The service died before it answered, and another one is asked.
+#[test]
+fn a_request_that_is_repeated_queues_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    assert_eq!(submit_as(&queue, Some("a"), 2), [1, 2]);
+    assert_eq!(submit_as(&queue, Some("b"), 1), [3]);
+    drop(queue);
+    let queue = open(&dir);
+    queue.answer(Request::Drain(true));
+    assert_eq!(submit_as(&queue, Some("a"), 2), [1, 2]);
+    let asked = queue.answer(Request::Submitted("b".to_owned()));
+    assert_eq!(asked, Answer::Ids { ids: vec![3] });
+    assert_eq!(orders(&queue), ["run 1-1", "run 2-1", "run 3-1"]);
+}
+
+#[test]
+fn a_job_has_what_its_request_says_of_all_unless_it_says_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    let common = json!({"cwd": "/a", "env": {"A": "1", "B": "1"}});
+    let jobs = json!([{"command": "a"}, {"command": "b", "cwd": "/b", "env": {"B": "2"}}]);
+    let request = json!({"submit": {"common": common, "jobs": jobs}});
+    queue.answer(serde_json::from_value(request).unwrap());
+    let lines = [1, 2].map(|id| -> Value {
+        serde_json::from_str(&queue.order_line(&Order::Run(id)).unwrap()).unwrap()
+    });
+    assert_eq!(
+        lines[0],
+        json!({"id": "1-1", "command": "a", "cwd": "/a", "env": {"A": "1", "B": "1"}})
+    );
+    assert_eq!(
+        lines[1],
+        json!({"id": "2-1", "command": "b", "cwd": "/b", "env": {"A": "1", "B": "2"}})
     );
 }
