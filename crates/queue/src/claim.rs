@@ -107,6 +107,17 @@ impl Claims {
         self.keys(END)
     }
 
+    /// The reapers that live, whose jobs no database may know.
+    pub(crate) fn living(&self) -> Vec<Reaper> {
+        let mut living = Vec::new();
+        for key in self.keys(START) {
+            if let Ok(Claim::Running(reaper)) = self.look(&key) {
+                living.push(reaper);
+            }
+        }
+        living
+    }
+
     /// Forgets the starts before the machine restarted, except of the jobs that are `kept`.
     pub(crate) fn forget_old(&self, kept: impl Fn(&str) -> bool) {
         for key in self.keys(START).iter().filter(|key| !kept(key)) {

@@ -1,5 +1,6 @@
 //! Why the service can't go on.
 
+use cosched_linux::unix_time;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -48,14 +49,24 @@ impl Error {
     }
 }
 
-/// What is wrong with a database, and what to do.
-pub(crate) fn database_text(error: &rusqlite::Error) -> String {
+/// What is wrong with the database at this path, and what to do.
+pub(crate) fn database_text(path: &Path, error: &rusqlite::Error) -> String {
     use rusqlite::ErrorCode;
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full; make room".to_owned(),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            format!("it is damaged ({error}); move it away, and its jobs are forgotten")
+            unusable(path, &format!("it is damaged ({error})"))
         }
         _ => error.to_string(),
     }
+}
+
+/// Why a database can't be used, and how to begin anew. SQLite keeps a part of it in a second file.
+pub(crate) fn unusable(path: &Path, why: &str) -> String {
+    let folder = path.parent().unwrap_or(path).display().to_string();
+    let folder = format!("'{}'", folder.replace('\'', "'\\''"));
+    let away = format!("{folder}/away-{}", unix_time().as_secs());
+    format!(
+        "{why}; for a new queue stop the service and type `mkdir {away} && mv {folder}/queue.db* {away}`: the jobs are forgotten, those that run go on"
+    )
 }

@@ -13,6 +13,12 @@ pub struct Folder {
     path: PathBuf,
 }
 
+/// The folder of one database, which has its name: numbers of jobs mean nothing in another one.
+#[derive(Clone, Debug)]
+pub(crate) struct JobsFolder {
+    path: PathBuf,
+}
+
 impl Folder {
     /// The folder at this path, which is made if it is missing.
     ///
@@ -23,28 +29,40 @@ impl Folder {
             let why = "its name is no UTF-8".to_owned();
             return Err(Error::Unsafe { path, why });
         }
-        let folder = Folder { path };
-        for path in [folder.path.clone(), folder.jobs(), folder.logs()] {
-            let mut builder = DirBuilder::new();
-            let made = builder.recursive(true).mode(0o700).create(&path);
-            made.map_err(|error| Error::at(&path, error))?;
-            check(&path)?;
+        make(&path)?;
+        Ok(Folder { path })
+    }
+
+    /// The folder of the database with this name, which is made if it is missing.
+    ///
+    /// # Errors
+    /// It can't be made, or other users could change it.
+    pub(crate) fn of_database(&self, name: &str) -> Result<JobsFolder, Error> {
+        let folder = JobsFolder {
+            path: self.path.join(name),
+        };
+        for path in [&folder.path, &folder.claims(), &folder.logs()] {
+            make(path)?;
         }
         Ok(folder)
     }
 
-    /// The folder for the files of reapers.
-    pub fn jobs(&self) -> PathBuf {
-        self.path.join("jobs")
-    }
-
-    /// The folder for the output of jobs.
-    pub fn logs(&self) -> PathBuf {
-        self.path.join("logs")
+    /// The folders of other databases, which were moved away.
+    pub(crate) fn of_other_databases(&self, own: &JobsFolder) -> Vec<JobsFolder> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten();
+        let folders = entries.filter_map(|entry| {
+            Some(JobsFolder {
+                path: entry.ok()?.path(),
+            })
+        });
+        let others = folders.filter(|folder| folder.path != own.path && folder.claims().is_dir());
+        let mut others: Vec<JobsFolder> = others.collect();
+        others.sort_by(|a, b| a.path.cmp(&b.path));
+        others
     }
 
     /// The log folder of the worker, which is a run.
-    pub fn run(&self) -> PathBuf {
+    pub(crate) fn run(&self) -> PathBuf {
         self.path.join("run")
     }
 
@@ -72,6 +90,30 @@ impl Folder {
         let _ = writeln!(file, "{}", std::process::id());
         Ok(file)
     }
+}
+
+impl JobsFolder {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder for the files of reapers.
+    pub(crate) fn claims(&self) -> PathBuf {
+        self.path.join("jobs")
+    }
+
+    /// The folder for the output of jobs.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.path.join("logs")
+    }
+}
+
+/// Makes a private folder if it is missing.
+fn make(path: &Path) -> Result<(), Error> {
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(path);
+    made.map_err(|error| Error::at(path, error))?;
+    check(path)
 }
 
 fn check(path: &Path) -> Result<(), Error> {
@@ -109,8 +151,9 @@ mod tests {
         drop(lock);
         folder.lock().unwrap();
         let open = std::fs::Permissions::from_mode(0o770);
-        std::fs::set_permissions(folder.jobs(), open).unwrap();
-        let why = Folder::open(dir.path().join("a/queue")).unwrap_err();
+        let jobs = folder.of_database("x").unwrap();
+        std::fs::set_permissions(jobs.claims(), open).unwrap();
+        let why = folder.of_database("x").unwrap_err();
         assert!(why.to_string().contains("mode 770"), "{why}");
     }
 }

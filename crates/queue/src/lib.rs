@@ -6,6 +6,7 @@
 //!
 //! - [`Job`] and its [`State`]; [`Folder`]: where the service keeps its files; [`Error`]
 //! - `claim`: the files of reapers; `store`: the database
+//! - [`Notice`]: what the service says to who started it
 //! - `queue`: what the service knows, its requests and its orders; `worker`: the child that runs the jobs
 //! - [`Request`] and [`Answer`]: the protocol; [`Client`]; [`serve`]
 
@@ -14,6 +15,7 @@ mod client;
 mod error;
 mod folder;
 mod job;
+mod notice;
 mod protocol;
 mod queue;
 mod server;
@@ -24,6 +26,7 @@ pub use client::{Client, ClientError};
 pub use error::Error;
 pub use folder::Folder;
 pub use job::{Job, State};
-pub use protocol::{Answer, JobLine, Request, Select, Service};
+pub use notice::Notice;
+pub use protocol::{Answer, JobLine, Request, Select, Service, Submission};
 pub use queue::Describe;
 pub use server::{Config, serve};

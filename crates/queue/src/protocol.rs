@@ -3,20 +3,26 @@
 use crate::job::Job;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fs::File;
 use std::io::{self, BufRead, Read as _, Write};
 
 /// A job as docs/schema/job-line.json describes it.
 pub type JobLine = Map<String, Value>;
 
 /// The longest request, in bytes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 64 << 20;
+
+/// The longest token, in bytes.
+const LONGEST_TOKEN: usize = 100;
 
 /// A request of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
     /// To queue jobs, all or none. The answer is [`Answer::Ids`].
-    Submit(Vec<JobLine>),
+    Submit(Submission),
+    /// To see which jobs a request with this token has queued. The answer is [`Answer::Ids`].
+    Submitted(String),
     /// To see jobs. The answer is [`Answer::Status`].
     Status(Select),
     /// To wait for these jobs, or for all that are not over. The answers are [`Answer::Ended`] and [`Answer::Done`].
@@ -27,6 +33,43 @@ pub enum Request {
     Drain(bool),
     /// To queue jobs again that are unknown or lost. The answer is [`Answer::Ids`].
     Rerun(Vec<u64>),
+}
+
+/// Jobs to queue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// A word that no other request has. A second request with it queues nothing, and has the answer of the first. So a
+    /// client whose service ended before it answered can ask again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// What each job has that does not say otherwise; variables are added to its own.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub common: JobLine,
+    /// The jobs.
+    pub jobs: Vec<JobLine>,
+}
+
+impl Submission {
+    /// Jobs with a token of their own.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn new(common: JobLine, jobs: Vec<JobLine>) -> io::Result<Submission> {
+        let mut random = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        Ok(Submission {
+            token: Some(format!("{:032x}", u128::from_ne_bytes(random))),
+            common,
+            jobs,
+        })
+    }
+}
+
+/// What is wrong with a token, if something is.
+pub(crate) fn token_problem(token: &str) -> Option<String> {
+    let is_wrong = token.is_empty() || token.len() > LONGEST_TOKEN;
+    is_wrong.then(|| format!("a token has 1 to {LONGEST_TOKEN} bytes"))
 }
 
 /// Which jobs to see; by default those that are not over.
@@ -111,8 +154,7 @@ pub(crate) fn read_request(
     }
     if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
         client.skip_until(b'\n')?;
-        let why =
-            "the request is longer than 1 MiB; submit fewer jobs at once, or a smaller environment";
+        let why = "the request is longer than 64 MiB; submit fewer jobs at once";
         return Ok(Some(Err(why.to_owned())));
     }
     Ok(Some(parse(&line)))
@@ -120,7 +162,7 @@ pub(crate) fn read_request(
 
 fn parse(line: &[u8]) -> Result<Request, String> {
     serde_json::from_slice(line).map_err(|error| {
-        format!(r#"not a request ({error}); expected JSON as in {{"status": {{}}}}, {{"submit": [{{"command": "make"}}]}}"#)
+        format!(r#"not a request ({error}); expected JSON as in {{"status": {{}}}}, {{"submit": {{"jobs": [{{"command": "make"}}]}}}}"#)
     })
 }
 
@@ -149,23 +191,23 @@ mod tests {
         let requests = read(
             br#"{"status": {}}
 {"wait": [7, 8]}
-{"submit": [{"command": "make"}]}
+{"submit": {"jobs": [{"command": "make"}]}}
 {"drain": true}"#,
         );
         let kinds: Vec<Request> = requests.into_iter().map(Result::unwrap).collect();
         assert_eq!(kinds[0], Request::Status(Select::default()));
         assert_eq!(kinds[1], Request::Wait(vec![7, 8]));
-        assert!(matches!(&kinds[2], Request::Submit(jobs) if jobs[0]["command"] == "make"));
+        assert!(matches!(&kinds[2], Request::Submit(it) if it.jobs[0]["command"] == "make"));
         assert_eq!(kinds[3], Request::Drain(true));
     }
 
     #[test]
     fn what_is_no_request_is_told_and_the_next_one_is_read() {
-        let mut input = vec![b'x'; 10 << 20];
+        let mut input = vec![b'x'; 65 << 20];
         input
             .extend(b"\n\xff\xfe\n{\"stat\": 1}\n{\"status\": {\"al\": 1}}\n\n{\"cancel\": [1]}\n");
         let requests = read(&input);
-        let whys = ["1 MiB", "not a request", "`stat`", "`al`", "not a request"];
+        let whys = ["64 MiB", "not a request", "`stat`", "`al`", "not a request"];
         assert_eq!(requests.len(), whys.len() + 1);
         for (request, part) in requests.iter().zip(whys) {
             let why = request.as_ref().unwrap_err();

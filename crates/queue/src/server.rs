@@ -2,8 +2,10 @@
 //!
 //! It can be killed at any moment, and handles no signal: to stop it is to kill it.
 
+use crate::claim::Claims;
 use crate::error::Error;
 use crate::folder::Folder;
+use crate::notice::Notice;
 use crate::protocol::{Answer, Request, read_request, write_line};
 use crate::queue::{Describe, Queue};
 use crate::worker;
@@ -42,14 +44,16 @@ pub struct Config {
     pub folder: Folder,
     /// The path of its socket, unless systemd passes one.
     pub socket: PathBuf,
-    /// The worker's command.
-    pub worker: Vec<OsString>,
+    /// The program of the worker: cosched.
+    pub program: PathBuf,
+    /// Options of the worker, which is a run.
+    pub options: Vec<OsString>,
     /// Checks the line of a job.
     pub describe: Describe,
     /// The version of cosched.
     pub version: &'static str,
-    /// Called with the path of the socket, once it listens.
-    pub ready: fn(&Path),
+    /// Says something to who started the service.
+    pub tell: fn(&Notice),
 }
 
 /// Serves the queue until it is drained.
@@ -59,17 +63,22 @@ pub struct Config {
 pub fn serve(config: Config) -> Result<(), Error> {
     let Config { folder, socket, .. } = &config;
     let _lock = folder.lock()?;
-    let queue = Queue::open(folder.clone(), config.describe, config.version)?;
+    let queue = Queue::open(folder, config.describe, config.version)?;
     let queue = Arc::new(queue);
-    let checked = worker::check(&config.worker);
-    refused(checked.map_err(|error| Error::at(Path::new(&config.worker[0]), error))?)?;
+    let run = folder.run();
+    let worker = worker::words(&config.program, queue.folder(), &run, &config.options);
+    let checked = worker::check(&worker);
+    refused(checked.map_err(|error| Error::at(&config.program, error))?)?;
+    tell_old_jobs(folder, &queue, config.tell);
     let passed = socket_of_systemd().map_err(|error| Error::at(socket, error))?;
     let is_own = passed.is_none();
     let listener = match passed {
         Some(listener) => listener,
         None => listen(socket)?,
     };
-    (config.ready)(socket);
+    (config.tell)(&Notice::Serving {
+        socket: socket.clone(),
+    });
     let (listening, tidying) = (Arc::clone(&queue), Arc::clone(&queue));
     thread::spawn(move || welcome(&listening, &listener));
     thread::spawn(move || {
@@ -81,23 +90,35 @@ pub fn serve(config: Config) -> Result<(), Error> {
             tidying.tidy();
         }
     });
-    work(&queue, &config.worker)?;
+    work(&queue, &worker, &run)?;
     if is_own {
         let _ = std::fs::remove_file(socket);
     }
     Ok(())
 }
 
+/// Says which jobs of databases that were moved away still run.
+fn tell_old_jobs(folder: &Folder, queue: &Queue, tell: fn(&Notice)) {
+    for other in folder.of_other_databases(queue.folder()) {
+        let living = Claims::new(other.claims()).living();
+        let reapers: Vec<i32> = living.iter().map(|reaper| reaper.pid).collect();
+        if !reapers.is_empty() {
+            let folder = other.path().to_owned();
+            tell(&Notice::OldJobs { folder, reapers });
+        }
+    }
+}
+
 /// Keeps a worker running until the queue is drained.
-fn work(queue: &Arc<Queue>, words: &[OsString]) -> Result<(), Error> {
-    let (jobs, run) = (queue.folder().jobs(), queue.folder().run());
+fn work(queue: &Arc<Queue>, words: &[OsString], run: &Path) -> Result<(), Error> {
+    let claims = queue.folder().claims();
     loop {
-        let orders = queue.recover().map_err(|error| Error::at(&jobs, error))?;
+        let orders = queue.recover().map_err(|error| Error::at(&claims, error))?;
         let Some(orders) = orders else {
             return Ok(());
         };
         // The log folder of the last worker would be kept inside that of the next.
-        let _ = std::fs::remove_dir_all(&run);
+        let _ = std::fs::remove_dir_all(run);
         let started = Instant::now();
         let end = worker::run(queue, words, orders);
         refused(end.map_err(|error| Error::at(Path::new(&words[0]), error))?)?;

@@ -3,26 +3,38 @@
 //! It has a write-ahead log, and what is committed survives a loss of power. Only the service opens it, so it needs no
 //! shared memory, which file systems over a network do not have.
 
-use crate::error::{Error, database_text};
+use crate::error::{Error, database_text, unusable};
 use crate::job::Job;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, params};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// `cosq`: SQLite keeps this number to tell whose file it is.
 const APPLICATION: i64 = 0x636f_7371;
 
 /// The version of the tables.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
-/// `line` is what the client submitted; `job` is a [`Job`] as JSON.
+/// `name` is random: no other database has it. `common` and `line` are what the client submitted; `job` is a [`Job`] as
+/// JSON. The request lasts as long as its jobs.
 const TABLES: &str = "
+    CREATE TABLE identity (name TEXT NOT NULL) STRICT;
+    INSERT INTO identity VALUES (lower(hex(randomblob(8))));
+    CREATE TABLE request (
+        id INTEGER PRIMARY KEY,
+        token TEXT UNIQUE,
+        common TEXT NOT NULL
+    ) STRICT;
     CREATE TABLE job (
         id INTEGER PRIMARY KEY,
+        request INTEGER NOT NULL REFERENCES request,
         is_over INTEGER NOT NULL,
         line TEXT NOT NULL,
         job TEXT NOT NULL
     ) STRICT;
     CREATE INDEX live ON job (id) WHERE NOT is_over;
+    CREATE INDEX of_request ON job (request);
 ";
 
 /// An open database.
@@ -30,75 +42,118 @@ const TABLES: &str = "
 pub(crate) struct Store {
     database: Connection,
     path: PathBuf,
+    /// Its name, which no other database has.
+    pub(crate) name: String,
 }
 
 impl Store {
-    /// Opens the database, or makes it.
+    /// Opens the database; makes it if there is no file.
     ///
     /// # Errors
     /// It can't be used.
     pub(crate) fn open(path: &Path) -> Result<Store, Error> {
-        let opened = Store::opened(path).map_err(|error| Error::Database {
-            path: path.to_owned(),
-            why: database_text(&error),
-        })?;
-        opened.ok_or_else(|| Error::Database {
-            path: path.to_owned(),
-            why: "another program or version wrote it; move it away".to_owned(),
-        })
+        let path = canonical(path);
+        let wrong = |why| Error::Database {
+            path: path.clone(),
+            why,
+        };
+        if is_missing(&path)? {
+            make(&path)?;
+        }
+        let file = path.metadata().map_err(|error| Error::at(&path, error))?;
+        if file.len() == 0 {
+            return Err(wrong(unusable(&path, "it is empty")));
+        }
+        match Store::opened(&path) {
+            Ok(Some(store)) => Ok(store),
+            Ok(None) => Err(wrong(unusable(
+                &path,
+                "another program or version wrote it",
+            ))),
+            Err(error) => Err(wrong(database_text(&path, &error))),
+        }
     }
 
     fn opened(path: &Path) -> rusqlite::Result<Option<Store>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let database = Connection::open_with_flags(canonical(path), flags)?;
+        let database = Connection::open_with_flags(path, FLAGS)?;
         database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         database.pragma_update(None, "journal_mode", "WAL")?;
         database.pragma_update(None, "synchronous", "FULL")?;
         let number = |pragma| database.pragma_query_value(None, pragma, |row| row.get(0));
         let (application, format): (i64, i64) =
             (number("application_id")?, number("user_version")?);
-        let path = path.to_owned();
-        if (application, format) == (APPLICATION, FORMAT) {
-            return Ok(Some(Store { database, path }));
-        }
-        let pages: i64 = number("page_count")?;
-        if application != 0 || format != 0 || pages > 1 {
+        if (application, format) != (APPLICATION, FORMAT) {
             return Ok(None);
         }
-        let change = database.unchecked_transaction()?;
-        change.execute_batch(TABLES)?;
-        change.pragma_update(None, "application_id", APPLICATION)?;
-        change.pragma_update(None, "user_version", FORMAT)?;
-        change.commit()?;
-        Ok(Some(Store { database, path }))
+        let name = database.query_row("SELECT name FROM identity", [], |row| row.get(0))?;
+        let path = path.to_owned();
+        Ok(Some(Store {
+            database,
+            path,
+            name,
+        }))
     }
 
     fn text(&self, error: &rusqlite::Error) -> String {
-        format!("{}: {}", self.path.display(), database_text(error))
+        let why = database_text(&self.path, error);
+        format!("{}: {why}", self.path.display())
     }
 
-    /// Adds jobs with their lines, all or none, and gives them their numbers.
+    /// Adds the jobs of a request with their lines, all or none, and gives them their numbers.
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn add(&self, jobs: &mut [(Job, String)]) -> Result<(), String> {
-        self.add_all(jobs).map_err(|error| self.text(&error))
+    pub(crate) fn add(
+        &self,
+        token: Option<&str>,
+        common: &str,
+        jobs: &mut [(Job, String)],
+    ) -> Result<(), String> {
+        let added = self.add_all(token, common, jobs);
+        added.map_err(|error| self.text(&error))
     }
 
-    fn add_all(&self, jobs: &mut [(Job, String)]) -> rusqlite::Result<()> {
+    fn add_all(
+        &self,
+        token: Option<&str>,
+        common: &str,
+        jobs: &mut [(Job, String)],
+    ) -> rusqlite::Result<()> {
         let change = self.database.unchecked_transaction()?;
+        let sql = "INSERT INTO request (token, common) VALUES (?1, ?2)";
+        change.execute(sql, params![token, common])?;
+        let request = change.last_insert_rowid();
         let sql = "SELECT coalesce(max(id), 0) FROM job";
         let last: u64 = change.query_row(sql, [], |row| row.get(0))?;
-        let mut insert = change.prepare("INSERT INTO job VALUES (?1, 0, ?2, ?3)")?;
+        let mut insert = change.prepare("INSERT INTO job VALUES (?1, ?2, 0, ?3, ?4)")?;
         for (id, (job, line)) in (last + 1..).zip(jobs) {
             job.id = id;
-            insert.execute(params![id, &*line, json(job)])?;
+            insert.execute(params![id, request, &*line, json(job)])?;
         }
         drop(insert);
         change.commit()
+    }
+
+    /// The jobs that a request with this token has added; `None` if there was no such request.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(crate) fn added(&self, token: &str) -> Result<Option<Vec<u64>>, String> {
+        let added = self.added_by(token);
+        added.map_err(|error| self.text(&error))
+    }
+
+    fn added_by(&self, token: &str) -> rusqlite::Result<Option<Vec<u64>>> {
+        let sql = "SELECT id FROM request WHERE token = ?1";
+        let request = self.database.query_row(sql, [token], |row| row.get(0));
+        let request: Option<i64> = request.optional()?;
+        let Some(request) = request else {
+            return Ok(None);
+        };
+        let sql = "SELECT id FROM job WHERE request = ?1 ORDER BY id";
+        let mut query = self.database.prepare(sql)?;
+        let ids = query.query_map([request], |row| row.get(0))?;
+        ids.collect::<rusqlite::Result<_>>().map(Some)
     }
 
     /// Writes what became of a job.
@@ -112,14 +167,16 @@ impl Store {
         changed.map(drop).map_err(|error| self.text(&error))
     }
 
-    /// The line of a job.
+    /// What its request says of all its jobs, and the line of a job.
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn line(&self, id: u64) -> Result<String, String> {
-        let sql = "SELECT line FROM job WHERE id = ?1";
-        let line = self.database.query_row(sql, [id], |row| row.get(0));
-        line.map_err(|error| self.text(&error))
+    pub(crate) fn lines(&self, id: u64) -> Result<(String, String), String> {
+        let sql =
+            "SELECT common, line FROM job JOIN request ON request.id = request WHERE job.id = ?1";
+        let both = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let lines = self.database.query_row(sql, [id], both);
+        lines.map_err(|error| self.text(&error))
     }
 
     /// A job; `None` if there is no such number.
@@ -159,13 +216,23 @@ impl Store {
         self.jobs(sql, [at])
     }
 
-    /// Forgets a job.
+    /// Forgets a job, and its request with the last one.
     ///
     /// # Errors
     /// What is wrong, and what to do.
     pub(crate) fn forget(&self, id: u64) -> Result<(), String> {
-        let deleted = self.database.execute("DELETE FROM job WHERE id = ?1", [id]);
-        deleted.map(drop).map_err(|error| self.text(&error))
+        let deleted = self.forget_both(id);
+        deleted.map_err(|error| self.text(&error))
+    }
+
+    fn forget_both(&self, id: u64) -> rusqlite::Result<()> {
+        let change = self.database.unchecked_transaction()?;
+        let sql = "DELETE FROM job WHERE id = ?1 RETURNING request";
+        let request: i64 = change.query_row(sql, [id], |row| row.get(0))?;
+        let sql = "DELETE FROM request WHERE id = ?1
+            AND NOT EXISTS (SELECT 1 FROM job WHERE request = ?1)";
+        change.execute(sql, [request])?;
+        change.commit()
     }
 
     fn jobs(&self, sql: &str, params: impl Params) -> Result<Vec<Job>, String> {
@@ -173,6 +240,54 @@ impl Store {
         let jobs = query.and_then(|mut query| query.query_map(params, parsed)?.collect());
         jobs.map_err(|error| self.text(&error))
     }
+}
+
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    .union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
+
+fn is_missing(path: &Path) -> Result<bool, Error> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::at(path, error)),
+    }
+}
+
+/// Makes a database. It gets its name when it is whole: a killed service leaves no empty one.
+fn make(path: &Path) -> Result<(), Error> {
+    let unfinished = path.with_extension("new");
+    // What was left by a killed service. The log of a database that was moved away would change the new one.
+    for left in ["new", "new-journal", "db-wal"] {
+        let left = path.with_extension(left);
+        match std::fs::remove_file(&left) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::at(&left, error));
+            }
+            _ => {}
+        }
+    }
+    fill(&unfinished).map_err(|error| Error::Database {
+        path: unfinished.clone(),
+        why: database_text(path, &error),
+    })?;
+    let renamed = std::fs::rename(&unfinished, path).and_then(|()| {
+        let folder = path.parent().unwrap_or(path);
+        File::open(folder)?.sync_all()
+    });
+    renamed.map_err(|error| Error::at(path, error))
+}
+
+/// Makes the tables of a database.
+fn fill(path: &Path) -> rusqlite::Result<()> {
+    let flags = FLAGS | OpenFlags::SQLITE_OPEN_CREATE;
+    let database = Connection::open_with_flags(path, flags)?;
+    database.pragma_update(None, "synchronous", "FULL")?;
+    let change = database.unchecked_transaction()?;
+    change.execute_batch(TABLES)?;
+    change.pragma_update(None, "application_id", APPLICATION)?;
+    change.pragma_update(None, "user_version", FORMAT)?;
+    change.commit()
 }
 
 /// A path without links in its folder: SQLite follows none.
@@ -221,7 +336,7 @@ pub(crate) mod tests {
         let path = dir.path().join("queue.db");
         let store = Store::open(&path).unwrap();
         let mut jobs = [(job(0), "a".to_owned()), (job(0), "b".to_owned())];
-        store.add(&mut jobs).unwrap();
+        store.add(Some("t"), "c", &mut jobs).unwrap();
         let [(first, _), (second, _)] = jobs;
         assert_eq!((first.id, second.id), (1, 2));
         let over = Job {
@@ -235,7 +350,11 @@ pub(crate) mod tests {
         assert_eq!(store.all().unwrap().len(), 2);
         assert_eq!(store.job(1).unwrap(), Some(over));
         assert_eq!(store.job(3).unwrap(), None);
-        assert_eq!(store.line(2).unwrap(), "b");
+        assert_eq!(store.lines(2).unwrap(), ("c".to_owned(), "b".to_owned()));
+        store.forget(1).unwrap();
+        assert_eq!(store.added("t").unwrap(), Some(vec![2]));
+        store.forget(2).unwrap();
+        assert_eq!(store.added("t").unwrap(), None);
     }
 
     #[test]
@@ -244,11 +363,13 @@ pub(crate) mod tests {
         let store = Store::open(&dir.path().join("queue.db")).unwrap();
         store.fill_disk(true);
         let long = "x".repeat(1 << 16);
-        let why = store.add(&mut [(job(0), long.clone())]).unwrap_err();
+        let why = store
+            .add(None, "", &mut [(job(0), long.clone())])
+            .unwrap_err();
         assert!(why.contains("the disk is full"), "{why}");
         assert!(store.all().unwrap().is_empty());
         store.fill_disk(false);
-        store.add(&mut [(job(0), long)]).unwrap();
+        store.add(None, "", &mut [(job(0), long)]).unwrap();
     }
 
     #[test]
@@ -257,7 +378,10 @@ pub(crate) mod tests {
         let path = dir.path().join("queue.db");
         std::fs::write(&path, "x".repeat(5_000)).unwrap();
         let why = Store::open(&path).unwrap_err().to_string();
-        assert!(why.contains("move it away"), "{why}");
+        assert!(why.contains("it is damaged"), "{why}");
+        std::fs::write(&path, "").unwrap();
+        let why = Store::open(&path).unwrap_err().to_string();
+        assert!(why.contains("it is empty"), "{why}");
         std::fs::remove_file(&path).unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("CREATE TABLE t (a)").unwrap();

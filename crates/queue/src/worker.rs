@@ -1,14 +1,32 @@
 //! The worker: a child of the service that runs the jobs.
 
+use crate::folder::JobsFolder;
 use crate::queue::{Order, Queue};
 use cosched_linux::service::{SOCKET_VARIABLES, kill_with_parent};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
+
+/// The command of the worker: a run whose jobs come through its standard input, each with a reaper. `run` is its log folder.
+pub(crate) fn words(
+    program: &Path,
+    folder: &JobsFolder,
+    run: &Path,
+    options: &[OsString],
+) -> Vec<OsString> {
+    let fixed = ["run", "-f", "-", "--progress-to", "1", "--output", "none"];
+    let mut words = vec![program.into()];
+    words.extend(fixed.map(OsString::from));
+    words.extend(["--quiet".into(), "--reaper".into(), folder.claims().into()]);
+    words.extend(["--logs".into(), run.into()]);
+    words.extend_from_slice(options);
+    words
+}
 
 /// Starts a worker, and waits until it has ended. It dies with the thread that calls this. Returns its exit code; `None`
 /// if a signal ended it.

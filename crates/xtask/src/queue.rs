@@ -33,8 +33,10 @@ struct Served {
     freeze: &'static str,
     folder: tempfile::TempDir,
     service: Option<Child>,
-    /// Numbers of the jobs that were accepted, in the queue and in what they write.
+    /// Numbers of the jobs that were accepted, in the queue and in what they write. No other job may run.
     accepted: Vec<(String, u64)>,
+    /// What was wrong with the answers so far.
+    problems: Vec<String>,
     /// The number that the next job writes.
     next: u64,
 }
@@ -55,7 +57,11 @@ pub fn attack(program: &Path, seed: u64) -> Result<(String, Option<String>)> {
         }
         sleep(Duration::from_millis(dice.below(400)));
         let victim = dice.one_of(&VICTIMS);
+        let beside = served.begin_submit()?;
+        sleep(Duration::from_millis(dice.below(30)));
         served.strike(victim)?;
+        served.serve()?;
+        served.finish_submit(beside)?;
         killed.push(format!("{victim:?}"));
     }
     served.serve()?;
@@ -73,6 +79,7 @@ impl Served {
             folder,
             service: None,
             accepted: Vec::new(),
+            problems: Vec::new(),
             next: 1,
         })
     }
@@ -111,25 +118,43 @@ impl Served {
         Ok(())
     }
 
-    /// Submits a job, once the service listens. One that was accepted writes a line at its start and one at its end.
+    /// Submits a job, once the service listens.
     fn submit(&mut self) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         loop {
-            // If the answer was lost, this job may run as well.
-            let number = self.next;
-            self.next += 1;
-            let line =
-                format!("echo start {number} >> lines; sh ./work; echo end {number} >> lines");
-            let answer = self.call(&["submit", &line])?;
-            if answer.status.success() {
-                let id = String::from_utf8(answer.stdout)?.trim().to_owned();
-                self.accepted.push((id, number));
+            let begun = self.begin_submit()?;
+            if self.finish_submit(begun)? {
                 return Ok(());
             }
-            let why = String::from_utf8_lossy(&answer.stderr).into_owned();
-            ensure!(Instant::now() < end, "no job is accepted: {why}");
+            ensure!(Instant::now() < end, "no job is accepted");
             sleep(PAUSE);
         }
+    }
+
+    /// Begins to submit a job, which writes a line at its start and one at its end. Returns its number there.
+    fn begin_submit(&mut self) -> Result<(u64, Child)> {
+        let number = self.next;
+        self.next += 1;
+        let line = format!("echo start {number} >> lines; sh ./work; echo end {number} >> lines");
+        let mut submit = self.command(&["submit", &line]);
+        submit.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok((number, submit.spawn()?))
+    }
+
+    /// Waits for the answer; returns whether the job was accepted. There is a service, so it must be known whether it was.
+    fn finish_submit(&mut self, (number, submit): (u64, Child)) -> Result<bool> {
+        let answer = submit.wait_with_output()?;
+        if answer.status.success() {
+            let id = String::from_utf8(answer.stdout)?.trim().to_owned();
+            self.accepted.push((id, number));
+            return Ok(true);
+        }
+        let why = String::from_utf8_lossy(&answer.stderr);
+        if !why.contains("no service listens") {
+            self.problems
+                .push(format!("job {number}: {}", why.trim_end()));
+        }
+        Ok(false)
     }
 
     fn strike(&mut self, victim: Victim) -> Result<()> {
@@ -154,7 +179,7 @@ impl Served {
             ensure!(Instant::now() < end, "the service does not answer");
             sleep(PAUSE);
         }
-        let mut problems = Vec::new();
+        let mut problems = std::mem::take(&mut self.problems);
         for (id, _) in &self.accepted {
             problems.extend(self.wait(id)?);
         }
@@ -164,7 +189,7 @@ impl Served {
             for what in ["start", "end"] {
                 let line = format!("{what} {number}");
                 let count = wrote.lines().filter(|wrote| *wrote == line).count();
-                if count > 1 || (is_accepted && count == 0) {
+                if count != usize::from(is_accepted) {
                     problems.push(format!("`{line}` {count} times"));
                 }
             }

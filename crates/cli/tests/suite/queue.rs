@@ -146,6 +146,21 @@ impl Served {
         self.path("state/cosched/queue").join(name)
     }
 
+    /// A file of a reaper. One database was made.
+    fn claim(&self, name: &str) -> PathBuf {
+        let folders = std::fs::read_dir(self.path("state/cosched/queue")).expect("a folder");
+        let mut claims = folders.flatten().map(|folder| folder.path().join("jobs"));
+        claims
+            .find(|claims| claims.is_dir())
+            .expect("the reapers' folder")
+            .join(name)
+    }
+
+    /// What the service has said.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.path("serve.log")).unwrap_or_default()
+    }
+
     fn remove(&self, name: &str) {
         std::fs::remove_file(self.path(name)).expect("a file");
     }
@@ -174,6 +189,21 @@ impl Served {
             .lines()
             .filter(|line| line.ends_with(path.to_str().expect("UTF-8")));
         ours.any(|line| line.split_whitespace().nth(5) == Some("03"))
+    }
+
+    /// Listens in place of a service, and reads the request of a client. It is as if the service died before it answered
+    /// once the client's socket is closed.
+    fn request_of(&self, client: &mut Command) -> (Child, UnixStream, String) {
+        let folder = self.path("run/cosched");
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).expect("its mode");
+        let listener = UnixListener::bind(folder.join("queue.sock")).expect("a socket");
+        let child = client.spawn().expect("it runs");
+        let (stream, _) = listener.accept().expect("a client");
+        let mut request = String::new();
+        let read = BufReader::new(&stream).read_line(&mut request);
+        read.expect("a request");
+        (child, stream, request)
     }
 
     fn ask(&self, request: &[u8]) -> Value {
@@ -445,7 +475,7 @@ fn a_killed_service_loses_nothing() {
     until("it is connected", || served.has_client());
     served.kill();
     served.remove("briefly");
-    let end = served.queue_file("jobs").join(format!("{short}-1.end"));
+    let end = served.claim(&format!("{short}-1.end"));
     until("it ends", || end.exists());
     served.serve(&["--", "--jobs", "2"]);
     assert_eq!(served.wait(&short), Some(0));
@@ -497,7 +527,7 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     let job = served.submit_loop("a", "going");
     until("it runs", || served.lines() == ["start a"]);
     served.kill();
-    let start = served.queue_file("jobs").join(format!("{job}-1.start"));
+    let start = served.claim(&format!("{job}-1.start"));
     let text = std::fs::read_to_string(&start).expect("a file");
     let mut reaper: Value = serde_json::from_str(&text).expect("JSON");
     signal(&reaper["pid"].to_string(), "-KILL");
@@ -514,15 +544,112 @@ fn jobs_that_a_restart_of_the_machine_lost_run_again_when_asked() {
     assert!(logs.ends_with("/logs/1-2.out\""), "{logs}");
 }
 
+/// One old job has ended, one runs on, and their numbers are given to others.
+#[test]
+fn a_damaged_database_is_moved_away_as_told_and_old_ends_mean_nothing() {
+    let mut served = Served::start(&[]);
+    assert_eq!(served.submit("echo old; exit 3"), "1");
+    assert_eq!(served.wait("1"), Some(3));
+    served.submit_loop("old", "going");
+    until("it runs", || served.lines() == ["start old"]);
+    served.kill();
+    std::fs::write(served.queue_file("queue.db"), "").expect("a file");
+    let refused = served.call(&["serve"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let why = err(&refused);
+    assert!(why.contains("queue.db: it is empty"), "{why}");
+    let remedy = why.split('`').nth(1).expect("a command");
+    let typed = Command::new("sh").args(["-c", remedy]).status();
+    assert!(typed.expect("it runs").success(), "{remedy}");
+    served.serve(&[]);
+    let said = served.said();
+    assert!(
+        said.contains("jobs of an earlier queue still run"),
+        "{said}"
+    );
+    assert_eq!(served.submit("echo new"), "1");
+    assert_eq!(served.submit_loop("new", "going"), "2");
+    assert_eq!(served.wait("1"), Some(0));
+    assert_eq!(out(&served.call(&["logs", "1"])), "new\n");
+    until("it runs", || served.lines() == ["start new", "start old"]);
+    assert_eq!(served.state("2"), "running");
+    served.remove("going");
+    assert_eq!(served.wait("2"), Some(0));
+    until("the old one ends", || {
+        served.lines().contains(&"end old".to_owned())
+    });
+}
+
+/// As when the service dies after it has queued the jobs, and another one comes.
+#[test]
+fn jobs_are_queued_once_if_the_service_dies_before_it_answers() {
+    let run = [
+        "run",
+        "--join",
+        "-q",
+        "echo {} >> lines",
+        ":::",
+        "1",
+        "2",
+        "3",
+    ];
+    for (words, lines, printed) in [
+        (&["submit", "echo 1 >> lines"][..], &["1"][..], "1\n"),
+        (&run, &["1", "2", "3"], ""),
+    ] {
+        let mut served = Served::new();
+        let mut client = served.command(words);
+        client
+            .env("LONG", "x".repeat(100_000))
+            .stdout(Stdio::piped());
+        let (child, stream, request) = served.request_of(&mut client);
+        assert!(request.len() < 200_000, "the variables are sent once");
+        served.serve(&[]);
+        let ids: Vec<usize> = (1..=lines.len()).collect();
+        assert_eq!(served.ask(request.as_bytes()), json!({"ids": ids}));
+        drop(stream);
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        assert_eq!(out(&output), printed);
+        assert!(served.call(&["wait"]).status.success());
+        assert_eq!(served.lines(), lines);
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_before_the_service_answers_says_how_to_find_its_jobs() {
+    let mut served = Served::new();
+    let mut join = served.command(&["run", "--join", "true"]);
+    let (child, stream, request) = served.request_of(join.stderr(Stdio::piped()));
+    signal(&child.id().to_string(), "-INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let why = err(&output);
+    assert!(
+        why.contains("not known whether the jobs are queued"),
+        "{why}"
+    );
+    let remedy = why.split('`').nth(1).expect("a command");
+    let words: Vec<&str> = remedy.split(' ').skip(1).collect();
+    drop(stream);
+    served.serve(&[]);
+    let asked = served.call(&words);
+    assert_eq!(asked.status.code(), Some(2), "{}", err(&asked));
+    assert_eq!(served.ask(request.as_bytes()), json!({"ids": [1]}));
+    assert_eq!(out(&served.call(&words)), "1\n");
+    let again = served.call(&[&words[..], &["true"]].concat());
+    assert_eq!(out(&again), "1\n", "a repeated command queues nothing");
+}
+
 #[test]
 fn bad_requests_are_told_and_block_nobody() {
     let served = Served::start(&[]);
     for (request, part) in [
         (&b"\xff\xfe\n"[..], "not a request"),
         (b"\n", "not a request"),
-        (&[&[b'x'; 10 << 20][..], b"\n"].concat(), "1 MiB"),
+        (&[&vec![b'x'; 65 << 20][..], b"\n"].concat(), "64 MiB"),
         (
-            b"{\"submit\": [{\"id\": \"1\", \"command\": \"x\"}]}\n",
+            b"{\"submit\": {\"jobs\": [{\"id\": \"1\", \"command\": \"x\"}]}}\n",
             "job 1: the queue sets `id`",
         ),
     ] {
@@ -618,7 +745,7 @@ fn a_passed_socket_is_used_and_left_in_place() {
     // What comes before the service waits.
     let mut early = served.connect();
     early
-        .write_all(b"{\"submit\": [{\"command\": \"true\"}]}\n")
+        .write_all(b"{\"submit\": {\"jobs\": [{\"command\": \"true\"}]}}\n")
         .expect("sent");
     let cosched = env!("CARGO_BIN_EXE_cosched");
     let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve 3<&0 </dev/null";

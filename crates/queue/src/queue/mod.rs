@@ -9,7 +9,7 @@ pub(crate) use orders::Order;
 
 use crate::claim::{Claim, Claims};
 use crate::error::Error;
-use crate::folder::Folder;
+use crate::folder::{Folder, JobsFolder};
 use crate::job::{End, Job, State};
 use crate::store::Store;
 use cosched_linux::{Ending, unix_time};
@@ -28,7 +28,7 @@ pub type Describe = fn(&str) -> Result<(String, String), String>;
 
 /// The queue of the service, shared by all its threads.
 pub(crate) struct Queue {
-    folder: Folder,
+    folder: JobsFolder,
     claims: Claims,
     describe: Describe,
     version: &'static str,
@@ -55,7 +55,7 @@ impl Queue {
     /// # Errors
     /// The database can't be used.
     pub(crate) fn open(
-        folder: Folder,
+        folder: &Folder,
         describe: Describe,
         version: &'static str,
     ) -> Result<Queue, Error> {
@@ -67,7 +67,8 @@ impl Queue {
             job.has_late_reaper = true;
             live.insert(job.id, job);
         }
-        let claims = Claims::new(folder.jobs());
+        let folder = folder.of_database(&store.name)?;
+        let claims = Claims::new(folder.claims());
         claims.forget_old(|key| find(&live, key).is_some());
         Ok(Queue {
             folder,
@@ -86,7 +87,7 @@ impl Queue {
         })
     }
 
-    pub(crate) fn folder(&self) -> &Folder {
+    pub(crate) fn folder(&self) -> &JobsFolder {
         &self.folder
     }
 

@@ -104,14 +104,13 @@ impl Queue {
             return None;
         }
         let key = job.key();
-        let line = inner.store.line(*id).and_then(|line| {
-            let mut line: JobLine = serde_json::from_str(&line).map_err(|why| why.to_string())?;
-            line.insert("id".to_owned(), key.into());
-            line.extend(adopt.map(|reaper| ("adopt".to_owned(), reaper)));
-            Ok(Value::Object(line).to_string())
-        });
-        match line {
-            Ok(line) => Some(line),
+        let lines = inner.store.lines(*id);
+        match lines.and_then(|(common, line)| whole_line(&common, &line)) {
+            Ok(mut line) => {
+                line.insert("id".to_owned(), key.into());
+                line.extend(adopt.map(|reaper| ("adopt".to_owned(), reaper)));
+                Some(Value::Object(line).to_string())
+            }
             Err(why) => {
                 if let Some(job) = inner.live.get_mut(id) {
                     job.end.exit_text = Some(why);
@@ -173,4 +172,18 @@ impl Queue {
             Ok(_) => self.finish(inner, id, State::Unknown),
         }
     }
+}
+
+/// The line of a job with what its request says of all its jobs.
+fn whole_line(common: &str, line: &str) -> Result<JobLine, String> {
+    let parsed = |text| serde_json::from_str::<JobLine>(text).map_err(|why| why.to_string());
+    let (mut whole, mut line) = (parsed(common)?, parsed(line)?);
+    if let (Some(Value::Object(all)), Some(Value::Object(own))) =
+        (whole.get_mut("env"), line.get_mut("env"))
+    {
+        all.append(own);
+        line.remove("env");
+    }
+    whole.append(&mut line);
+    Ok(whole)
 }

@@ -2,7 +2,7 @@
 
 use super::{Inner, Order, Queue};
 use crate::job::{Job, State};
-use crate::protocol::{Answer, JobLine, Request, Select, Service};
+use crate::protocol::{Answer, JobLine, Request, Select, Service, Submission, token_problem};
 use serde_json::Value;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -19,7 +19,8 @@ impl Queue {
     /// Answers a request. One to wait has several answers: see [`Queue::awaited`].
     pub(crate) fn answer(&self, request: Request) -> Answer {
         let answer = match request {
-            Request::Submit(lines) => self.submit(lines).map(|ids| Answer::Ids { ids }),
+            Request::Submit(submission) => self.submit(submission).map(|ids| Answer::Ids { ids }),
+            Request::Submitted(token) => self.submitted(&token).map(|ids| Answer::Ids { ids }),
             Request::Status(select) => self.status(&select),
             Request::Cancel(ids) => {
                 let cancelled = self.cancel(&ids);
@@ -40,23 +41,55 @@ impl Queue {
         answer.unwrap_or_else(|error| Answer::Error { error })
     }
 
-    fn submit(&self, lines: Vec<JobLine>) -> Result<Vec<u64>, String> {
+    fn submit(&self, submission: Submission) -> Result<Vec<u64>, String> {
+        let Submission {
+            token,
+            common,
+            jobs: lines,
+        } = submission;
+        if let Some(why) = token.as_deref().and_then(token_problem) {
+            return Err(why);
+        }
+        self.check_common(&common)?;
         let mut jobs = Vec::new();
         for (number, line) in (1..).zip(lines) {
             let job = self.queued(line);
             jobs.push(job.map_err(|why| format!("job {number}: {why}"))?);
         }
         let inner = &mut *self.lock();
+        if let Some(token) = &token
+            && let Some(ids) = inner.store.added(token)?
+        {
+            return Ok(ids);
+        }
         if inner.draining {
             return Err(DRAINING.to_owned());
         }
-        inner.store.add(&mut jobs)?;
+        let common = Value::Object(common).to_string();
+        inner.store.add(token.as_deref(), &common, &mut jobs)?;
         let mut ids = Vec::new();
         for (job, _) in jobs {
             ids.push(job.id);
             inner.add(job);
         }
         Ok(ids)
+    }
+
+    /// The jobs that a request with this token has queued.
+    fn submitted(&self, token: &str) -> Result<Vec<u64>, String> {
+        let added = self.lock().store.added(token)?;
+        added.ok_or_else(|| {
+            format!("no request with the token {token} has queued jobs; submit them again")
+        })
+    }
+
+    /// Checks what a request says of all its jobs, once.
+    fn check_common(&self, common: &JobLine) -> Result<(), String> {
+        let mut line = common.clone();
+        line.entry("command").or_insert("true".into());
+        self.queued(line)
+            .map(drop)
+            .map_err(|why| format!("common: {why}"))
     }
 
     /// A job for a line. It has no number yet.

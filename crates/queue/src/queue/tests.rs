@@ -1,6 +1,6 @@
 use super::*;
 use crate::claim::tests::{END_TEXT, start_text, write};
-use crate::protocol::{Answer, JobLine, Request, Select};
+use crate::protocol::{Answer, Request, Select, Submission};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn describe(line: &str) -> Result<(String, String), String> {
 
 fn open(dir: &TempDir) -> Queue {
     let folder = Folder::open(dir.path().join("queue")).unwrap();
-    Queue::open(folder, describe, "1").unwrap()
+    Queue::open(&folder, describe, "1").unwrap()
 }
 
 /// What the next worker reads, as `run KEY`, `adopt KEY PID` and `cancel KEY`.
@@ -45,8 +45,17 @@ fn taken(queue: &Queue, orders: &Receiver<Order>) -> Vec<String> {
 }
 
 fn submit(queue: &Queue, count: usize) -> Vec<u64> {
-    let line: JobLine = serde_json::from_str(r#"{"command": "make"}"#).unwrap();
-    match queue.answer(Request::Submit(vec![line; count])) {
+    submit_as(queue, None, count)
+}
+
+fn submit_as(queue: &Queue, token: Option<&str>, count: usize) -> Vec<u64> {
+    let line = serde_json::from_str(r#"{"command": "make"}"#).unwrap();
+    let submission = Submission {
+        token: token.map(str::to_owned),
+        jobs: vec![line; count],
+        ..Submission::default()
+    };
+    match queue.answer(Request::Submit(submission)) {
         Answer::Ids { ids } => ids,
         answer => panic!("{answer:?}"),
     }
@@ -70,7 +79,7 @@ fn states(queue: &Queue) -> String {
 }
 
 fn claims(queue: &Queue) -> Vec<String> {
-    names(&queue.folder.jobs())
+    names(&queue.folder.claims())
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -84,11 +93,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 fn start(queue: &Queue, key: &str, pid: u32, boot: Option<&str>) {
     let text = start_text(pid, boot);
-    write(&queue.folder.jobs(), &format!("{key}.start"), &text);
+    write(&queue.folder.claims(), &format!("{key}.start"), &text);
 }
 
 fn end(queue: &Queue, key: &str) {
-    write(&queue.folder.jobs(), &format!("{key}.end"), END_TEXT);
+    write(&queue.folder.claims(), &format!("{key}.end"), END_TEXT);
 }
 
 fn note(queue: &Queue, event: &str, key: &str) {
@@ -186,7 +195,7 @@ fn a_loss_of_power_starts_no_job_twice() {
         job.boot = Some("another".to_owned());
         queue.lock().store.update(&job).unwrap();
     }
-    write(&queue.folder.jobs(), "2-1.start", "");
+    write(&queue.folder.claims(), "2-1.start", "");
     drop(queue);
     let queue = open(&dir);
     assert_eq!(orders(&queue), ["run 3-1"]);
@@ -233,7 +242,7 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     let line = "x".repeat(1 << 16);
     let why = refused(
         &queue,
-        &format!(r#"{{"submit": [{{"command": "{line}"}}]}}"#),
+        &format!(r#"{{"submit": {{"jobs": [{{"command": "{line}"}}]}}}}"#),
     );
     assert!(why.contains("the disk is full"), "{why}");
     queue.tidy();
@@ -282,7 +291,7 @@ fn a_drained_queue_ends_with_its_last_job() {
     queue.set_worker(Some(WORKER));
     submit(&queue, 1);
     queue.answer(Request::Drain(true));
-    let why = refused(&queue, r#"{"submit": [{"command": "make"}]}"#);
+    let why = refused(&queue, r#"{"submit": {"jobs": [{"command": "make"}]}}"#);
     assert!(why.contains("drains"), "{why}");
     assert_eq!(taken(&queue, &receiver), ["run 1-1"]);
     note(&queue, "end", "1-1");
@@ -296,17 +305,22 @@ fn what_can_not_be_queued_is_told() {
     let queue = open(&dir);
     for (request, part) in [
         (
-            r#"{"submit": [{"command": "a"}, {}]}"#,
+            r#"{"submit": {"jobs": [{"command": "a"}, {}]}}"#,
             "job 2: there is no command",
         ),
         (
-            r#"{"submit": [{"command": "a", "id": "1"}]}"#,
+            r#"{"submit": {"jobs": [{"command": "a", "id": "1"}]}}"#,
             "job 1: the queue sets `id`",
         ),
         (
-            r#"{"submit": [{"command": "a", "adopt": {}}]}"#,
-            "the queue sets `adopt`",
+            r#"{"submit": {"common": {"adopt": {}}, "jobs": [{"command": "a"}]}}"#,
+            "common: the queue sets `adopt`",
         ),
+        (
+            r#"{"submit": {"token": "", "jobs": [{"command": "a"}]}}"#,
+            "a token has 1 to 100",
+        ),
+        (r#"{"submitted": "x"}"#, "no request with the token x"),
         (r#"{"status": {"ids": [5]}}"#, "there is no job 5"),
         (r#"{"drain": false}"#, "can't be taken back"),
         (r#"{"wait": []}"#, "does not answer a wait"),
@@ -329,4 +343,70 @@ fn lines_of_a_dead_worker_do_not_count() {
     note(&queue, "end", "1-1");
     queue.note(WORKER, b"\xff");
     assert_eq!(states(&queue), "queued");
+}
+
+/// Numbers begin again in a new database, and the files of the old one's jobs mean nothing there.
+#[test]
+fn a_new_database_knows_nothing_of_the_jobs_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 2);
+    orders(&queue);
+    start(&queue, "1-1", std::process::id(), None);
+    end(&queue, "1-1");
+    write(&queue.folder.logs(), "1-1.out", "old");
+    let old = queue.folder.clone();
+    drop(queue);
+    let away = dir.path().join("away");
+    std::fs::rename(dir.path().join("queue/queue.db"), away).unwrap();
+    let queue = open(&dir);
+    assert_eq!(states(&queue), "");
+    assert_eq!(submit(&queue, 2), [1, 2]);
+    assert_eq!(orders(&queue), ["run 1-1", "run 2-1"]);
+    queue.tidy();
+    assert_eq!(states(&queue), "queued, queued");
+    assert!(names(&queue.folder.logs()).is_empty());
+    let folder = Folder::open(dir.path().join("queue")).unwrap();
+    let others = folder.of_other_databases(&queue.folder);
+    assert_eq!(
+        others.iter().map(JobsFolder::path).collect::<Vec<_>>(),
+        [old.path()]
+    );
+}
+
+/// The service died before it answered, and another one is asked.
+#[test]
+fn a_request_that_is_repeated_queues_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    assert_eq!(submit_as(&queue, Some("a"), 2), [1, 2]);
+    assert_eq!(submit_as(&queue, Some("b"), 1), [3]);
+    drop(queue);
+    let queue = open(&dir);
+    queue.answer(Request::Drain(true));
+    assert_eq!(submit_as(&queue, Some("a"), 2), [1, 2]);
+    let asked = queue.answer(Request::Submitted("b".to_owned()));
+    assert_eq!(asked, Answer::Ids { ids: vec![3] });
+    assert_eq!(orders(&queue), ["run 1-1", "run 2-1", "run 3-1"]);
+}
+
+#[test]
+fn a_job_has_what_its_request_says_of_all_unless_it_says_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    let common = json!({"cwd": "/a", "env": {"A": "1", "B": "1"}});
+    let jobs = json!([{"command": "a"}, {"command": "b", "cwd": "/b", "env": {"B": "2"}}]);
+    let request = json!({"submit": {"common": common, "jobs": jobs}});
+    queue.answer(serde_json::from_value(request).unwrap());
+    let lines = [1, 2].map(|id| -> Value {
+        serde_json::from_str(&queue.order_line(&Order::Run(id)).unwrap()).unwrap()
+    });
+    assert_eq!(
+        lines[0],
+        json!({"id": "1-1", "command": "a", "cwd": "/a", "env": {"A": "1", "B": "1"}})
+    );
+    assert_eq!(
+        lines[1],
+        json!({"id": "2-1", "command": "b", "cwd": "/b", "env": {"A": "1", "B": "2"}})
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::Jobs;
 use super::connect::{all_jobs, ask, strange};
-use super::submit::queue;
+use super::submit::{print_ids, queued};
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
@@ -50,7 +50,8 @@ pub fn rerun(args: RerunArgs) -> Result<ExitCode> {
     } else {
         args.ids
     };
-    queue(&Request::Rerun(ids)).map(|_| ExitCode::SUCCESS)
+    print_ids(&queued(&Request::Rerun(ids))?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The numbers of all lost jobs.

@@ -2,10 +2,10 @@
 
 use crate::exit::{Exit, Failure, usage};
 use crate::stderr::say;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use cosched_linux::root::Root;
 use cosched_linux::service::runtime_file;
-use cosched_queue::{Answer, Client, ClientError, Job, Request, Select};
+use cosched_queue::{Answer, Client, ClientError, Job, Request, Select, Submission};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -70,6 +70,13 @@ pub fn failure(error: ClientError) -> anyhow::Error {
     Failure { exit, message }.into()
 }
 
+/// What to say of jobs that a service may have queued before it ended.
+pub fn unknown(token: &str) -> String {
+    format!(
+        "it is not known whether the jobs are queued: once a service answers, `cosched submit --token {token}` prints their numbers if they are"
+    )
+}
+
 /// An answer of another kind than the request has.
 pub fn strange(answer: &Answer) -> anyhow::Error {
     anyhow::anyhow!("the service has another version: {answer:?}")
@@ -96,12 +103,26 @@ impl Patient {
     ///
     /// # Errors
     /// No service comes, or it refuses.
-    pub fn ask(&mut self, request: &Request) -> Result<Answer> {
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
         loop {
             match self.client.ask(request) {
                 Err(ClientError::Gone) => self.reconnect()?,
-                answer => return answer.map_err(failure),
+                answer => return answer,
             }
+        }
+    }
+
+    /// Queues jobs, once: the request is repeated with its token if the service ends before it answers.
+    ///
+    /// # Errors
+    /// The service refuses, or it is not known whether the jobs are queued.
+    pub fn submit(&mut self, submission: Submission) -> Result<Vec<u64>> {
+        let token = submission.token.clone().unwrap_or_default();
+        match self.ask(&Request::Submit(submission)) {
+            Ok(Answer::Ids { ids }) => Ok(ids),
+            Ok(answer) => Err(strange(&answer)),
+            Err(error @ ClientError::Refused(_)) => Err(failure(error)),
+            Err(error) => Err(anyhow!("{error}; {}", unknown(&token))),
         }
     }
 
@@ -111,12 +132,15 @@ impl Patient {
     /// No service comes.
     pub fn further(&mut self) -> Result<Option<Answer>> {
         match self.client.further() {
-            Err(ClientError::Gone) => self.reconnect().map(|()| None),
+            Err(ClientError::Gone) => {
+                self.reconnect().map_err(failure)?;
+                Ok(None)
+            }
             answer => answer.map(Some).map_err(failure),
         }
     }
 
-    fn reconnect(&mut self) -> Result<()> {
+    fn reconnect(&mut self) -> Result<(), ClientError> {
         let end = Instant::now() + RESTART;
         let mut has_said = false;
         loop {
@@ -126,8 +150,8 @@ impl Patient {
                     return Ok(());
                 }
                 Err(ClientError::NotServed(_)) if Instant::now() < end => {}
-                Err(ClientError::NotServed(_)) => return Err(failure(ClientError::Gone)),
-                Err(error) => return Err(failure(error)),
+                Err(ClientError::NotServed(_)) => return Err(ClientError::Gone),
+                Err(error) => return Err(error),
             }
             if !std::mem::replace(&mut has_said, true) {
                 say("cosched: the service has ended, and its jobs go on; waiting for its restart");

@@ -1,20 +1,24 @@
 //! `cosched run --join`: the jobs of a run as jobs of the queue.
 
-use super::connect::{Patient, ask, failure, socket, strange};
+use super::connect::{Patient, failure, unknown};
 use super::logs;
-use super::submit::complete;
+use super::submit::common;
 use super::wait::{follow, worse};
 use crate::exit::Exit;
 use crate::stderr::say;
 use anyhow::Result;
 use cosched_linux::{Interrupt, Interrupts, settle_signals};
-use cosched_queue::{Answer, Client, Job, JobLine, Request};
+use cosched_queue::{Job, Request, Submission};
 use cosched_report::visible;
 use cosched_run::{RunOptions, job_lines};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::process::{ExitCode, exit};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
+
+/// The jobs; none until the service has queued them.
+static JOBS: OnceLock<Vec<u64>> = OnceLock::new();
 
 /// The signal that has cancelled the jobs; 0 if there was none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -25,18 +29,18 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The jobs are wrong, or there is no service.
 pub fn run(options: &RunOptions) -> Result<ExitCode> {
     let quiet = options.output.quiet;
-    let mut lines = job_lines(options)?;
-    complete(&mut lines)?;
+    let submission = Submission::new(common()?, job_lines(options)?)?;
     settle_signals();
     let interrupts = Interrupts::hold()?;
-    let mut ids = Vec::new();
-    let shown = submit(lines, &mut ids).and_then(|()| {
-        let own = ids.clone();
-        thread::spawn(move || cancel_at_signal(&interrupts, &own));
-        show(&ids, quiet)
-    });
-    if shown.is_err() && !ids.is_empty() {
-        let _ = ask(&Request::Cancel(ids));
+    let token = submission.token.clone().unwrap_or_default();
+    thread::spawn(move || cancel_at_signal(&interrupts, &token));
+    let queued = Patient::connect()?.submit(submission)?;
+    let ids = JOBS.get_or_init(|| queued);
+    let shown = show(ids, quiet);
+    if shown.is_err()
+        && let Err(error) = cancel(ids)
+    {
+        say(format_args!("cosched: the jobs go on: {error}"));
     }
     Ok(match SIGNAL.load(Ordering::Relaxed) {
         0 => shown?,
@@ -45,16 +49,9 @@ pub fn run(options: &RunOptions) -> Result<ExitCode> {
     .into())
 }
 
-/// Queues each job; `ids` has the numbers of those that are queued.
-fn submit(lines: Vec<JobLine>, ids: &mut Vec<u64>) -> Result<()> {
-    let mut service = Client::connect(&socket()?).map_err(failure)?;
-    for line in lines {
-        match service.ask(&Request::Submit(vec![line])).map_err(failure)? {
-            Answer::Ids { ids: added } => ids.extend(added),
-            answer => return Err(strange(&answer)),
-        }
-    }
-    Ok(())
+fn cancel(ids: &[u64]) -> Result<()> {
+    let cancelled = Patient::connect()?.ask(&Request::Cancel(ids.to_vec()));
+    cancelled.map(drop).map_err(failure)
 }
 
 /// Shows what the jobs write and how they end.
@@ -88,17 +85,20 @@ fn ended_line(job: &Job, over: usize, total: usize) -> String {
     format!("[{over}/{total}] job {id}, {name} ({command}): {job}")
 }
 
-/// Cancels the jobs at each signal. Without a service to do that, ends this process.
-fn cancel_at_signal(interrupts: &Interrupts, ids: &[u64]) {
+/// Cancels the jobs at each signal. Without a service to do that, or before it has queued them, ends this process.
+fn cancel_at_signal(interrupts: &Interrupts, token: &str) {
     loop {
         let _ = poll(&mut [PollFd::new(interrupts, PollFlags::IN)], None);
         let Some(Interrupt::End(signal)) = interrupts.next_signal() else {
             continue;
         };
         SIGNAL.store(signal, Ordering::Relaxed);
-        if let Err(error) = ask(&Request::Cancel(ids.to_vec())) {
-            say(format_args!("cosched: the jobs go on: {error}"));
-            exit(Exit::Signal(signal).code().into());
-        }
+        let why = match JOBS.get().map(|ids| cancel(ids)) {
+            Some(Ok(())) => continue,
+            Some(Err(error)) => format!("the jobs go on: {error}"),
+            None => unknown(token),
+        };
+        say(format_args!("cosched: {why}"));
+        exit(Exit::Signal(signal).code().into());
     }
 }

@@ -1,6 +1,6 @@
 //! `cosched logs`: the output of a job of the queue.
 
-use super::connect::{Patient, strange};
+use super::connect::{Patient, failure, strange};
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -62,7 +62,10 @@ pub fn show(job: &Job) -> Result<()> {
 
 fn status(service: &mut Patient, id: u64) -> Result<Job> {
     let ids = vec![id];
-    match service.ask(&Request::Status(Select { all: false, ids }))? {
+    match service
+        .ask(&Request::Status(Select { all: false, ids }))
+        .map_err(failure)?
+    {
         Answer::Status { mut jobs, .. } if jobs.len() == 1 => Ok(jobs.remove(0)),
         answer => Err(strange(&answer)),
     }

@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::Args;
 use cosched_queue::{Config, Error, Folder};
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Serve the queue of this machine: jobs that users submit, as one run
@@ -24,36 +23,18 @@ pub struct ServeArgs {
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let folder = Folder::open(folder()?)?;
     let served = cosched_queue::serve(Config {
-        worker: worker(&folder, args.options)?,
+        program: std::env::current_exe()?,
+        options: args.options,
         folder,
         socket: socket()?,
         describe: crate::input::described,
         version: env!("CARGO_PKG_VERSION"),
-        ready,
+        tell: |notice| say(format_args!("cosched: {notice}")),
     });
     match served {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(failure(&error)),
     }
-}
-
-fn ready(socket: &Path) {
-    say(format_args!(
-        "cosched: serving the queue at {}; jobs go on if this process is stopped",
-        socket.display()
-    ));
-}
-
-/// The command of the worker: a run whose jobs come through its standard input, each with a reaper.
-fn worker(folder: &Folder, options: Vec<OsString>) -> Result<Vec<OsString>> {
-    let (jobs, run) = (folder.jobs().into(), folder.run().into());
-    let words = ["run", "-f", "-", "--progress-to", "1", "--output", "none"];
-    let mut worker = vec![std::env::current_exe()?.into()];
-    worker.extend(words.map(OsString::from));
-    worker.extend(["--quiet".into(), "--reaper".into(), jobs]);
-    worker.extend(["--logs".into(), run]);
-    worker.extend(options);
-    Ok(worker)
 }
 
 fn failure(error: &Error) -> anyhow::Error {

@@ -1,6 +1,6 @@
 //! `cosched submit`: queues a job.
 
-use super::connect::{ask, strange};
+use super::connect::{Patient, ask, strange};
 use super::wait::wait_for;
 use crate::exit::usage;
 use crate::input::{is_shell_line, told};
@@ -9,7 +9,7 @@ use crate::size::parse_size;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
-use cosched_queue::{Answer, JobLine, Request};
+use cosched_queue::{Answer, JobLine, Request, Submission};
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -38,8 +38,16 @@ pub struct SubmitArgs {
     #[arg(long)]
     wait: bool,
 
+    /// Queue the job only if this word was not given before; without CMD, print the numbers of what was queued with it
+    #[arg(long)]
+    token: Option<String>,
+
     /// The command; a single word with blanks is a line for the shell
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(
+        required_unless_present = "token",
+        trailing_var_arg = true,
+        value_name = "CMD"
+    )]
     command: Vec<String>,
 }
 
@@ -47,29 +55,42 @@ pub struct SubmitArgs {
 const OWN_VARIABLES: [&str; 3] = ["COSCHED_RUN", "COSCHED_JOB", "PARALLEL_JOBSLOT"];
 
 pub fn run(args: SubmitArgs) -> Result<ExitCode> {
-    let waits = args.wait;
-    let mut lines = vec![line(args)];
-    complete(&mut lines)?;
-    let ids = queue(&Request::Submit(lines))?;
+    let (waits, token) = (args.wait, args.token.clone());
+    let ids = match token {
+        Some(token) if args.command.is_empty() => queued(&Request::Submitted(token))?,
+        token => {
+            let mut submission = Submission::new(common()?, vec![line(args)])?;
+            submission.token = token.or(submission.token);
+            Patient::connect()?.submit(submission)?
+        }
+    };
+    print_ids(&ids)?;
     if waits {
         return wait_for(ids);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks the service to queue jobs, and prints their numbers.
+/// Asks the service for the numbers of jobs.
 ///
 /// # Errors
-/// The service refuses, or nobody reads what is printed.
-pub fn queue(request: &Request) -> Result<Vec<u64>> {
-    let ids = match ask(request)? {
-        Answer::Ids { ids } => ids,
-        answer => return Err(strange(&answer)),
-    };
-    for id in &ids {
+/// The service refuses.
+pub fn queued(request: &Request) -> Result<Vec<u64>> {
+    match ask(request)? {
+        Answer::Ids { ids } => Ok(ids),
+        answer => Err(strange(&answer)),
+    }
+}
+
+/// Prints the numbers of jobs.
+///
+/// # Errors
+/// Nobody reads what is printed.
+pub fn print_ids(ids: &[u64]) -> Result<()> {
+    for id in ids {
         print(format!("{id}\n"))?;
     }
-    Ok(ids)
+    Ok(())
 }
 
 /// The job as docs/schema/job-line.json describes it.
@@ -93,22 +114,15 @@ fn line(args: SubmitArgs) -> JobLine {
     line
 }
 
-/// Adds what jobs inherit from this process: the folder, and the variables.
+/// What all jobs inherit from this process: the folder, and the variables.
 ///
 /// # Errors
 /// JSON can't hold the folder's name.
-pub fn complete(lines: &mut [JobLine]) -> Result<()> {
-    let (folder, variables) = (folder()?, environment());
-    for line in lines {
-        let cwd = line.entry("cwd");
-        cwd.or_insert(folder.as_str().into());
-        let mut variables = variables.clone();
-        if let Some(Value::Object(own)) = line.remove("env") {
-            variables.extend(own);
-        }
-        line.insert("env".to_owned(), variables.into());
-    }
-    Ok(())
+pub fn common() -> Result<JobLine> {
+    let mut common = JobLine::new();
+    common.insert("cwd".to_owned(), folder()?.into());
+    common.insert("env".to_owned(), environment().into());
+    Ok(common)
 }
 
 /// The name of this folder.

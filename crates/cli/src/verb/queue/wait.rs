@@ -1,6 +1,6 @@
 //! `cosched wait`: waits for jobs of the queue.
 
-use super::connect::{Patient, strange};
+use super::connect::{Patient, failure, strange};
 use crate::exit::Exit;
 use crate::stderr::say;
 use anyhow::Result;
@@ -31,7 +31,9 @@ pub fn run(args: WaitArgs) -> Result<ExitCode> {
 pub fn wait_for(mut ids: Vec<u64>) -> Result<ExitCode> {
     let mut service = Patient::connect()?;
     if ids.is_empty() {
-        let answer = service.ask(&Request::Status(Select::default()))?;
+        let answer = service
+            .ask(&Request::Status(Select::default()))
+            .map_err(failure)?;
         let Answer::Status { jobs, .. } = answer else {
             return Err(strange(&answer));
         };
@@ -64,7 +66,7 @@ pub fn follow(
     mut ended: impl FnMut(&Job) -> Result<()>,
 ) -> Result<()> {
     while !ids.is_empty() {
-        let mut answer = Some(service.ask(&Request::Wait(ids.clone()))?);
+        let mut answer = Some(service.ask(&Request::Wait(ids.clone())).map_err(failure)?);
         while let Some(Answer::Ended { ended: job }) = answer {
             ids.retain(|id| *id != job.id);
             ended(&job)?;
