@@ -55,7 +55,7 @@ pub fn run(mut command: Command, what: &str, line: &str, user: &User) -> Result<
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors.try_clone()?);
-    settle_child(&mut command, &user.signals);
+    settle_child(&mut command);
     let mut child = command.spawn().context("can't start `cosched run`")?;
     let pid = Pid::from_child(&child);
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
