@@ -74,7 +74,7 @@ pub use allotted::Allotted;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
-pub use killed::orphan_text;
+pub use killed::{ending_command, orphan_text};
 pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{

@@ -106,7 +106,7 @@ fn left_text(orphans: &[Orphan]) -> String {
     let jobs = count(orphans.len() as u64, "job");
     let resume = resume_text(orphans).unwrap_or_default();
     format!(
-        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n{resume}"
+        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` asks and ends them\n{resume}"
     )
 }
 
