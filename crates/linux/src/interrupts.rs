@@ -33,17 +33,32 @@ const MEANINGLESS: [i32; 9] = [
 /// The signal after which a run of real jobs starts no more of them, unless it was ignored when cosched was started.
 pub(crate) const DRAINING: i32 = libc::SIGUSR2;
 
-static INHERITED: OnceLock<Vec<i32>> = OnceLock::new();
+/// What this process got from its caller, for the programs that it starts.
+struct Inherited {
+    ignored: Vec<i32>,
+    mask: SignalMask,
+}
+
+static INHERITED: OnceLock<Inherited> = OnceLock::new();
 
 /// Sets the signal dispositions of this process, once: children are reported (its parent may have ignored SIGCHLD), and
 /// stray signals do not end the process. Call it before anything is started.
 pub fn settle_signals() {
-    inherited();
+    settled();
 }
 
 /// The signals that were ignored when this program was started, and so are ignored by its jobs. SIGCHLD is excluded: a
 /// job must see the ends of its own children. So is SIGPIPE, which Rust programs ignore from the start.
 pub(crate) fn inherited() -> &'static [i32] {
+    &settled().ignored
+}
+
+/// The signals that were blocked when this program was started, and so are blocked in its jobs.
+pub(crate) fn inherited_mask() -> SignalMask {
+    settled().mask
+}
+
+fn settled() -> &'static Inherited {
     INHERITED.get_or_init(|| {
         let mut ignored = sys::ignored_signals();
         ignored.retain(|&signal| signal != libc::SIGCHLD && signal != libc::SIGPIPE);
@@ -51,7 +66,8 @@ pub(crate) fn inherited() -> &'static [i32] {
         for signal in MEANINGLESS {
             sys::set_ignored(signal, true);
         }
-        ignored
+        let mask = sys::signal_mask();
+        Inherited { ignored, mask }
     })
 }
 
@@ -63,7 +79,7 @@ pub(crate) fn held() -> Vec<i32> {
         .collect()
 }
 
-/// Blocked signals that end a run, read on request. Dropping it unblocks them.
+/// Blocked signals that end a run, read on request. Dropping it releases them.
 pub struct Interrupts {
     signals: OwnedFd,
     mask: SignalMask,
@@ -98,15 +114,18 @@ impl Interrupts {
         Interrupts::of(&held())
     }
 
+    /// Blocks no signal, for a run whose caller takes them.
+    ///
+    /// # Errors
+    /// An error of the kernel.
+    pub fn hold_none() -> io::Result<Interrupts> {
+        Interrupts::of(&[])
+    }
+
     /// Blocks these signals.
     pub(crate) fn of(held: &[i32]) -> io::Result<Interrupts> {
         let (signals, mask) = sys::take_signals(held)?;
         Ok(Interrupts { signals, mask })
-    }
-
-    /// The mask before signals were blocked.
-    pub(crate) fn mask(&self) -> SignalMask {
-        self.mask
     }
 
     /// The number of a pending signal; `None` if there is none. Does not wait.
@@ -121,6 +140,24 @@ impl Interrupts {
             signal => Interrupt::End(signal),
         })
     }
+
+    /// Whether a signal is pending, and keeps it so. A SIGPIPE is dropped instead: sent again, it would count as caused by
+    /// this process itself.
+    pub fn has_come(&self) -> bool {
+        while let Some(signal) = self.next_number() {
+            if signal != libc::SIGPIPE {
+                let _ = sys::kill(std::process::id() as sys::RawPid, signal);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Unblocks the signals. One that is pending was meant for this run: it is dropped, and ends nothing that follows.
+    pub fn release(&self) {
+        while self.next_number().is_some() {}
+        sys::restore_mask(&self.mask);
+    }
 }
 
 impl AsFd for Interrupts {
@@ -131,8 +168,6 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // A signal that was not read was meant for this run. It must not end what follows.
-        while self.next_number().is_some() {}
-        sys::restore_mask(&self.mask);
+        self.release();
     }
 }

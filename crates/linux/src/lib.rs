@@ -58,7 +58,7 @@ mod watch;
 
 pub use allocation::{Allocation, slurm_hosts};
 pub use cgroup::{GroupError, freezer_problem};
-pub use child::settle_child;
+pub use child::{settle_child, settle_helper};
 pub use console::become_helper;
 pub use host::{
     Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,

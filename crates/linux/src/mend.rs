@@ -152,7 +152,7 @@ pub(crate) struct DeadRun {
     pub(crate) run: RunId,
     pub(crate) record: Option<Record>,
     pub(crate) group: Option<PathBuf>,
-    owner: u32,
+    pub(crate) owner: u32,
 }
 
 impl DeadRun {

@@ -5,6 +5,7 @@ use crate::claim::job_groups;
 use crate::look::Look;
 use crate::mend::{DeadRun, Reach, all_dead_runs, mend};
 use crate::process::{self, Process};
+use crate::reaper;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::RawPid;
@@ -20,6 +21,10 @@ pub struct Orphan {
     pub job: String,
     /// The run that it was part of, as in the variable `COSCHED_RUN` of its processes.
     pub run: String,
+    /// The user of the run.
+    pub user: u32,
+    /// Whether it has a reaper, so that the next `cosched serve` takes it over.
+    pub has_reaper: bool,
     /// Its processes, lowest number first.
     pub processes: Vec<i32>,
     /// Its group, if it has one.
@@ -128,6 +133,10 @@ fn orphans_of(look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
         let orphan = Orphan {
             job,
             run: dead.run.to_string(),
+            user: dead.owner,
+            has_reaper: members
+                .iter()
+                .any(|member| reaper::is(look.root, member.pid)),
             processes,
             group,
             state: OrphanState::of(is_frozen, &members),

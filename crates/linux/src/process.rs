@@ -247,8 +247,13 @@ pub(crate) fn command_line(root: &Root, pid: RawPid) -> Option<String> {
     if !line.is_empty() {
         return Some(line);
     }
+    Some(format!("[{}]", name(root, pid)?))
+}
+
+/// The name of a process's main thread.
+pub(crate) fn name(root: &Root, pid: RawPid) -> Option<String> {
     let name = std::fs::read(root.path(&format!("/proc/{pid}/comm"))).ok()?;
-    Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end()))
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
 /// The users of a process: its real and its saved one.

@@ -9,7 +9,7 @@ use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Status, Used};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, getpid, getppid, set_child_subreaper};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,6 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
+/// The name of a reaper in `ps`.
+const NAME: &CStr = c"job-reaper";
+
+/// Whether a process has the name of a reaper.
+pub(crate) fn is(root: &Root, pid: RawPid) -> bool {
+    process::name(root, pid).is_some_and(|name| name.as_bytes() == NAME.to_bytes())
+}
+
 /// The main function of a reaper. Starts a program with these arguments, the first of which is its name, unless the job
 /// with this key was started before. Waits for all its processes, notes their end beside the key, and ends as the first
 /// of them did.
@@ -31,7 +39,7 @@ pub fn reap(key: &Path, program: &OsStr, args: &[OsString]) -> ! {
     let root = Root::default();
     let ignored = interrupts::inherited();
     sys::ignore_signals();
-    let _ = rustix::thread::set_name(c"job-reaper");
+    let _ = rustix::thread::set_name(NAME);
     match begin(&root, key) {
         Ok(begun) => end_as(begun.run(program, args, ignored)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => end_as(end_of_other(&root, key)),

@@ -1,7 +1,7 @@
 //! The coordinator's connection to the worker of a node: the process that carries the pipes, which never block.
 
 use crate::protocol::{FrameError, FrameReader, Order, Piece};
-use cosched_linux::{Interrupts, settle_child};
+use cosched_linux::settle_child;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -67,10 +67,10 @@ impl Link {
     ///
     /// # Errors
     /// It can't be started.
-    pub(crate) fn start(words: &[OsString], signals: &Interrupts) -> io::Result<Link> {
+    pub(crate) fn start(words: &[OsString]) -> io::Result<Link> {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        settle_child(&mut command, signals);
+        settle_child(&mut command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn()?;
         let (input, output, errors) =

@@ -3,8 +3,8 @@
 //! The run writes its frames straight to standard output. It dies with the worker, and its guardian then kills its jobs.
 
 use crate::protocol::Order;
-use cosched_linux::become_helper;
 use cosched_linux::service::kill_with_parent;
+use cosched_linux::{become_helper, settle_child, settle_signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
@@ -49,10 +49,12 @@ pub struct WorkerEnd {
 pub fn work(worker: &Worker) -> io::Result<WorkerEnd> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("cosched").args(&worker.run);
+    settle_child(&mut command);
     kill_with_parent(&mut command);
-    let mut child = command.stdin(Stdio::piped()).spawn()?;
     // The run takes signals. This process lives as long as the coordinator wants it.
+    settle_signals();
     become_helper(c"cosched-worker");
+    let mut child = command.stdin(Stdio::piped()).spawn()?;
     let mut relay = Relay::new(child.stdin.take())?;
     let end = handle(&child)?;
     let lost = relay.run_until_end(&end, worker.silence);

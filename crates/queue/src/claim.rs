@@ -148,13 +148,16 @@ pub(crate) mod tests {
     use cosched_linux::service;
     use std::path::Path;
 
+    /// When reapers say that their jobs started.
+    pub(crate) const START_AT: f64 = 1_000_000_001.5;
+
     /// The text of `KEY.start`, for this process unless another is meant.
     pub(crate) fn start_text(pid: u32, boot: Option<&str>) -> String {
         let root = Root::default();
         let start = service::start_time(&root, pid as i32).unwrap_or(1);
         let own = identity::boot(&root).unwrap();
         let boot = boot.unwrap_or(&own);
-        format!(r#"{{"pid":{pid},"start_time":{start},"boot":"{boot}","at":1000000001.5}}"#)
+        format!(r#"{{"pid":{pid},"start_time":{start},"boot":"{boot}","at":{START_AT}}}"#)
     }
 
     pub(crate) const END_TEXT: &str = r#"{"exit":3,"user_s":0.5,"system_s":0.25,"max_rss_bytes":null,"read_bytes":0,"written_bytes":0,"started_at":1000000001.5,"ended_at":1000000002.5}"#;

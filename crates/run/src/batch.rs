@@ -151,7 +151,7 @@ impl<P: Platform> Batch<'_, P> {
         info.warnings = recorder.into_warnings();
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
-        reporter.leave_console(&infos.borrow());
+        reporter.leave_console(session.signals, &infos.borrow());
         if let Ok(result) = &result {
             memory.borrow_mut().learn_rates(&result.rates);
         }

@@ -2,22 +2,30 @@
 
 use super::policy::BUS_RATE;
 use super::screen::Screen;
+use super::signals::Signals;
 use crate::exit::incapable;
 use crate::input::spec::measured_params;
 use anyhow::{Context as _, Result};
 use cosched_linux::root::Root;
+use cosched_linux::settle_helper;
 use std::process::{Command, Stdio};
 
 /// Lets `cosched calibrate` measure the rate, and returns the parameters that this machine's file has then.
 ///
 /// # Errors
-/// The rate could not be measured; `cosched calibrate` has said why.
-pub(crate) fn measured_bus_rate(screen: &Screen) -> Result<Vec<(String, String)>> {
+/// A signal has come, or the rate could not be measured; `cosched calibrate` has said why then.
+pub(crate) fn measured_bus_rate(
+    screen: &Screen,
+    signals: &Signals,
+) -> Result<Vec<(String, String)>> {
     screen.say("cosched: measuring the rate of this machine's memory for a few seconds; the policy needs it");
     let program = std::env::current_exe().context("finding cosched itself")?;
     let mut calibrate = Command::new(program);
     calibrate.args(["calibrate", "--quick", "--quiet"]);
+    // Ctrl-C ends it, and then the run.
+    settle_helper(&mut calibrate);
     let calibrated = calibrate.stdin(Stdio::null()).status();
+    signals.look()?;
     if calibrated
         .context("starting `cosched calibrate`")?
         .success()

@@ -13,6 +13,7 @@ use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::session::Session;
 use super::setting::setting;
+use super::signals::Signals;
 use super::solo;
 use super::watch::Watch;
 use crate::Outcome;
@@ -32,6 +33,7 @@ pub(crate) fn execute<P: Platform>(
     options: &RunOptions,
     platform: &P,
     mut plan: Plan<P>,
+    signals: &Signals,
 ) -> Result<Outcome> {
     let at_once = match plan.open {
         // `-j 0` asks for no number.
@@ -40,7 +42,7 @@ pub(crate) fn execute<P: Platform>(
         None => plan.config.jobs.min(plan.jobs.len()),
     };
     // A file that can't be written is an error before anything is started.
-    let (folder, mut files) = open_files(options, platform, &mut plan)?;
+    let (folder, mut files) = open_files(options, platform, &mut plan, signals)?;
     let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
@@ -65,6 +67,7 @@ pub(crate) fn execute<P: Platform>(
         options,
         platform,
         screen: &screen,
+        signals,
         memory: &memory,
         watch: watch.as_ref(),
         logs: &logs,
@@ -104,9 +107,11 @@ pub(crate) fn execute<P: Platform>(
         kept = keep(record_file, &logs, &record);
     }
     if options.output.frames {
-        frames::close(&screen, &logs);
+        frames::close(&screen, &logs, signals);
     }
     screen.clear();
+    // Whoever reads the answer may let it wait.
+    signals.release();
     // A full disk does not hide the result.
     let ending = Ending::new(&result, &halt, &logs, reads_input);
     print(options, &record, &ending)?;
@@ -128,6 +133,7 @@ fn open_files<P: Platform>(
     options: &RunOptions,
     platform: &P,
     plan: &mut Plan<P>,
+    signals: &Signals,
 ) -> Result<(Option<Folder>, Files)> {
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
@@ -138,7 +144,7 @@ fn open_files<P: Platform>(
     let mut names = names(options, plan);
     names.written.extend_from_slice(platform.folders());
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
-    let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen)?;
+    let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen, signals)?;
     if let Some(aside) = &folder.aside {
         follow_files(plan, aside);
     }

@@ -7,6 +7,7 @@ use super::options::{RunOptions, SoloSource, Source};
 use super::progress_to::{ProgressTarget, ProgressTo, connect};
 use super::resume::Seen;
 use super::runs::{self, Journal};
+use super::signals::Signals;
 use crate::exit::usage;
 use crate::input::{told, value_files};
 use crate::whole_file::{stream_whole, write_private, write_whole};
@@ -39,13 +40,15 @@ impl Files {
     /// of the job log when `--resume` read it.
     ///
     /// # Errors
-    /// A file can't be opened, or another run uses it. What was made is removed.
+    /// A file can't be opened, another run uses it, or a signal comes while it has to be waited for. What was made is
+    /// removed.
     pub(crate) fn open(
         options: &RunOptions,
         logs: &Path,
         mut names: Names,
         reads: impl FnOnce() -> Vec<PathBuf>,
         seen: &Seen,
+        signals: &Signals,
     ) -> Result<(Folder, Files)> {
         names.written.extend(OWN.map(str::to_owned));
         if options.has_own_joblog() {
@@ -57,11 +60,10 @@ impl Files {
         if options.has_own_joblog() {
             named.joblog = Some(Named::joblog_in(logs));
         }
-        // New files are removed if a signal comes.
-        let waiting = Waiting::new(options.output.quiet).context("cannot hold signals back")?;
+        let waiting = Waiting::new(options.output.quiet, signals);
         let folder = Folder::claim(logs, &names, options.output.keeps_logs())?;
         let opened = Files::open_in(options, named, (logs, seen), &folder, &waiting);
-        match opened.and_then(|files| waiting.look().map(|()| files)) {
+        match opened {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
                 waiting.unmake();
@@ -76,7 +78,7 @@ impl Files {
         named: AllNamed,
         (logs, seen): (&Path, &Seen),
         folder: &Folder,
-        waiting: &Waiting,
+        waiting: &Waiting<'_>,
     ) -> Result<Files> {
         let mut files = Files::default();
         if let Some(named) = named.record {
@@ -132,7 +134,7 @@ impl Files {
 fn open_progress(
     options: &RunOptions,
     named: Option<&Named>,
-    waiting: &Waiting,
+    waiting: &Waiting<'_>,
 ) -> Result<Option<ProgressTo>> {
     let (out, what) = match (&options.output.progress_to, named) {
         (Some(ProgressTarget::Socket(path)), _) => (connect(path)?, "the socket"),
@@ -168,7 +170,7 @@ fn claim_joblog(
     options: &RunOptions,
     named: &Named,
     seen: &Seen,
-    waiting: &Waiting,
+    waiting: &Waiting<'_>,
 ) -> Result<File> {
     let file = named.open(true, waiting)?;
     named.claim(&file, waiting)?;
@@ -191,7 +193,7 @@ fn open_journal(
     options: &RunOptions,
     named: &Named,
     logs: &Path,
-    waiting: &Waiting,
+    waiting: &Waiting<'_>,
 ) -> Result<Journal> {
     if options.is_simulated() {
         return Ok(Journal::default());
@@ -275,7 +277,7 @@ pub(crate) struct RecordFile {
 
 impl RecordFile {
     /// Opens the file. An earlier record stays until the new one replaces it.
-    fn open(named: Named, waiting: &Waiting) -> Result<RecordFile> {
+    fn open(named: Named, waiting: &Waiting<'_>) -> Result<RecordFile> {
         let is_new = named.place.symlink_metadata().is_err();
         let file = named.open(false, waiting)?;
         // An empty file is no record.

@@ -4,6 +4,7 @@ use super::console::{Order, Showing};
 use super::options::{RunOptions, Show, SoloSource};
 use super::platform::View;
 use super::screen::Screen;
+use super::signals::Signals;
 use crate::exit::usage;
 use crate::stderr;
 use anyhow::{Context as _, Result};
@@ -69,15 +70,15 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Sends the files of the run, which lie in `logs`, and waits until all frames are written.
-pub(crate) fn close(screen: &Screen, logs: &Path) {
+/// Sends the files of the run, which lie in `logs`, and waits until all frames are written, or a signal comes.
+pub(crate) fn close(screen: &Screen, logs: &Path, signals: &Signals) {
     for name in FILES {
         screen.send(Order::File {
             name: name.to_owned(),
             path: logs.join(name),
         });
     }
-    if let Some(why) = screen.leave_console().lost {
+    if let Some(why) = screen.leave_console(signals).lost {
         stderr::say(format_args!("cosched: frames are missing: {why}"));
     }
 }

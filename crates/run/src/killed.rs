@@ -14,6 +14,7 @@ use cosched_linux::root::Root;
 use cosched_linux::{Allocation, Fate, fate_of};
 use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesFile, rebuild, visible};
 use rustix::process::geteuid;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -204,8 +205,9 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
     let left = orphans_within(&root, &reach_of(&root, &runs, owner)?);
     let first = orphan_text(left.first()?);
     let more = if left.len() > 1 { ", and more" } else { "" };
+    let end = ending_command(&left);
     Some(format!(
-        "jobs of a killed run that wrote to it still run ({first}{more}); give --resume, or end them with `cosched thaw --kill`"
+        "jobs of a killed run that wrote to it still run ({first}{more}); give --resume, or end them with `{end}`"
     ))
 }
 
@@ -347,5 +349,23 @@ pub fn orphan_text(orphan: &Orphan) -> String {
         ""
     };
     let run = visible(&orphan.run);
-    format!("{name} of run {run}, processes {shown}{more}")
+    let mut text = format!("{name} of run {run}, processes {shown}{more}");
+    if orphan.user != geteuid().as_raw() {
+        text += &format!(", of user {}", orphan.user);
+    }
+    if orphan.has_reaper {
+        text += "; the next `cosched serve` takes it over";
+    }
+    text
+}
+
+/// The command that ends jobs that outlived their runs, and no others.
+pub fn ending_command(orphans: &[Orphan]) -> String {
+    let runs: BTreeSet<&str> = orphans.iter().map(|orphan| &*orphan.run).collect();
+    let mut command = "cosched thaw --kill".to_owned();
+    for run in runs {
+        command += " --run ";
+        command += &visible(run);
+    }
+    command
 }

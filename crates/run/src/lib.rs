@@ -61,6 +61,7 @@ mod session;
 mod setting;
 mod sha256;
 mod shell;
+mod signals;
 mod simulated;
 mod solo;
 pub mod stderr;
@@ -73,7 +74,7 @@ pub use allotted::Allotted;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
-pub use killed::orphan_text;
+pub use killed::{ending_command, orphan_text};
 pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
@@ -94,6 +95,7 @@ use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
 use input::template::{self, Parsed};
 use input::{Arriving, Job, JobInput, has_input, is_input, list, mix, told};
+use signals::Signals;
 use stream::{Defaults, Open};
 
 /// The end of a run.
@@ -130,20 +132,22 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
         }
         return Ok(Exit::Success.into());
     };
+    // Reading the jobs may take for ever. What follows makes files.
+    let signals = Signals::hold(options)?;
     if let Some(on) = &options.machine.on {
-        let platform = simulated::SimPlatform::open(options, on, &collected.jobs)?;
-        return run_on(options, &platform, collected);
+        let platform = simulated::SimPlatform::open(options, on, &collected.jobs, signals.clone())?;
+        return run_on(options, &platform, collected, &signals);
     }
     if let Some(nodes) = &options.nodes {
         if collected.restart != Restart::Never {
             return Err(usage("--nodes restarts no jobs; leave out `restart`"));
         }
         let platform = nodes::NodesPlatform::open(options, nodes)?;
-        return run_on(&nodes::own_options(options), &platform, collected);
+        return run_on(&nodes::own_options(options), &platform, collected, &signals);
     }
     let publish = !options.dry_run;
     let platform = host::HostPlatform::look(&Root::default(), &options.machine, publish)?;
-    run_on(options, &platform, collected)
+    run_on(options, &platform, collected, &signals)
 }
 
 /// The jobs of a run, as they were read.
@@ -164,6 +168,7 @@ fn run_on<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
     collected: Collected,
+    signals: &Signals,
 ) -> Result<Outcome> {
     let Collected {
         jobs,
@@ -187,14 +192,16 @@ fn run_on<P: platform::Platform>(
     plan.config.restart = restart;
     plan.reads_input = reads_input;
     if options.dry_run {
+        signals.look()?;
+        signals.release();
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
     if plan.jobs.is_empty() && plan.open.is_none() {
-        return nothing_left(options, platform, plan);
+        return nothing_left(options, platform, plan, signals);
     }
     if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
-        let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet))?;
+        let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet), signals)?;
         let has_nodes = !platform.view().machine.nodes.is_empty();
         plan.choice = policy::choose(
             options,
@@ -205,7 +212,8 @@ fn run_on<P: platform::Platform>(
         )?;
     }
     platform.prepare()?;
-    execute::execute(options, platform, plan)
+    signals.look()?;
+    execute::execute(options, platform, plan, signals)
 }
 
 /// All jobs succeeded before. A record is of the whole batch, whoever ran it.
@@ -213,6 +221,7 @@ fn nothing_left<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
     plan: plan::Plan<P>,
+    signals: &Signals,
 ) -> Result<Outcome> {
     let output = &options.output;
     let screen = Screen::new(output.quiet);
@@ -222,7 +231,8 @@ fn nothing_left<P: platform::Platform>(
     ));
     if output.record.is_some() || output.format != Format::Text {
         platform.prepare()?;
-        return execute::execute(options, platform, plan);
+        signals.look()?;
+        return execute::execute(options, platform, plan, signals);
     }
     for warning in plan.warnings {
         screen.warn(warning);

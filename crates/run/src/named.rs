@@ -5,12 +5,13 @@ use super::folder::JOBLOG;
 use super::options::RunOptions;
 use super::progress_to::ProgressTarget;
 use super::runs;
-use crate::exit::{Exit, Failure, usage};
+use super::signals::Signals;
+use crate::exit::usage;
 use crate::input::told;
 use crate::stderr;
 use crate::whole_file::{PRIVATE, USUAL, is_descriptor, resolve_links};
 use anyhow::Result;
-use cosched_linux::{Interrupt, Interrupts, same_open_file};
+use cosched_linux::same_open_file;
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -252,7 +253,7 @@ impl Named {
     ///
     /// # Errors
     /// The file can't be opened, or a signal comes while a pipe has no reader.
-    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> Result<File> {
+    pub(crate) fn open(&self, reads: bool, waiting: &Waiting<'_>) -> Result<File> {
         if let Some(number) = self.descriptor()
             && self.place.is_file()
         {
@@ -282,7 +283,7 @@ impl Named {
     }
 
     /// Opens a pipe as soon as it has a reader.
-    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> Result<File> {
+    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting<'_>) -> Result<File> {
         let no_reader = Some(Errno::NXIO.raw_os_error());
         let mut tries = 0;
         loop {
@@ -311,7 +312,7 @@ impl Named {
     ///
     /// # Errors
     /// Another run has it, or has removed it.
-    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> Result<()> {
+    pub(crate) fn claim(&self, file: &File, waiting: &Waiting<'_>) -> Result<()> {
         if self.is_special() {
             return Ok(());
         }
@@ -359,24 +360,20 @@ fn fail(option: &str, path: &Path, why: impl Display) -> anyhow::Error {
     usage(format!("{option} {path}: {why}; nothing was started"))
 }
 
-/// Holds signals back while files are opened, to remove new files if one ends the run.
-pub(crate) struct Waiting {
-    interrupts: Interrupts,
+/// Waits while files are opened, and removes new files if a signal ends the run meanwhile.
+pub(crate) struct Waiting<'a> {
+    signals: &'a Signals,
     quiet: bool,
     made: RefCell<Vec<PathBuf>>,
 }
 
-impl Waiting {
-    /// Holds signals back from now on.
-    ///
-    /// # Errors
-    /// An error of the kernel.
-    pub(crate) fn new(quiet: bool) -> io::Result<Waiting> {
-        Ok(Waiting {
-            interrupts: Interrupts::hold()?,
+impl Waiting<'_> {
+    pub(crate) fn new(quiet: bool, signals: &Signals) -> Waiting<'_> {
+        Waiting {
+            signals,
             quiet,
             made: RefCell::default(),
-        })
+        }
     }
 
     /// Notes a file that this run has made.
@@ -396,23 +393,8 @@ impl Waiting {
         }
     }
 
-    /// Takes signals that have come.
-    ///
-    /// # Errors
-    /// One of them ends the run.
-    pub(crate) fn look(&self) -> Result<()> {
-        while let Some(interrupt) = self.interrupts.next_signal() {
-            if let Interrupt::End(signal) = interrupt {
-                let message = format!("signal {signal} came before anything was started");
-                let exit = Exit::Signal(signal);
-                return Err(Failure { exit, message }.into());
-            }
-        }
-        Ok(())
-    }
-
     fn sleep(&self) -> Result<()> {
-        self.look()?;
+        self.signals.look()?;
         std::thread::sleep(RETRY);
         Ok(())
     }
@@ -434,7 +416,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (out, precious) = (dir.path().join("out"), dir.path().join("precious"));
         std::fs::write(&precious, "kept").unwrap();
-        let waiting = Waiting::new(true).unwrap();
+        let signals = Signals::hold(&RunOptions::default()).unwrap();
+        let waiting = Waiting::new(true, &signals);
         let named = Named::resolve("--joblog", &out).unwrap();
         symlink(&precious, &out).unwrap();
         assert!(named.open(false, &waiting).is_err() && named.open(true, &waiting).is_err());

@@ -9,6 +9,7 @@ use super::options::OutputOptions;
 use super::progress_to::ProgressTo;
 use super::runs::Journal;
 use super::screen::Screen;
+use super::signals::Signals;
 use super::stream::AllKnown;
 use super::watch::Watch;
 use cosched_core::{ByTask, Exit, Nanos, TaskId, TaskResult, TaskSpec};
@@ -208,11 +209,11 @@ impl Reporter<'_> {
     }
 
     /// Warns about output that was rewritten or not shown, after the last job. Frames go on to the end of the run.
-    pub(super) fn leave_console(&self, infos: &ByTask<JobInfo>) {
+    pub(super) fn leave_console(&self, signals: &Signals, infos: &ByTask<JobInfo>) {
         if self.events.is_some() {
             return;
         }
-        let shown = self.screen.leave_console();
+        let shown = self.screen.leave_console(signals);
         for (job, file) in shown.rewritten {
             let Some(job) = infos.get(TaskId(job)) else {
                 continue;

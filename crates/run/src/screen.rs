@@ -2,6 +2,7 @@
 //! else straight to the terminal.
 
 use super::console::{Console, Finished, Order, Showing, show_message};
+use super::signals::Signals;
 use super::terminal::{Terminal, width_of};
 use cosched_nodes::OutputPiece;
 use cosched_nodes::protocol::Frame;
@@ -86,8 +87,9 @@ impl Screen {
         Ok(())
     }
 
-    /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
-    pub(crate) fn leave_console(&self) -> Finished {
+    /// Waits until the console has shown all or a signal comes, and goes back to the terminal. Returns what was cut off the
+    /// jobs' files.
+    pub(crate) fn leave_console(&self, signals: &Signals) -> Finished {
         if !self.inner.borrow().quiet {
             self.clear();
         }
@@ -96,7 +98,7 @@ impl Screen {
         let before = std::mem::replace(&mut inner.to, To::Terminal(Terminal::new()));
         drop(inner);
         match before {
-            To::Console(console) => console.finish(),
+            To::Console(console) => console.finish(signals),
             To::Terminal(_) => Finished::default(),
         }
     }

@@ -4,6 +4,7 @@ use super::folder::Folder;
 use super::memory::Memory;
 use super::options::RunOptions;
 use super::screen::Screen;
+use super::signals::Signals;
 use super::watch::Watch;
 use std::cell::RefCell;
 use std::path::Path;
@@ -13,6 +14,7 @@ pub(crate) struct Session<'a, P> {
     pub(crate) options: &'a RunOptions,
     pub(crate) platform: &'a P,
     pub(crate) screen: &'a Screen,
+    pub(crate) signals: &'a Signals,
     /// The history of commands.
     pub(crate) memory: &'a RefCell<Memory>,
     /// Shows the run to `cosched status` and `cosched top`; `None` in a simulation.

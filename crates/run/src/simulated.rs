@@ -6,6 +6,7 @@ use super::options::{Actuator, Freeze, RunOptions, Show, Source};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
+use super::signals::Signals;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, told, wrong};
@@ -13,7 +14,7 @@ use anyhow::{Context as _, Result};
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, CpuSet, Event, Nanos, SoloProfile, TaskId,
 };
-use cosched_linux::{Interrupt, Interrupts, Requests};
+use cosched_linux::Requests;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos, SettingFile, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
@@ -32,7 +33,7 @@ pub(crate) struct SimPlatform {
     view: View,
     config: SimConfig,
     quiet: bool,
-    leaves_signals: bool,
+    signals: Signals,
     /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
     made: RefCell<Option<Made>>,
 }
@@ -66,27 +67,20 @@ struct Alone {
     screen: Screen,
     jobs: usize,
     since: Instant,
-    /// `None` if the caller takes signals.
-    interrupts: Option<Interrupts>,
+    signals: Signals,
     /// The signal that ended the solo runs.
     signal: Cell<Option<i32>>,
 }
 
 impl Alone {
-    /// From now on signals such as Ctrl-C are held back until they are asked for, unless they are left to the caller.
-    fn new(platform: &SimPlatform) -> Result<Alone> {
-        let interrupts = if platform.leaves_signals {
-            None
-        } else {
-            Some(Interrupts::hold().context("taking signals")?)
-        };
-        Ok(Alone {
+    fn new(platform: &SimPlatform) -> Alone {
+        Alone {
             screen: Screen::new(platform.quiet),
             jobs: platform.config.jobs.len(),
             since: Instant::now(),
-            interrupts,
+            signals: platform.signals.clone(),
             signal: Cell::new(None),
-        })
+        }
     }
 
     /// Shows how many solo runs are `done`; returns whether a signal came.
@@ -95,7 +89,7 @@ impl Alone {
             self.screen
                 .progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
         }
-        let signal = self.interrupts.as_ref().and_then(next_signal);
+        let signal = self.signals.next();
         if signal.is_some() {
             self.signal.set(signal);
         }
@@ -112,14 +106,6 @@ impl Alone {
             message: error.to_string(),
         };
         failure.into()
-    }
-}
-
-/// The next signal that ends the run. Others are not held back, and do what they always do.
-fn next_signal(interrupts: &Interrupts) -> Option<i32> {
-    match interrupts.next_signal()? {
-        Interrupt::End(signal) => Some(signal),
-        Interrupt::Suspend => None,
     }
 }
 
@@ -249,7 +235,12 @@ fn counted(capabilities: &Capabilities) -> Option<String> {
 
 impl SimPlatform {
     /// Reads the machine and the jobs' programs.
-    pub(crate) fn open(options: &RunOptions, on: &str, jobs: &[Job]) -> Result<SimPlatform> {
+    pub(crate) fn open(
+        options: &RunOptions,
+        on: &str,
+        jobs: &[Job],
+        signals: Signals,
+    ) -> Result<SimPlatform> {
         let mut files = Files::default();
         let described = spec::machine(on)?;
         files.note("machine", on, described.text);
@@ -302,7 +293,7 @@ impl SimPlatform {
             view,
             config,
             quiet: options.output.quiet,
-            leaves_signals: options.leaves_signals,
+            signals,
             made: RefCell::new(None),
         })
     }
@@ -344,7 +335,7 @@ impl Platform for SimPlatform {
     }
 
     fn prepare(&self) -> Result<()> {
-        let alone = Alone::new(self)?;
+        let alone = Alone::new(self);
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
@@ -388,9 +379,7 @@ impl Platform for SimPlatform {
         _logs: &Path,
     ) -> Result<Sim> {
         let Made { mut sim, alone } = self.made.take().context(PREPARED)?;
-        if let Some(interrupts) = alone.interrupts {
-            sim.take_signals(move || next_signal(&interrupts));
-        }
+        sim.take_signals(move || alone.signals.next());
         Ok(sim)
     }
 

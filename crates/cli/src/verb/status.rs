@@ -109,20 +109,30 @@ fn queue(args: &StatusArgs) -> Option<Result<Queue, String>> {
     }
 }
 
-/// What killed runs have left.
+/// What killed runs have left. The next start of the service takes the jobs of the queue over.
 fn left_text(orphans: &[Orphan]) -> String {
-    if orphans.is_empty() {
-        return String::new();
+    let (of_queue, others): (Vec<&Orphan>, Vec<&Orphan>) =
+        orphans.iter().partition(|orphan| orphan.has_reaper);
+    let mut text = String::new();
+    if !of_queue.is_empty() {
+        let jobs = count(of_queue.len() as u64, "job");
+        text += &format!(
+            "{jobs} of a queue run on without its service; `cosched serve` takes them over\n"
+        );
     }
-    let jobs = count(orphans.len() as u64, "job");
-    let resume = resume_text(orphans).unwrap_or_default();
-    format!(
-        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` ends them\n{resume}"
-    )
+    if others.is_empty() {
+        return text;
+    }
+    let jobs = count(others.len() as u64, "job");
+    let resume = resume_text(&others).unwrap_or_default();
+    text += &format!(
+        "a killed run left {jobs}; `cosched thaw` thaws and lists them, `cosched thaw --kill` asks and ends them\n{resume}"
+    );
+    text
 }
 
 /// How to continue the run that was started last in this folder, if some of the orphans are of it.
-fn resume_text(orphans: &[Orphan]) -> Option<String> {
+fn resume_text(orphans: &[&Orphan]) -> Option<String> {
     let folder = last_run().ok()?;
     let series = open_series(&folder.join(SERIES)).ok()?;
     let run = series.header().run_id.clone()?;

@@ -1,16 +1,20 @@
 //! `cosched thaw`: frees the processes that a killed run left frozen, and ends its jobs if asked.
+//!
+//! Ending can't be undone, and root sees the jobs of all users. So only what was named is ended, or what the user was shown.
 
 use super::run::Format;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure, usage};
 use crate::print::print;
+use crate::stderr;
 use anyhow::Result;
 use clap::Args;
 use cosched_linux::is_run_id;
 use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
-use cosched_report::visible;
-use cosched_run::orphan_text;
+use cosched_report::{count, visible};
+use cosched_run::{ending_command, orphan_text};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// live jobs. It exits with 4 if the caller may not thaw a frozen group.
 #[derive(Args)]
 pub struct ThawArgs {
-    /// End the live jobs of killed runs: SIGTERM, and SIGKILL after 5 seconds
+    /// End the live jobs of killed runs: SIGTERM, and SIGKILL after 5 seconds. Without --run it lists them and asks
     #[arg(long)]
     kill: bool,
 
@@ -48,17 +52,53 @@ fn identity(text: &str) -> Result<String, String> {
 
 pub fn run(args: ThawArgs) -> Result<ExitCode> {
     let root = Root::default();
-    let reach = if args.run.is_empty() {
-        Reach::Everywhere
-    } else {
+    let is_named = !args.run.is_empty();
+    let reach = if is_named {
         Reach::Runs(args.run, 0)
+    } else {
+        Reach::Everywhere
     };
-    let thawed = Thawed::new(&root, &reach, args.kill);
-    match args.format {
-        Format::Json => print(format!("{}\n", thawed.json()))?,
-        Format::Text => print(thawed.text())?,
-    };
-    Ok(thawed.exit())
+    let thawed = Thawed::new(&root, &reach, args.kill && is_named);
+    show(&thawed, args.format)?;
+    if is_named || !args.kill || thawed.left.is_empty() {
+        return Ok(thawed.exit());
+    }
+    let listed = Reach::Runs(thawed.runs(), 0);
+    confirm(&thawed.left, args.format)?;
+    let ended = Thawed::new(&root, &listed, true);
+    show(&ended, args.format)?;
+    Ok(ended.exit())
+}
+
+fn show(thawed: &Thawed, format: Format) -> Result<ExitCode> {
+    match format {
+        Format::Json => print(format!("{}\n", thawed.json())),
+        Format::Text => print(thawed.text()),
+    }
+}
+
+/// Asks whether these jobs, which were listed, are to be ended.
+///
+/// # Errors
+/// The user says no, or nobody can be asked.
+fn confirm(listed: &[Orphan], format: Format) -> Result<()> {
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !can_ask || format == Format::Json {
+        let command = ending_command(listed);
+        return Err(usage(format!(
+            "--kill without --run asks on a terminal, and this is none; nothing was ended; `{command}` ends the listed jobs"
+        )));
+    }
+    let jobs = count(listed.len() as u64, "job");
+    stderr::write(&format!("cosched: end {jobs}? [y/N] "));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    let message = "nothing was ended".to_owned();
+    let exit = Exit::Failure;
+    Err(Failure { exit, message }.into())
 }
 
 /// What was freed and ended, and what is left.
@@ -96,6 +136,11 @@ impl Thawed {
     /// Whether this user may not end a job that is left.
     fn is_refused(&self, orphan: &Orphan) -> bool {
         self.kill && !self.ended.iter().any(|other| name(other) == name(orphan))
+    }
+
+    /// The runs whose jobs are left.
+    fn runs(&self) -> Vec<String> {
+        self.left.iter().map(|orphan| orphan.run.clone()).collect()
     }
 
     fn is_left(&self, orphan: &Orphan) -> bool {
@@ -143,7 +188,8 @@ impl Thawed {
             lines.push(format!("{what}: {}", orphan_text(orphan)));
         }
         if !self.left.is_empty() && !self.kill {
-            lines.push("`cosched thaw --kill` ends what is still there".to_owned());
+            let command = ending_command(&self.left);
+            lines.push(format!("`{command}` ends what is still there"));
         }
         let mended = &self.mended;
         if mended.is_empty()
@@ -236,6 +282,8 @@ fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
         objects.push(serde_json::json!({
             "job": orphan.job,
             "run": orphan.run,
+            "user": orphan.user,
+            "has_reaper": orphan.has_reaper,
             "processes": orphan.processes,
             "group": group.map(|group| group.display().to_string()),
             "state": orphan.state.text(),
@@ -254,13 +302,15 @@ mod tests {
         let orphan = Orphan {
             job,
             run: "10-78-500".to_owned(),
+            user: 4_000_000_000,
+            has_reaper: true,
             processes: vec![7],
             group: None,
             state: OrphanState::Runs,
         };
         assert_eq!(
             orphan_text(&orphan),
-            r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7"
+            "w\\x1b[2J\\nthawed /etc of run 10-78-500, processes 7, of user 4000000000; the next `cosched serve` takes it over"
         );
     }
 }

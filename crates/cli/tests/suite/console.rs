@@ -1,6 +1,7 @@
 //! What a run shows must never hold it up: readers that do not read, readers that leave, and jobs that write too much.
 
 use crate::common::{self, command, ended, err, until};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -92,6 +93,22 @@ fn a_reader_that_does_not_read_delays_no_job_and_loses_nothing() {
             "{how}"
         );
     }
+}
+
+/// All jobs have ended, and the run waits for its reader alone.
+#[test]
+fn a_signal_while_nobody_reads_leaves_a_record() {
+    let folder = folder();
+    let mix = "[[job]]\nname = \"much\"\ncommand = \"yes | head -n 100000\"\n";
+    let words = ["--output", "live", "--joblog", "jobs.log"];
+    let mut run = cosched(folder.path(), mix, &words).spawn().expect("a run");
+    until("the job has ended", || has_ended(&folder, "head -n 100000"));
+    until("the run has ended", || {
+        let _ = kill_process(Pid::from_child(&run), Signal::TERM);
+        run.try_wait().expect("a child").is_some()
+    });
+    let record = common::read(&folder, "L/run.json");
+    assert!(record.contains("output-lost"), "{record}");
 }
 
 #[test]

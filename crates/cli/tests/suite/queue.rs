@@ -194,12 +194,19 @@ impl Served {
     /// Listens in place of a service, and reads the request of a client. It is as if the service died before it answered
     /// once the client's socket is closed.
     fn request_of(&self, client: &mut Command) -> (Child, UnixStream, String) {
-        let folder = self.path("run/cosched");
+        let folder = self.runtime_folder();
         std::fs::create_dir(&folder).expect("a folder");
         std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).expect("its mode");
-        let listener = UnixListener::bind(folder.join("queue.sock")).expect("a socket");
+        let listener = UnixListener::bind(self.socket()).expect("a socket");
+        listener.set_nonblocking(true).expect("a socket");
         let child = client.spawn().expect("it runs");
-        let (stream, _) = listener.accept().expect("a client");
+        let mut stream = None;
+        until("the client connects", || {
+            stream = listener.accept().ok();
+            stream.is_some()
+        });
+        let (stream, _) = stream.expect("a client");
+        stream.set_nonblocking(false).expect("a socket");
         let mut request = String::new();
         let read = BufReader::new(&stream).read_line(&mut request);
         read.expect("a request");
@@ -474,6 +481,12 @@ fn a_killed_service_loses_nothing() {
     let mut waiting = waiting.expect("it runs");
     until("it is connected", || served.has_client());
     served.kill();
+    let status = out(&served.call(&["status"]));
+    let offer = "2 jobs of a queue run on without its service; `cosched serve` takes them over\n";
+    assert!(
+        status.contains(offer) && !status.contains("thaw"),
+        "{status}"
+    );
     served.remove("briefly");
     let end = served.claim(&format!("{short}-1.end"));
     until("it ends", || end.exists());

@@ -202,7 +202,7 @@ fn status_names_thaw_after_a_run_was_killed() {
     );
     let text = out(&output);
     for told in [
-        "`cosched thaw --kill` ends them\n",
+        "`cosched thaw --kill` asks and ends them\n",
         "`cosched run --resume=cosched-logs/",
     ] {
         assert!(text.contains(told), "{text}");

@@ -21,7 +21,7 @@ use crate::reaped::Ending;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
-use crate::sys::{self, RawPid, Status};
+use crate::sys::{self, RawPid, SignalMask, Status};
 use crate::tree::Tree;
 use cosched_core::{ByTask, CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -62,6 +62,8 @@ pub(crate) struct Lifecycle {
     /// Whether the kernel counts the storage reads and writes of processes. If not, its counts are zero.
     counts_io: bool,
     signals: OwnedFd,
+    /// The mask before signals were blocked.
+    mask: SignalMask,
     around: Surroundings,
     /// The number at which jobs tell their progress.
     pub(super) progress_at: Option<RawFd>,
@@ -136,7 +138,11 @@ impl Lifecycle {
             max_pause,
             counts_io: root.exists("/proc/self/io"),
             signals,
-            around: Surroundings { mask, files },
+            mask,
+            around: Surroundings {
+                mask: interrupts::inherited_mask(),
+                files,
+            },
             progress_at: spawn::progress_number(),
             notices,
             root,
@@ -637,7 +643,7 @@ impl Drop for Lifecycle {
         self.group = None;
         // Before signals are unblocked, because one may end this process.
         self.guard.dismiss();
-        sys::restore_mask(&self.around.mask);
+        sys::restore_mask(&self.mask);
         if let Some(limit) = &self.around.files {
             sys::restore_file_limit(limit);
         }

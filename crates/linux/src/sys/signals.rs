@@ -54,6 +54,16 @@ pub(crate) fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)>
     }
 }
 
+/// The signals that this thread blocks.
+pub(crate) fn signal_mask() -> SignalMask {
+    // SAFETY: nothing is changed, and the set is valid for the length of the call.
+    unsafe {
+        let mut now = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &mut now);
+        SignalMask(now)
+    }
+}
+
 /// Restores a signal mask.
 pub(crate) fn restore_mask(mask: &SignalMask) {
     // SAFETY: the set was filled in by the kernel.

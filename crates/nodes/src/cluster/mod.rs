@@ -154,7 +154,7 @@ impl Cluster {
 
     fn launch(&mut self, launch: Launch) {
         let Launch { node, words } = launch;
-        match Link::start(&words, &self.interrupts) {
+        match Link::start(&words) {
             Ok(link) => {
                 let node = Node::new(self.nodes.len(), node, link);
                 self.nodes.push(node);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::claim::tests::{END_TEXT, start_text, write};
+use crate::claim::tests::{END_TEXT, START_AT, start_text, write};
 use crate::protocol::{Answer, Request, Select, Submission};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -150,6 +150,9 @@ fn the_next_start_finds_out_what_became_of_all_jobs() {
     assert_eq!(states(&queue), all);
     // A reaper of the killed worker may come late, and must not run the job again.
     assert!(claims(&queue).contains(&"2-1.start".to_owned()));
+    note(&queue, "start", "1-1");
+    let started = queue.lock().live[&1].started_at;
+    assert_eq!(started, Some(START_AT), "as its reaper says");
     // The worker is killed alone.
     queue.set_worker(None);
     assert_eq!(orders(&queue), [first, second, "cancel 6-1", "run 5-1"]);

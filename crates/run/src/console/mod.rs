@@ -18,10 +18,13 @@ pub use process::main;
 pub(crate) use process::show_message;
 
 use super::options::Show;
+use super::signals::Signals;
 use message::{Report, line};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -148,24 +151,27 @@ impl Console {
         }
     }
 
-    /// Waits until the console has shown everything, and returns its last reports. No job runs then, so a blocked terminal
-    /// delays none.
-    pub(crate) fn finish(mut self) -> Finished {
+    /// Waits until the console has shown everything or a signal comes, and returns its last reports. No job runs then, so a
+    /// blocked terminal delays none.
+    pub(crate) fn finish(mut self, signals: &Signals) -> Finished {
         if self.left_out > 0 {
             let lines = self.left_out;
             let text = format!("cosched: {lines} lines are missing: the terminal was too slow");
             self.keep(line(&Order::Say(text)));
         }
-        let _ = self.line.set_nonblocking(false);
-        self.flush();
-        let _ = self.line.shutdown(std::net::Shutdown::Write);
         let mut reports = Vec::new();
-        let _ = self.line.read_to_end(&mut reports);
+        let why = if self.hear(&mut reports, signals) {
+            "the process that shows it has died"
+        } else {
+            // What it waits for could come when the run has long ended.
+            let _ = self.child.kill();
+            "a signal ended the run while its reader stood still"
+        };
         // The back-end may have collected it already.
         let _ = self.child.wait();
         let mut finished = Finished {
             rewritten: BTreeSet::new(),
-            lost: Some("the process that shows it has died".to_owned()),
+            lost: Some(why.to_owned()),
         };
         for report in reports.split(|&byte| byte == b'\n') {
             match serde_json::from_slice(report) {
@@ -181,11 +187,40 @@ impl Console {
         }
         finished
     }
+
+    /// Sends what is left, and reads the reports to their end. Returns `false` if a signal comes before.
+    fn hear(&mut self, reports: &mut Vec<u8>, signals: &Signals) -> bool {
+        let mut piece = [0; 4096];
+        loop {
+            self.flush();
+            if self.kept.is_empty() {
+                let _ = self.line.shutdown(Shutdown::Write);
+            }
+            match self.line.read(&mut piece) {
+                Ok(0) => return true,
+                Ok(read) => {
+                    reports.extend_from_slice(&piece[..read]);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return true,
+            }
+            if signals.has_come() {
+                return false;
+            }
+            let mut wanted = PollFlags::IN;
+            wanted.set(PollFlags::OUT, !self.kept.is_empty());
+            let line = PollFd::new(&self.line, wanted);
+            let _ = poll(&mut [line, PollFd::new(signals, PollFlags::IN)], None);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RunOptions;
     use cosched_nodes::protocol::Frame;
 
     /// A console whose process does nothing, and the other end of its line.
@@ -196,6 +231,14 @@ mod tests {
         (Console::on(line, child), theirs)
     }
 
+    fn no_signals() -> Signals {
+        Signals::hold(&RunOptions {
+            leaves_signals: true,
+            ..RunOptions::default()
+        })
+        .unwrap()
+    }
+
     /// Finishes a console, and returns all orders that it has sent.
     fn finish(console: Console, mut theirs: UnixStream) -> Vec<Order> {
         let reader = std::thread::spawn(move || {
@@ -203,7 +246,7 @@ mod tests {
             theirs.read_to_string(&mut all).unwrap();
             all
         });
-        console.finish();
+        console.finish(&no_signals());
         let all = reader.join().unwrap();
         all.lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -290,7 +333,7 @@ mod tests {
             assert_eq!(console.kept_bytes, 0);
         }
         console.shows_output = true;
-        let finished = console.finish();
+        let finished = console.finish(&no_signals());
         assert!(finished.lost.is_some_and(|why| why.contains("has died")));
     }
 }

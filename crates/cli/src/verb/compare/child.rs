@@ -9,6 +9,7 @@ use cosched_linux::orphans::{Orphan, end_left_by};
 use cosched_linux::root::Root;
 use cosched_linux::{Interrupt, settle_child};
 use cosched_report::visible;
+use cosched_run::ending_command;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
@@ -55,7 +56,7 @@ pub fn run(mut command: Command, what: &str, line: &str, user: &User) -> Result<
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors.try_clone()?);
-    settle_child(&mut command, &user.signals);
+    settle_child(&mut command);
     let mut child = command.spawn().context("can't start `cosched run`")?;
     let pid = Pid::from_child(&child);
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
@@ -165,8 +166,9 @@ fn killed(status: ExitStatus, what: &str, (ended, live): (Vec<Orphan>, Vec<Orpha
     }
     if !live.is_empty() {
         let names = names(&live);
+        let end = ending_command(&live);
         message.push_str(&format!(
-            "; this user can't end its jobs {names}: end them with `cosched thaw --kill` as root"
+            "; this user can't end its jobs {names}: end them with `{end}` as root"
         ));
     } else if !ended.is_empty() {
         let names = names(&ended);

@@ -55,7 +55,7 @@ pub fn left_jobs(orphans: &[String]) -> String {
     }
     let orphans = orphans.join("\n    ");
     format!(
-        "\njobs of killed runs (`cosched thaw` frees frozen ones, `cosched thaw --kill` ends all):\n    {orphans}\n"
+        "\njobs of killed runs (`cosched thaw` frees frozen ones, `cosched thaw --kill` asks and ends all):\n    {orphans}\n"
     )
 }
 

@@ -2,7 +2,12 @@
 
 use super::support::{Mix, Run, cosched, freezers, signal, until};
 use crate::common::runs_dir;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::Write as _;
+use std::process::Stdio;
 
 /// A run that was killed with its guardian, or alone, with jobs that never end.
 fn killed(freeze: &str, guardian_too: bool) -> Run {
@@ -90,6 +95,60 @@ fn check_listed_and_ended(run: &Run, jobs: &[&str]) {
     run.nothing_left_to_thaw();
     let file = runs_dir().join(format!("cosched-cpus/cpus-{}", run.token));
     assert!(!file.exists(), "{} is left", file.display());
+}
+
+/// Jobs of others may be among them, whose owners know nothing of this call.
+#[test]
+fn what_was_not_named_is_ended_by_nobody_who_was_not_asked() {
+    let run = killed("signals", false);
+    let killer = || {
+        let mut command = cosched();
+        command.args(["thaw", "--kill"]).stdin(Stdio::null());
+        command
+    };
+    let asked = killer().output().unwrap();
+    let told = String::from_utf8_lossy(&asked.stderr);
+    assert_eq!(asked.status.code(), Some(2), "{told}");
+    assert!(told.contains("nothing was ended"), "{told}");
+    assert!(told.contains(&format!(" --run {}", run.token)), "{told}");
+    let listed = String::from_utf8_lossy(&asked.stdout);
+    assert!(
+        listed.contains(&format!("plain of run {}", run.token)),
+        "{listed}"
+    );
+    let (mut user, terminal) = terminal();
+    let mut refused = killer()
+        .stdin(terminal.try_clone().unwrap())
+        .stdout(Stdio::null())
+        .stderr(terminal)
+        .spawn()
+        .unwrap();
+    user.write_all(b"n\n").unwrap();
+    assert_eq!(refused.wait().unwrap().code(), Some(1));
+    let left = cosched()
+        .args(["thaw", "--run", &run.token])
+        .output()
+        .unwrap();
+    let left = String::from_utf8_lossy(&left.stdout);
+    assert!(
+        left.contains("cleared of run") && left.contains("plain of run"),
+        "{left}"
+    );
+    let named = ["thaw", "--kill", "--run", &run.token];
+    assert!(cosched().args(named).output().unwrap().status.success());
+    run.all_ended();
+    run.nothing_left_to_thaw();
+}
+
+/// A terminal: the user's end and the program's.
+fn terminal() -> (File, File) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let user = openpt(flags).unwrap();
+    grantpt(&user).and_then(|()| unlockpt(&user)).unwrap();
+    let name = ptsname(&user, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let other = open(name.as_c_str(), flags, Mode::empty()).unwrap();
+    (user.into(), other.into())
 }
 
 /// `cosched doctor` frees nothing, so it sees what stands still.

@@ -305,6 +305,18 @@ fn a_job_that_was_taken_over_stays_frozen_when_others_start() {
     let reaper = state.reaper("1");
     worker.child.kill().unwrap();
     ended(&mut worker.child);
+    let listed = command(state.path(), &["thaw", "--format", "json"])
+        .output()
+        .unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut orphans = listed["orphans"].as_array().unwrap().iter();
+    let of_job = orphans.find(|orphan| {
+        orphan["processes"]
+            .as_array()
+            .unwrap()
+            .contains(&reaper.into())
+    });
+    assert_eq!(of_job.unwrap()["has_reaper"], true, "{listed}");
     worker = Worker::with_reapers(&state, "run2", "signals");
     worker.feed(&state.adoption("1"));
     worker.told("start");

@@ -1,7 +1,11 @@
 //! Signals from the user: Ctrl-C once and twice, SIGTERM, Ctrl-Z and fg.
 
 use super::support::{Mix, Run, freezers, seen, until};
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::Signal;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::Path;
 
 const JOBS: u32 = 4;
 const LINES: u32 = 20;
@@ -38,6 +42,50 @@ fn one_signal_ends_the_jobs() {
             assert!(!told.contains("[4/4]"), "the user ended them: {told}");
             run.nothing_left();
         }
+    }
+}
+
+/// A pipe with the name of the run's error output, so full that the run waits at its first message.
+fn full_pipe(folder: &Path) -> File {
+    let path = folder.join("stderr");
+    mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    let flags = OFlags::RDWR | OFlags::NONBLOCK;
+    let mut pipe = File::from(open(&path, flags, Mode::empty()).unwrap());
+    while pipe.write(&[b'.'; 4096]).is_ok() {}
+    pipe
+}
+
+/// Empties a pipe and adds what was in it to a text.
+fn drain(pipe: &mut File, text: &mut String) {
+    let mut bytes = Vec::new();
+    let end = pipe.read_to_end(&mut bytes).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::WouldBlock);
+    text.push_str(&String::from_utf8_lossy(&bytes));
+}
+
+/// The run has its log folder and its job log by then, and neither a group nor a process beside it.
+#[test]
+fn a_signal_before_the_first_job_ends_the_run_in_order() {
+    for freeze in freezers() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pipe = full_pipe(dir.path());
+        // The warning that this policy uses no weights is the first message.
+        let mix = Mix::default().shell("one", ENDLESS);
+        let mut run = Run::start_in(dir, mix.weigh(2), freeze, &["--policy", "fifo"]);
+        until("there is a job log", || !run.file("logs/joblog").is_empty());
+        run.send(Signal::TERM);
+        let mut told = String::new();
+        until("the run has ended", || {
+            drain(&mut pipe, &mut told);
+            run.has_ended()
+        });
+        drain(&mut pipe, &mut told);
+        let told = told.trim_start_matches('.');
+        assert_eq!(run.code(), Some(143), "{told}");
+        assert!(told.contains("no more jobs are started"), "{told}");
+        let record = serde_json::from_str::<serde_json::Value>(&run.file("logs/run.json")).unwrap();
+        assert_eq!(record["finished_by"], "signal", "{told}");
+        run.nothing_left();
     }
 }
 

@@ -109,6 +109,13 @@ impl Mix {
         self
     }
 
+    /// Gives the last job a weight.
+    pub(crate) fn weigh(mut self, weight: u32) -> Mix {
+        let end = self.0.trim_end().len();
+        self.0.insert_str(end, &format!("\nweight = {weight}"));
+        self
+    }
+
     /// Jobs `NAME-1`, `NAME-2` and so on.
     pub(crate) fn copies(self, name: &str, copies: u32, command: &str) -> Mix {
         (1..=copies).fold(self, |mix, n| mix.shell(&format!("{name}-{n}"), command))
