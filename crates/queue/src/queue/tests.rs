@@ -155,6 +155,14 @@ fn the_next_start_finds_out_what_became_of_all_jobs() {
     assert_eq!(orders(&queue), [first, second, "cancel 6-1", "run 5-1"]);
     end(&queue, "6-1");
     queue.tidy();
+    assert!(
+        states(&queue).ends_with(", running"),
+        "the worker says more"
+    );
+    std::fs::remove_file(queue.folder.claims().join("6-1.end")).unwrap();
+    note(&queue, "end", "6-1");
+    end(&queue, "6-1");
+    queue.tidy();
     assert_eq!(
         states(&queue),
         "running, exit 3, unknown, lost, queued, cancelled"
