@@ -240,6 +240,7 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     submit(&queue, 2);
     orders(&queue);
     start(&queue, "1-1", std::process::id(), None);
+    note(&queue, "end", "1-1");
     end(&queue, "1-1");
     // An end of this length does not fit the pages that are there.
     let long = json!({"event": "end", "id": "2-1", "exit": 1, "exit_text": "x".repeat(1 << 16)});
