@@ -104,14 +104,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts a job and ends as it does, if that is what was asked for: `cosched reap KEY PROGRAM NAME ARG...`. It is done before
+/// Starts a job and ends as it does, if that is what was asked for: `cosched reap KEY INHERITED PROGRAM NAME ARG...`. It is done before
 /// anything else, because it is in the way of each job.
 fn become_reaper() {
     let words: Vec<_> = std::env::args_os().collect();
-    if let [_, verb, key, program, args @ ..] = &words[..]
+    if let [_, verb, key, inherited, program, args @ ..] = &words[..]
         && verb == "reap"
     {
-        cosched_linux::reap(key.as_ref(), program, args);
+        cosched_linux::reap(key.as_ref(), inherited, program, args);
     }
 }
 

@@ -22,6 +22,7 @@ mod guardian;
 mod host;
 pub mod identity;
 mod in_dir;
+mod inherited;
 mod interrupts;
 mod ledger;
 mod limits;
@@ -64,6 +65,7 @@ pub use host::{
     Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
     Notice, ProgressPattern, RoomLimits, capabilities, cpus_of_job, own_cpu_time,
 };
+pub use inherited::Inherited;
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};
 pub use neighbours::{Neighbour, Place, Share};

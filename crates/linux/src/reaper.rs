@@ -1,6 +1,8 @@
 //! The reaper: the parent of one job's processes, which outlives the run that started it. It notes who it is before the
 //! job starts, so that no job starts twice, and how the job ended. It ends as the job did.
+#![allow(unsafe_code)]
 
+use crate::inherited::Inherited;
 use crate::interrupts;
 use crate::meminfo;
 use crate::process::{self, Process};
@@ -9,7 +11,7 @@ use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Status, Used};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, getpid, getppid, set_child_subreaper};
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -33,15 +35,20 @@ pub(crate) fn is(root: &Root, pid: RawPid) -> bool {
 }
 
 /// The main function of a reaper. Starts a program with these arguments, the first of which is its name, unless the job
-/// with this key was started before. Waits for all its processes, notes their end beside the key, and ends as the first
-/// of them did.
-pub fn reap(key: &Path, program: &OsStr, args: &[OsString]) -> ! {
+/// with this key was started before. `inherited` is what it gets besides this process's folder and environment: an
+/// [`Inherited`] or `null`, as JSON. Waits for all its processes, notes their end beside the key, and ends as the first of
+/// them did.
+pub fn reap(key: &Path, inherited: &OsStr, program: &OsStr, args: &[OsString]) -> ! {
+    let inherited = match serde_json::from_slice(inherited.as_bytes()) {
+        Ok(inherited) => inherited,
+        Err(error) => give_up(&error.into()),
+    };
     let root = Root::default();
     let ignored = interrupts::inherited();
     sys::ignore_signals();
     let _ = rustix::thread::set_name(NAME);
     match begin(&root, key) {
-        Ok(begun) => end_as(begun.run(program, args, ignored)),
+        Ok(begun) => end_as(begun.run(program, args, inherited, ignored)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => end_as(end_of_other(&root, key)),
         Err(error) => {
             let key = key.display();
@@ -82,8 +89,14 @@ fn begin<'a>(root: &Root, key: &'a Path) -> io::Result<Begun<'a>> {
 
 impl Begun<'_> {
     /// Runs the program and notes its end.
-    fn run(self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> Status {
-        let (status, run_lives) = match self.start(program, args, ignored) {
+    fn run(
+        self,
+        program: &OsStr,
+        args: &[OsString],
+        inherited: Option<Inherited>,
+        ignored: &'static [i32],
+    ) -> Status {
+        let (status, run_lives) = match self.start(program, args, inherited, ignored) {
             Ok(main) => self.wait(main),
             Err(error) => (cannot_start(program, &error), true),
         };
@@ -104,18 +117,28 @@ impl Begun<'_> {
     }
 
     /// Starts the program as a run does: a script without an interpreter line is for the shell.
-    fn start(&self, program: &OsStr, args: &[OsString], ignored: &[i32]) -> io::Result<RawPid> {
-        let mut words: Vec<CString> = Vec::new();
-        for arg in args {
-            words.push(CString::new(arg.as_bytes())?);
-        }
-        let program = CString::new(program.as_bytes())?;
-        let reset = SignalMask::all_but(ignored);
-        let started = sys::start(&program, &words, &self.mask, &reset);
+    fn start(
+        &self,
+        program: &OsStr,
+        args: &[OsString],
+        inherited: Option<Inherited>,
+        ignored: &'static [i32],
+    ) -> io::Result<RawPid> {
+        let mask = self.mask;
+        let settle = move || {
+            sys::default_signals(&mask, ignored);
+            if let Some(inherited) = &inherited {
+                inherited.apply();
+            }
+        };
+        // SAFETY: this process starts no thread, and only system calls are made.
+        let started = unsafe { sys::start(program, args, settle.clone()) };
         match started {
             Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
-                words.splice(0..1.min(words.len()), [c"sh".into(), program]);
-                sys::start(&c"/bin/sh".into(), &words, &self.mask, &reset)
+                let mut words: Vec<OsString> = vec!["sh".into(), program.into()];
+                words.extend(args.iter().skip(1).cloned());
+                // SAFETY: as above.
+                unsafe { sys::start("/bin/sh".as_ref(), &words, settle) }
             }
             started => started,
         }

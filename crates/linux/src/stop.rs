@@ -62,8 +62,8 @@ impl SignalStop {
                     process.signal(tree.root(), Signal::CONT);
                 }
             }
-        } else if !but_main && tree.leads_group() {
-            let _ = sys::kill(-tree.main.pid, libc::SIGCONT);
+        } else if !but_main {
+            tree.go_on();
         }
         for process in self.stopped.drain(..) {
             process.signal(tree.root(), Signal::CONT);

@@ -70,6 +70,13 @@ impl Tree {
         !self.main_gone && (!self.is_foreign || self.main.is_same(&self.root))
     }
 
+    /// Continues the process group of the main process.
+    pub(crate) fn go_on(&self) {
+        if self.leads_group() {
+            let _ = sys::kill(-self.main.pid, libc::SIGCONT);
+        }
+    }
+
     /// Continues what is left of the session of the main process, which has ended.
     pub(crate) fn continue_session(&self) {
         let now = Process::read(&self.root, self.main.pid);

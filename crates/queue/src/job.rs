@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
+/// What a run exits with, and timeout(1), if a job took too long.
+const TIMED_OUT: u8 = 124;
+
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -72,6 +75,9 @@ pub struct Job {
     /// Whether an earlier worker may have started a reaper for it that has not begun yet.
     #[serde(skip)]
     pub(crate) has_late_reaper: bool,
+    /// Whether the worker has said that it ended.
+    #[serde(skip)]
+    pub(crate) is_end_told: bool,
     /// How it ended.
     #[serde(flatten)]
     pub end: End,
@@ -92,7 +98,10 @@ pub struct End {
     /// The signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Why it could not be started, or was ended.
+    /// Whether it was ended because it took too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// Why it could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_text: Option<String>,
     /// Its CPU time in seconds.
@@ -118,6 +127,7 @@ impl Job {
             started_at: None,
             ended_at: None,
             has_late_reaper: false,
+            is_end_told: false,
             end: End::default(),
             out: PathBuf::new(),
             err: PathBuf::new(),
@@ -130,6 +140,7 @@ impl Job {
         self.state = State::Queued;
         (self.boot, self.started_at, self.ended_at) = (None, None, None);
         self.has_late_reaper = false;
+        self.is_end_told = false;
         self.end = End::default();
     }
 
@@ -152,10 +163,14 @@ impl Job {
         self.ended_at.or(started).unwrap_or(self.submitted_at)
     }
 
-    /// Its exit code, as a shell has it: 128 + n for signal n. `None` if it was cancelled or lost, or is unknown.
+    /// Its exit code, as a shell has it: 128 + n for signal n, and 124 if it took too long. `None` if it was cancelled or
+    /// lost, or is unknown.
     pub fn code(&self) -> Option<u8> {
         if self.state != State::Ended {
             return None;
+        }
+        if self.end.timed_out {
+            return Some(TIMED_OUT);
         }
         let signal = self.end.signal.map(|signal| 128 + signal);
         self.end.exit.or(signal)?.try_into().ok()
@@ -167,6 +182,7 @@ impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.end.exit, self.end.signal) {
             _ if self.state != State::Ended => f.write_str(self.state.text()),
+            _ if self.end.timed_out => f.write_str("timed out"),
             (Some(exit), _) => write!(f, "exit {exit}"),
             (_, Some(signal)) => write!(f, "signal {signal}"),
             _ => f.write_str("ended"),
@@ -196,6 +212,9 @@ pub(crate) mod tests {
         job.state = State::Ended;
         job.end.signal = Some(9);
         assert_eq!((job.code(), &*job.to_string()), (Some(137), "signal 9"));
+        job.end.timed_out = true;
+        assert_eq!((job.code(), &*job.to_string()), (Some(124), "timed out"));
+        job.end.timed_out = false;
         job.end.exit = Some(3);
         job.ended_at = Some(2e9);
         assert_eq!((job.code(), &*job.to_string()), (Some(3), "exit 3"));

@@ -181,10 +181,10 @@ fn welcome(queue: &Arc<Queue>, listener: &UnixListener) {
     }
 }
 
-/// Whether it is the user of this process, or root.
+/// Whether it is the user of this process. Root becomes that user: its own variables are not for others.
 fn is_permitted(client: &UnixStream) -> bool {
     let user = rustix::process::geteuid();
-    socket_peercred(client).is_ok_and(|peer| peer.uid == user || peer.uid.is_root())
+    socket_peercred(client).is_ok_and(|peer| peer.uid == user)
 }
 
 /// Answers a client until it leaves.

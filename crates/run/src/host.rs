@@ -319,11 +319,14 @@ impl Platform for HostPlatform {
         };
         let begin = match (job.input.adopt, &key) {
             (Some(_), None) => return Err(wrong(job, "`adopt` needs --reaper")),
+            (None, None) if job.input.inherited.is_some() => {
+                return Err(wrong(job, "`inherited` needs --reaper"));
+            }
             (Some(adoption), Some(_)) => Begin::Adopt(adoption),
             (None, key) => {
                 let program = self.programs.of(job, logs)?;
                 Begin::Program(match key {
-                    Some(key) => reaped(program, key),
+                    Some(key) => reaped(program, key, job.input.inherited.as_ref()),
                     None => program,
                 })
             }

@@ -4,7 +4,8 @@ use super::folder::{output_files, reaped_files};
 use crate::exit::no_program;
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, is_name, told, wrong};
 use anyhow::{Context as _, Result};
-use cosched_linux::{Environment, Program, find_program};
+use cosched_linux::{Environment, Inherited, Program, find_program};
+use serde_json::json;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -139,9 +140,10 @@ pub(crate) fn reaped_id(job: &Job) -> Result<&str> {
 }
 
 /// The reaper that starts this program. It is this same binary.
-pub(crate) fn reaped(program: Program, key: &Path) -> Program {
+pub(crate) fn reaped(program: Program, key: &Path, inherited: Option<&Inherited>) -> Program {
     let mut args: Vec<OsString> = ["cosched", "reap"].map(Into::into).to_vec();
-    args.extend([key.into(), program.path.into()]);
+    let inherited = json!(inherited).to_string();
+    args.extend([key.into(), inherited.into(), program.path.into()]);
     args.extend(program.args);
     let [stdout, stderr] = reaped_files(key);
     Program {

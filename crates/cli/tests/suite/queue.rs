@@ -398,6 +398,38 @@ fn without_a_service_each_verb_says_how_to_start_one() {
 }
 
 #[test]
+fn a_job_has_the_umask_the_niceness_and_the_limits_of_its_submit() {
+    let served = Served::start(&[]);
+    let line = "umask 027; ulimit -n 123; exec nice -n 3 \"$0\" submit 'umask; nice; ulimit -n'";
+    let cosched = env!("CARGO_BIN_EXE_cosched");
+    let settings = served.command(&["submit"]);
+    let settings = settings.get_envs();
+    let submitted = Command::new("sh")
+        .args(["-c", line, cosched])
+        .envs(settings.filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(served.folder.path())
+        .output()
+        .expect("it runs");
+    assert_eq!(out(&submitted), "1\n", "{}", err(&submitted));
+    assert_eq!(served.wait("1"), Some(0));
+    let own = rustix::process::getpriority_process(None).expect("a niceness");
+    let told = out(&served.call(&["logs", "1"]));
+    assert_eq!(told, format!("0027\n{}\n123\n", (own + 3).min(19)));
+}
+
+#[test]
+fn a_job_that_takes_too_long_is_told_as_such() {
+    let served = Served::start(&["--", "--timeout", "0.1"]);
+    let job = served.submit("sleep 1000");
+    let waited = served.call(&["wait", &job]);
+    assert_eq!(waited.status.code(), Some(124));
+    let why = err(&waited);
+    assert!(why.contains("job 1 (sleep): timed out"), "{why}");
+    let told = common::json(&served.call(&["status", "--all", "--format", "json"]));
+    Schemas::read().check("runs-now.json", &told);
+}
+
+#[test]
 fn logs_follow_a_job_until_it_is_over() {
     let served = Served::start(&[]);
     let job = served.submit(&format!("echo a; {}; echo b", while_there("going")));

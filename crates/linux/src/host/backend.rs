@@ -46,8 +46,10 @@ impl Backend for Host {
         loop {
             self.look_around();
             self.hold_or_let_go();
+            let look = self.look_at_reaped();
             events.append(&mut self.queued);
             let wake = self.do_what_is_due(until);
+            let wake = wake.into_iter().chain(look).min();
             let timeout = if events.len() > before {
                 Some(Nanos::ZERO)
             } else {

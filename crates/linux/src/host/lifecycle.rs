@@ -25,7 +25,7 @@ use crate::sys::{self, RawPid, SignalMask, Status};
 use crate::tree::Tree;
 use cosched_core::{ByTask, CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{getpid, set_child_subreaper};
+use rustix::process::{Signal, getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -58,7 +58,9 @@ pub(crate) struct Lifecycle {
     guard: Guard,
     pub(super) ledger: Ledger,
     orphanage: Orphanage,
-    max_pause: Nanos,
+    pub(super) max_pause: Nanos,
+    /// When to look again at the jobs that have a reaper.
+    pub(super) next_look: Nanos,
     /// Whether the kernel counts the storage reads and writes of processes. If not, its counts are zero.
     counts_io: bool,
     signals: OwnedFd,
@@ -74,7 +76,7 @@ pub(super) struct Job {
     pub(super) name: String,
     /// `None` if it ran before the run.
     program: Option<Program>,
-    key: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
     cpus: Option<u32>,
     pub(super) live: Option<Live>,
 }
@@ -136,6 +138,7 @@ impl Lifecycle {
             ledger,
             orphanage,
             max_pause,
+            next_look: Nanos::ZERO,
             counts_io: root.exists("/proc/self/io"),
             signals,
             mask,
@@ -395,7 +398,7 @@ impl Lifecycle {
     }
 
     /// A job's own process was stopped, or continued.
-    fn main_paused(
+    pub(super) fn main_paused(
         &mut self,
         task: TaskId,
         stopped: bool,
@@ -538,7 +541,10 @@ impl Lifecycle {
             }
             let due = since + self.max_pause;
             if due <= now {
-                let _ = sys::kill(-live.tree.main.pid, libc::SIGCONT);
+                live.tree.go_on();
+                if let Some(job) = &live.reaped {
+                    job.signal(&self.root, Signal::CONT);
+                }
                 self.notices.tell(Notice::Continued {
                     job: job.name.clone(),
                 });

@@ -2,6 +2,7 @@
 
 use crate::cgroup::{CpuTimes, JobGroup};
 use crate::meminfo::RSS_ERROR;
+use crate::process::Process;
 use crate::sys::Used;
 use crate::tree::Tree;
 use cosched_core::{Absence, Exit, Nanos, Reading, Resources, TaskId};
@@ -17,6 +18,8 @@ pub(super) struct Live {
     pub(super) main_end: Option<(Exit, Option<Used>)>,
     /// That is what its reaper noted, of all its processes and without itself.
     pub(super) is_noted: bool,
+    /// The job itself if its own process is a reaper; `None` until it was seen.
+    pub(super) reaped: Option<Process>,
     /// Time since which it has been stopped by itself or others, but not by cosched.
     pub(super) stopped_itself: Option<Nanos>,
     pub(super) told_to_end: bool,
@@ -68,6 +71,7 @@ impl Live {
             slot,
             main_end: None,
             is_noted: false,
+            reaped: None,
             stopped_itself: None,
             told_to_end: false,
             adopted: None,

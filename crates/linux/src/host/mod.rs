@@ -24,6 +24,7 @@ mod meter;
 mod notice;
 mod orphanage;
 mod printed;
+mod reaped_job;
 mod room;
 mod sight;
 mod thread_variables;
@@ -361,6 +362,21 @@ impl Host {
             .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
         let due = [until, stopped, owed, unguarded, tended, tokens];
         due.into_iter().flatten().min()
+    }
+
+    /// Looks whether jobs with a reaper have stopped themselves; returns when to look again.
+    fn look_at_reaped(&mut self) -> Option<Nanos> {
+        if self.hold.is_held() {
+            return None;
+        }
+        let Host {
+            lifecycle,
+            actuator,
+            clock,
+            queued,
+            ..
+        } = self;
+        lifecycle.look_at_reaped(clock.now(), |task| actuator.is_frozen(task), queued)
     }
 
     /// Fits the tokens of jobs to their CPUs, and to the memory; returns when to look at the memory again.

@@ -1,12 +1,14 @@
 //! New processes: forks, and children that share memory.
 #![allow(unsafe_code)]
 
-use super::{RawPid, SignalMask, check};
-use std::ffi::CString;
+use super::{RawPid, check};
+use std::ffi::{OsStr, OsString};
 use std::io;
 #[cfg(target_arch = "x86_64")]
 use std::os::fd::AsRawFd as _;
 use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 /// One side of a fork.
 pub(crate) enum Side {
@@ -31,40 +33,31 @@ pub(crate) unsafe fn fork() -> io::Result<Side> {
     }
 }
 
-/// Starts a program without a copy of this process's memory, with this signal mask. Signals in `reset` have their defaults there.
+/// Starts a program with these arguments, the first of which is its name. `settle` is called in the new process, before it
+/// executes the program.
 ///
 /// # Errors
 /// The program can't be executed.
-pub(crate) fn start(
-    program: &CString,
-    args: &[CString],
-    mask: &SignalMask,
-    reset: &SignalMask,
+///
+/// # Safety
+/// The process has one thread, and `settle` allocates nothing.
+pub(crate) unsafe fn start(
+    program: &OsStr,
+    args: &[OsString],
+    settle: impl Fn() + Send + Sync + 'static,
 ) -> io::Result<RawPid> {
-    unsafe extern "C" {
-        static environ: *const *mut libc::c_char;
+    let mut command = Command::new(program);
+    if let [name, others @ ..] = args {
+        command.arg0(name).args(others);
     }
-    let pointers = args.iter().map(|arg| arg.as_ptr().cast_mut());
-    let argv: Vec<_> = pointers.chain([std::ptr::null_mut()]).collect();
-    let flags = libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
-    // SAFETY: the attributes are initialised before their use and destroyed after it; strings and arrays end and outlive the
-    // call, and nobody changes the environment meanwhile.
-    let (error, pid) = unsafe {
-        let (mut pid, mut attributes) = (0, std::mem::zeroed());
-        libc::posix_spawnattr_init(&mut attributes);
-        libc::posix_spawnattr_setflags(&mut attributes, flags as libc::c_short);
-        libc::posix_spawnattr_setsigmask(&mut attributes, mask.set());
-        libc::posix_spawnattr_setsigdefault(&mut attributes, reset.set());
-        let (path, files) = (program.as_ptr(), std::ptr::null());
-        let error = libc::posix_spawn(&mut pid, path, files, &attributes, argv.as_ptr(), environ);
-        libc::posix_spawnattr_destroy(&mut attributes);
-        (error, pid)
-    };
-    if error == 0 {
-        Ok(pid)
-    } else {
-        Err(io::Error::from_raw_os_error(error))
+    // SAFETY: the caller's promise.
+    unsafe {
+        command.pre_exec(move || {
+            settle();
+            Ok(())
+        });
     }
+    Ok(command.spawn()?.id() as RawPid)
 }
 
 /// Stack memory for a child that shares this process's memory, with a guard page below it.

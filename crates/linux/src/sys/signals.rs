@@ -9,20 +9,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 #[derive(Clone, Copy)]
 pub(crate) struct SignalMask(libc::sigset_t);
 
-impl SignalMask {
-    /// All signals but these.
-    pub(crate) fn all_but(left_out: &[i32]) -> SignalMask {
-        let all: Vec<i32> = all_signals()
-            .filter(|signal| !left_out.contains(signal))
-            .collect();
-        SignalMask(sigset(&all))
-    }
-
-    pub(super) fn set(&self) -> &libc::sigset_t {
-        &self.0
-    }
-}
-
 fn sigset(signals: &[i32]) -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the set before it is used, and sigaddset gets a valid pointer to it.
     unsafe {

@@ -107,11 +107,11 @@ impl Queue {
 
     fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ending) {
         if let Some(job) = inner.live.get_mut(&id) {
-            let exit_text = job.end.exit_text.take();
             job.end = End {
                 exit: ended.exit,
                 signal: ended.signal,
-                exit_text,
+                timed_out: job.end.timed_out,
+                exit_text: None,
                 cpu_s: Some(ended.user_s + ended.system_s),
                 max_rss_bytes: ended.max_rss_bytes,
             };
@@ -144,7 +144,8 @@ impl Queue {
         }
     }
 
-    /// Tries again what could not be written, and looks for ends that the worker did not report.
+    /// Tries again what could not be written, and looks for ends that their reapers noted after the worker reported them.
+    /// What the worker has not reported yet waits: only it knows whether the job took too long.
     pub(crate) fn tidy(&self) {
         let inner = &mut *self.lock();
         for (_, job) in std::mem::take(&mut inner.unrecorded) {
@@ -152,6 +153,7 @@ impl Queue {
         }
         for key in self.claims.ended() {
             if let Some(id) = find(&inner.live, &key)
+                && inner.live[&id].is_end_told
                 && let Ok(Claim::Ended(ended)) = self.claims.look(&key)
             {
                 self.finish_with(inner, id, &ended);

@@ -26,8 +26,6 @@ pub(crate) enum Order {
 struct Progress {
     event: String,
     id: Option<String>,
-    #[serde(default)]
-    timed_out: bool,
     #[serde(flatten)]
     end: End,
 }
@@ -156,16 +154,13 @@ impl Queue {
         let Some(job) = inner.live.get_mut(&id) else {
             return;
         };
+        job.is_end_told = true;
+        job.end.timed_out = progress.end.timed_out;
         match self.claim(job) {
-            Ok(Claim::Ended(ended)) => {
-                if progress.timed_out {
-                    job.end.exit_text = progress.end.exit_text;
-                }
-                self.finish_with(inner, id, &ended);
-            }
+            Ok(Claim::Ended(ended)) => self.finish_with(inner, id, &ended),
             // The reaper writes how the job ended.
             Ok(Claim::Running(_)) | Err(_) => {}
-            Ok(claim) if claim == Claim::Free || progress.timed_out => {
+            Ok(claim) if claim == Claim::Free || progress.end.timed_out => {
                 job.end = progress.end;
                 self.finish(inner, id, State::Ended);
             }

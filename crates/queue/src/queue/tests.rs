@@ -158,6 +158,14 @@ fn the_next_start_finds_out_what_became_of_all_jobs() {
     assert_eq!(orders(&queue), [first, second, "cancel 6-1", "run 5-1"]);
     end(&queue, "6-1");
     queue.tidy();
+    assert!(
+        states(&queue).ends_with(", running"),
+        "the worker says more"
+    );
+    std::fs::remove_file(queue.folder.claims().join("6-1.end")).unwrap();
+    note(&queue, "end", "6-1");
+    end(&queue, "6-1");
+    queue.tidy();
     assert_eq!(
         states(&queue),
         "running, exit 3, unknown, lost, queued, cancelled"
@@ -235,6 +243,7 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     submit(&queue, 2);
     orders(&queue);
     start(&queue, "1-1", std::process::id(), None);
+    note(&queue, "end", "1-1");
     end(&queue, "1-1");
     // An end of this length does not fit the pages that are there.
     let long = json!({"event": "end", "id": "2-1", "exit": 1, "exit_text": "x".repeat(1 << 16)});

@@ -5,7 +5,7 @@ use super::read::OWN_INPUT;
 use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_core::weight_of_nice;
-use cosched_linux::Adoption;
+use cosched_linux::{Adoption, Inherited};
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -52,6 +52,8 @@ pub(crate) struct JobInput {
     pub(crate) expected_s: Option<f64>,
     /// The process of it that runs already, with its descendants; `None` if it is to be started.
     pub(crate) adopt: Option<Adoption>,
+    /// What it inherits; `None` is what the run does.
+    pub(crate) inherited: Option<Inherited>,
     /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths.
     pub(crate) bus_use_milli: Option<u16>,
     /// Where it was given, such as file and line; for messages.
@@ -82,6 +84,7 @@ impl JobInput {
             mem: None,
             expected_s: None,
             adopt: None,
+            inherited: None,
             bus_use_milli: None,
             place,
             is_only: false,

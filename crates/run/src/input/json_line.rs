@@ -6,7 +6,7 @@ use super::mix::{GREATEST_WEIGHT, check_variables};
 use super::names::{base, is_name};
 use crate::exit::usage;
 use anyhow::Result;
-use cosched_linux::Adoption;
+use cosched_linux::{Adoption, Inherited};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -30,6 +30,7 @@ struct Entry {
     weight: Option<f64>,
     expected_s: Option<f64>,
     adopt: Option<Adoption>,
+    inherited: Option<Inherited>,
 }
 
 const EXAMPLE: &str = r#"as in {"command": "gzip a.txt", "cpus": 1}"#;
@@ -73,6 +74,7 @@ pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
         weight: entry.weight,
         expected_s: entry.expected_s,
         adopt: entry.adopt,
+        inherited: entry.inherited,
         ..JobInput::command(command(entry.command, entry.argv, place)?, place.to_owned())
     })
 }

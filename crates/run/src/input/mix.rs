@@ -143,6 +143,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
     let bus_use = source.number("bus_use", entry.bus_use, 0.0..=1.0)?;
     Ok(JobInput {
         adopt: None,
+        inherited: None,
         id: None,
         name: source.name(entry.name)?,
         command: source.command(entry.command)?,

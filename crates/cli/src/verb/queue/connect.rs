@@ -104,11 +104,19 @@ impl Patient {
     /// # Errors
     /// No service comes, or it refuses.
     pub fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
+        // A service that is started again may end each time, as with a damaged database.
+        let mut end = None;
         loop {
+            let asked = Instant::now();
             match self.client.ask(request) {
-                Err(ClientError::Gone) => self.reconnect()?,
+                Err(ClientError::Gone) => {}
                 answer => return answer,
             }
+            if asked.elapsed() > RESTART {
+                end = None;
+            }
+            let end = *end.get_or_insert_with(|| Instant::now() + RESTART);
+            self.reconnect(end)?;
         }
     }
 
@@ -133,30 +141,29 @@ impl Patient {
     pub fn further(&mut self) -> Result<Option<Answer>> {
         match self.client.further() {
             Err(ClientError::Gone) => {
-                self.reconnect().map_err(failure)?;
+                self.reconnect(Instant::now() + RESTART).map_err(failure)?;
                 Ok(None)
             }
             answer => answer.map(Some).map_err(failure),
         }
     }
 
-    fn reconnect(&mut self) -> Result<(), ClientError> {
-        let end = Instant::now() + RESTART;
+    fn reconnect(&mut self, end: Instant) -> Result<(), ClientError> {
         let mut has_said = false;
         loop {
+            sleep(PAUSE);
             match Client::connect(&self.socket) {
-                Ok(client) => {
+                Ok(client) if Instant::now() < end => {
                     self.client = client;
                     return Ok(());
                 }
                 Err(ClientError::NotServed(_)) if Instant::now() < end => {}
-                Err(ClientError::NotServed(_)) => return Err(ClientError::Gone),
+                Ok(_) | Err(ClientError::NotServed(_)) => return Err(ClientError::Gone),
                 Err(error) => return Err(error),
             }
             if !std::mem::replace(&mut has_said, true) {
                 say("cosched: the service has ended, and its jobs go on; waiting for its restart");
             }
-            sleep(PAUSE);
         }
     }
 }

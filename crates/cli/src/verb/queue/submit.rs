@@ -9,13 +9,14 @@ use crate::size::parse_size;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
+use cosched_linux::Inherited;
 use cosched_queue::{Answer, JobLine, Request, Submission};
 use serde_json::Value;
 use std::process::ExitCode;
 
 /// Queue a job, and print its number
 ///
-/// It runs in this folder, with this environment. `cosched serve` is the service that runs it.
+/// It runs in this folder, with this environment, umask, niceness and limits. `cosched serve` is the service that runs it.
 #[derive(Args)]
 pub struct SubmitArgs {
     /// Name of the job [default: its program]
@@ -114,7 +115,7 @@ fn line(args: SubmitArgs) -> JobLine {
     line
 }
 
-/// What all jobs inherit from this process: the folder, and the variables.
+/// What all jobs inherit from this process: the folder, the variables, and umask, niceness and limits.
 ///
 /// # Errors
 /// JSON can't hold the folder's name.
@@ -122,6 +123,8 @@ pub fn common() -> Result<JobLine> {
     let mut common = JobLine::new();
     common.insert("cwd".to_owned(), folder()?.into());
     common.insert("env".to_owned(), environment().into());
+    let inherited = serde_json::to_value(Inherited::own())?;
+    common.insert("inherited".to_owned(), inherited);
     Ok(common)
 }
 

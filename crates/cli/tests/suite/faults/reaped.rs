@@ -202,7 +202,8 @@ fn no_job_starts_twice() {
     let key = state.key("7-1");
     let reaper = || {
         let line = "echo x >> count; while [ ! -e go ]; do sleep 0.01; done; exit 5";
-        let words = ["reap", key.to_str().unwrap(), "/bin/sh", "sh", "-c", line];
+        let key = key.to_str().unwrap();
+        let words = ["reap", key, "null", "/bin/sh", "sh", "-c", line];
         command(state.path(), &words).spawn().unwrap()
     };
     let mut both = [reaper(), reaper()];
@@ -357,6 +358,45 @@ fn a_job_whose_reaper_is_killed_after_it_was_taken_over_goes_on() {
         assert_eq!(worker.told("end")["exit_text"], "ended");
         state.touch("finish");
         until("the job has ended", || state.output("1").ends_with("end\n"));
+        worker.end();
+    }
+}
+
+/// The second job leaves the process group of its reaper.
+#[test]
+fn jobs_that_stop_themselves_are_continued_by_the_run_that_follows_them() {
+    for freeze in freezers() {
+        let state = State::new();
+        let work = "kill -STOP $$; echo one; while [ ! -e go ]; do sleep 0.01; done; kill -STOP $$; echo two";
+        let more = [
+            "--reaper",
+            "jobs",
+            "--freeze",
+            freeze,
+            "--max-pause",
+            "0.05",
+        ];
+        let ids = ["1", "2"];
+        let mut worker = Worker::start(&state, "run1", &more);
+        worker.job("1", work);
+        worker.feed(&json!({"id": "2", "argv": ["setsid", "sh", "-c", work]}).to_string());
+        for id in ids {
+            until("it is continued", || state.output(id) == "one\n");
+        }
+        worker.child.kill().unwrap();
+        ended(&mut worker.child);
+        let mut worker = Worker::start(&state, "run2", &more);
+        for id in ids {
+            worker.feed(&state.adoption(id));
+            worker.told("start");
+        }
+        state.touch("go");
+        for _ in ids {
+            assert_eq!(worker.told("end")["exit"], 0);
+        }
+        for id in ids {
+            assert_eq!(state.output(id), "one\ntwo\n");
+        }
         worker.end();
     }
 }
