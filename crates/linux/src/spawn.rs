@@ -7,6 +7,7 @@ use crate::process::Process;
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Stack};
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -284,6 +285,27 @@ pub(crate) struct Waiting {
     answer: File,
     _stack: Stack,
     _image: Box<Image>,
+}
+
+/// Whether processes can be created in groups like this one, an open directory of a cgroup. Linux 6.18 kills each of them if
+/// the group of this process was killed (`cgroup.kill`) before this process entered it.
+pub(crate) fn can_create_in(group: BorrowedFd<'_>) -> bool {
+    let Ok(stack) = Stack::new() else {
+        return false;
+    };
+    // SAFETY: `end_at_once` makes one system call and never returns. The stack lives until the child was waited for.
+    let child = unsafe { sys::clone_into(end_at_once, &stack, std::ptr::null_mut(), Some(group)) };
+    let Some((child, is_in_group)) = child.ok() else {
+        return false;
+    };
+    let pid = Pid::from_raw(child);
+    let status = rustix::io::retry_on_intr(|| waitpid(pid, WaitOptions::empty()));
+    let has_lived = matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0));
+    is_in_group && has_lived
+}
+
+extern "C" fn end_at_once(_: *mut libc::c_void) -> libc::c_int {
+    sys::exit_now(0)
 }
 
 /// Creates the process of a job, in `group` (a directory of a cgroup) if the kernel can do that.

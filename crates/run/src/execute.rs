@@ -15,6 +15,7 @@ use super::session::Session;
 use super::setting::setting;
 use super::signals::Signals;
 use super::solo;
+use super::temporary;
 use super::watch::Watch;
 use crate::Outcome;
 use crate::exit::Exit;
@@ -140,6 +141,9 @@ fn open_files<P: Platform>(
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
     if !P::HAS_OUTPUT && !is_kept {
         return Ok((None, Files::default()));
+    }
+    if P::HAS_OUTPUT {
+        temporary::remove_left();
     }
     let mut names = names(options, plan);
     names.written.extend_from_slice(platform.folders());

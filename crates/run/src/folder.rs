@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Lists the run's files and folders, a line each. A run locks it until it ends.
-const MANIFEST: &str = ".cosched-run";
+pub(super) const MANIFEST: &str = ".cosched-run";
 
 /// Prefix of folders for files of earlier runs; a number follows.
 pub(super) const EARLIER: &str = "earlier-";
@@ -123,8 +123,12 @@ impl Folder {
         written.with_context(|| format!("--logs {}", told(&self.path)))
     }
 
-    /// Keeps a temporary folder: it holds output that is nowhere else.
+    /// Keeps a temporary folder: it holds output that is nowhere else. Without the list of files no later run takes it for one
+    /// that a killed run has left.
     pub(crate) fn keep(&mut self) {
+        if !self.keeps {
+            let _ = std::fs::remove_file(self.path.join(MANIFEST));
+        }
         self.keeps = true;
     }
 
@@ -396,7 +400,10 @@ mod tests {
                 folder.keep();
             }
             drop(folder);
-            assert_eq!(logs.exists(), keeps);
+            assert_eq!(
+                (logs.exists(), is_there(&logs.join(MANIFEST))),
+                (keeps, false)
+            );
             assert!(other.join("x.out").exists(), "no link is followed");
         }
     }

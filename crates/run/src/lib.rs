@@ -64,8 +64,10 @@ mod shell;
 mod signals;
 mod simulated;
 mod solo;
+mod stamp;
 pub mod stderr;
 mod stream;
+mod temporary;
 mod terminal;
 mod watch;
 pub mod whole_file;
@@ -81,12 +83,12 @@ pub use options::{
     Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
     OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source, ThreadsEnv,
 };
-pub use plan::stamp;
 pub use policy::{once_each, unmet};
 pub use progress_to::ProgressTarget;
 pub use screen::Screen;
 pub use sha256::sha256;
 pub use shell::of_caller as shell_of_caller;
+pub use stamp::stamp;
 pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, JobKind, Restart};

@@ -8,23 +8,21 @@ use super::policy::{Choice, choose};
 use super::prepare::{Prepared, Preparer, is_srun};
 use super::resume::{Resumed, Seen};
 use super::setting;
+use super::stamp::stamp;
 use super::stream::Open;
+use super::temporary;
 use crate::exit::{incapable, usage};
 use crate::input::{Arriving, Job, absolute, program_name, told};
 use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, JobKind, Nanos, RunConfig, TaskSpec,
 };
-use cosched_linux::Allocation;
-use cosched_linux::identity::host_name;
-use cosched_linux::root::Root;
 use cosched_memory::Patience;
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
     SoloFile, schema_of,
 };
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// A run that is ready to be started.
 pub(crate) struct Plan<P: Platform> {
@@ -387,49 +385,16 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize
 
 /// The absolute path of the run's log folder.
 fn log_folder(options: &RunOptions) -> Result<PathBuf> {
-    let stamp = stamp();
     let logs = match &options.output.logs {
         Logs::At(folder) => folder.clone(),
-        Logs::Nowhere => temporary()?.join(format!("cosched-{stamp}")),
-        Logs::New => Path::new(DEFAULT_LOGS).join(stamp),
+        Logs::Nowhere => temporary::folder()?,
+        Logs::New => Path::new(DEFAULT_LOGS).join(stamp()),
     };
     Ok(absolute(&logs))
 }
 
 /// The folder for the log folders of runs that were given none.
 const DEFAULT_LOGS: &str = "cosched-logs";
-
-/// The temporary directory. It is not made if it is missing.
-fn temporary() -> Result<PathBuf> {
-    let folder = std::env::temp_dir();
-    if folder.is_dir() {
-        return Ok(folder);
-    }
-    let folder = told(&folder);
-    Err(usage(format!(
-        "--no-logs: the temporary directory {folder} does not exist; nothing was started; set TMPDIR to another"
-    )))
-}
-
-/// A name for a new folder that no other process uses: the time (UTC) and the number of the process. Processes of other
-/// hosts and namespaces may have the same number, so the host's name is in it where they may share the folder.
-pub fn stamp() -> String {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now());
-    let digits = now.to_string().replace(['-', ':', 'Z'], "");
-    let time = digits.replace('T', "-");
-    let process = std::process::id();
-    let shares = process == 1 || Allocation::here().is_some();
-    match host_name(&Root::default()).filter(|_| shares) {
-        Some(host) => format!("{time}-{}-{process}", plain(&host)),
-        None => format!("{time}-{process}"),
-    }
-}
-
-/// A name without characters that mean something in a path or to a terminal.
-fn plain(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
-    name.replace(|c| !is_plain(c), "-")
-}
 
 #[cfg(test)]
 mod tests {

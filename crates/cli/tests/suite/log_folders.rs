@@ -405,6 +405,45 @@ fn a_signal_while_a_pipe_has_no_reader_leaves_nothing() {
     }
 }
 
+/// A folder with output that is nowhere else is no such folder, nor is one whose jobs go on.
+#[test]
+fn the_temporary_folder_of_a_killed_run_goes_with_a_later_run() {
+    let folder = tempdir().expect("a folder");
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let run = |words: &[&str]| {
+        let mut run = command(folder.path(), &["run"]);
+        run.args(words).env("TMPDIR", &temporary);
+        run
+    };
+    let count = || std::fs::read_dir(&temporary).expect("a folder").count();
+    let job = "echo $COSCHED_RUN > made; mv made begun; until test -e go; do sleep 0.01; done";
+    let words = ["--no-logs", "--", job];
+    let mut killed = run(&words).spawn().expect("it runs");
+    until("the job runs", || folder.path().join("begun").exists());
+    killed.kill().expect("a run");
+    killed.wait().expect("a run");
+    let later = || {
+        let status = run(&["--logs", "L", "--quiet", "--", "true"]).status();
+        assert!(status.expect("it runs").success());
+        count()
+    };
+    assert_eq!(later(), 1, "its job goes on");
+    let left = std::fs::read_dir(&temporary).expect("a folder").next();
+    let left = left.expect("a folder").expect("a folder").path();
+    let (list, aside) = (left.join(".cosched-run"), folder.path().join("list"));
+    std::fs::rename(&list, &aside).expect("a list");
+    write(&folder, "go", "");
+    let token = read(&folder, "begun");
+    let thaw = ["thaw", "--run", token.trim()];
+    until("its job has ended", || {
+        !out(&cosched(&folder, &thaw)).contains("still runs")
+    });
+    assert_eq!(later(), 1, "it is kept");
+    std::fs::rename(&aside, &list).expect("a list");
+    assert_eq!(later(), 0);
+}
+
 #[test]
 fn a_temporary_directory_that_is_not_there_is_not_made() {
     let folder = tempdir().expect("a folder");

@@ -4,7 +4,7 @@ use crate::common::schema::Schemas;
 use crate::common::{command, cosched, err, out, read, write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
 #[test]
 fn the_script_runs_the_jobs_as_they_were_given() {
@@ -69,6 +69,44 @@ fn options_that_mean_nothing_in_a_batch_job_are_refused() {
     }
 }
 
+/// As Slurm does where a node can't start the script.
+#[test]
+fn success_is_what_the_record_says() {
+    let folder = tempdir().expect("a folder");
+    program(&folder, "scontrol", "echo JobState=COMPLETED ExitCode=0:0");
+    let follow = |logs: &str, list: &str, sbatch: &str| {
+        program(&folder, "sbatch", &format!("{sbatch}\necho 7"));
+        write(&folder, "list", list);
+        let words = ["slurm", "--wait", "--logs", logs, "-f", "list"];
+        let mut slurm = command(folder.path(), &words);
+        let path = std::env::var("PATH").expect("a path");
+        let bin = folder.path().join("bin");
+        slurm.env("PATH", format!("{}:{path}", bin.display()));
+        let output = slurm.output().expect("the binary runs");
+        (output.status.code(), err(&output))
+    };
+    let runs = "test $1 = --version || sh $2 >/dev/null 2>&1";
+    let (code, told) = follow("none", "true\nfalse\n", "");
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("0 of 2 jobs ended") && told.contains("left no record"),
+        "{told}"
+    );
+    let (code, told) = follow("failed", "true\nfalse\n", runs);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("1 job failed or did not end"), "{told}");
+    let (code, told) = follow("good", "true\ntrue\n", runs);
+    assert_eq!(code, Some(0), "{told}");
+}
+
+/// Makes a program of a shell script.
+fn program(folder: &TempDir, name: &str, script: &str) {
+    let name = format!("bin/{name}");
+    write(folder, &name, &format!("#!/bin/sh\n{script}\n"));
+    let path = folder.path().join(name);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("its mode");
+}
+
 /// The accounts of Slurm are those of a script.
 #[test]
 fn a_report_says_what_a_batch_job_asked_for_and_used() {
@@ -84,23 +122,21 @@ fn a_report_says_what_a_batch_job_asked_for_and_used() {
     Schemas::read().check("run.json", &record);
 
     let report = |sacct: &str| {
-        write(&folder, "bin/sacct", sacct);
-        let sacct = folder.path().join("bin/sacct");
-        std::fs::set_permissions(sacct, PermissionsExt::from_mode(0o755)).expect("its mode");
+        program(&folder, "sacct", sacct);
         let mut report = command(folder.path(), &["report", "L"]);
         out(&report
             .env("PATH", folder.path().join("bin"))
             .output()
             .expect("the binary runs"))
     };
-    let text = report("#!/bin/sh\necho 4200\n");
+    let text = report("echo 4200");
     assert!(text.contains("energy of Slurm job 7: 4200 J"), "{text}");
     let asked = "Slurm job 7 asked for 10 CPUs on 4 nodes for ";
     assert!(
         text.contains(asked) && text.contains("asked for 2.00 GiB a node"),
         "{text}"
     );
-    let text = report("#!/bin/sh\necho accounting storage is disabled >&2\nexit 1\n");
+    let text = report("echo accounting storage is disabled >&2\nexit 1");
     assert!(
         text.contains("not known (sacct: accounting storage is disabled)"),
         "{text}"

@@ -144,6 +144,13 @@ pub(crate) struct CpuTimes {
     pub system: Nanos,
 }
 
+fn directory(group: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY)
+        .open(group)
+}
+
 fn not_writable(dir: &Path, source: io::Error) -> GroupError {
     let path = dir.to_owned();
     GroupError::NotWritable { path, source }
@@ -182,6 +189,14 @@ impl RunGroup {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// A descriptor of its directory, to create processes in it.
+    ///
+    /// # Errors
+    /// An error of the kernel.
+    pub(crate) fn directory(&self) -> io::Result<File> {
+        directory(&self.dir)
     }
 
     /// Creates the group of a job.
@@ -224,10 +239,7 @@ impl JobGroup {
     /// # Errors
     /// An error of the kernel.
     pub(crate) fn directory(&self) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY)
-            .open(&self.dir)
+        directory(&self.dir)
     }
 
     /// Freezes or thaws all processes of the group. Returns before all of them have stopped.

@@ -55,6 +55,9 @@ pub(crate) struct Lifecycle {
     oom_kills: Option<u64>,
     /// Creates a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
+    /// Whether a job's process can be created in its group. If not, it is moved there before it executes its program, which
+    /// takes longer.
+    creates_in_group: bool,
     guard: Guard,
     pub(super) ledger: Ledger,
     orphanage: Orphanage,
@@ -113,6 +116,8 @@ impl Lifecycle {
             .map_err(system("making the list of the run's processes"))?;
         tell_lost(&ledger, &notices);
         let orphanage = Orphanage::of_this_process(&root);
+        let directory = group.as_ref().and_then(|group| group.directory().ok());
+        let creates_in_group = directory.is_some_and(|group| spawn::can_create_in(group.as_fd()));
         let charge = Charge {
             root: root.clone(),
             head,
@@ -134,6 +139,7 @@ impl Lifecycle {
             mains: HashMap::new(),
             oom_kills: meminfo::oom_kills(&root),
             group,
+            creates_in_group,
             guard,
             ledger,
             orphanage,
@@ -276,7 +282,8 @@ impl Lifecycle {
         variables: &[(&str, String)],
     ) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
-        let directory = group.as_ref().and_then(|group| group.directory().ok());
+        let to_create_in = group.as_ref().filter(|_| self.creates_in_group);
+        let directory = to_create_in.and_then(|group| group.directory().ok());
         let progress_at = self.progress_at.map(|number| number.to_string());
         let job = &mut self.jobs[task];
         let (name, slot) = (job.name.clone(), slot.to_string());

@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::job::{Job, JobInput, wrong};
-use super::mix::{GREATEST_WEIGHT, check_variables};
+use super::mix::{WEIGHTS, check_variables};
 use super::names::{base, is_name};
 use crate::exit::usage;
 use anyhow::Result;
@@ -60,8 +60,7 @@ pub(crate) fn job(line: &[u8], place: &str) -> Result<JobInput> {
             "{place}: name is `{name}`; expected at most 100 letters, digits and ._+-"
         )));
     }
-    let weights = 1.0 / GREATEST_WEIGHT..=GREATEST_WEIGHT;
-    check("weight", entry.weight, weights, place)?;
+    check("weight", entry.weight, WEIGHTS, place)?;
     check("expected_s", entry.expected_s, 0.0..=LONGEST_S, place)?;
     check("cpus", entry.cpus.map(f64::from), 1.0..=65_536.0, place)?;
     Ok(JobInput {

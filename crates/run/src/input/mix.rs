@@ -54,8 +54,8 @@ const MOST_INSTRUCTIONS: f64 = 1e18;
 /// The latest arrival, in seconds: some thirty years.
 const LATEST_S: f64 = 1e9;
 
-/// The greatest weight; the least is its inverse.
-pub(super) const GREATEST_WEIGHT: f64 = 1e3;
+/// The weights that a job may have.
+pub const WEIGHTS: RangeInclusive<f64> = 1e-3..=1e3;
 
 #[derive(Deserialize)]
 #[serde(
@@ -154,11 +154,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
         env: entry.env,
         cwd: entry.cwd,
         nice: source.number("nice", entry.nice, -20..=19)?,
-        weight: source.number(
-            "weight",
-            entry.weight,
-            1.0 / GREATEST_WEIGHT..=GREATEST_WEIGHT,
-        )?,
+        weight: source.number("weight", entry.weight, WEIGHTS)?,
         stdin: entry.stdin,
         start_s: start_s.unwrap_or(0.0),
         cpus: source.number("cpus", entry.cpus, 1..=65_536)?,

@@ -40,6 +40,7 @@ pub use job::absolute;
 pub(crate) use job::{Job, JobInput, wrong};
 pub use json_line::described;
 pub(crate) use json_line::{Withdrawal, line as job_line};
+pub use mix::WEIGHTS;
 pub(crate) use names::{base, expand, is_name, program_name, program_words, script};
 pub(crate) use read::{has_input, is_input, read_text};
 pub use read::{read_bytes, read_mix, read_spec};

@@ -7,6 +7,7 @@ use crate::input::{is_shell_line, told};
 use crate::print::print;
 use crate::size::parse_size;
 use crate::stderr::say;
+use crate::verb::run::weight;
 use anyhow::Result;
 use clap::Args;
 use cosched_linux::Inherited;
@@ -32,7 +33,7 @@ pub struct SubmitArgs {
     mem: Option<u64>,
 
     /// Weight under policies that know weights
-    #[arg(long)]
+    #[arg(long, value_name = "W", value_parser = weight)]
     weight: Option<f64>,
 
     /// Wait for its end, and exit as it does

@@ -5,7 +5,7 @@ mod parallel;
 mod parse;
 
 pub use args::{Format, RunArgs, brief, words_of};
-pub use parse::{Offered, duration, moment, name_value, seed};
+pub use parse::{Offered, duration, moment, name_value, seed, weight};
 
 use anyhow::Result;
 use std::process::ExitCode;

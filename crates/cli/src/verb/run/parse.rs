@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cosched_core::{Nanos, TimeLimit};
 use cosched_run::SoloSource;
+use cosched_run::input::WEIGHTS;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -90,6 +91,17 @@ pub fn moment(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Reads the weight of a job.
+pub fn weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok();
+    // What is no number is in no range.
+    let weight = weight.filter(|weight| WEIGHTS.contains(weight));
+    weight.ok_or_else(|| {
+        let (least, greatest) = WEIGHTS.into_inner();
+        format!("expected a number from {least} to {greatest}, as in 2")
+    })
+}
+
 /// Reads the byte that ends each value: a character, or `\n`, `\t`, `\r` or `\0`.
 pub fn delimiter(text: &str) -> Result<u8, String> {
     match text {
@@ -138,5 +150,13 @@ mod tests {
             Ok(TimeLimit::Fixed(Nanos::from_ms(2_000)))
         );
         assert!(time_limit("0%").is_err() && time_limit("x%").is_err());
+    }
+
+    #[test]
+    fn weights_are_numbers_in_their_range() {
+        assert_eq!(weight("2.5"), Ok(2.5));
+        for text in ["nan", "-nan", "inf", "-inf", "0", "-1", "1e9", "x"] {
+            assert!(weight(text).is_err(), "{text}");
+        }
     }
 }

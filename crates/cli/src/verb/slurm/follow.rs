@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::input::{quote, told};
 use crate::stderr::{self, say};
 use anyhow::{Result, bail};
-use cosched_report::{count, visible};
+use cosched_report::{Record, count, visible};
 use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
@@ -117,13 +117,20 @@ fn show(line: &str, in_place: bool) {
     }
 }
 
-/// How the run ended. Slurm prints its exit code and its signal.
+/// How the run ended. Slurm prints its exit code and its signal. Success is what the record says: Slurm reports it also of a
+/// script that never started.
 fn exit(job: &str, batch: &Batch, quiet: bool) -> Exit {
     let code = field(job, "ExitCode");
     let (code, signal) = code.split_once(':').unwrap_or((code, ""));
     let state = field(job, "JobState");
     let exit = match (code.parse(), signal.parse()) {
-        (Ok(0), Ok(0)) if state == "COMPLETED" => return Exit::Success,
+        (Ok(0), Ok(0)) if state == "COMPLETED" => match no_success(batch) {
+            None => return Exit::Success,
+            Some(why) => {
+                say(format_args!("cosched: {why}"));
+                Exit::Failure
+            }
+        },
         (Ok(0), Ok(0)) => Exit::Failure,
         (Ok(code), Ok(0)) => Exit::OnlyJob(code),
         (_, Ok(signal)) => Exit::Signal(signal),
@@ -137,4 +144,33 @@ fn exit(job: &str, batch: &Batch, quiet: bool) -> Exit {
         ));
     }
     exit
+}
+
+/// Why the run was no success, by its record; `None` if it was one.
+fn no_success(batch: &Batch) -> Option<String> {
+    let file = batch.record();
+    // A network file system then looks for new files.
+    let _ = std::fs::read_dir(&batch.folder);
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) => {
+            let file = told(file);
+            return Some(format!(
+                "Slurm reports success, and the run left no record ({file}: {error}): its script may not have started"
+            ));
+        }
+    };
+    let record = match Record::from_json(&text) {
+        Ok(record) => record,
+        Err(error) => return Some(format!("{}: {error}", told(file))),
+    };
+    let missing = record.totals.failed + record.totals.unfinished;
+    // Under --halt jobs may be left out.
+    if missing == 0 || record.finished_by == "halt" {
+        return None;
+    }
+    let jobs = count(missing as u64, "job");
+    Some(format!(
+        "Slurm reports success, and the record says that {jobs} failed or did not end"
+    ))
 }

@@ -157,6 +157,10 @@ impl Batch {
         self.folder.join("job.sh")
     }
 
+    fn record(&self) -> PathBuf {
+        self.folder.join("run.json")
+    }
+
     /// The file of what the batch job writes.
     fn output(&self) -> PathBuf {
         self.folder.join("slurm.out")

@@ -1,7 +1,9 @@
-//! Signals that the caller ignored, and signals that are no end: neither ends a run, and no job is lost by them.
+//! What a run gets from its caller: signals that the caller ignored, or that are no end, and a group that was killed before.
+//! None of it ends a run or a job.
 
-use super::support::{Mix, Run, freezers};
+use super::support::{Mix, Run, freezers, own_group, skipped};
 use rustix::process::Signal;
+use std::path::PathBuf;
 
 const LINES: u32 = 20;
 
@@ -57,6 +59,41 @@ fn ignored_signals_stay_ignored() {
             "signals 1 and 2, and no other: {line}"
         );
     }
+}
+
+/// Removes a group when it is dropped.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// As of a unit that was killed and started again. Some kernels kill all that is created in groups below it.
+#[test]
+fn jobs_run_in_a_group_that_was_killed_before() {
+    if !freezers().contains(&"cgroup") {
+        return;
+    }
+    let name = format!("test-killed-{}", std::process::id());
+    let group = Group(own_group().unwrap().join(name));
+    std::fs::create_dir(&group.0).unwrap();
+    if std::fs::write(group.0.join("cgroup.kill"), "1").is_err() {
+        return skipped("the kernel has no cgroup.kill");
+    }
+    let procs = group.0.join("cgroup.procs");
+    let by = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
+    let mix = Mix::default()
+        .counting(3, LINES)
+        .shell("shows", "cat /proc/self/cgroup");
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Run::start_by(&["sh", "-c", &by], dir, mix, "cgroup", &["--jobs", "4"]);
+    assert_eq!(run.code(), Some(0), "{}", run.stderr());
+    let shown = run.output("shows");
+    let own = format!("/cosched-{}/job3\n", run.token);
+    assert!(shown.contains(&own), "{shown}");
+    run.logs_complete(3, LINES, true);
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! Temporary log folders, of runs that keep none. A run removes its own, and what killed runs of its user have left.
+
+use super::folder::{MANIFEST, lock};
+use super::stamp::{plain, stamp};
+use crate::exit::usage;
+use crate::input::told;
+use anyhow::Result;
+use cosched_linux::identity::host_name;
+use cosched_linux::mend::Reach;
+use cosched_linux::orphans::orphans_within;
+use cosched_linux::root::Root;
+use cosched_linux::{Fate, fate_of, own_run};
+use rustix::process::geteuid;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Entries of the temporary directory that are searched: any user can fill it.
+const MOST_ENTRIES: usize = 100_000;
+
+/// The path of the temporary folder of this run. Its temporary directory is not made if it is missing.
+///
+/// # Errors
+/// That is missing.
+pub(crate) fn folder() -> Result<PathBuf> {
+    let all = std::env::temp_dir();
+    if all.is_dir() {
+        let name = own_run(&Root::default()).unwrap_or_else(stamp);
+        return Ok(all.join(prefix() + &name));
+    }
+    let all = told(&all);
+    Err(usage(format!(
+        "--no-logs: the temporary directory {all} does not exist; nothing was started; set TMPDIR to another"
+    )))
+}
+
+/// What the names of such folders begin with; the identity of the run follows. Hosts can share the directory, and no other
+/// host's runs can be seen from here.
+fn prefix() -> String {
+    match host_name(&Root::default()) {
+        Some(host) => format!("cosched-{}-", plain(&host)),
+        None => "cosched-".to_owned(),
+    }
+}
+
+/// Removes the temporary folders of this user's dead runs whose jobs have ended.
+pub(crate) fn remove_left() {
+    let Ok(entries) = std::env::temp_dir().read_dir() else {
+        return;
+    };
+    let prefix = prefix();
+    for entry in entries.take(MOST_ENTRIES).flatten() {
+        let name = entry.file_name();
+        let run = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        if run.is_some_and(is_over) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Whether a run is dead and has no live job.
+fn is_over(run: &str) -> bool {
+    let root = Root::default();
+    let reach = Reach::Runs(vec![run.to_owned()], geteuid().as_raw());
+    fate_of(&root, run) == Fate::Dead && orphans_within(&root, &reach).is_empty()
+}
+
+/// Removes a folder of this user, unless a run keeps or uses it.
+fn remove(folder: &Path) {
+    let is_own = folder
+        .symlink_metadata()
+        .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
+    if !is_own {
+        return;
+    }
+    // Its run may have died before it made the first file.
+    if std::fs::remove_dir(folder).is_ok() || !folder.join(MANIFEST).exists() {
+        return;
+    }
+    if let Ok(_lock) = lock(folder) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
