@@ -6,9 +6,9 @@ use crate::claim::Claim;
 use crate::ledger::{self, Found, Record};
 use crate::look::Look;
 use crate::neighbours;
-use crate::process::Process;
+use crate::process::{self, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{Fate, RunId, is_among_us};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::watch;
@@ -144,7 +144,17 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<Stale> {
         .map(|dir| cgroup::stale(root, &dir, !is_near))
         .unwrap_or_default();
     stale.retain(|group| owner_of(&group.dir).is_some_and(|owner| reach.covers(&group.run, owner)));
+    stale.retain(|group| !has_strangers(root, &group.dir));
     stale
+}
+
+/// Whether a group has jobs of a run that others find elsewhere: a live run of theirs may have taken them over.
+fn has_strangers(root: &Root, group: &Path) -> bool {
+    let processes = cgroup::processes_within(group, |_| true);
+    processes.iter().any(|&pid| {
+        let is_marked = process::variable(root, pid, RUN_VARIABLE).is_some();
+        is_marked && !is_among_us(root, pid)
+    })
 }
 
 /// The part of a dead run that belongs to one user. Several users may have parts of one run; nobody may act for others.

@@ -63,7 +63,7 @@ struct Begun<'a> {
     at: f64,
     /// The run.
     parent: Option<Pid>,
-    /// The end of a child, and being continued.
+    /// The end of a child, being continued, and SIGTERM, which may come before there is a job to get it.
     signals: OwnedFd,
     /// The mask for the job.
     mask: SignalMask,
@@ -73,7 +73,7 @@ struct Begun<'a> {
 
 fn begin<'a>(root: &Root, key: &'a Path) -> io::Result<Begun<'a>> {
     let parent = getppid();
-    let (signals, mask) = sys::take_signals(&[libc::SIGCHLD, libc::SIGCONT])?;
+    let (signals, mask) = sys::take_signals(&[libc::SIGCHLD, libc::SIGCONT, libc::SIGTERM])?;
     set_child_subreaper(Some(getpid()))?;
     let own = Reaper::own(root).ok_or(ErrorKind::NotFound)?;
     own.claim(key)?;
@@ -97,7 +97,10 @@ impl Begun<'_> {
         ignored: &'static [i32],
     ) -> Status {
         let (status, run_lives) = match self.start(program, args, inherited, ignored) {
-            Ok(main) => self.wait(main),
+            Ok(main) => {
+                self.forward_early_term(main);
+                self.wait(main)
+            }
             Err(error) => (cannot_start(program, &error), true),
         };
         let used = Used::of_children();
@@ -126,7 +129,7 @@ impl Begun<'_> {
     ) -> io::Result<RawPid> {
         let mask = self.mask;
         let settle = move || {
-            sys::default_signals(&mask, ignored);
+            sys::default_signals_of_fork(&mask, ignored);
             if let Some(inherited) = &inherited {
                 inherited.apply();
             }
@@ -141,6 +144,14 @@ impl Begun<'_> {
                 unsafe { sys::start("/bin/sh".as_ref(), &words, settle) }
             }
             started => started,
+        }
+    }
+
+    /// Passes on a SIGTERM that came before the job had a process. The run sends it to all processes of the job, and this one
+    /// was the only one.
+    fn forward_early_term(&self, main: RawPid) {
+        if sys::pending_signals::<4>(self.signals.as_fd()).contains(&libc::SIGTERM) {
+            let _ = sys::kill(main, libc::SIGTERM);
         }
     }
 

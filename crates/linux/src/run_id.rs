@@ -2,10 +2,11 @@
 //! run is alive.
 
 use crate::process::{self, Process};
-use crate::root::Root;
+use crate::root::{RUNS_DIR, Root};
 use crate::sys::RawPid;
 use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 
 /// Identifies a run: the number and start time of its process, and the PID namespace of that number.
 ///
@@ -146,9 +147,16 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The run whose variable is in the environment of a process.
+/// The run whose variable is in the environment of a process, unless the runs of that process find each other elsewhere.
 pub(crate) fn marked_run(root: &Root, pid: RawPid) -> Option<RunId> {
-    RunId::parse(&process::variable(root, pid, process::RUN_VARIABLE)?)
+    let run = RunId::parse(&process::variable(root, pid, process::RUN_VARIABLE)?)?;
+    is_among_us(root, pid).then_some(run)
+}
+
+/// Whether the runs of a process find each other where the runs of this root do.
+pub(crate) fn is_among_us(root: &Root, pid: RawPid) -> bool {
+    let dir = process::variable(root, pid, RUNS_DIR).filter(|dir| !dir.is_empty());
+    dir.as_deref().map(Path::new) == root.runs_dir()
 }
 
 #[cfg(test)]
@@ -170,6 +178,27 @@ pub(crate) mod tests {
             " 0".repeat(13)
         );
         std::fs::write(process.join("stat"), stat).unwrap();
+    }
+
+    #[test]
+    fn processes_of_runs_elsewhere_are_not_marked() {
+        let dir = tempfile::tempdir().unwrap();
+        let process = dir.path().join("proc/7");
+        std::fs::create_dir_all(&process).unwrap();
+        let here = Root::new(dir.path());
+        let there = Root::new(dir.path()).with_runs_dir("/there");
+        let marks = |environ: &str| {
+            std::fs::write(process.join("environ"), environ).unwrap();
+            [&here, &there].map(|root| marked_run(root, 7).is_some())
+        };
+        let run = "COSCHED_RUN=10-78-500\0";
+        assert_eq!(marks(run), [true, false]);
+        assert_eq!(marks(&format!("{run}COSCHED_RUNS_DIR=\0")), [true, false]);
+        assert_eq!(
+            marks(&format!("{run}COSCHED_RUNS_DIR=/there\0")),
+            [false, true]
+        );
+        assert_eq!(marks("COSCHED_RUNS_DIR=/there\0"), [false, false]);
     }
 
     #[test]

@@ -14,8 +14,9 @@ pub use pages::prefer_huge_pages;
 pub use sched::{affinity, pin_thread};
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
 pub(crate) use signals::{
-    SignalMask, before_exec, default_signals, end_by, ignore_signals, ignored_signals,
-    kill_with_parent, pending_signals, restore_mask, set_ignored, signal_mask, take_signals,
+    SignalMask, before_exec, default_signals, default_signals_of_fork, end_by, ignore_signals,
+    ignored_signals, kill_with_parent, pending_signals, restore_mask, set_ignored, signal_mask,
+    take_signals,
 };
 pub use wall_clock::{time_of_day, unix_time};
 

@@ -80,6 +80,19 @@ pub(crate) fn default_signals(mask: &SignalMask, ignored: &[i32]) {
     restore_mask(mask);
 }
 
+/// The same for a child with memory of its own: signals that were sent to it since its start stay, and act now.
+pub(crate) fn default_signals_of_fork(mask: &SignalMask, ignored: &[i32]) {
+    // SAFETY: neither the default nor ignoring runs any code of ours.
+    unsafe {
+        for signal in all_signals() {
+            if !ignored.contains(&signal) {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+    }
+    restore_mask(mask);
+}
+
 /// The signals that this process ignores.
 pub(crate) fn ignored_signals() -> Vec<i32> {
     all_signals().filter(|&signal| is_ignored(signal)).collect()
