@@ -2,7 +2,7 @@
 //!
 //! `cosched run --policy fair gzip -k {} ::: a b` is read as `cosched run --policy fair -- gzip -k {} ::: a b`: from
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
-//! mix file (`*.toml`) is no command, and options may follow it.
+//! mix file (`*.toml`, without blanks) is no command, and options may follow it.
 
 use crate::verb::help::is_page;
 use clap::error::{ContextKind, ContextValue};
@@ -37,8 +37,14 @@ pub fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
         }
         at += if takes_next(run, &words[at]) { 2 } else { 1 };
     }
-    let is_mix = words[at].to_string_lossy().ends_with(".toml");
-    (!is_mix).then_some(at)
+    (!is_mix(&words[at])).then_some(at)
+}
+
+/// Whether the first word after the options names a mix file. A word with blanks is a line for the shell, whatever file it
+/// ends with.
+fn is_mix(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    word.ends_with(".toml") && !word.contains(char::is_whitespace)
 }
 
 /// Options of GNU parallel, xargs and other verbs that are not there, and what to do instead.
@@ -250,6 +256,12 @@ mod tests {
             "cosched run -I{} -I , --header : --wd d --lb x",
             "cosched run -I{} -I , --header : --wd d --lb -- x",
         );
+        for line in ["sort a/x.toml", "cat\tx.toml", "true\ncat x.toml"] {
+            let words = ["cosched", "run", "-q", line, ":::", "a"];
+            let mut marked = words.map(OsString::from).to_vec();
+            assert!(mark_command(&cli, &mut marked), "{line}");
+            assert_eq!(marked[3..5], ["--", line]);
+        }
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");
         check("cosched --help", "cosched --help");
