@@ -184,15 +184,30 @@ pub fn quote_if_needed(word: &[u8]) -> Vec<u8> {
 
 /// Quotes a word for any POSIX shell; its bytes stay as they are.
 pub(crate) fn quote_for_sh(word: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'\''];
-    for &byte in word {
+    [b"'", &in_single_quotes(word)[..], b"'"].concat()
+}
+
+/// A text for between single quotes, in any POSIX shell.
+pub(crate) fn in_single_quotes(text: &[u8]) -> Vec<u8> {
+    let mut quoted = Vec::with_capacity(text.len());
+    for &byte in text {
         match byte {
             b'\'' => quoted.extend_from_slice(br"'\''"),
             byte => quoted.push(byte),
         }
     }
-    quoted.push(b'\'');
     quoted
+}
+
+/// A text for between double quotes, in any POSIX shell. What is not plain stands in single quotes: there each byte but one
+/// means itself, whatever the encoding.
+pub(crate) fn in_double_quotes(text: &[u8]) -> Vec<u8> {
+    let is_plain = |&byte: &u8| is_plain_byte(byte) || byte == b' ';
+    if text.iter().all(is_plain) {
+        text.to_vec()
+    } else {
+        [b"\"", &quote_for_sh(text)[..], b"\""].concat()
+    }
 }
 
 /// Quotes a word for bash, so that it stays in one line and holds no tab.

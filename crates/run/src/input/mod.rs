@@ -5,13 +5,14 @@
 //! - `command`: commands and how they are quoted; `read`: files that users name;
 //!   `job`: a job as it was given;
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
-//!   `shell_line`: lines for the shell; `template`: a command and its values;
+//!   `construct`, `shell_line`: lines for the shell; `template`: a command and its values;
 //! - `names`: the names of jobs, and their copies; `json_line`, `list`: a list of commands; `mix`: mix files;
 //! - `lines`, `arriving`: lines and jobs that come while the run goes on;
 //! - `mine`: the measured file of this machine; `spec`: machines and programs to simulate.
 
 mod arriving;
 mod command;
+mod construct;
 mod job;
 mod json_line;
 mod lines;
