@@ -46,6 +46,14 @@ impl Command {
         })
     }
 
+    /// Number of bytes in its words.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Command::Argv(words) => words.iter().map(|word| word.len()).sum(),
+            Command::Shell(line) => line.script.len(),
+        }
+    }
+
     /// The command as one line that a shell would read in the same way.
     pub(crate) fn line(&self) -> String {
         match self {
