@@ -101,32 +101,22 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
     text
 }
 
-/// Longest command line that is shown whole, in bytes. A shell may have put thousands of values into it.
-const LONGEST_COMMAND: usize = 1_000;
-
-/// The user's command line with `--resume`, for a shell; `None` if the batch can't be resumed.
+/// The words that continue the batch, for a shell; `None` if it can't be resumed. A log folder knows its command line;
+/// otherwise it is the user's with `--resume`.
 fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Option<String> {
     let mut words = record.setting.command_line.clone()?;
     let verb = words.iter().skip(1).position(|word| word == "run")? + 1;
-    let output = &options.output;
-    if options.resume.is_none() {
-        let resume = if output.keeps_logs() {
-            let mut resume = OsString::from("--resume=");
-            resume.push(logs);
-            quote(resume.as_bytes())
-        } else if output.joblog.is_some() {
-            "--resume".to_owned()
-        } else {
-            return None;
-        };
-        words.insert(verb + 1, resume);
+    if options.output.keeps_logs() {
+        let mut resume = OsString::from("--resume=");
+        resume.push(logs);
+        words.truncate(verb + 1);
+        words.push(quote(resume.as_bytes()));
+    } else if options.output.joblog.is_none() {
+        return None;
+    } else if options.resume.is_none() {
+        words.insert(verb + 1, "--resume".to_owned());
     }
-    let whole = words.join(" ");
-    if whole.len() <= LONGEST_COMMAND {
-        return Some(whole);
-    }
-    let begin = words[..verb + 2].join(" ");
-    Some(format!("{begin} ... (the rest as before)"))
+    Some(words.join(" "))
 }
 
 /// A path from the current folder, if it is that or below it.

@@ -147,7 +147,7 @@ pub fn quote(word: &[u8]) -> String {
 }
 
 /// A path as text: as it is, or quoted for a shell if it is no UTF-8.
-pub(crate) fn path_text(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
         None => quote(path.as_os_str().as_bytes()),
@@ -248,6 +248,56 @@ fn push_octal(text: &mut String, bytes: &[u8]) {
     }
 }
 
+/// The word that [`quote`] wrote; `None` if it did not write this text.
+pub fn unquote(text: &str) -> Option<OsString> {
+    let text = text.as_bytes();
+    if is_plain(text) {
+        return Some(os(text));
+    }
+    let inner = text.strip_suffix(b"'")?;
+    if let Some(escaped) = inner.strip_prefix(b"$'") {
+        return unescaped(escaped);
+    }
+    let inner = inner.strip_prefix(b"'")?;
+    let parts = split_at(inner, br"'\''");
+    let is_whole = parts.iter().all(|part| !part.contains(&b'\''));
+    is_whole.then(|| os(&parts.join(&b'\'')))
+}
+
+/// The parts of a text between the places where `what` stands.
+fn split_at<'a>(text: &'a [u8], what: &[u8]) -> Vec<&'a [u8]> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.windows(what.len()).position(|part| part == what) {
+        parts.push(&rest[..at]);
+        rest = &rest[at + what.len()..];
+    }
+    parts.push(rest);
+    parts
+}
+
+/// The text that [`quote_in_a_line`] wrote, without what is around it.
+fn unescaped(text: &[u8]) -> Option<OsString> {
+    let mut bytes = Vec::new();
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        bytes.push(match rest.next()? {
+            b'n' => b'\n',
+            b't' => b'\t',
+            digit @ b'0'..=b'7' => {
+                let digits = [digit, rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(os(&bytes))
+}
+
 /// Bytes as an owned system string.
 pub(crate) fn os(bytes: &[u8]) -> OsString {
     OsString::from_vec(bytes.to_vec())
@@ -285,7 +335,7 @@ mod tests {
         assert_eq!(Command::shell("echo \u{1b}").line(), r"sh -c $'echo \033'");
     }
 
-    /// A shell that knows `$'...'` reads each line as the words that it was made of.
+    /// A shell that knows `$'...'` reads each line as the words that it was made of, and so does cosched.
     #[test]
     fn a_shell_reads_the_same_words() {
         let every: Vec<u8> = (1..=255).collect();
@@ -298,6 +348,14 @@ mod tests {
             b"\x0112".to_vec(),
             Vec::new(),
         ];
+        let others: [&[u8]; 4] = [b"it's", b"a b", b"''", b"\t'\\"];
+        for word in words.iter().map(|word| &word[..]).chain(others) {
+            assert_eq!(unquote(&quote(word)), Some(os(word)));
+        }
+        assert_eq!(
+            ["a b", "'a", "'a'b'", "$'\\8'"].map(unquote),
+            [None, None, None, None]
+        );
         let command = Command::Argv(words.iter().map(|word| os(word)).collect());
         let Ok(output) = std::process::Command::new("bash")
             .args(["-c", &command.line()])

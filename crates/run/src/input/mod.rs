@@ -34,9 +34,9 @@ pub use cosched_core::near;
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
 pub(crate) use arriving::{Arrived, Arriving};
-pub(crate) use command::path_text;
+pub use command::path_text;
 pub(crate) use command::{Command, Shell, ShellLine};
-pub use command::{quote, quote_if_needed, told};
+pub use command::{quote, quote_if_needed, told, unquote};
 pub use job::absolute;
 pub(crate) use job::{Job, JobInput, wrong};
 pub use json_line::described;
