@@ -1,6 +1,6 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::{Format, OutputOptions, RunOptions};
+use super::options::{Format, RunOptions};
 use super::program::NO_PROGRAM;
 use super::terminal::terminal_width;
 use crate::exit::Exit;
@@ -47,8 +47,8 @@ pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) 
         Format::Csv => print_jobs(record),
         Format::Text => Ok(()),
     };
-    if output.format == Format::Text && !output.quiet {
-        let text = summary(record, &summary_options(output));
+    if output.has_summary() {
+        let text = summary(record, &summary_options(options, record));
         stderr::write(&(text + &next_steps(options, record, ending)));
     }
     match printed {
@@ -66,7 +66,9 @@ fn print_jobs(record: &Record) -> io::Result<()> {
     table.finish()
 }
 
-fn summary_options(output: &OutputOptions) -> SummaryOptions {
+fn summary_options(options: &RunOptions, record: &Record) -> SummaryOptions {
+    let output = &options.output;
+    let jobs = record.jobs.len();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let width = terminal_width(io::stderr());
     SummaryOptions {
@@ -74,6 +76,8 @@ fn summary_options(output: &OutputOptions) -> SummaryOptions {
         colour: width.is_some() && !no_colour,
         has_record: output.keeps_logs() || output.record.is_some(),
         verbose: output.verbose,
+        // Of several jobs each has been told when it ended.
+        last_errors: jobs == 1 && options.show(jobs).is_none(),
     }
 }
 
