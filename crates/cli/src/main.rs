@@ -33,7 +33,7 @@ First steps:
   cosched run -f commands.txt                    run a list of commands
   cosched why JOB                                see why a job waits
   cosched top                                    watch the run
-  cosched run -f commands.txt --resume=RUN       run what a killed run left, by its log folder
+  cosched run --resume=RUN                       run what a killed run left, by its log folder
   cosched report                                 look at the results of the last run
   cosched compare -f commands.txt -p linux,fifo  compare policies, or commands: 'CMD' 'CMD'
 
@@ -129,7 +129,7 @@ fn parse() -> Result<Verb, clap::Error> {
             return Err(cli.error(clap::error::ErrorKind::ArgumentConflict, why));
         }
         args.is_bare = is_bare;
-        args.note_worker(matches);
+        args.note_words(matches);
     }
     if let (Verb::Slurm(args), Some(matches)) = (&mut verb, matches.subcommand_matches("slurm")) {
         args.keep(matches, is_bare);

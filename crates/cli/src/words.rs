@@ -2,8 +2,9 @@
 //!
 //! `cosched run --policy fair gzip -k {} ::: a b` is read as `cosched run --policy fair -- gzip -k {} ::: a b`: from
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
-//! mix file (`*.toml`) is no command, and options may follow it.
+//! mix file (`*.toml`, without blanks) is no command, and options may follow it.
 
+use crate::input::near::near;
 use crate::verb::help::is_page;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
@@ -37,12 +38,18 @@ pub fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
         }
         at += if takes_next(run, &words[at]) { 2 } else { 1 };
     }
-    let is_mix = words[at].to_string_lossy().ends_with(".toml");
-    (!is_mix).then_some(at)
+    (!is_mix(&words[at])).then_some(at)
+}
+
+/// Whether the first word after the options names a mix file. A word with blanks is a line for the shell, whatever file it
+/// ends with.
+fn is_mix(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    word.ends_with(".toml") && !word.contains(char::is_whitespace)
 }
 
 /// Options of GNU parallel, xargs and other verbs that are not there, and what to do instead.
-const INSTEAD: [(&str, &str); 13] = [
+const INSTEAD: [(&str, &str); 18] = [
     ("--html", "`cosched report RUN --html FILE` makes a page"),
     (
         "--pipe --pipepart --block --cat --fifo --recstart --recend",
@@ -52,7 +59,27 @@ const INSTEAD: [(&str, &str); 13] = [
         "-S --sshlogin --slf --sshloginfile --onall --nonall --transfer --transferfile --return --trc --basefile --cleanup",
         "`--nodes ssh:HOST,HOST` runs the jobs on other machines, which share their files",
     ),
-    ("-X -m --xargs -L", "`-n N` puts N values into each job"),
+    (
+        "-X -m --xargs -L -l --max-lines",
+        "`-n N` puts N values into each job",
+    ),
+    (
+        "--quote --shellquote",
+        "leave it out: a program gets its words as they are, and values are quoted in lines for the shell",
+    ),
+    (
+        "--files",
+        "`--logs DIR` names the folder of the jobs' output: DIR/NAME.out and DIR/NAME.err",
+    ),
+    (
+        "--tmpdir --tempdir",
+        "`--logs DIR` names the folder of the jobs' output; $TMPDIR is for files that do not stay",
+    ),
+    ("--csv", "`--colsep ,` splits columns without quotes"),
+    (
+        "--semaphore --semaphorename --semaphoretimeout --id --fg --bg",
+        "`cosched serve` keeps a queue for this machine, and `cosched submit` adds a job",
+    ),
     (
         "--link --xapply",
         "`:::+` links a list to the one before it",
@@ -89,7 +116,11 @@ const INSTEAD: [(&str, &str); 13] = [
 ];
 
 /// Words that are no verbs, and what their users may want.
-const VERBS: [(&str, &str); 2] = [
+const VERBS: [(&str, &str); 3] = [
+    (
+        "sim simulate",
+        "`cosched run MIX.toml --on MACHINE` simulates the jobs",
+    ),
     (
         "abort kill scancel stop",
         "`cosched cancel JOB` ends a job of the queue, Ctrl-C a run, `cosched set pause=on` pauses it",
@@ -104,6 +135,12 @@ const VERBS: [(&str, &str); 2] = [
 pub fn advise(error: &mut clap::Error) {
     // The tip of clap is only that the word could be a value.
     error.remove(ContextKind::Suggested);
+    keep_near(
+        error,
+        ContextKind::InvalidSubcommand,
+        ContextKind::SuggestedSubcommand,
+    );
+    keep_near(error, ContextKind::InvalidArg, ContextKind::SuggestedArg);
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
         let command = format!("`cosched run {word} ...` runs a command");
         let meant = meant(word);
@@ -122,6 +159,25 @@ pub fn advise(error: &mut clap::Error) {
         let advice = "options follow a verb, as in `cosched run -j 4 gzip ::: a b`";
         suggest(error, advice.to_owned());
     }
+}
+
+/// Drops what clap suggests for a word, unless it differs by a slip of the fingers.
+fn keep_near(error: &mut clap::Error, word: ContextKind, suggested: ContextKind) {
+    let Some(ContextValue::String(word)) = error.get(word) else {
+        return;
+    };
+    let word = word.trim_start_matches('-');
+    let mut offered = match error.get(suggested) {
+        Some(ContextValue::String(one)) => vec![one.clone()],
+        Some(ContextValue::Strings(several)) => several.clone(),
+        _ => return,
+    };
+    offered.retain(|one| near(word, [one.trim_start_matches('-')]).is_some());
+    let Some(nearest) = offered.into_iter().next() else {
+        error.remove(suggested);
+        return;
+    };
+    error.insert(suggested, ContextValue::String(nearest));
 }
 
 /// What a word means that is no verb, if it is known.
@@ -250,6 +306,12 @@ mod tests {
             "cosched run -I{} -I , --header : --wd d --lb x",
             "cosched run -I{} -I , --header : --wd d --lb -- x",
         );
+        for line in ["sort a/x.toml", "cat\tx.toml", "true\ncat x.toml"] {
+            let words = ["cosched", "run", "-q", line, ":::", "a"];
+            let mut marked = words.map(OsString::from).to_vec();
+            assert!(mark_command(&cli, &mut marked), "{line}");
+            assert_eq!(marked[3..5], ["--", line]);
+        }
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");
         check("cosched --help", "cosched --help");

@@ -19,8 +19,10 @@ pub struct LiveProgress {
     pub total: usize,
     /// Jobs that ended, well or not.
     pub done: usize,
-    /// Jobs that ended otherwise than with code 0.
+    /// Jobs that ended otherwise than with code 0, without those that the user ended.
     pub failed: usize,
+    /// Jobs that the user ended.
+    pub cancelled: usize,
     /// Jobs that are on CPUs.
     pub running: usize,
     /// Jobs that were started and wait, frozen, for their turn.
@@ -97,6 +99,7 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         total,
         done,
         failed,
+        cancelled,
         running,
         waiting,
         queued,
@@ -113,8 +116,10 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         None => "--:-- left".to_owned(),
     };
     let mut parts = vec![format!("{done}/{total} done"), left];
-    if failed > 0 {
-        parts.push(format!("{failed} failed"));
+    for (n, what) in [(failed, "failed"), (cancelled, "cancelled")] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
     }
     parts.push(format!("{running} running"));
     for (n, what) in [(waiting, "waiting"), (queued, "queued")] {
@@ -312,7 +317,8 @@ impl ProgressTracker {
         let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !result.timed_out;
         self.progress.elapsed = now;
         self.progress.done += 1;
-        self.progress.failed += usize::from(!ok);
+        self.progress.failed += usize::from(!ok && !result.ended_by_user);
+        self.progress.cancelled += usize::from(!ok && result.ended_by_user);
         self.started_ended += usize::from(result.started.is_some());
         self.forecast.ended(result.spec.id, result.ran, ok);
         self.known.remove(&result.spec.id);
@@ -628,5 +634,18 @@ mod tests {
         snapshot.tasks.drain(..2);
         tracker.tick(&snapshot);
         assert_eq!(tracker.progress().left, Some(Nanos::from_s(5.0)));
+    }
+
+    #[test]
+    fn a_cancelled_job_has_not_failed() {
+        let mut tracker = tracker(&[None; 2]);
+        let mut cancelled = finished(0, "a", 10.0, 10.0);
+        cancelled.exit = Some(cosched_core::Exit::ToldToEnd);
+        cancelled.ended_by_user = true;
+        tracker.ended(Nanos::from_s(10.0), &cancelled);
+        let progress = tracker.progress();
+        assert_eq!((progress.failed, progress.cancelled), (0, 1));
+        let line = progress_line(progress, 100);
+        assert!(line.contains(" 1 cancelled, "), "{line}");
     }
 }

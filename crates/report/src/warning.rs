@@ -55,6 +55,21 @@ impl OrphansDone {
     }
 }
 
+/// The codes of what the user asked for. A run shows it when it acts; the record tells it in `finished_by` and of the jobs,
+/// and not among its warnings.
+const WISHES: [&str; 5] = [
+    "deadline-over",
+    "draining",
+    "ended-by-user",
+    "halting",
+    "interrupted",
+];
+
+/// Whether the code is of something that the user asked for.
+pub(crate) fn is_wish(code: &str) -> bool {
+    WISHES.contains(&code)
+}
+
 /// The code of [`RunWarning::Disturbed`].
 pub(crate) const DISTURBED: &str = "disturbed";
 /// The code of [`RunWarning::JobsAtOnce`].

@@ -1,6 +1,6 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::{Format, OutputOptions, RunOptions};
+use super::options::{Format, RunOptions};
 use super::program::NO_PROGRAM;
 use super::terminal::terminal_width;
 use crate::exit::Exit;
@@ -47,8 +47,8 @@ pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) 
         Format::Csv => print_jobs(record),
         Format::Text => Ok(()),
     };
-    if output.format == Format::Text && !output.quiet {
-        let text = summary(record, &summary_options(output));
+    if output.has_summary() {
+        let text = summary(record, &summary_options(options, record));
         stderr::write(&(text + &next_steps(options, record, ending)));
     }
     match printed {
@@ -66,7 +66,9 @@ fn print_jobs(record: &Record) -> io::Result<()> {
     table.finish()
 }
 
-fn summary_options(output: &OutputOptions) -> SummaryOptions {
+fn summary_options(options: &RunOptions, record: &Record) -> SummaryOptions {
+    let output = &options.output;
+    let jobs = record.jobs.len();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let width = terminal_width(io::stderr());
     SummaryOptions {
@@ -74,6 +76,8 @@ fn summary_options(output: &OutputOptions) -> SummaryOptions {
         colour: width.is_some() && !no_colour,
         has_record: output.keeps_logs() || output.record.is_some(),
         verbose: output.verbose,
+        // Of several jobs each has been told when it ended.
+        last_errors: jobs == 1 && options.show(jobs).is_none(),
     }
 }
 
@@ -101,32 +105,22 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
     text
 }
 
-/// Longest command line that is shown whole, in bytes. A shell may have put thousands of values into it.
-const LONGEST_COMMAND: usize = 1_000;
-
-/// The user's command line with `--resume`, for a shell; `None` if the batch can't be resumed.
+/// The words that continue the batch, for a shell; `None` if it can't be resumed. A log folder knows its command line;
+/// otherwise it is the user's with `--resume`.
 fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Option<String> {
     let mut words = record.setting.command_line.clone()?;
     let verb = words.iter().skip(1).position(|word| word == "run")? + 1;
-    let output = &options.output;
-    if options.resume.is_none() {
-        let resume = if output.keeps_logs() {
-            let mut resume = OsString::from("--resume=");
-            resume.push(logs);
-            quote(resume.as_bytes())
-        } else if output.joblog.is_some() {
-            "--resume".to_owned()
-        } else {
-            return None;
-        };
-        words.insert(verb + 1, resume);
+    if options.output.keeps_logs() {
+        let mut resume = OsString::from("--resume=");
+        resume.push(logs);
+        words.truncate(verb + 1);
+        words.push(quote(resume.as_bytes()));
+    } else if options.output.joblog.is_none() {
+        return None;
+    } else if options.resume.is_none() {
+        words.insert(verb + 1, "--resume".to_owned());
     }
-    let whole = words.join(" ");
-    if whole.len() <= LONGEST_COMMAND {
-        return Some(whole);
-    }
-    let begin = words[..verb + 2].join(" ");
-    Some(format!("{begin} ... (the rest as before)"))
+    Some(words.join(" "))
 }
 
 /// A path from the current folder, if it is that or below it.

@@ -381,6 +381,11 @@ impl OutputOptions {
         self.logs != Logs::Nowhere
     }
 
+    /// Whether the run ends with a summary, which names the failed jobs with their commands.
+    pub(crate) fn has_summary(&self) -> bool {
+        self.format == Format::Text && !self.quiet
+    }
+
     fn show_by_default(&self, jobs: usize) -> Show {
         if self.keep_order || !self.keeps_logs() {
             Show::Group

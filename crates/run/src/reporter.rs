@@ -165,6 +165,7 @@ impl Reporter<'_> {
         let has_others = self.is_open || progress.total > 1;
         let is_news = failed && !result.told_to_end && has_others;
         if is_news || self.options.verbose {
+            let info = info.filter(|_| !self.options.has_summary());
             self.say(&ended_line(progress, result, info));
         }
         if is_news {

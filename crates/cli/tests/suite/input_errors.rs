@@ -240,6 +240,15 @@ fn guesses_are_answered() {
         ),
         (&["compare", "linux", "fifo"], "-p linux,fifo"),
         (&["report", "run1"], "name a log folder"),
+        (
+            &["simulate", "x.toml"],
+            "'simulate'\n\n  tip: `cosched run MIX.toml --on MACHINE` simulates",
+        ),
+        // Another word that only looks alike is no tip.
+        (&["run", "--colour", "x"], "'--colour' found\n\nUsage: "),
+        (&["run", "--limit", "2", "x"], "'--limit' found\n\nUsage: "),
+        (&["submitt", "x"], "exists: 'submit'"),
+        (&["run", "--polcy", "x"], "exists: '--policy'"),
     ];
     for (words, advice) in cases {
         check(&[], words, 2, &[advice]);

@@ -36,6 +36,24 @@ touch other
 until [ -e returned ]; do nap; done
 "#;
 
+/// Puts a program into the folder that names itself as this version of make.
+fn fake_make(folder: &TempDir, version: &str) {
+    std::fs::create_dir_all(folder.path().join("bin")).expect("a folder");
+    write(
+        folder,
+        "bin/make",
+        &format!("#!/bin/sh\necho GNU Make {version}\n"),
+    );
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path().join("bin/make"), mode).expect("it is ours");
+}
+
+/// `PATH` with the programs of the folder first.
+fn path(folder: &TempDir) -> String {
+    let others = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{others}", folder.path().join("bin").display())
+}
+
 /// A call of cosched with a folder for the files of live runs.
 fn command(folder: &TempDir, words: &[&str]) -> Command {
     let mut command = common::command(folder.path(), &[&["run", "--quiet"], words].concat());
@@ -64,7 +82,9 @@ fn tokens_follow_the_cpus_of_a_job() {
             write(&folder, name, text);
         }
         let words = ["--jobserver", "--cpus", &cpus, "-p", policy, "-f", "-"];
+        fake_make(&folder, "4.4");
         let mut run = command(&folder, &words)
+            .env("PATH", path(&folder))
             .stdin(Stdio::piped())
             .spawn()
             .expect("cosched runs");
@@ -84,14 +104,24 @@ fn only_with_the_option_another_jobserver_is_replaced() {
     let folder = tempdir().expect("a folder");
     let flags = |words: &[&str]| {
         let all = [words, &["--", "env"]].concat();
-        let output = command(&folder, &all).env("MAKEFLAGS", "k").output();
-        let output = output.expect("cosched runs");
+        let mut cosched = command(&folder, &all);
+        cosched.env("MAKEFLAGS", "k").env("PATH", path(&folder));
+        let output = cosched.output().expect("cosched runs");
         let lines = out(&output);
         let lines = lines.lines().filter(|line| line.starts_with("MAKEFLAGS="));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
+    fake_make(&folder, "4.3");
     assert_eq!(flags(&[]), ["MAKEFLAGS=k"]);
-    let own = flags(&["--jobserver", "--cpus", &common::one_cpu()]);
+    let options = ["--jobserver", "--cpus", &common::one_cpu()];
+    let own = flags(&options);
+    let numbers = own[0].strip_prefix("MAKEFLAGS= -j1 --jobserver-auth=");
+    let numbers = numbers.and_then(|numbers| numbers.split_once(','));
+    let (read, write) = numbers.expect("an old make has descriptors");
+    let is_free = |number: &str| number.parse::<u32>().is_ok_and(|number| number > 9);
+    assert!(is_free(read) && is_free(write), "{own:?}");
+    fake_make(&folder, "4.4.1");
+    let own = flags(&options);
     let start = format!(
         "MAKEFLAGS= -j1 --jobserver-auth=fifo:{}/",
         folder.path().display()
@@ -109,8 +139,8 @@ fn make_runs_as_many_processes_as_there_are_cpus() {
     let number = version.split_whitespace().nth(2);
     let mut parts = number.unwrap_or("0").split('.').map(str::parse::<u32>);
     let number = [parts.next(), parts.next()].map(|part| part.and_then(Result::ok));
-    if !version.starts_with("GNU Make") || number < [Some(4), Some(4)] {
-        return eprintln!("skipped, because there is no GNU make 4.4");
+    if !version.starts_with("GNU Make") || number < [Some(4), Some(2)] {
+        return eprintln!("skipped, because there is no GNU make 4.2");
     }
     let folder = tempdir().expect("a folder");
     // Each waits for the other.

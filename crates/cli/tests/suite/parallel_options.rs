@@ -146,6 +146,12 @@ fn words_that_are_not_there_name_what_to_do() {
             &["--resume-failed", "ls"],
             "--resume runs failed jobs again",
         ),
+        (&["-L1", "ls"], "`-n N` puts N values into each job"),
+        (&["--quote", "ls"], "found\n\n  tip: leave it out"),
+        (&["--env", "A", "ls"], "jobs have all exported variables"),
+        (&["--link", "ls"], "`:::+` links a list"),
+        (&["--files", "ls"], "found\n\n  tip: `--logs DIR` names"),
+        (&["--tmpdir", "d", "ls"], "`--logs DIR` names"),
     ] {
         let output = cosched(&folder, &[&["run"], words].concat());
         assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(2)));

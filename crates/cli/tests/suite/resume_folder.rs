@@ -89,7 +89,7 @@ fn an_interrupted_run_says_how_it_goes_on() {
     let pasted = last.strip_prefix("to continue: ").expect("a command");
     let logs = logs(&folder);
     assert!(
-        pasted.contains(&format!("cosched run --resume={logs} -j2 ")),
+        pasted.ends_with(&format!("cosched run --resume={logs}")),
         "{pasted}"
     );
     write(&folder, "go", "");
@@ -122,8 +122,7 @@ fn a_killed_run_goes_on() {
     assert_eq!(ended(&mut run).code(), None);
     let logs = logs(&folder);
     let resume = format!("--resume={logs}");
-    let words = [&["run", &resume], &BATCH[..]].concat();
-    let refused = cosched(&folder, &words);
+    let refused = cosched(&folder, &["run", &resume]);
     assert_eq!(
         (refused.status.code(), out(&refused)),
         (Some(2), String::new())
@@ -131,25 +130,96 @@ fn a_killed_run_goes_on() {
     let told = err(&refused);
     assert!(told.contains("choose with --orphans"), "{told}");
     write(&folder, "go", "");
-    let words = [&["run", &resume, "--orphans", "kill"], &BATCH[..]].concat();
+    let words = ["run", &resume, "--orphans", "kill", "-j1"];
     let resumed = cosched(&folder, &words);
     assert_eq!(resumed.status.code(), Some(0), "{}", err(&resumed));
     assert_eq!(lines(&out(&resumed)), lines(REST));
     check_outputs(&folder, &logs);
+    let record = read(&folder, &format!("{logs}/run.json"));
+    let record: Value = serde_json::from_str(&record).expect("a record");
+    let options = &record["setting"]["options"];
+    let found = (&options["jobs_at_once"], &options["policy"]);
+    assert_eq!(found, (&1.into(), &"linux".into()), "{options}");
 }
 
+/// The line can be pasted whatever the words are, and needs the folder in which the run began.
 #[test]
-fn a_long_command_line_is_not_shown_whole() {
+fn a_run_goes_on_with_the_words_that_began_it() {
     let folder = tempdir().expect("a folder");
-    let values = vec!["value"; 1000];
-    let words = ["run", "--logs=L", "--halt", "now,fail=1", "false", ":::"];
-    let run = cosched(&folder, &[&words[..], &values].concat());
-    assert_eq!((run.status.code(), out(&run).as_str()), (Some(1), ""));
+    write(&folder, "values", "a b\n$(touch marker)\nit's\n");
+    let line = "echo \"<{}>\"; [ -e go ]";
+    let options = [
+        "--logs=a log",
+        "--wd=.",
+        "-a",
+        "values",
+        "--tagstring",
+        "'{#}",
+    ];
+    let halt = ["-j1", "--order=given", "--halt=now,fail=1"];
+    let run = cosched(&folder, &[&["run"][..], &options, &halt, &[line]].concat());
+    assert_eq!(
+        (out(&run).as_str(), run.status.code()),
+        ("'1\t<a b>\n", Some(1))
+    );
     let told = err(&run);
     let last = told.lines().last().expect("a line");
+    let pasted = last.strip_prefix("to continue: ").expect("a command");
+    assert!(pasted.ends_with(" run '--resume=a log'"), "{pasted}");
+    let elsewhere = tempdir().expect("a folder");
+    let here = folder.path().display();
+    let resume = format!("--resume={here}/a log");
+    let refused = cosched(&elsewhere, &["run", &resume]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = err(&refused);
     assert!(
-        last.starts_with("to continue: ")
-            && last.ends_with("cosched run --resume=L ... (the rest as before)"),
+        told.ends_with(
+            "the run began in another folder; first cd {here}\n"
+                .replace("{here}", &here.to_string())
+                .as_str()
+        ),
+        "{told}"
+    );
+    let refused = cosched(&elsewhere, &["run", "--resume=no"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = err(&refused);
+    assert!(
+        told.contains("the jobs of this run are not known: no/series.jsonl: "),
+        "{told}"
+    );
+    write(&folder, "go", "");
+    let mut shell = Command::new("sh");
+    crate::common::without_settings(&mut shell);
+    let resumed = shell
+        .args(["-c", pasted])
+        .current_dir(folder.path())
+        .output();
+    let resumed = resumed.expect("sh");
+    assert_eq!(resumed.status.code(), Some(0), "{}", err(&resumed));
+    let expected = "'1\t<a b>\n'2\t<$(touch marker)>\n'3\t<it's>\n";
+    assert_eq!(out(&resumed), expected);
+    assert!(!folder.path().join("marker").exists());
+}
+
+/// Without a log folder the whole command line is needed.
+#[test]
+fn a_run_without_a_log_folder_goes_on_by_its_job_log() {
+    let folder = tempdir().expect("a folder");
+    let words = [
+        "run",
+        "--no-logs",
+        "--joblog=J",
+        "--halt",
+        "now,fail=1",
+        "false",
+        "a b",
+    ];
+    let run = cosched(&folder, &words);
+    let told = err(&run);
+    let last = told.lines().last().expect("a line");
+    let whole = "cosched run --resume --no-logs --joblog=J --halt now,fail=1 false 'a b'";
+    assert!(
+        last.starts_with("to continue: ") && last.ends_with(whole),
         "{last}"
     );
 }

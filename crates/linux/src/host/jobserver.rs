@@ -1,18 +1,24 @@
-//! The jobservers of GNU make for jobs: a named pipe with tokens for each job.
+//! The jobservers of GNU make for jobs: a pipe with tokens for each job.
 //!
 //! A client (make, ninja, cargo) runs one process without a token, and one more for each byte that it reads from the
 //! pipe; it writes the byte back when that process has ended. So a job with n CPUs gets n - 1 tokens. Each job has its
 //! own pipe: its CPUs are its own too, and if it is killed, its tokens are lost to no other job.
+//!
+//! make knows the name of the pipe since 4.4, and ninja knows nothing else; an older make fails at it, and wants two
+//! descriptors that it inherits. Which make a job calls is not known before, so the one in `PATH` decides for all.
 
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::{Folder, NoFolder};
 use crate::watch::JOBSERVER;
 use cosched_core::{CpuSet, Nanos, TaskId};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::process::Command;
 
 /// Time between two looks at the memory.
 const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
@@ -23,8 +29,65 @@ pub(super) struct Jobservers {
     /// The folder of the pipes, and the first part of their names; `None` if jobs get no jobserver.
     place: Option<(Folder, String)>,
     pipes: BTreeMap<TaskId, Pipe>,
+    style: Style,
     is_short_of_memory: bool,
     next_look: Nanos,
+}
+
+/// How a client finds the pipe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Style {
+    /// By its name.
+    #[default]
+    Name,
+    /// By the numbers of two descriptors that it inherits.
+    Descriptors,
+}
+
+impl Style {
+    /// What the `make` in `PATH` can use.
+    fn of_make() -> Style {
+        let mut make = Command::new("make");
+        make.arg("--version").env_remove("MAKEFLAGS");
+        match make.output() {
+            Ok(output) => Style::of_version(&String::from_utf8_lossy(&output.stdout)),
+            Err(_) => Style::Name,
+        }
+    }
+
+    /// What a make with this answer to `--version` can use.
+    fn of_version(text: &str) -> Style {
+        let Some(version) = text.strip_prefix("GNU Make ") else {
+            return Style::Name;
+        };
+        let version = version.split_whitespace().next().unwrap_or_default();
+        let mut numbers = version
+            .split('.')
+            .map_while(|part| part.parse::<u32>().ok());
+        match (numbers.next(), numbers.next()) {
+            (Some(major), Some(minor)) if (major, minor) < (4, 4) => Style::Descriptors,
+            _ => Style::Name,
+        }
+    }
+}
+
+/// What a job that is about to start gets of its jobserver.
+pub(super) struct Offer {
+    /// Its `MAKEFLAGS`.
+    pub(super) flags: String,
+    /// The ends that it inherits. They are closed here once it has started.
+    _ends: Option<[OwnedFd; 2]>,
+}
+
+/// The lowest number of a descriptor that jobs inherit: a shell script uses those with one digit.
+const LOWEST: i32 = 10;
+
+/// Opens one end of the pipe for a job that is started before the descriptor is closed.
+fn inherited(folder: &Folder, name: &str, end: OFlags) -> rustix::io::Result<OwnedFd> {
+    let end = rustix::fs::openat(folder, name, end | OFlags::CLOEXEC, Mode::empty())?;
+    let end = fcntl_dupfd_cloexec(&end, LOWEST)?;
+    fcntl_setfd(&end, FdFlags::empty())?;
+    Ok(end)
 }
 
 struct Pipe {
@@ -61,21 +124,33 @@ impl Jobservers {
     pub(super) fn new(root: &Root, run: &RunId) -> Result<Jobservers, NoFolder> {
         let mut jobservers = Jobservers::default();
         jobservers.place = Some((Folder::own(root)?, format!("{JOBSERVER}{run}")));
+        jobservers.style = Style::of_make();
         Ok(jobservers)
     }
 
     /// Creates the jobserver of a job that is about to start with so many CPUs. It has no token before the next
-    /// [`tend`](Jobservers::tend). Returns the job's `MAKEFLAGS`; `None` if jobs get no jobserver.
+    /// [`tend`](Jobservers::tend). Returns what to hold until the job has started; `None` if jobs get no jobserver.
     ///
     /// # Errors
     /// The pipe cannot be created.
-    pub(super) fn open(&mut self, task: TaskId, cpus: usize) -> Result<Option<String>, NoFolder> {
+    pub(super) fn open(&mut self, task: TaskId, cpus: usize) -> Result<Option<Offer>, NoFolder> {
         let Some((folder, run)) = &self.place else {
             return Ok(None);
         };
         let name = format!("{run}.{}", task.0);
         let file = folder.create_pipe(&name)?;
-        let path = folder.path_of(&name);
+        let (auth, ends) = match self.style {
+            Style::Name => (format!("fifo:{}", folder.path_of(&name).display()), None),
+            Style::Descriptors => {
+                let end = |flags| {
+                    inherited(folder, &name, flags)
+                        .map_err(|error| folder.problem(&name, error.into()))
+                };
+                let ends = [end(OFlags::RDONLY)?, end(OFlags::WRONLY)?];
+                let [read, write] = ends.each_ref().map(|end| end.as_raw_fd());
+                (format!("{read},{write}"), Some(ends))
+            }
+        };
         let pipe = Pipe {
             file,
             tokens: 0,
@@ -83,10 +158,10 @@ impl Jobservers {
         };
         self.pipes.insert(task, pipe);
         // As make writes it: options with a letter, of which there are none, would come before the first blank.
-        Ok(Some(format!(
-            " -j{cpus} --jobserver-auth=fifo:{}",
-            path.display()
-        )))
+        Ok(Some(Offer {
+            flags: format!(" -j{cpus} --jobserver-auth={auth}"),
+            _ends: ends,
+        }))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -184,13 +259,29 @@ mod tests {
     }
 
     #[test]
+    fn an_old_make_gets_descriptors() {
+        for (text, style) in [
+            ("GNU Make 4.4.1\nBuilt for", Style::Name),
+            ("GNU Make 4.4", Style::Name),
+            ("GNU Make 5.0", Style::Name),
+            ("GNU Make 4.3\nBuilt for", Style::Descriptors),
+            ("GNU Make 4.2.1", Style::Descriptors),
+            ("bmake", Style::Name),
+            ("", Style::Name),
+        ] {
+            assert_eq!(Style::of_version(text), style, "{text}");
+        }
+    }
+
+    #[test]
     fn tokens_follow_cpus_and_memory_and_debts_are_paid_later() {
         let (_dir, root, own) = tree();
         let mut all = Jobservers::new(&root, &RunId::NOBODY).unwrap();
+        all.style = Style::Name;
         let (four, one) = (cpus("0-3"), cpus("0"));
         let running = |cpus| BTreeMap::from([(TaskId(7), cpus)]);
         let names = || std::fs::read_dir(&own).unwrap().count();
-        let flags = all.open(TaskId(7), 4).unwrap().unwrap();
+        let flags = all.open(TaskId(7), 4).unwrap().unwrap().flags;
         let (options, path) = flags.split_once("fifo:").unwrap();
         assert_eq!(options, " -j4 --jobserver-auth=");
         let client = Folder::own(&root).unwrap();

@@ -235,12 +235,13 @@ impl Host {
         if let Some(why) = self.broken.remove(&task) {
             return self.not_started(task, why);
         }
-        let makeflags = match self.jobservers.open(task, cpus.len()) {
-            Ok(makeflags) => makeflags,
+        let jobserver = match self.jobservers.open(task, cpus.len()) {
+            Ok(offer) => offer,
             Err(why) => return self.not_started(task, why.to_string()),
         };
         let mut variables = self.thread_variables(task);
-        variables.extend(makeflags.map(|flags| ("MAKEFLAGS", flags)));
+        let flags = jobserver.as_ref().map(|offer| offer.flags.clone());
+        variables.extend(flags.map(|flags| ("MAKEFLAGS", flags)));
         self.room.started(self.clock.now(), task);
         let Host {
             lifecycle,

@@ -119,6 +119,7 @@ impl Live {
             jobs: progress.total,
             done: progress.done,
             failed: progress.failed,
+            cancelled: progress.cancelled,
             queued: now.pending.len(),
             most_live: Some(now.most_live).filter(|&most| most < usize::MAX),
             earlier: self.earlier,

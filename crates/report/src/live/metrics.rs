@@ -62,13 +62,17 @@ impl Page {
             ("ending", totals.ending),
             ("queued", totals.queued),
             ("dropped", totals.dropped),
-            ("succeeded", totals.done.saturating_sub(totals.failed)),
+            (
+                "succeeded",
+                totals.done.saturating_sub(totals.failed + totals.cancelled),
+            ),
             ("failed", totals.failed),
+            ("cancelled", totals.cancelled),
         ];
         self.by_state("cosched_jobs", "Jobs of the run, by state.", &states);
         self.value(
             "cosched_jobs_ended_total",
-            "Jobs that have succeeded or failed.",
+            "Jobs that have succeeded, failed or been cancelled.",
             Some(totals.done as f64),
         );
         self.value(

@@ -96,10 +96,12 @@ pub struct RunFacts {
 pub struct LiveTotals {
     /// All jobs of this run.
     pub jobs: usize,
-    /// Jobs that have succeeded or failed.
+    /// Jobs that have succeeded, failed or been cancelled.
     pub done: usize,
-    /// Jobs that have failed.
+    /// Jobs that have failed, without those that were cancelled.
     pub failed: usize,
+    /// Jobs that the user has ended.
+    pub cancelled: usize,
     /// Jobs that have CPUs.
     pub running: usize,
     /// Jobs that have started and wait for CPUs.
@@ -303,6 +305,7 @@ impl LiveTotals {
         let mut texts = vec![format!("{} of {jobs} done", self.done)];
         for (number, what) in [
             (self.failed, "failed"),
+            (self.cancelled, "cancelled"),
             (self.running, "running"),
             (self.waiting, "waiting"),
             (self.sleeping, "sleeping"),

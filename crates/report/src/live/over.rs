@@ -37,11 +37,13 @@ impl Status {
 
     /// Bring the state to the end of the run: no CPU has a job, and every job has ended or did not start.
     pub fn over(&mut self, record: &Record) {
+        let cancelled = record.cancelled();
         let mut totals = LiveTotals {
             jobs: self.totals.jobs,
             earlier: self.totals.earlier,
             done: record.totals.succeeded + record.totals.failed,
-            failed: record.totals.failed,
+            failed: record.totals.failed.saturating_sub(cancelled),
+            cancelled,
             dropped: record.totals.unfinished,
             ..LiveTotals::default()
         };

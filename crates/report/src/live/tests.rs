@@ -185,6 +185,8 @@ fn after_the_end_all_jobs_have_ended() {
     result.tasks[3].exit = None;
     (result.tasks[3].started, result.tasks[3].finished) = (None, None);
     result.tasks[1].exit = Some(cosched_core::Exit::Code(3));
+    result.tasks[2].exit = Some(cosched_core::Exit::ToldToEnd);
+    result.tasks[2].ended_by_user = true;
     let jobs = result
         .tasks
         .iter()
@@ -199,6 +201,7 @@ fn after_the_end_all_jobs_have_ended() {
         jobs,
         done,
         failed,
+        cancelled,
         running,
         waiting,
         sleeping,
@@ -208,7 +211,8 @@ fn after_the_end_all_jobs_have_ended() {
         left_s,
         ..
     } = status.totals;
-    assert_eq!((jobs, done, failed, dropped, left_s), (5, 4, 1, 1, None));
+    let ended = (done, failed, cancelled);
+    assert_eq!((jobs, ended, dropped, left_s), (5, (4, 1, 1), 1, None));
     assert_eq!([running, waiting, sleeping, ending, queued], [0; 5]);
     assert!(
         status

@@ -8,7 +8,7 @@ use crate::figures::{Absences, Figures};
 use crate::info::{JobInfo, RunInfo, Solo};
 use crate::machine_load::MachineLoad;
 use crate::source::{BackendKind, EnergySource, SoloSource};
-use crate::warning::RunWarning;
+use crate::warning::{RunWarning, is_wish};
 use cosched_core::metric::{METRICS, Metric, Needs, Outcome, Outcomes};
 use cosched_core::{
     Absence, Capability, Counter, EndedBy, Exit, Histogram, LeftOut, Nanos, Occupation, PlanCounts,
@@ -92,7 +92,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         overhead: overhead(result, info),
         machine_load: MachineLoad::of(info.machine_use),
         plans: absent.note_option("plans", plans, "decisions were carried out one by one"),
-        warnings: info.warnings.iter().map(warning).collect(),
+        warnings: warnings(&info.warnings),
         rebuilt: absent.note_option("rebuilt", None, "the run wrote its record itself"),
         absent,
     }
@@ -435,11 +435,19 @@ fn times_at_once(occupation: &Occupation) -> Vec<f64> {
     times
 }
 
-fn warning(warning: &RunWarning) -> WarningRecord {
-    WarningRecord {
-        code: warning.code().to_owned(),
-        text: warning.text(),
+/// The warnings, without what the user asked for.
+fn warnings(all: &[RunWarning]) -> Vec<WarningRecord> {
+    let mut records = Vec::new();
+    for warning in all {
+        let code = warning.code();
+        if !is_wish(code) {
+            records.push(WarningRecord {
+                code: code.to_owned(),
+                text: warning.text(),
+            });
+        }
     }
+    records
 }
 
 /// The cost of cosched. A simulation measures none of its times, so that the record does not change from run to run.

@@ -389,6 +389,13 @@ pub struct WarningRecord {
 }
 
 impl Record {
+    /// Number of jobs that the user ended.
+    pub fn cancelled(&self) -> usize {
+        let jobs = self.jobs.iter();
+        let cancelled = jobs.filter(|job| job.ended_by_user && job.failed());
+        cancelled.count()
+    }
+
     /// Whether the user asked for slowdowns. A simulation always has them.
     pub fn asks_for_slowdowns(&self) -> bool {
         self.backend == BackendKind::Sim || self.setting.options.solo.is_some()

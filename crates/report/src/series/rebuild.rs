@@ -10,6 +10,7 @@ use super::{EndedRow, Row, SampleRow, SeriesError, SeriesHeader, SeriesReader, S
 use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
+use crate::warning::is_wish;
 use cosched_core::{
     Absence, Capabilities, Counts, EndedBy, Exit, LeftOut, Nanos, Overhead, ProgressBasis, Reading,
     Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
@@ -182,7 +183,10 @@ impl RebuiltRun {
                 self.overhead.quanta += u64::from(triggers.contains(&Trigger::QuantumEnd));
                 self.policy_faults += u64::from(stood_in);
             }
-            Row::Warned { code, text, .. } => self.warnings.push(WarningRecord { code, text }),
+            Row::Warned { code, text, .. } if !is_wish(&code) => {
+                self.warnings.push(WarningRecord { code, text });
+            }
+            Row::Warned { .. } => {}
             Row::Started(task) => self.life(task).start(now),
             Row::Placed { task, .. } => {
                 if let Some(since) = paused_since {
@@ -428,6 +432,7 @@ mod tests {
             r#"["e",300000000,0,3,"exit 3",0,4096,70000000,30000000,0,512,1250]"#,
             &sample(300, 0),
             r#"["!",310000000,"halting","the halt rule is met"]"#,
+            r#"["!",310000000,"solo-failed","a job failed alone"]"#,
             r#"["p",400000000,1,"1","exclusive","run"]"#,
             &sample(500, 1),
             r#"["b",600000000,2]"#,
@@ -445,7 +450,12 @@ mod tests {
         let rebuilt = record.rebuilt.as_ref().unwrap();
         assert_eq!((rebuilt.until_s, rebuilt.cut_off), (0.6, true));
         assert_eq!((record.overhead.decisions, record.overhead.quanta), (1, 1));
-        assert_eq!(record.warnings[0].code, "halting");
+        let codes = record.warnings.iter().map(|warning| &*warning.code);
+        assert_eq!(
+            codes.collect::<Vec<_>>(),
+            ["solo-failed"],
+            "a halt is no warning"
+        );
         let [ended, ran, begun, never] = &record.jobs[..] else {
             panic!("four jobs")
         };

@@ -1,19 +1,20 @@
 //! The jobs that failed: how, their commands, and the last lines of their error output.
 
+use super::SummaryOptions;
 use crate::record::{Job, Record};
 use crate::text::{clip, grouped, seconds, visible};
 
 /// Maximum number of failures with lines of their own.
 const MAX_FAILURES: usize = 10;
 
-/// Return two lines for each failure: the job, and its last error.
-pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
+/// Return a line for each failure, and another for its last error if that has not been shown.
+pub(super) fn failures(record: &Record, options: &SummaryOptions) -> Vec<String> {
     let failed = record.jobs.iter().filter(|job| job.failed());
     let all: Vec<&Job> = failed.filter(|job| !job.interrupted).collect();
     let mut lines = Vec::new();
     for job in all.iter().take(MAX_FAILURES) {
         lines.push(failure(job));
-        let error = job.last_error();
+        let error = job.last_error().filter(|_| options.last_errors);
         lines.extend(error.map(|line| format!("    {}", visible(&line))));
     }
     if all.len() > MAX_FAILURES {
@@ -21,7 +22,7 @@ pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
         lines.push(format!("and {more} more failed"));
     }
     for line in &mut lines {
-        *line = clip(line, width);
+        *line = clip(line, options.width);
     }
     lines
 }

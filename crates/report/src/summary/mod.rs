@@ -39,7 +39,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
         allocation::allocation(record, &mut page);
     }
     notes(record, &mut page);
-    for line in failures::failures(record, options.width) {
+    for line in failures::failures(record, options) {
         page.line(&line, Style::Bad);
     }
     let style = if record.totals.failed > 0 {
@@ -113,12 +113,16 @@ fn ends_text(record: &Record) -> String {
     };
     let interrupted = record.jobs.iter().filter(|job| job.interrupted);
     let interrupted = interrupted.count();
-    let failed = totals.failed.saturating_sub(totals.timed_out + interrupted);
+    let cancelled = record.cancelled();
+    let failed = totals
+        .failed
+        .saturating_sub(totals.timed_out + interrupted + cancelled);
     let mut parts = vec![format!("{} succeeded", grouped(totals.succeeded as u64))];
     for (number, what) in [
         (failed, "failed"),
         (totals.timed_out, "timed out"),
         (interrupted, "interrupted"),
+        (cancelled, "cancelled"),
         (totals.unfinished - not_started, without_end),
         (not_started, "not started"),
         (totals.earlier, "done earlier"),

@@ -13,6 +13,8 @@ pub struct SummaryOptions {
     pub has_record: bool,
     /// Whether to add what is absent and why, what was in use, and the overhead of cosched.
     pub verbose: bool,
+    /// Whether the last error line of a failed job has not been shown yet.
+    pub last_errors: bool,
 }
 
 impl Default for SummaryOptions {
@@ -22,6 +24,7 @@ impl Default for SummaryOptions {
             colour: false,
             has_record: true,
             verbose: false,
+            last_errors: true,
         }
     }
 }

@@ -46,6 +46,14 @@ impl Command {
         })
     }
 
+    /// Number of bytes in its words.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Command::Argv(words) => words.iter().map(|word| word.len()).sum(),
+            Command::Shell(line) => line.script.len(),
+        }
+    }
+
     /// The command as one line that a shell would read in the same way.
     pub(crate) fn line(&self) -> String {
         match self {
@@ -139,7 +147,7 @@ pub fn quote(word: &[u8]) -> String {
 }
 
 /// A path as text: as it is, or quoted for a shell if it is no UTF-8.
-pub(crate) fn path_text(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
         None => quote(path.as_os_str().as_bytes()),
@@ -184,15 +192,30 @@ pub fn quote_if_needed(word: &[u8]) -> Vec<u8> {
 
 /// Quotes a word for any POSIX shell; its bytes stay as they are.
 pub(crate) fn quote_for_sh(word: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'\''];
-    for &byte in word {
+    [b"'", &in_single_quotes(word)[..], b"'"].concat()
+}
+
+/// A text for between single quotes, in any POSIX shell.
+pub(crate) fn in_single_quotes(text: &[u8]) -> Vec<u8> {
+    let mut quoted = Vec::with_capacity(text.len());
+    for &byte in text {
         match byte {
             b'\'' => quoted.extend_from_slice(br"'\''"),
             byte => quoted.push(byte),
         }
     }
-    quoted.push(b'\'');
     quoted
+}
+
+/// A text for between double quotes, in any POSIX shell. What is not plain stands in single quotes: there each byte but one
+/// means itself, whatever the encoding.
+pub(crate) fn in_double_quotes(text: &[u8]) -> Vec<u8> {
+    let is_plain = |&byte: &u8| is_plain_byte(byte) || byte == b' ';
+    if text.iter().all(is_plain) {
+        text.to_vec()
+    } else {
+        [b"\"", &quote_for_sh(text)[..], b"\""].concat()
+    }
 }
 
 /// Quotes a word for bash, so that it stays in one line and holds no tab.
@@ -223,6 +246,56 @@ fn push_octal(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         text.push_str(&format!("\\{byte:03o}"));
     }
+}
+
+/// The word that [`quote`] wrote; `None` if it did not write this text.
+pub fn unquote(text: &str) -> Option<OsString> {
+    let text = text.as_bytes();
+    if is_plain(text) {
+        return Some(os(text));
+    }
+    let inner = text.strip_suffix(b"'")?;
+    if let Some(escaped) = inner.strip_prefix(b"$'") {
+        return unescaped(escaped);
+    }
+    let inner = inner.strip_prefix(b"'")?;
+    let parts = split_at(inner, br"'\''");
+    let is_whole = parts.iter().all(|part| !part.contains(&b'\''));
+    is_whole.then(|| os(&parts.join(&b'\'')))
+}
+
+/// The parts of a text between the places where `what` stands.
+fn split_at<'a>(text: &'a [u8], what: &[u8]) -> Vec<&'a [u8]> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.windows(what.len()).position(|part| part == what) {
+        parts.push(&rest[..at]);
+        rest = &rest[at + what.len()..];
+    }
+    parts.push(rest);
+    parts
+}
+
+/// The text that [`quote_in_a_line`] wrote, without what is around it.
+fn unescaped(text: &[u8]) -> Option<OsString> {
+    let mut bytes = Vec::new();
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        bytes.push(match rest.next()? {
+            b'n' => b'\n',
+            b't' => b'\t',
+            digit @ b'0'..=b'7' => {
+                let digits = [digit, rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(os(&bytes))
 }
 
 /// Bytes as an owned system string.
@@ -262,7 +335,7 @@ mod tests {
         assert_eq!(Command::shell("echo \u{1b}").line(), r"sh -c $'echo \033'");
     }
 
-    /// A shell that knows `$'...'` reads each line as the words that it was made of.
+    /// A shell that knows `$'...'` reads each line as the words that it was made of, and so does cosched.
     #[test]
     fn a_shell_reads_the_same_words() {
         let every: Vec<u8> = (1..=255).collect();
@@ -275,6 +348,14 @@ mod tests {
             b"\x0112".to_vec(),
             Vec::new(),
         ];
+        let others: [&[u8]; 4] = [b"it's", b"a b", b"''", b"\t'\\"];
+        for word in words.iter().map(|word| &word[..]).chain(others) {
+            assert_eq!(unquote(&quote(word)), Some(os(word)));
+        }
+        assert_eq!(
+            ["a b", "'a", "'a'b'", "$'\\8'"].map(unquote),
+            [None, None, None, None]
+        );
         let command = Command::Argv(words.iter().map(|word| os(word)).collect());
         let Ok(output) = std::process::Command::new("bash")
             .args(["-c", &command.line()])

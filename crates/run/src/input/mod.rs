@@ -5,13 +5,14 @@
 //! - `command`: commands and how they are quoted; `read`: files that users name;
 //!   `job`: a job as it was given;
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
-//!   `shell_line`: lines for the shell; `template`: a command and its values;
+//!   `construct`, `shell_line`: lines for the shell; `template`: a command and its values;
 //! - `names`: the names of jobs, and their copies; `json_line`, `list`: a list of commands; `mix`: mix files;
 //! - `lines`, `arriving`: lines and jobs that come while the run goes on;
 //! - `mine`: the measured file of this machine; `spec`: machines and programs to simulate.
 
 mod arriving;
 mod command;
+mod construct;
 mod job;
 mod json_line;
 mod lines;
@@ -33,9 +34,9 @@ pub use cosched_core::near;
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
 pub(crate) use arriving::{Arrived, Arriving};
-pub(crate) use command::path_text;
+pub use command::path_text;
 pub(crate) use command::{Command, Shell, ShellLine};
-pub use command::{quote, quote_if_needed, told};
+pub use command::{quote, quote_if_needed, told, unquote};
 pub use job::absolute;
 pub(crate) use job::{Job, JobInput, wrong};
 pub use json_line::described;

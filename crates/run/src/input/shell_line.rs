@@ -1,16 +1,16 @@
 //! A shell line with replacement strings: values go in as quoted words.
 //!
-//! `sort {} > {}.out` becomes `sort 'a b' > 'a b'.out`. Quoting is safe only where the shell reads plain words. So a
-//! replacement string in quotes, a substitution, a comment or a here-document is refused. Where shells may disagree on
-//! the end of such a construct, every replacement string after it is refused, too.
+//! `sort {} > {}.out` becomes `sort 'a b' > 'a b'.out`. Between quotes the value goes in with that kind of quotes, so
+//! `"to {}"` becomes `"to "'$x'""`. Quoting is safe only where the shell reads plain words or quotes. So a replacement
+//! string in a [construct](super::construct) is refused.
 
 use super::command::{Command, is_bare, is_plain_byte, os, quote_at, quote_for_sh};
+use super::construct::{Construct, column, follows_lone_dollar, refuse_replacement};
 use super::replacement::{Replacement, Row, Strings};
-use super::word::Word;
+use super::word::{Quotes, Word};
 use crate::exit::usage;
 use anyhow::Result;
 use cosched_report::visible_bytes;
-use std::ops::Range;
 
 /// A shell line with replacement strings.
 #[derive(Clone, Debug)]
@@ -24,31 +24,9 @@ impl ShellTemplate {
     /// Divides a line into words.
     ///
     /// # Errors
-    /// A replacement string stands where the shell reads no plain word.
+    /// A replacement string stands where the shell reads neither a plain word nor quotes.
     pub(crate) fn new(line: &[u8], strings: &Strings) -> Result<ShellTemplate> {
-        let mut words = vec![Word::default()];
-        let mut in_word = false;
-        let mut is_after_dollar = false;
-        let mut at = 0;
-        while at < line.len() {
-            if in_word == b" \t\n;&|()<>".contains(&line[at]) {
-                in_word = !in_word;
-                words.push(Word::default());
-            }
-            let word = words.last_mut().expect("there is always one");
-            if let Some((what, length)) = strings.at(&line[at..])? {
-                if is_after_dollar {
-                    return Err(after_dollar(line, at, length));
-                }
-                word.push(what);
-                at += length;
-            } else {
-                let end = end_of_text(line, at, word.is_empty(), strings)?;
-                word.push_text(&line[at..end]);
-                is_after_dollar = line[at..end] == *b"$";
-                at = end;
-            }
-        }
+        let words = LineReader::new(line, strings).words()?;
         let line = line.to_vec();
         Ok(ShellTemplate { line, words })
     }
@@ -111,6 +89,147 @@ impl ShellTemplate {
     }
 }
 
+/// Divides a line into words, from its beginning to its end.
+struct LineReader<'a> {
+    line: &'a [u8],
+    strings: &'a Strings<'a>,
+    words: Vec<Word>,
+    /// The byte that is read next.
+    at: usize,
+    /// The text just before is `$` or `$$`.
+    is_after_dollar: bool,
+    /// These quotes have a `$` before the next value, whose first letters could belong to a name.
+    has_dollar: bool,
+}
+
+impl<'a> LineReader<'a> {
+    fn new(line: &'a [u8], strings: &'a Strings<'a>) -> LineReader<'a> {
+        LineReader {
+            line,
+            strings,
+            words: vec![Word::default()],
+            at: 0,
+            is_after_dollar: false,
+            has_dollar: false,
+        }
+    }
+
+    fn words(mut self) -> Result<Vec<Word>> {
+        let mut in_word = false;
+        while let Some(&byte) = self.line.get(self.at) {
+            if in_word == b" \t\n;&|()<>".contains(&byte) {
+                in_word = !in_word;
+                self.words.push(Word::default());
+            }
+            if self.takes_replacement(Quotes::None)? {
+                continue;
+            }
+            match byte {
+                b'\'' => self.take_quotes(Quotes::Single)?,
+                b'"' => self.take_quotes(Quotes::Double)?,
+                _ => self.take_plain()?,
+            }
+        }
+        Ok(self.words)
+    }
+
+    fn word(&mut self) -> &mut Word {
+        self.words.last_mut().expect("there is always one")
+    }
+
+    fn take_text(&mut self, length: usize) {
+        let text = &self.line[self.at..self.at + length];
+        self.word().push_text(text);
+        self.at += length;
+        // In zsh the second of `$$` begins a construct as well.
+        self.is_after_dollar = text == b"$" || text == b"$$";
+        self.has_dollar |= text.contains(&b'$');
+    }
+
+    /// Takes the replacement string that stands here, if there is one.
+    fn takes_replacement(&mut self, quotes: Quotes) -> Result<bool> {
+        let (before, rest) = self.line.split_at(self.at);
+        let Some((what, length)) = self.strings.at(rest)? else {
+            return Ok(false);
+        };
+        if quotes == Quotes::Single {
+            // A parameter of a script that another shell reads.
+            if what.is_shell_parameter() && follows_lone_dollar(before) {
+                return Ok(false);
+            }
+        } else if self.is_after_dollar {
+            return Err(after_dollar(self.line, self.at, length));
+        } else if quotes == Quotes::Double && self.has_dollar {
+            self.word().push_text(b"\"\"");
+        }
+        self.word().push(what, quotes);
+        self.at += length;
+        self.is_after_dollar = false;
+        self.has_dollar = false;
+        Ok(true)
+    }
+
+    /// Takes a byte, or a construct as a whole.
+    fn take_plain(&mut self) -> Result<()> {
+        if self.line[self.at..].starts_with(b"<<<") {
+            self.take_text(3);
+            return Ok(());
+        }
+        let starts_word = self.word().is_empty();
+        match Construct::at(self.line, self.at, starts_word) {
+            Some(construct) => self.take_construct(construct)?,
+            None => self.take_text(1),
+        }
+        Ok(())
+    }
+
+    /// Takes a construct, or the rest of the line where shells may disagree on its end.
+    fn take_construct(&mut self, construct: &Construct) -> Result<()> {
+        let length = construct.length_at(self.line, self.at);
+        let end = length.map_or(self.line.len(), |length| self.at + length);
+        let place = if length.is_some() {
+            "in"
+        } else {
+            "in or after"
+        };
+        let place = format!("{place} {}", construct.name);
+        refuse_replacement(self.line, self.at..end, &place, self.strings)?;
+        self.take_text(end - self.at);
+        Ok(())
+    }
+
+    /// Takes a text in quotes.
+    fn take_quotes(&mut self, quotes: Quotes) -> Result<()> {
+        let opening = self.at;
+        let close = self.line[opening];
+        self.take_text(1);
+        self.has_dollar = false;
+        while let Some(&byte) = self.line.get(self.at) {
+            if self.takes_replacement(quotes)? {
+                continue;
+            }
+            if byte == close {
+                self.take_text(1);
+                return Ok(());
+            }
+            let construct = match quotes {
+                Quotes::Double => Construct::in_double_quotes(&self.line[self.at..]),
+                _ => None,
+            };
+            match construct {
+                Some(construct) => self.take_construct(construct)?,
+                None => self.take_text(1),
+            }
+        }
+        let name = match quotes {
+            Quotes::Double => "double quotes",
+            _ => "single quotes",
+        };
+        let place = format!("in {name} without an end");
+        refuse_replacement(self.line, opening..self.line.len(), &place, self.strings)
+    }
+}
+
 /// The error for a value right after a `$`: bash reads `$'...'` in its own way, and the value could end the quotes.
 fn after_dollar(line: &[u8], at: usize, length: usize) -> anyhow::Error {
     let column = column(line, at);
@@ -118,269 +237,6 @@ fn after_dollar(line: &[u8], at: usize, length: usize) -> anyhow::Error {
     usage(format!(
         "column {column} of the shell line: {what} stands right after $; write \\${what} for a dollar sign before the value"
     ))
-}
-
-/// The column of a byte, counted in characters from 1.
-fn column(line: &[u8], at: usize) -> usize {
-    String::from_utf8_lossy(&line[..at]).chars().count() + 1
-}
-
-/// The end of a construct, or of the plain byte, that begins at `at`.
-fn end_of_text(line: &[u8], at: usize, starts_word: bool, strings: &Strings) -> Result<usize> {
-    if line[at..].starts_with(b"<<<") {
-        return Ok(at + 3);
-    }
-    let Some(construct) = Construct::at(line, at, starts_word) else {
-        return Ok(at + 1);
-    };
-    let length = construct.length_at(line, at);
-    let end = length.map_or(line.len(), |length| at + length);
-    construct.refuse_replacement(line, at..end, length.is_some(), strings)?;
-    Ok(end)
-}
-
-/// A part of a line in which no value can stand.
-struct Construct {
-    opening: &'static [u8],
-    name: &'static str,
-    /// The length of the construct that begins a text; `None` where shells may find different ends.
-    length: fn(&[u8]) -> Option<usize>,
-}
-
-/// All constructs. The first whose opening fits is meant.
-const CONSTRUCTS: &[Construct] = &[
-    Construct {
-        opening: b"'",
-        name: "single quotes",
-        length: single_quotes,
-    },
-    Construct {
-        opening: b"\"",
-        name: "double quotes",
-        length: double_quotes,
-    },
-    Construct {
-        opening: b"`",
-        name: "backquotes",
-        length: backquotes,
-    },
-    Construct {
-        opening: b"$$",
-        name: "$$",
-        length: two_bytes,
-    },
-    Construct {
-        opening: b"$(",
-        name: "$(...)",
-        length: parentheses,
-    },
-    Construct {
-        opening: b"${",
-        name: "${...}",
-        length: braces,
-    },
-    Construct {
-        opening: b"$'",
-        name: "$'...'",
-        length: unknown,
-    },
-    Construct {
-        opening: b"$[",
-        name: "$[...]",
-        length: unknown,
-    },
-    Construct {
-        opening: b"((",
-        name: "((...))",
-        length: unknown,
-    },
-    Construct {
-        opening: b"=(",
-        name: "an array",
-        length: unknown,
-    },
-    Construct {
-        opening: b"<<",
-        name: "a here-document",
-        length: unknown,
-    },
-    Construct {
-        opening: b"[",
-        name: "[...]",
-        length: brackets,
-    },
-    Construct {
-        opening: b"#",
-        name: "a comment",
-        length: comment,
-    },
-    Construct {
-        opening: b"\\\n",
-        name: "a continued line",
-        length: unknown,
-    },
-    Construct {
-        opening: b"\\",
-        name: "text after a backslash",
-        length: two_bytes,
-    },
-];
-
-impl Construct {
-    /// The construct that begins at this byte; `None` for plain text.
-    fn at(line: &[u8], at: usize, starts_word: bool) -> Option<&'static Construct> {
-        let text = &line[at..];
-        let is_plain = match text {
-            [b'[', b' ' | b'\t', ..] => starts_word,
-            [b'#', ..] => !starts_word,
-            // Between blanks it divides words as a blank does.
-            [b'\\', b'\n', next, ..] => *next != b'#' && line[..at].ends_with(b" "),
-            [b'\\'] => true,
-            _ => false,
-        };
-        if is_plain {
-            return None;
-        }
-        Construct::opened_by(text)
-    }
-
-    fn opened_by(text: &[u8]) -> Option<&'static Construct> {
-        let mut all = CONSTRUCTS.iter();
-        all.find(|construct| text.starts_with(construct.opening))
-    }
-
-    fn length_at(&self, line: &[u8], at: usize) -> Option<usize> {
-        // Not every shell sees a comment here.
-        let is_after_sign = matches!(line[..at].last(), Some(b'(' | b')' | b'<' | b'>'));
-        if self.opening == b"#" && is_after_sign {
-            return None;
-        }
-        (self.length)(&line[at..])
-    }
-
-    /// Refuses a replacement string in a part of the line that this construct takes. `has_end` says that its end is known.
-    fn refuse_replacement(
-        &self,
-        line: &[u8],
-        part: Range<usize>,
-        has_end: bool,
-        strings: &Strings,
-    ) -> Result<()> {
-        for at in part {
-            let Some((what, length)) = strings.at(&line[at..])? else {
-                continue;
-            };
-            if what.is_shell_parameter() && follows_lone_dollar(&line[..at]) {
-                continue;
-            }
-            let column = column(line, at);
-            let what = visible_bytes(&line[at..at + length]);
-            let place = if has_end { "in" } else { "in or after" };
-            let name = self.name;
-            return Err(usage(format!(
-                "column {column} of the shell line: {what} stands {place} {name}; write it outside, as in \
-                 'v={what}; echo \"$v\"', or give the line in a file (-f) to keep {what} as it is"
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// Whether a text ends with a `$` that begins a parameter, as in `${1}`, unlike `\${1}` and `$${1}`.
-fn follows_lone_dollar(before: &[u8]) -> bool {
-    match before {
-        [.., b'\\' | b'$', b'$'] => false,
-        [.., last] => *last == b'$',
-        [] => false,
-    }
-}
-
-/// The length up to and with the first `close`; `None` where one of the `odd` bytes comes before.
-fn length_to(text: &[u8], from: usize, close: u8, odd: &[u8]) -> Option<usize> {
-    for (at, byte) in text.iter().enumerate().skip(from) {
-        if *byte == close {
-            return Some(at + 1);
-        }
-        if odd.contains(byte) {
-            return None;
-        }
-    }
-    None
-}
-
-fn unknown(_: &[u8]) -> Option<usize> {
-    None
-}
-
-fn two_bytes(_: &[u8]) -> Option<usize> {
-    Some(2)
-}
-
-fn single_quotes(text: &[u8]) -> Option<usize> {
-    length_to(text, 1, b'\'', b"")
-}
-
-fn double_quotes(text: &[u8]) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        let rest = &text[at..];
-        at += match rest {
-            [] | [b'\\', b'\n', ..] => return None,
-            [b'"', ..] => return Some(at + 1),
-            [b'\\', _, ..] => 2,
-            [b'`' | b'$', ..] => match Construct::opened_by(rest) {
-                Some(inner) => (inner.length)(rest)?,
-                None => 1,
-            },
-            _ => 1,
-        };
-    }
-}
-
-fn comment(text: &[u8]) -> Option<usize> {
-    let end = text.iter().position(|&byte| byte == b'\n');
-    Some(end.unwrap_or(text.len()))
-}
-
-fn backquotes(text: &[u8]) -> Option<usize> {
-    length_to(text, 1, b'`', b"'\"\\#")
-}
-
-fn brackets(text: &[u8]) -> Option<usize> {
-    length_to(text, 1, b']', b" \t\n;&|()<>'\"\\`$[#")
-}
-
-fn braces(text: &[u8]) -> Option<usize> {
-    match text.get(2) {
-        Some(b' ' | b'\t' | b'|') => None,
-        _ => length_to(text, 2, b'}', b"'\"\\`{(\n"),
-    }
-}
-
-/// The length of a `$(...)` or `$((...))`.
-fn parentheses(text: &[u8]) -> Option<usize> {
-    let mut depth = 0;
-    for (ix, byte) in text.iter().enumerate() {
-        match byte {
-            b'\'' | b'"' | b'\\' | b'`' | b'#' | b'{' | b'[' => return None,
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            _ => continue,
-        }
-        if depth == 0 {
-            let inside = &text[..ix];
-            // A pattern of `case` ends with a parenthesis that has no partner.
-            if contains(inside, b"case") || contains(inside, b"<<") {
-                return None;
-            }
-            return Some(ix + 1);
-        }
-    }
-    None
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

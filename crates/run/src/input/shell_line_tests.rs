@@ -61,6 +61,37 @@ fn values_become_quoted_words() {
     check("[ -f {} ] && ls", "a", "[ -f a ] && ls");
 }
 
+#[test]
+fn values_between_quotes_go_in_with_such_quotes() {
+    let check = |line: &str, value: &str, expected: &str| {
+        assert_eq!(script(line, &[value], false).unwrap(), expected);
+    };
+    check("echo \"hi {}\"", "a b", "echo \"hi a b\"");
+    check("echo \"hi {}\"", "$(id)", "echo \"hi \"'$(id)'\"\"");
+    check("echo \"{}\"", "it's", "echo \"\"'it'\\''s'\"\"");
+    check("echo 'hi {}'", "$(id)", "echo 'hi $(id)'");
+    check("echo '{}'", "it's", "echo 'it'\\''s'");
+    check("echo \"a{.}b\"", "x.c", "echo \"axb\"");
+    // The first letters of a value do not belong to the name before it.
+    check("echo \"$A{}\"", "B", "echo \"$A\"\"B\"");
+    check(
+        "echo \"\\${1} \\\"{}\\\\\"",
+        "b",
+        "echo \"\\$\"\"b \\\"b\\\\\"",
+    );
+    // Parameters of the shell itself, and of a shell that reads the text in quotes.
+    check("echo \"${1}\" '${1}' {}", "b", "echo \"${1}\" '${1}' b");
+    check(
+        "echo '{%}' \"{%}\" {}",
+        "b",
+        "echo ''\"${PARALLEL_JOBSLOT}\"'' \"${PARALLEL_JOBSLOT}\" b",
+    );
+    // Between quotes several values are one argument.
+    let two = |repeats| script("echo x\"a {}\" '{}'z", &["1 2", "$3"], repeats).unwrap();
+    assert_eq!(two(false), "echo x\"a \"'1 2 $3'\"\" '1 2 $3'z");
+    assert_eq!(two(true), "echo x\"a 1 2\" x\"a \"'$3'\"\" '1 2'z '$3'z");
+}
+
 /// Where a blank or a sign of the shell divides the text, GNU parallel 20221122 wrote the same lines.
 #[test]
 fn text_around_a_string_is_repeated_for_each_value() {
@@ -90,11 +121,13 @@ fn other_places_are_refused_with_column_and_remedy() {
             "{line}: {error}"
         );
     };
-    check("echo \"a {}\"", 9, "in double quotes");
-    check("echo 'a {}'", 9, "in single quotes");
-    check("echo 'a {}", 9, "in or after single quotes");
+    check("echo 'a {}", 9, "in single quotes without an end");
+    check("echo \"a\\\" {}", 11, "in double quotes without an end");
     check("echo `ls {}`", 10, "in backquotes");
-    check("echo \"ü `ls {}`\"", 13, "in double quotes");
+    check("echo \"ü `ls {}`\"", 13, "in backquotes");
+    check("echo \"$(ls {})\"", 12, "in or after $(...)");
+    check("echo \"${x:-{}}\"", 12, "in or after ${...}");
+    check("echo \"\\{}\"", 8, "in text after a backslash");
     check("echo $(ls {})", 11, "in or after $(...)");
     check("echo $(({}+1))", 9, "in or after $(...)");
     check("echo ${x:-{}}", 11, "in or after ${...}");
@@ -107,17 +140,19 @@ fn other_places_are_refused_with_column_and_remedy() {
     check("a[{}]=1", 3, "in [...]");
     check("[x #]{}", 6, "in or after [...]");
     check("echo \\{}", 7, "in text after a backslash");
-    check("echo \"\\${1}\"", 9, "in double quotes");
-    check("echo \"$${1}\"", 9, "in double quotes");
     check("cat << E\n{}\nE\n", 10, "in or after a here-document");
     check("cat <\\\n<E\n{}\nE", 11, "in or after a continued line");
     check("echo a # {}", 10, "in a comment");
     check("a \\\n#{}", 6, "in or after a continued line");
-    check("\"$\\\n(echo \" {} \")\"", 13, "in or after double quotes");
+    check(
+        "\"$\\\n(echo \" {} \")\"",
+        13,
+        "in or after a continued line",
+    );
     check(
         "\"$(case a in a) echo \" {} \";; esac)\"",
         24,
-        "in or after double quotes",
+        "in or after $(...)",
     );
     for line in [
         "awk '{print $1}' {}",
@@ -137,14 +172,20 @@ fn other_places_are_refused_with_column_and_remedy() {
 #[test]
 fn a_value_right_after_a_dollar_sign_is_refused() {
     let fill = |line: &str| filled_with(",,", line.as_bytes(), &[b"\\';touch marker;#"], false);
-    for line in ["echo $,,", "echo \"a\"$,,", "echo \\$$,,"] {
+    for line in [
+        "echo $,,",
+        "echo \"a\"$,,",
+        "echo \\$$,,",
+        "echo \"$,,\"",
+        "echo $$,,",
+    ] {
         let error = fill(line).expect_err(line);
         assert!(
             error.contains(",, stands right after $; write \\$,,"),
             "{line}: {error}"
         );
     }
-    for line in ["echo \\$,,", "echo $$,,", "echo $a,,", "echo $ ,,"] {
+    for line in ["echo \\$,,", "echo $a,,", "echo $ ,,", "echo '$,,'"] {
         let script = fill(line).expect(line);
         for shell in shells() {
             output_of(shell, &script);
@@ -230,6 +271,18 @@ const PARTS: &[Part] = &[
     ("\"`printf b`\"{}", &[Some("b"), None]),
     ("$((1+1)){}", &[Some("2"), None]),
     ("a#{}#", &[Some("a#"), None, Some("#")]),
+    ("\"{}\"", &[None]),
+    ("'{}'", &[None]),
+    (
+        "\"a{}b\"'c{} d'",
+        &[Some("a"), None, Some("bc"), None, Some(" d")],
+    ),
+    ("\"$V{}$V\"", &[Some("var"), None, Some("var")]),
+    (
+        "\"\\\"{}\\\\\"'\\{}\"'",
+        &[Some("\""), None, Some("\\\\"), None, Some("\"")],
+    ),
+    ("\"$(printf b){}`printf c`\"", &[Some("b"), None, Some("c")]),
 ];
 
 /// Lines around a word, as what comes before and after it. The word is one argument of `printf '%s\0'`, whose output is
@@ -385,6 +438,9 @@ mod random {
         "x[`touch marker`]",
         "';touch marker;'",
         "\\';touch marker;#",
+        "\";touch marker;\"",
+        "\\\";touch marker;#",
+        "$(touch marker)",
     ];
 
     fn value() -> impl Strategy<Value = Vec<u8>> {
@@ -426,7 +482,7 @@ mod random {
         #[test]
         fn no_value_is_executed(
             before in tokens(), opener in sample::select(OPENERS),
-            place in sample::select(&["{}", " {} ", "\n{}\n"][..]), after in tokens(), value in sample::select(CODE),
+            place in sample::select(&["{}", " {} ", "\n{}\n", "\"{}\"", "'{}'", "\"$x{}"][..]), after in tokens(), value in sample::select(CODE),
             whole in spelling(),
         ) {
             let line = format!("{before}{opener}{place}{after}").replace("{}", whole);

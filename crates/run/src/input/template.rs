@@ -147,6 +147,10 @@ fn check_operators(command: &[OsString]) -> Result<()> {
     )))
 }
 
+/// The most text that the commands for all values have, in MiB. More is taken for a mistake: a run needs about ten times as
+/// much memory.
+const MOST_TEXT_MIB: usize = 128;
+
 /// Makes jobs from values.
 pub(crate) struct ValueJobs {
     template: Template,
@@ -173,7 +177,20 @@ impl ValueJobs {
     /// One job for each row of values.
     fn all(&self, rows: Vec<Row>) -> Result<Vec<JobInput>> {
         let is_only = rows.len() == 1;
-        rows.into_iter().map(|row| self.job(row, is_only)).collect()
+        let mut length = 0;
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let job = self.job(row, is_only)?;
+            length += job.command.as_ref().map_or(0, Command::length);
+            if length > MOST_TEXT_MIB << 20 {
+                return Err(usage(format!(
+                    "the commands for all values have more than {MOST_TEXT_MIB} MiB; give fewer values at once, or a list through \
+                     a pipe, as in `cat LIST | cosched run gzip {{}}`: its lines become jobs as they come"
+                )));
+            }
+            jobs.push(job);
+        }
+        Ok(jobs)
     }
 
     /// Takes a value, and returns the job that is complete with it.
@@ -499,6 +516,17 @@ mod tests {
         );
         assert!(error("x~{-2}~:::~a").starts_with("{-2} is the value of list 2"));
         assert!(error("echo hi;~:::~reboot").contains("write {} where the value belongs"));
+    }
+
+    /// As with `{}` two thousand times, for twenty thousand combinations of values.
+    #[test]
+    fn commands_that_would_fill_the_memory_are_refused() {
+        let text = "{}".repeat(2_000);
+        let values = |count: usize| vec!["x".repeat(100); count].join("~");
+        let words = |count: usize| format!("echo~{text}~:::~{}", values(count));
+        let error = error(&words(700));
+        assert!(error.contains("more than 128 MiB"), "{error}");
+        assert_eq!(lines(&words(3)).len(), 3);
     }
 
     #[test]

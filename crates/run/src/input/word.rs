@@ -1,7 +1,9 @@
 //! A word of a command with replacement strings, such as `{.}.out`.
 
+use super::command::{in_double_quotes, in_single_quotes};
 use super::replacement::{Replacement, Row, Strings};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// A word: texts and replacement strings in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +12,33 @@ pub(crate) struct Word(Vec<Piece>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(Vec<u8>),
-    Replacement(Replacement),
+    Replacement(Replacement, Quotes),
+}
+
+/// The quotes of a shell around a replacement string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quotes {
+    /// It is a part of a plain word: several values become several words.
+    None,
+    /// Several values become one text, with blanks between them.
+    Single,
+    /// As in single quotes.
+    Double,
+}
+
+impl Quotes {
+    /// What stands for the values of a replacement string between these quotes; `None` outside.
+    fn write(self, what: Replacement, row: &Row, nth: Option<usize>) -> Option<Vec<u8>> {
+        let text = || what.values(row, nth).join(OsStr::new(" "));
+        Some(match (self, what) {
+            (Quotes::None, _) => return None,
+            // The shell itself reads the slot.
+            (Quotes::Single, Replacement::Slot) => [b"'\"", text().as_bytes(), b"\"'"].concat(),
+            (Quotes::Double, Replacement::Slot) => text().into_vec(),
+            (Quotes::Single, _) => in_single_quotes(text().as_bytes()),
+            (Quotes::Double, _) => in_double_quotes(text().as_bytes()),
+        })
+    }
 }
 
 impl Word {
@@ -23,7 +51,7 @@ impl Word {
         let mut at = 0;
         while at < text.len() {
             if let Some((what, length)) = strings.at(&text[at..])? {
-                word.push(what);
+                word.push(what, Quotes::None);
                 at += length;
             } else {
                 word.push_text(&text[at..=at]);
@@ -41,8 +69,8 @@ impl Word {
         self.0.is_empty()
     }
 
-    pub(crate) fn push(&mut self, what: Replacement) {
-        self.0.push(Piece::Replacement(what));
+    pub(crate) fn push(&mut self, what: Replacement, quotes: Quotes) {
+        self.0.push(Piece::Replacement(what, quotes));
     }
 
     pub(crate) fn push_text(&mut self, text: &[u8]) {
@@ -56,7 +84,7 @@ impl Word {
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Text(text) => Some(&text[..]),
-            Piece::Replacement(_) => None,
+            Piece::Replacement(..) => None,
         })
     }
 
@@ -78,7 +106,7 @@ impl Word {
     pub(crate) fn replacements(&self) -> impl Iterator<Item = Replacement> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Text(_) => None,
-            Piece::Replacement(what) => Some(*what),
+            Piece::Replacement(what, _) => Some(*what),
         })
     }
 
@@ -113,13 +141,17 @@ impl Word {
         let mut words = Vec::new();
         let mut word: Option<Vec<u8>> = None;
         for piece in &self.0 {
-            let what = match piece {
+            let (what, quotes) = match piece {
                 Piece::Text(text) => {
                     word.get_or_insert_default().extend(text);
                     continue;
                 }
-                Piece::Replacement(what) => what,
+                Piece::Replacement(what, quotes) => (what, quotes),
             };
+            if let Some(text) = quotes.write(*what, row, nth) {
+                word.get_or_insert_default().extend(text);
+                continue;
+            }
             // The shell itself reads the slot.
             let write = match what {
                 Replacement::Slot => <[u8]>::to_vec,

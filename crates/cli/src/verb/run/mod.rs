@@ -1,6 +1,7 @@
 //! `cosched run`: the command line of a run. The run itself is the crate `cosched-run`.
 
 mod args;
+mod continued;
 mod parallel;
 mod parse;
 
@@ -11,6 +12,9 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 pub fn run(args: RunArgs) -> Result<ExitCode> {
+    if let Some(folder) = args.run_to_continue() {
+        match continued::start(folder, &args.given)? {}
+    }
     let joins = args.join;
     let options = args.options()?;
     if joins {

@@ -149,6 +149,11 @@ fn a_job_is_ended_from_outside() {
             "{}",
             run.stderr()
         );
+        assert!(
+            run.stderr().contains("3 succeeded, 2 cancelled in "),
+            "{}",
+            run.stderr()
+        );
         run.nothing_left();
     }
 }

@@ -93,13 +93,35 @@ fn no_value_is_executed() {
     }
 }
 
+/// As GNU parallel does it, but for values that would be code there.
+#[test]
+fn values_stand_between_quotes() {
+    let folder = tempdir().expect("a folder");
+    for (line, expected) in [
+        ("echo \"hi {}\"", "hi a  b\nhi `touch marker`'\n"),
+        ("echo 'hi {}'", "hi a  b\nhi `touch marker`'\n"),
+        ("printf '%s\\n' \"{}\"", "a  b\n`touch marker`'\n"),
+        (
+            "printf '%s\\n' '{}' \"{#}{}z\"",
+            "a  b\n1a  bz\n`touch marker`'\n2`touch marker`'z\n",
+        ),
+    ] {
+        for shell in ["sh", "bash"] {
+            let values = [":::", "a  b", "`touch marker`'"];
+            let words = [&["-k", "--shell", shell, line][..], &values].concat();
+            assert_eq!(out(&run(&folder, &words)), expected, "{shell}: {line}");
+            assert!(!folder.path().join("marker").exists(), "{shell}: {line}");
+        }
+    }
+}
+
 #[test]
 fn messages_name_the_string_that_stands_for_the_values() {
     let folder = tempdir().expect("a folder");
     for (words, expected) in [
         (
-            &["echo \"a ,,\"", ":::", "x"][..],
-            "column 9 of the shell line: ,, stands in double quotes; write it outside, as in 'v=,,; echo \"$v\"', or give \
+            &["echo \"`,,`\"", ":::", "x"][..],
+            "column 8 of the shell line: ,, stands in backquotes; write it outside, as in 'v=,,; echo \"$v\"', or give \
              the line in a file (-f) to keep ,, as it is",
         ),
         (

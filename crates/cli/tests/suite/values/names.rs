@@ -80,7 +80,7 @@ fn failures_name_the_command_and_the_value() {
         err(&output)
     );
     assert!(
-        err(&output).contains("ls (ls 'no such file' > /dev/null): exit "),
+        err(&output).contains("): ls 'no such file' > /dev/null\n"),
         "{}",
         err(&output)
     );

@@ -100,7 +100,8 @@ pub struct RunArgs {
 
     /// Continue the run of this log folder
     ///
-    /// The jobs that have not succeeded run, in the same folder. Without RUN, cosched reads the file of --joblog.
+    /// The jobs that have not succeeded run, in the same folder. Without jobs on the command line, jobs and options are
+    /// those of the run. Without RUN, cosched reads the file of --joblog.
     #[arg(long, value_name = "RUN", require_equals = true)]
     pub resume: Option<Option<PathBuf>>,
 
@@ -128,6 +129,10 @@ pub struct RunArgs {
     /// The user wrote no `--` before the command.
     #[arg(skip)]
     pub is_bare: bool,
+
+    /// The options that were given, as words.
+    #[arg(skip)]
+    pub given: Vec<OsString>,
 
     #[command(flatten)]
     pub nodes: NodeArgs,
@@ -174,9 +179,21 @@ impl RunArgs {
         }
     }
 
-    /// Notes the options that are for the runs on nodes.
-    pub fn note_worker(&mut self, matches: &ArgMatches) {
+    /// Notes the options as words, and those that are for the runs on nodes.
+    pub fn note_words(&mut self, matches: &ArgMatches) {
+        self.given = words_of(matches, |_, source| source == ValueSource::CommandLine);
         self.nodes.note_worker(matches);
+    }
+
+    /// Whether the command line names the jobs.
+    pub fn names_jobs(&self) -> bool {
+        self.mix.is_some() || self.list.is_some() || !self.command.is_empty()
+    }
+
+    /// The log folder of the run whose own command line goes on.
+    pub fn run_to_continue(&self) -> Option<&Path> {
+        let folder = self.resume.as_ref()?.as_deref();
+        folder.filter(|_| !self.names_jobs())
     }
 
     /// An option that means nothing beside `--join`: it is neither about the jobs nor about what is shown of them.

@@ -76,7 +76,7 @@ pub struct PolicyArgs {
 
     /// Let make, ninja and cargo run as many processes as their job has CPUs
     ///
-    /// Jobs get MAKEFLAGS with a jobserver of GNU make, which make 4.4, ninja 1.13 and cargo honour if they are called
+    /// Jobs get MAKEFLAGS with a jobserver of GNU make, which make 4.2, ninja 1.13 and cargo honour if they are called
     /// without -j. It has a token for each CPU of the job but one, and none while less memory than --mem-keep is available.
     #[arg(long, hide_short_help = true)]
     pub jobserver: bool,
