@@ -190,6 +190,8 @@ impl Host {
             Begin::Adopt(adoption) => Some(adoption),
         };
         self.lifecycle.add(task, job);
+        // Before it starts.
+        self.extent.set_busy(true);
         if let Some(adoption) = adoption {
             self.adopt(task, adoption);
         }

@@ -1,5 +1,6 @@
 //! A run that waits for jobs leaves its CPUs to others.
 
+use super::Killed;
 use crate::common::{command, ended, until};
 use std::io::Write as _;
 use std::path::Path;
@@ -16,13 +17,14 @@ fn published(runs_dir: &Path) -> usize {
 fn only_a_run_with_jobs_publishes_its_cpus() {
     let folder = tempdir().expect("a folder");
     let words = ["run", "-f", "-", "--no-logs", "--quiet"];
-    let mut run = command(folder.path(), &words)
+    let run = command(folder.path(), &words)
         .env_remove("COSCHED_CPUS")
         .env("COSCHED_RUNS_DIR", folder.path())
         .stdin(Stdio::piped())
         .spawn()
         .expect("a run");
-    let mut input = run.stdin.take().expect("a pipe");
+    let mut run = Killed(run);
+    let mut input = run.0.stdin.take().expect("a pipe");
     for job in ["1", "2"] {
         let line = format!("touch began-{job}; until [ -e go-{job} ]; do sleep 0.02; done\n");
         input.write_all(line.as_bytes()).expect("sent");
@@ -34,8 +36,8 @@ fn only_a_run_with_jobs_publishes_its_cpus() {
         until("the run publishes nothing while it waits", || {
             published(folder.path()) == 0
         });
-        assert!(run.try_wait().expect("a child").is_none(), "it goes on");
+        assert!(run.0.try_wait().expect("a child").is_none(), "it goes on");
     }
     drop(input);
-    assert!(ended(&mut run).success());
+    assert!(ended(&mut run.0).success());
 }

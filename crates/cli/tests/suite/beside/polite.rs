@@ -1,21 +1,12 @@
 //! A run that steps back while others want CPUs.
 
+use super::Killed;
 use crate::common::looping::status;
 use crate::common::{command, cosched, ended, err, one_cpu, out, read, until, write};
 use cosched_linux::root::Root;
 use std::fs::File;
-use std::process::{Child, Command};
+use std::process::Command;
 use tempfile::tempdir;
-
-/// A process that is killed with the test.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn step_back(freeze: &str, policy: &str) {
     let folder = tempdir().expect("a folder");
