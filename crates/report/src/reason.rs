@@ -113,6 +113,11 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
                  worth of work costs {with_j:.1} J with it, {without_j:.1} J without."
             )
         }
+        WaitReason::FitsNow => {
+            "It did not fit when it was tried. It fits beside the jobs that were chosen after it: the next decision \
+             tries it again."
+                .to_owned()
+        }
     }
 }
 
