@@ -37,6 +37,7 @@ fn expected_text(expected: &Expected) -> String {
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
         ExpectedFrom::Program => "of other commands with this program",
         ExpectedFrom::Told => return format!("{text}, as given"),
+        ExpectedFrom::Solo => return format!("{text}, as it took alone"),
     };
     format!("{text}, from {runs} {from}")
 }
@@ -285,7 +286,7 @@ impl<P: Platform> Explanation<'_, P> {
         if plan.config.order == Order::Auto && is_batch && some_expected {
             self.add(
                 "order",
-                "the longest begin early enough to end with the others, by earlier runs (--order given: as given)",
+                "the longest begin early enough to end with the others, by the expected times (--order given: as given)",
             );
         }
     }
