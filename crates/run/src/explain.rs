@@ -126,6 +126,7 @@ impl<P: Platform> Explanation<'_, P> {
             "slurm": view.by_slurm,
             "mem_keep_bytes": self.options.limits.kept_memory(view.memory),
             "live_jobs": plan.config.jobs,
+            "tries_at_once": plan.config.tries_at_once(&view.machine),
             "order": plan.config.order,
             "threads_env": <&str>::from(self.options.machine.threads_env),
             "threads_of_first": self.threads_of_first(),
@@ -271,6 +272,12 @@ impl<P: Platform> Explanation<'_, P> {
             "jobs",
             format_args!("{jobs} (at most {live} live at once){done}"),
         );
+        if plan.config.tries_at_once(&self.view.machine) {
+            self.add(
+                "at once",
+                "in a long batch some of these jobs try whether fewer at once end sooner (--jobs N: N at once)",
+            );
+        }
         let mut some_expected = false;
         for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
             let name = &job.name;
