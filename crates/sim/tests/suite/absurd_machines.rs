@@ -188,7 +188,8 @@ fn each_figure_is_refused_at_its_line_or_the_simulation_ends() {
             for value in accepted {
                 let text = file.with(figure, &value);
                 if parse_machine(&text, "my.toml").is_ok() {
-                    ["linux", "efs"].map(|policy| simulate(&text, policy, &told(&value)));
+                    simulate(&text, "linux", &told(&value));
+                    simulate(&text, "efs", &told(&value));
                     ended += 1;
                 }
             }
