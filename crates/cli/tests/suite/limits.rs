@@ -389,6 +389,8 @@ fn the_plan_tells_of_the_trial_of_fewer_at_once() {
         ];
         out(&cosched(&folder, &words))
     };
+    let fifo = out(&cosched(&folder, &["list", "policies", "fifo"]));
+    assert!(fifo.contains("--jobs auto"), "{fifo}");
     if own_machine_has_several_domains() {
         return skipped("this machine has several memory domains");
     }

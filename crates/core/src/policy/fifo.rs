@@ -8,7 +8,7 @@ use crate::decision::Wait;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fifo",
-    gist: "at most as many jobs as CPUs, or with `--jobs auto` as many as are best at once, each to its end, in order",
+    gist: "at most as many jobs as CPUs, each to its end, in order",
     source: "baseline (GNU parallel -j)",
     for_research: false,
     time_shares: false,
