@@ -154,6 +154,9 @@ pub enum WaitReason {
         /// Predicted energy per work without it, in the same unit.
         energy_without_mj: u64,
     },
+    /// It did not fit when it was tried, but fits beside the tasks that were chosen after it (`efs`). The next decision
+    /// tries it again.
+    FitsNow,
 }
 
 impl WaitReason {
@@ -165,7 +168,8 @@ impl WaitReason {
             | WaitReason::Measuring { .. }
             | WaitReason::Lead { .. }
             | WaitReason::Outweighed { .. }
-            | WaitReason::BusFull { .. } => true,
+            | WaitReason::BusFull { .. }
+            | WaitReason::FitsNow => true,
             WaitReason::Order { .. }
             | WaitReason::Fitness { .. }
             | WaitReason::Ahead { .. }
@@ -199,6 +203,7 @@ one_of_each! {
         NoTime { expected: Nanos(90_000_000_000), left: Nanos(20_000_000_000) },
         TooWide { needs: 4, most: 2 },
         BusFull { device: None, demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+        FitsNow,
     }
 }
 

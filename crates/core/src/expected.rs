@@ -1,5 +1,6 @@
-//! Expectations from the history of earlier runs. They may be stale or wrong, so they only set the starting point:
-//! measurements of this run override them.
+//! The one place that says how long a task is expected to take, whatever it was learnt from. The order of the jobs, the
+//! tail of a batch and the time left follow from it. It may be stale or wrong, so it only sets the starting point:
+//! measurements of this run override it.
 
 use crate::listed::listed_enum;
 use crate::units::Nanos;
@@ -11,6 +12,8 @@ listed_enum! {
     #[strum(serialize_all = "kebab-case")]
     #[serde(rename_all = "kebab-case")]
     pub enum ExpectedFrom {
+        /// The job itself, alone on the machine before this run.
+        Solo,
         /// The same command in the same folder, with the same program file.
         Same,
         /// The same command, but in another folder, or with a program file that has changed since.

@@ -8,6 +8,9 @@ pub fn wait_code(reason: &WaitReason) -> &'static str {
     reason.into()
 }
 
+const FITS_NOW: &str = "It did not fit when it was tried. It fits beside the jobs that were chosen after it: the next \
+                        decision tries it again.";
+
 fn per_us(rate: Rate) -> String {
     format!("{:.1}", rate.per_us())
 }
@@ -113,6 +116,7 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
                  worth of work costs {with_j:.1} J with it, {without_j:.1} J without."
             )
         }
+        WaitReason::FitsNow => FITS_NOW.to_owned(),
     }
 }
 

@@ -37,6 +37,7 @@ fn expected_text(expected: &Expected) -> String {
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
         ExpectedFrom::Program => "of other commands with this program",
         ExpectedFrom::Told => return format!("{text}, as given"),
+        ExpectedFrom::Solo => return format!("{text}, as it took alone"),
     };
     format!("{text}, from {runs} {from}")
 }
@@ -125,6 +126,7 @@ impl<P: Platform> Explanation<'_, P> {
             "slurm": view.by_slurm,
             "mem_keep_bytes": self.options.limits.kept_memory(view.memory),
             "live_jobs": plan.config.jobs,
+            "tries_at_once": plan.config.tries_at_once(&view.machine),
             "order": plan.config.order,
             "threads_env": <&str>::from(self.options.machine.threads_env),
             "threads_of_first": self.threads_of_first(),
@@ -270,6 +272,12 @@ impl<P: Platform> Explanation<'_, P> {
             "jobs",
             format_args!("{jobs} (at most {live} live at once){done}"),
         );
+        if plan.config.tries_at_once(&self.view.machine) {
+            self.add(
+                "at once",
+                "in a long batch some of these jobs try whether fewer at once end sooner (--jobs N: N at once)",
+            );
+        }
         let mut some_expected = false;
         for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
             let name = &job.name;
@@ -285,7 +293,7 @@ impl<P: Platform> Explanation<'_, P> {
         if plan.config.order == Order::Auto && is_batch && some_expected {
             self.add(
                 "order",
-                "the longest begin early enough to end with the others, by earlier runs (--order given: as given)",
+                "the longest begin early enough to end with the others, by the expected times (--order given: as given)",
             );
         }
     }

@@ -5,7 +5,7 @@ use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource, Source};
 use super::platform::Platform;
 use super::policy::{Choice, choose};
-use super::prepare::{Prepared, Preparer, is_srun};
+use super::prepare::{Prepared, Preparer, is_srun, tell_solo};
 use super::resume::{Resumed, Seen};
 use super::setting;
 use super::stamp::stamp;
@@ -105,6 +105,13 @@ impl SoloWish {
             file: Some(setting::file("solo", name, text.as_bytes())),
             warnings,
         })
+    }
+
+    /// The time that a job took alone, by the file.
+    fn known_time(&self, info: &JobInfo) -> Option<Nanos> {
+        let known = self.known.as_ref()?;
+        let profile = known.profile(&info.name, info.command.as_deref(), &info.given)?;
+        profile.time
     }
 
     /// Sets the capabilities for solo bandwidths and solo traces. They are there if solo runs or a file of solo
@@ -292,8 +299,12 @@ impl<P: Platform> Plan<P> {
         let (known, no_history) = preparer.recall(&mut memory, Patience::Some, &mut all);
         warnings.extend(no_history);
         let (mut tasks, mut specs, mut infos) = (Vec::new(), Vec::new(), Vec::new());
-        for ((seq, job), Prepared { task, spec }) in jobs.iter().zip(prepared) {
-            infos.push(preparer.info(*seq, job, &spec));
+        for ((seq, job), Prepared { task, mut spec }) in jobs.iter().zip(prepared) {
+            let info = preparer.info(*seq, job, &spec);
+            if let Some(time) = solo.known_time(&info) {
+                tell_solo(&mut spec, time);
+            }
+            infos.push(info);
             tasks.push(task);
             specs.push(spec);
         }

@@ -154,13 +154,27 @@ impl<P: Platform> Preparer<'_, P> {
 fn tell_stated(spec: &mut TaskSpec, job: &Job) {
     spec.memory = job.input.mem;
     if let Some(time_s) = job.input.expected_s {
-        let memory = spec.expected.and_then(|expected| expected.memory);
-        let time = Nanos::from_s(time_s);
-        spec.expected = Some(Expected {
-            memory,
-            ..Expected::of(time, ExpectedFrom::Told)
-        });
+        expect(spec, Nanos::from_s(time_s), ExpectedFrom::Told);
     }
+}
+
+/// Lets a task begin with the time that its job took alone, unless the user has stated another.
+pub(crate) fn tell_solo(spec: &mut TaskSpec, time: Nanos) {
+    let is_stated = spec
+        .expected
+        .is_some_and(|expected| expected.from == ExpectedFrom::Told);
+    if !is_stated {
+        expect(spec, time, ExpectedFrom::Solo);
+    }
+}
+
+/// Replaces the expected time. What the history knows of the memory stays.
+fn expect(spec: &mut TaskSpec, time: Nanos, from: ExpectedFrom) {
+    let memory = spec.expected.and_then(|expected| expected.memory);
+    spec.expected = Some(Expected {
+        memory,
+        ..Expected::of(time, from)
+    });
 }
 
 /// Notes the files of a job's output in a folder, for the record.

@@ -6,7 +6,7 @@ use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
 use super::policy::Choice;
-use super::prepare::note_files;
+use super::prepare::{note_files, tell_solo};
 use super::screen::Screen;
 use super::session::Session;
 use super::setting::setting;
@@ -275,6 +275,9 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
         source: SoloSource::Measured,
     });
     spec.solo = profile.clone();
+    if let Some(time) = profile.time {
+        tell_solo(spec, time);
+    }
 }
 
 /// The solo profiles, from the series of the solo runs.

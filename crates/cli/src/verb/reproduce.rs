@@ -101,6 +101,17 @@ pub fn run(args: ReproduceArgs) -> Result<ExitCode> {
     print(markdown(&findings, None))
 }
 
+/// The time that all papers take with the usual seeds; `None` for another request.
+fn usual_time(args: &ReproduceArgs) -> Option<&'static str> {
+    if !args.experiments.is_empty() || args.seeds.is_some() {
+        None
+    } else if args.quick {
+        Some("about 70 s of CPU time")
+    } else {
+        Some("12 to 24 minutes of CPU time; --quick takes about 70 s")
+    }
+}
+
 /// Delay between two looks for signals.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -111,6 +122,9 @@ fn reproduce_on_screen(
     interrupts: &Interrupts,
 ) -> Result<Findings> {
     let screen = Screen::new(args.quiet);
+    if let Some(time) = usual_time(args) {
+        screen.say(&format!("cosched: this takes {time}"));
+    }
     let stop = AtomicBool::new(false);
     let now = Mutex::new(String::new());
     let progress = |what: &str, done: usize, all: usize| {

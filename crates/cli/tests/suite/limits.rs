@@ -1,6 +1,6 @@
 //! Limits on the run, its jobs, its CPUs and its memory: `--deadline`, CPU quotas and `--mem-keep`.
 
-use crate::common::{command, cosched, err, json, out, until, write};
+use crate::common::{command, cosched, err, json, out, skipped, until, write};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -369,4 +369,36 @@ fn the_memory_to_keep_is_a_twentieth() {
     assert_eq!(keep(&[]), Some(memory / 20));
     assert_eq!(keep(&["--mem-keep", "64K"]), Some(64 << 10));
     assert_eq!(keep(&["--mem-keep", "0"]), Some(0));
+}
+
+#[test]
+fn the_plan_tells_of_the_trial_of_fewer_at_once() {
+    let folder = tempdir().expect("a folder");
+    let plan = |jobs: &str| {
+        let words = [
+            "run",
+            "--dry-run",
+            "--policy",
+            "fifo",
+            "--jobs",
+            jobs,
+            "true",
+            ":::",
+            "a",
+            "b",
+        ];
+        out(&cosched(&folder, &words))
+    };
+    let fifo = out(&cosched(&folder, &["list", "policies", "fifo"]));
+    assert!(fifo.contains("--jobs auto"), "{fifo}");
+    if own_machine_has_several_domains() {
+        return skipped("this machine has several memory domains");
+    }
+    let tried = "try whether fewer at once end sooner";
+    assert!(plan("auto").contains(tried), "{}", plan("auto"));
+    assert!(!plan("2").contains(tried), "{}", plan("2"));
+}
+
+fn own_machine_has_several_domains() -> bool {
+    Path::new("/sys/devices/system/node/node1").exists()
 }

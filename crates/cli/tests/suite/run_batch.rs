@@ -613,3 +613,40 @@ fn words_for_values_that_a_job_lacks_are_left_out() {
     ];
     assert_eq!(out(&cosched(&folder, &words)), "<1><2><x2><3><x>");
 }
+
+#[test]
+fn jobs_begin_in_the_order_of_their_solo_times() {
+    // Nothing but the solo runs knows that the last is the longest.
+    let folder = tempdir().expect("a folder");
+    let jobs = ["sleep", "{}", ":::", "0.1", "0.1", "0.1", "0.1", "2"];
+    let words = [
+        "run", "-j2", "-p", "fifo", "--format", "json", "--logs", "L", "--solo",
+    ];
+    let record = json(&cosched(
+        &folder,
+        &[&words[..], &["measure"], &jobs[..]].concat(),
+    ));
+    let jobs_of = |record: &Value| record["jobs"].as_array().expect("jobs").clone();
+    let all = jobs_of(&record);
+    for job in &all {
+        assert_eq!(job["expected"]["from"], "solo", "{job}");
+        assert_eq!(job["expected"]["time_s"], job["solo_s"], "{job}");
+    }
+    let start = |job: &Value| job["start_s"].as_f64().expect("a time");
+    let before = all.iter().filter(|job| start(job) < start(&all[4]));
+    assert!(before.count() <= 1, "{record}");
+    // A file of solo times says the same, and so does the plan.
+    let file = [
+        &words[..],
+        &["L/solo-profiles.json", "--dry-run"],
+        &jobs[..],
+    ]
+    .concat();
+    let plan = json(&cosched(&folder, &file));
+    let expected = &jobs_of(&plan)[4]["expected"];
+    assert_eq!(expected["from"], "solo", "{plan}");
+    // The file rounds.
+    let time = |value: &Value| value.as_f64().expect("a time");
+    let off = time(&expected["time_s"]) - time(&all[4]["solo_s"]);
+    assert!(off.abs() < 1e-6, "{plan}");
+}

@@ -10,9 +10,6 @@ use crate::task::{TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::units::{Nanos, Reading};
 
-/// Maximum number of tasks admitted beyond the CPUs of several nodes: each costs time at every event.
-const MOST_WAITING: usize = 512;
-
 /// The least progress of the admitted tasks by weight over the least, by each known measure. A task that always runs
 /// sets no example, as long as others do: it can't use more than its CPUs, so it may lag behind for ever.
 #[derive(Default)]
@@ -159,15 +156,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// The same before anything is learnt.
     pub(super) fn full_width(&self) -> usize {
-        let machine = &self.snap.machine;
-        let cpus = machine.cpus.len();
-        let most = match machine.nodes.len() {
-            0 => usize::MAX,
-            _ => cpus + MOST_WAITING,
-        };
-        let by_cpus = self.config.jobs_per_cpu;
-        let by_cpus = by_cpus.map(|jobs| most.min(jobs * cpus));
-        by_cpus.unwrap_or(self.config.jobs)
+        self.config.full_width(&self.snap.machine)
     }
 
     /// End of the delay after the last start; `None` before the first start, or without a delay.

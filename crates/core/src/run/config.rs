@@ -1,6 +1,7 @@
 //! Settings of a run, except its tasks and its policy.
 
-use super::at_once::RateAt;
+use super::at_once::{RateAt, Untried};
+use crate::topology::Machine;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -147,6 +148,38 @@ pub enum Restart {
     /// A task that succeeds restarts until every task has ended once. This keeps the load constant to the end, as in
     /// the experiment of the lucky paper, section 4. The result of a task is that of its first run.
     UntilLast,
+}
+
+/// Maximum number of tasks admitted beyond the CPUs of several nodes: each costs time at every event.
+const MOST_WAITING: usize = 512;
+
+/// Least full width to learn from, unless the user asks for it. Of two tasks one alone would have to end more than twice
+/// as fast.
+const LEAST_FULL: usize = 3;
+
+impl RunConfig {
+    /// Maximum number of admitted tasks on this machine, before anything is learnt.
+    pub(super) fn full_width(&self, machine: &Machine) -> usize {
+        let cpus = machine.cpus.len();
+        let most = match machine.nodes.len() {
+            0 => usize::MAX,
+            _ => cpus + MOST_WAITING,
+        };
+        let by_cpus = self.jobs_per_cpu;
+        let by_cpus = by_cpus.map(|jobs| most.min(jobs * cpus));
+        by_cpus.unwrap_or(self.jobs)
+    }
+
+    /// Whether this full width leaves something to learn.
+    pub(super) fn is_wide(&self, full: usize) -> bool {
+        full >= LEAST_FULL || self.at_once_asked
+    }
+
+    /// Whether a run on this machine may try how many tasks at once are best.
+    pub fn tries_at_once(&self, machine: &Machine) -> bool {
+        let is_wide = self.is_wide(self.full_width(machine));
+        self.at_once.is_some() && is_wide && Untried::on(machine).is_none()
+    }
 }
 
 impl Default for RunConfig {

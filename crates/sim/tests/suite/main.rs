@@ -1,6 +1,7 @@
 //! The tests of the simulated machine, as one program, which builds sooner than many.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
+mod absurd_machines;
 mod again;
 mod devices;
 mod faults;

@@ -157,9 +157,16 @@ fn brief_policies(text: &mut String, for_research: bool) {
     }
 }
 
+/// How many jobs run under a policy that lets each run to its end.
+const AT_ONCE: &str = "learns whether fewer jobs at once end sooner: with --jobs auto, and where `auto` chooses it for many \
+                       jobs of one program on three CPUs or more";
+
 fn add_policy(text: &mut String, entry: &PolicyEntry) {
     let _ = writeln!(text, "{:<13} {}", entry.name, entry.gist);
     let _ = writeln!(text, "{:<13} source: {}", "", entry.source);
+    if !entry.time_shares {
+        let _ = writeln!(text, "{:<13} {AT_ONCE}", "");
+    }
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap_or_default();
     for need in (entry.needs)(&params) {
         let capability = need.capability.text();

@@ -1,8 +1,9 @@
 //! Finds a CPU for a task: at home, on an idle core, elsewhere, or several for a gang, if it fits the bus.
 
 use super::domains::Joining;
-use super::shared::Obstacle;
+use super::shared::{Obstacle, Place};
 use super::turn::{Fit, Turn};
+use crate::decision::WaitReason;
 use crate::placement::Purpose;
 use crate::snapshot::TaskView;
 use crate::topology::CpuSet;
@@ -32,12 +33,9 @@ impl Turn<'_> {
                 if self.free_of[domain][usize::from(idle)] == 0 {
                     continue;
                 }
-                let joining = Joining {
-                    tasks: 1,
-                    cores: u32::from(idle),
-                };
-                if let Some(obstacle) = self.obstacle(ix, domain, joining, fit) {
-                    self.refuse(ix, obstacle);
+                let place = one_cpu(domain, idle);
+                if self.is_refused(ix, place, fit) {
+                    self.refused[ix as usize] = Some(place);
                 } else if let Some(cpu) = self.free_cpu(task, home, domain, idle) {
                     self.run_on(ix, &[cpu]);
                     return true;
@@ -76,12 +74,12 @@ impl Turn<'_> {
     fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
         let task = self.round.task(ix);
         if fit == Fit::Must
-            && let Some((other, obstacle)) = self.refused_gang
+            && let Some((other, place)) = self.refused_gang
             && task.allowed.is_none()
             && self.round.task(other).cpus == task.cpus
             && self.known[ix as usize].asks_no_less_than(&self.known[other as usize])
         {
-            self.refuse(ix, obstacle);
+            self.refused[ix as usize] = Some(place);
             return false;
         }
         match self.gang_cpus(task, home) {
@@ -113,15 +111,11 @@ impl Turn<'_> {
     /// Runs a task on these free CPUs, if it fits or `fit` does not matter.
     pub(super) fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
         self.leave(ix);
-        // A gang across domains is judged on the domain of its first CPU.
-        let (domain, joining) = (
-            self.shared.buses.of(cpus[0]),
-            self.shared.buses.joining(cpus),
-        );
-        if let Some(obstacle) = self.obstacle(ix, domain, joining, fit) {
-            self.refuse(ix, obstacle);
+        let place = self.place_of(cpus);
+        if self.is_refused(ix, place, fit) {
+            self.refused[ix as usize] = Some(place);
             if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
-                self.refused_gang = Some((ix, obstacle));
+                self.refused_gang = Some((ix, place));
             }
             return false;
         }
@@ -129,23 +123,67 @@ impl Turn<'_> {
         true
     }
 
-    /// What a task that has to fit does not fit.
-    fn obstacle(&mut self, ix: u32, domain: usize, joining: Joining, fit: Fit) -> Option<Obstacle> {
-        if fit == Fit::NeedNot {
-            return None;
+    /// What a task on these CPUs would join. A gang across domains is judged on the domain of its first CPU.
+    fn place_of(&self, cpus: &[usize]) -> Place {
+        Place {
+            domain: self.shared.buses.of(cpus[0]),
+            joining: self.shared.buses.joining(cpus),
         }
-        let waiting = self.waiting();
-        let known = &self.known[ix as usize];
-        self.shared.obstacle(known, domain, joining, waiting)
     }
 
-    /// Records the numbers of a task's first refusal.
-    fn refuse(&mut self, ix: u32, obstacle: Obstacle) {
-        if self.refusal_of[ix as usize] == 0 {
-            let known = &self.known[ix as usize];
-            self.refusals.push(self.shared.refusal(known, obstacle));
-            self.refusal_of[ix as usize] = self.refusals.len() as u32;
+    fn is_refused(&mut self, ix: u32, place: Place, fit: Fit) -> bool {
+        fit == Fit::Must && self.obstacle(ix, place).is_some()
+    }
+
+    /// What a task does not fit in a place.
+    fn obstacle(&mut self, ix: u32, place: Place) -> Option<Obstacle> {
+        let waiting = self.waiting();
+        let known = &self.known[ix as usize];
+        self.shared.obstacle(known, place, waiting)
+    }
+
+    /// Why a task that was refused waits, when all are chosen; `None` if the fit is not what keeps it waiting.
+    ///
+    /// Tasks chosen after its refusal count too. Of several free places the one with the greatest threshold tells. If
+    /// none is free, it is judged where it was last tried, as one more task.
+    pub(super) fn refusal(&mut self, ix: u32) -> Option<WaitReason> {
+        let last = self.refused[ix as usize]?;
+        let free = self.free_places(ix);
+        let has_room = !free.is_empty();
+        let places = if has_room { free } else { vec![last] };
+        let mut refusals = Vec::new();
+        for place in places {
+            match self.refusal_in(ix, place) {
+                Some(refusal) => refusals.push(refusal),
+                None => return has_room.then_some(WaitReason::FitsNow),
+            }
         }
+        refusals.into_iter().max_by_key(threshold_milli)
+    }
+
+    fn refusal_in(&mut self, ix: u32, place: Place) -> Option<WaitReason> {
+        let obstacle = self.obstacle(ix, place)?;
+        let known = &self.known[ix as usize];
+        Some(self.shared.refusal(known, place, obstacle))
+    }
+
+    /// The places that a task could take now.
+    fn free_places(&self, ix: u32) -> Vec<Place> {
+        let task = self.round.task(ix);
+        let home = self.known[ix as usize].home as usize;
+        if task.cpus > 1 {
+            let cpus = self.gang_cpus(task, home);
+            return cpus.iter().map(|cpus| self.place_of(cpus)).collect();
+        }
+        let mut places = Vec::new();
+        for domain in 0..self.free_of.len() {
+            for idle in [true, false] {
+                if self.free_cpu(task, home, domain, idle).is_some() {
+                    places.push(one_cpu(domain, idle));
+                }
+            }
+        }
+        places
     }
 
     fn run_on(&mut self, ix: u32, cpus: &[usize]) {
@@ -207,5 +245,25 @@ impl Turn<'_> {
             self.free[cpu] = true;
             self.free_of[domain][usize::from(is_idle)] += 1;
         }
+    }
+}
+
+/// One CPU of a memory domain, on an idle or an active core.
+fn one_cpu(domain: usize, idle: bool) -> Place {
+    Place {
+        domain,
+        joining: Joining {
+            tasks: 1,
+            cores: u32::from(idle),
+        },
+    }
+}
+
+fn threshold_milli(refusal: &WaitReason) -> u32 {
+    match refusal {
+        WaitReason::BusFull {
+            threshold_milli, ..
+        } => *threshold_milli,
+        _ => 0,
     }
 }

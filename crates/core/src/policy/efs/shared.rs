@@ -15,13 +15,19 @@ pub(super) struct Shared<'a> {
     devices: Vec<Domains<'a>>,
 }
 
-/// What a task does not fit, and where.
+/// A memory domain, and what a task would add there.
 #[derive(Clone, Copy)]
-pub(super) struct Obstacle {
-    /// 0 for the bus, else one more than the device's position.
-    resource: usize,
-    domain: usize,
-    joining: Joining,
+pub(super) struct Place {
+    pub(super) domain: usize,
+    pub(super) joining: Joining,
+}
+
+/// What a task does not fit.
+#[derive(Clone, Copy)]
+pub(super) enum Obstacle {
+    Bus,
+    /// Its position in the settings.
+    Device(usize),
 }
 
 impl<'a> Shared<'a> {
@@ -56,45 +62,39 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The first that a task does not fit if it joins on this memory domain while `waiting` tasks wait, itself
-    /// included; `None` if it may join. See [`Domains::admits`].
+    /// The first that a task does not fit if it joins here while `waiting` tasks wait, itself included; `None` if it may
+    /// join. See [`Domains::admits`].
     pub(super) fn obstacle(
         &mut self,
         known: &Known,
-        domain: usize,
-        joining: Joining,
+        place: Place,
         waiting: usize,
     ) -> Option<Obstacle> {
-        let obstacle = |resource, domain| Obstacle {
-            resource,
-            domain,
-            joining,
-        };
-        if !self
-            .buses
-            .admits(domain, joining, known.bus.class(), waiting)
-        {
-            return Some(obstacle(0, domain));
+        let Place { domain, joining } = place;
+        let class = known.bus.class();
+        if !self.buses.admits(domain, joining, class, waiting) {
+            return Some(Obstacle::Bus);
         }
         let devices = self.devices.iter_mut().zip(&known.devices);
-        for (at, (device, on_it)) in (1..).zip(devices) {
+        for (at, (device, on_it)) in devices.enumerate() {
             if !device.admits(0, joining, on_it.class(), waiting) {
-                return Some(obstacle(at, 0));
+                return Some(Obstacle::Device(at));
             }
         }
         None
     }
 
-    /// Why a task may not join.
-    pub(super) fn refusal(&mut self, known: &Known, obstacle: Obstacle) -> WaitReason {
-        let Obstacle {
-            resource,
-            domain,
-            joining,
-        } = obstacle;
-        match resource.checked_sub(1) {
-            None => self.buses.refusal(domain, joining, &known.bus),
-            Some(at) => self.devices[at].refusal(domain, joining, &known.devices[at]),
+    /// Why a task may not join here.
+    pub(super) fn refusal(
+        &mut self,
+        known: &Known,
+        place: Place,
+        obstacle: Obstacle,
+    ) -> WaitReason {
+        let Place { domain, joining } = place;
+        match obstacle {
+            Obstacle::Bus => self.buses.refusal(domain, joining, &known.bus),
+            Obstacle::Device(at) => self.devices[at].refusal(0, joining, &known.devices[at]),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::known::Known;
 use super::queues::Queues;
 use super::settings::Settings;
-use super::shared::{Obstacle, Shared};
+use super::shared::{Place, Shared};
 use super::starved;
 use crate::decision::WaitReason;
 use crate::model::admission_table::AdmissionTable;
@@ -25,15 +25,14 @@ pub(super) struct Turn<'a> {
     pub(super) incumbents: Vec<Option<u32>>,
     /// Number of free CPUs of each domain: on active cores, and on idle ones.
     pub(super) free_of: Vec<[u32; 2]>,
-    /// The gang refused since the last choice, and what it did not fit.
-    pub(super) refused_gang: Option<(u32, Obstacle)>,
+    /// The gang refused since the last choice, and where.
+    pub(super) refused_gang: Option<(u32, Place)>,
     /// Whether a starved task keeps its CPUs until its slice ends.
     pub(super) protect: bool,
     /// Whether a task that woke on its CPUs does not fit.
     pub(super) overloaded: bool,
-    /// The number of each task's refusal, from 1; 0 if none.
-    pub(super) refusal_of: Vec<u32>,
-    pub(super) refusals: Vec<WaitReason>,
+    /// Where each task was last refused.
+    pub(super) refused: Vec<Option<Place>>,
     /// The chosen tasks.
     pub(super) chosen: Vec<u32>,
     /// The longest starved task, and the end of its slice.
@@ -83,10 +82,12 @@ impl<'a> Turn<'a> {
                         .first()
                         .filter(|_| woken && settings.objective != Objective::Throughput)
                     {
-                        let joining = shared.buses.joining(&cpus);
-                        let domain = shared.buses.of(first);
+                        let place = Place {
+                            domain: shared.buses.of(first),
+                            joining: shared.buses.joining(&cpus),
+                        };
                         let waiting = round.order.len() + 1;
-                        overloaded |= shared.obstacle(known, domain, joining, waiting).is_some();
+                        overloaded |= shared.obstacle(known, place, waiting).is_some();
                     }
                     shared.add(known, &cpus);
                 }
@@ -120,7 +121,7 @@ impl<'a> Turn<'a> {
         for cpu in (0..free.len()).filter(|&cpu| free[cpu]) {
             free_of[shared.buses.of(cpu)][usize::from(shared.buses.core_is_idle(cpu))] += 1;
         }
-        let refusal_of = vec![0; snap.tasks.len()];
+        let refused = vec![None; snap.tasks.len()];
         Turn {
             settings,
             round,
@@ -133,8 +134,7 @@ impl<'a> Turn<'a> {
             refused_gang: None,
             protect,
             overloaded,
-            refusal_of,
-            refusals: Vec::new(),
+            refused,
             chosen: Vec::new(),
             starved: None,
         }
@@ -362,22 +362,26 @@ impl<'a> Turn<'a> {
             let mut ahead = 0;
             for position in self.queues.members(cpu) {
                 let ix = self.queues.member(position);
-                if !self.round.is_open(ix) {
-                    continue;
+                if self.round.is_open(ix) {
+                    let reason = self.reason(ix, ahead);
+                    self.round.wait(ix, reason);
+                    ahead += 1;
                 }
-                let task = self.round.task(ix);
-                let reason = match self.refusal_of[ix as usize] {
-                    0 if task.cpus > self.round.left() && task.cpus > 1 => WaitReason::Gang {
-                        needs: task.cpus,
-                        free: self.round.left(),
-                    },
-                    0 if self.round.left() > 0 => WaitReason::Affinity,
-                    0 => WaitReason::Order { ahead },
-                    number => self.refusals[number as usize - 1],
-                };
-                self.round.wait(ix, reason);
-                ahead += 1;
             }
+        }
+    }
+
+    fn reason(&mut self, ix: u32, ahead: u32) -> WaitReason {
+        if let Some(refusal) = self.refusal(ix) {
+            return refusal;
+        }
+        let (needs, free) = (self.round.task(ix).cpus, self.round.left());
+        if needs > free && needs > 1 {
+            WaitReason::Gang { needs, free }
+        } else if free > 0 {
+            WaitReason::Affinity
+        } else {
+            WaitReason::Order { ahead }
         }
     }
 }

@@ -7,14 +7,11 @@ use crate::run::state::Loop;
 use crate::task::TaskId;
 use crate::units::Nanos;
 
-/// Least full width, unless the user asks for less. Of two tasks one alone would have to end more than twice as fast.
-const LEAST_FULL: usize = 3;
-
 impl<B: Backend> Loop<'_, B> {
     /// Lets the controller begin, or begin anew if full width has changed.
     pub(in crate::run) fn begin_at_once(&mut self) {
         let full = self.full_width();
-        if full < LEAST_FULL && !self.config.at_once_asked {
+        if !self.config.is_wide(full) {
             self.at_once = None;
             return;
         }
@@ -24,11 +21,8 @@ impl<B: Backend> Loop<'_, B> {
             return;
         };
         let mut at_once = AtOnce::new(full, known, self.ordered);
-        let machine = &self.snap.machine;
-        if !machine.nodes.is_empty() {
-            at_once.refuse(Untried::Nodes);
-        } else if machine.memory_domains.len() > 1 {
-            at_once.refuse(Untried::Domains);
+        if let Some(why) = Untried::on(&self.snap.machine) {
+            at_once.refuse(why);
         }
         at_once.told = self.at_once.take().and_then(|before| before.told);
         self.at_once = Some(at_once);

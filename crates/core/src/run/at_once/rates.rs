@@ -1,5 +1,6 @@
 //! The rates at which tasks end with different numbers of them at once, and what follows from them.
 
+use crate::topology::Machine;
 use serde::{Deserialize, Serialize};
 
 /// How far the rate may fall below the best for less CPU time, as a logarithm.
@@ -65,6 +66,19 @@ pub enum Untried {
     Domains,
     /// The tasks run on several nodes.
     Nodes,
+}
+
+impl Untried {
+    /// Why nothing can be tried on this machine; `None` if something can.
+    pub(in crate::run) fn on(machine: &Machine) -> Option<Untried> {
+        if !machine.nodes.is_empty() {
+            Some(Untried::Nodes)
+        } else if machine.memory_domains.len() > 1 {
+            Some(Untried::Domains)
+        } else {
+            None
+        }
+    }
 }
 
 impl AtOnceState {

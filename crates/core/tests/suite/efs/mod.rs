@@ -6,5 +6,6 @@ mod devices;
 mod fairness;
 mod idle;
 mod log;
+mod refusals;
 mod replay;
 mod starvation;

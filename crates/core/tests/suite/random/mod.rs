@@ -400,9 +400,15 @@ pub fn moment() -> impl Strategy<Value = Snapshot> {
 
 /// Random moments at most a quantum apart, on one machine, with the same number of tasks.
 pub fn moments() -> impl Strategy<Value = Vec<Snapshot>> {
+    moments_on(machine().prop_map(Arc::new))
+}
+
+/// The same on these machines.
+pub fn moments_on(
+    machines: impl Strategy<Value = Arc<Machine>>,
+) -> impl Strategy<Value = Vec<Snapshot>> {
     let moment = (jobs(0..16, false), triggers(), 1u64..300);
-    (machine(), proptest::collection::vec(moment, 2..8)).prop_map(|(machine, moments)| {
-        let machine = Arc::new(machine);
+    (machines, proptest::collection::vec(moment, 2..8)).prop_map(|(machine, moments)| {
         let mut now = Nanos::from_ms(100_000);
         let at = |(jobs, triggers, ms): (Vec<Job>, Vec<Trigger>, u64)| {
             now += Nanos::from_ms(ms);

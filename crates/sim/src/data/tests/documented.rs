@@ -182,3 +182,21 @@ fn machines_are_listed_in_the_page() {
         );
     }
 }
+
+#[test]
+fn no_key_has_two_rows_in_one_table() {
+    for page in [MACHINE_PAGE, PROGRAM_PAGE] {
+        let mut keys: Vec<&str> = Vec::new();
+        for line in page.lines() {
+            let key = line
+                .strip_prefix("| `")
+                .and_then(|row| row.split('`').next());
+            let Some(key) = key else {
+                keys.clear();
+                continue;
+            };
+            assert!(!keys.contains(&key), "{key} has two rows");
+            keys.push(key);
+        }
+    }
+}
