@@ -4,6 +4,7 @@ use crate::exit::OrUsage as _;
 use crate::input::told;
 use crate::whole_file::open_regular;
 use anyhow::Result;
+use cosched_experiments::reproduction::findings::markdown::REPRODUCTION_TITLE;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -16,6 +17,8 @@ pub enum Made {
     Svg,
     /// A trace for Perfetto.
     Trace,
+    /// The document of repeated experiments.
+    Reproduction,
 }
 
 /// So much of a file tells what it is: the title of a page comes before the name of its maker.
@@ -34,6 +37,7 @@ impl Made {
                 begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\"")
             }
             Made::Trace => cosched_report::is_trace(begin),
+            Made::Reproduction => begin.starts_with(REPRODUCTION_TITLE.as_bytes()),
         }
     }
 
@@ -42,6 +46,7 @@ impl Made {
             Made::Page => "a page",
             Made::Svg => "a figure",
             Made::Trace => "a trace",
+            Made::Reproduction => "a reproduction",
         }
     }
 }

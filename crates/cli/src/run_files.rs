@@ -35,6 +35,13 @@ pub fn open_series(path: &Path) -> Result<SeriesFile> {
     SeriesFile::open(open_file(path)?, &told(path)).or_usage()
 }
 
+/// The series in a log folder, unless it is empty: a run that ended before its first job leaves such a one.
+pub fn series_in(folder: &Path) -> Option<PathBuf> {
+    let series = folder.join(SERIES);
+    let meta = series.metadata().ok()?;
+    (meta.is_file() && meta.len() > 0).then_some(series)
+}
+
 /// The series beside a record: `series.jsonl` in a log folder, `NAME.series.jsonl` beside `--record NAME.json`.
 pub fn series_beside(record: &Path) -> Option<PathBuf> {
     let name = record.file_name()?.to_str()?;

@@ -14,6 +14,7 @@ use crate::sys::RawPid;
 use crate::watch;
 use rustix::process::{Signal, geteuid};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -151,10 +152,16 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<Stale> {
 /// Whether a group has jobs of a run that others find elsewhere: a live run of theirs may have taken them over.
 fn has_strangers(root: &Root, group: &Path) -> bool {
     let processes = cgroup::processes_within(group, |_| true);
-    processes.iter().any(|&pid| {
-        let is_marked = process::variable(root, pid, RUN_VARIABLE).is_some();
-        is_marked && !is_among_us(root, pid)
-    })
+    processes
+        .iter()
+        .any(|&pid| match process::environ(root, pid) {
+            Ok(_) => {
+                let is_marked = process::variable(root, pid, RUN_VARIABLE).is_some();
+                is_marked && !is_among_us(root, pid)
+            }
+            // Those of another user, who need not be in the folder that this user has named.
+            Err(error) => error.kind() == ErrorKind::PermissionDenied && root.runs_dir().is_some(),
+        })
 }
 
 /// The part of a dead run that belongs to one user. Several users may have parts of one run; nobody may act for others.

@@ -225,13 +225,23 @@ pub(crate) fn cpu_time(root: &Root, pid: RawPid) -> Nanos {
     stat.map_or(Nanos::ZERO, |stat| tick_time(stat.ticks + stat.child_ticks))
 }
 
+/// The initial environment of a process, each variable with a zero byte behind it.
+///
+/// # Errors
+/// Of kind `PermissionDenied` if the process is another user's.
+pub(crate) fn environ(root: &Root, pid: RawPid) -> io::Result<Vec<u8>> {
+    std::fs::read(root.path(&format!("/proc/{pid}/environ")))
+}
+
 /// The value of a variable in the initial environment of a process.
 pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
-    let environ = std::fs::read(root.path(&format!("/proc/{pid}/environ"))).ok()?;
-    environ.split(|&byte| byte == 0).find_map(|entry| {
-        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        Some(String::from_utf8_lossy(value).into_owned())
-    })
+    environ(root, pid)
+        .ok()?
+        .split(|&byte| byte == 0)
+        .find_map(|entry| {
+            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        })
 }
 
 /// The command line of a process, its words joined by blanks; its name in brackets where it has none.

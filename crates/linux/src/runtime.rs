@@ -6,10 +6,11 @@
 //! followed.
 
 use crate::in_dir;
-use crate::root::Root;
+use crate::root::{RUNS_DIR, Root};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::fs::{chmodat, fstat, mkdirat, mkfifoat, openat, renameat, statat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -101,14 +102,29 @@ impl Folder {
         let mut problem = NoFolder::Missing;
         for place in places(root, user) {
             if place.is_usable(user) {
-                let _ = mkdirat(CWD, &place.dir, Mode::RWXU);
-                match Folder::open(&place.dir, user) {
+                match Folder::make(&place.dir, user) {
                     Ok(folder) => return Ok(folder),
                     Err(why) => problem = why,
                 }
             }
         }
+        if let Some(path) = root.runs_dir().filter(|dir| !dir.is_dir()) {
+            let (path, why) = (
+                path.to_owned(),
+                format!("is no folder, and {RUNS_DIR} names it"),
+            );
+            return Err(NoFolder::Taken { path, why });
+        }
         Err(problem)
+    }
+
+    /// Opens a folder, and makes it if it is missing.
+    fn make(dir: &Path, user: u32) -> Result<Folder, NoFolder> {
+        match mkdirat(CWD, dir, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Folder::open(dir, user),
+            // It may be there all the same, as on a file system that can only be read.
+            Err(error) => Folder::open(dir, user).map_err(|_| system(dir, error)),
+        }
     }
 
     /// Another handle to the same folder.

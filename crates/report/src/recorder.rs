@@ -74,7 +74,7 @@ const MOST_WARNINGS: usize = 10_000;
 pub type Output<'a> = Box<dyn Write + 'a>;
 
 /// The function that gets the notices.
-type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
+type Listener<'a> = Box<dyn FnMut(Notice<'_>) -> bool + 'a>;
 
 /// Writes the files that were asked for, keeps the warnings for the run record, and calls a listener.
 ///
@@ -91,6 +91,8 @@ pub struct FileRecorder<'a> {
     /// The host that the job log names; `None` for that of a local job.
     pub host: Option<String>,
     listener: Option<Listener<'a>>,
+    /// The listener holds what a slow reader has not taken.
+    is_behind: bool,
     tracker: ProgressTracker,
     live: Live,
     warnings: Vec<RunWarning>,
@@ -112,6 +114,7 @@ impl<'a> FileRecorder<'a> {
             joblog: None,
             host: None,
             listener: None,
+            is_behind: false,
             tracker: ProgressTracker::new(simulated),
             live: Live::new(info),
             warnings: Vec::new(),
@@ -120,8 +123,11 @@ impl<'a> FileRecorder<'a> {
         }
     }
 
-    /// Calls `listener` with everything that happens.
-    pub fn with_listener(mut self, listener: impl FnMut(Notice<'_>) + 'a) -> FileRecorder<'a> {
+    /// Calls `listener` with everything that happens. It returns whether it holds what a slow reader has not taken.
+    pub fn with_listener(
+        mut self,
+        listener: impl FnMut(Notice<'_>) -> bool + 'a,
+    ) -> FileRecorder<'a> {
         self.listener = Some(Box::new(listener));
         self
     }
@@ -324,8 +330,12 @@ impl Recorder for FileRecorder<'_> {
         // The estimate is only for the listener.
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(snapshot);
-            listener(Notice::Progress(self.tracker.progress()));
+            self.is_behind = listener(Notice::Progress(self.tracker.progress()));
         }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     fn wants_state(&self) -> bool {
@@ -455,6 +465,7 @@ mod tests {
                     Notice::Status(status) => format!("{} s", status.elapsed_s),
                     Notice::Warning(warning) => format!("warning: {}", warning.text()),
                 });
+                false
             });
             drive(&mut recorder, &result);
             let warnings = recorder.into_warnings();
@@ -503,6 +514,7 @@ mod tests {
             if let Notice::Retried { result, info } = notice {
                 told.push((info.unwrap().name.clone(), result.runs));
             }
+            false
         });
         let task = &mut result.tasks[0];
         (task.exit, task.runs) = (Some(cosched_core::Exit::Code(3)), 1);

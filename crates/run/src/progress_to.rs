@@ -66,7 +66,7 @@ pub(crate) fn connect(socket: &Path) -> Result<File> {
 }
 
 /// A reader that is behind by more than this gets nothing more.
-const MOST_WAITING: usize = 4 << 20;
+const MOST_WAITING: usize = 16 << 20;
 
 /// How long the end of the run waits for the reader.
 const PATIENCE: Timespec = Timespec {
@@ -99,11 +99,17 @@ impl ProgressTo {
         })
     }
 
-    /// Writes what a notice says to the reader.
+    /// Writes what a notice says to the reader, and what it has not taken before.
     pub(crate) fn report(&mut self, notice: &Notice<'_>) {
-        if let Some(frame) = self.events.frame(notice) {
-            self.write(&frame);
+        match self.events.frame(notice) {
+            Some(frame) => self.write(&frame),
+            None => self.flush(),
         }
+    }
+
+    /// Whether its reader has not taken all yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     fn write(&mut self, frame: &Frame) {
@@ -200,6 +206,33 @@ mod tests {
         ended(&mut to);
         ended(&mut to);
         assert!(to.take_warning().is_some());
+    }
+
+    #[test]
+    fn a_slow_reader_gets_all_once_it_reads_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut to = ProgressTo::new(connect(&path).unwrap()).unwrap();
+        let mut sent = 0;
+        while !to.is_behind() {
+            ended(&mut to);
+            sent += 1;
+        }
+        let mut lines = BufReader::new(listener.accept().unwrap().0).lines();
+        assert!(lines.next().unwrap().is_ok());
+        // Nothing new happens, but the loop asks again.
+        let first = LiveProgress::default();
+        to.report(&Notice::Progress(&first));
+        while to.is_behind() {
+            assert!(lines.next().unwrap().is_ok());
+            sent -= 1;
+            to.report(&Notice::Progress(&first));
+        }
+        drop(to);
+        let told = lines.map_while(Result::ok);
+        let ends = told.filter(|line| line.contains("\"end\"")).count();
+        assert_eq!(ends + 1, sent);
     }
 
     #[test]

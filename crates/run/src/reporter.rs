@@ -44,8 +44,8 @@ pub(super) struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Passes a notice on to everyone concerned.
-    pub(super) fn report(&mut self, notice: Notice<'_>) {
+    /// Passes a notice on to everyone concerned. Returns whether the reader of `--progress-to` has not taken all yet.
+    pub(super) fn report(&mut self, notice: Notice<'_>) -> bool {
         if let Some(to) = &mut self.progress_to {
             to.report(&notice);
             let problem = to.take_warning();
@@ -81,6 +81,7 @@ impl Reporter<'_> {
         if let Some(frame) = frame {
             self.screen.send(Order::Frame(Box::new(frame)));
         }
+        self.progress_to.as_ref().is_some_and(ProgressTo::is_behind)
     }
 
     fn starting(&mut self, info: Option<&JobInfo>, at: Nanos) {

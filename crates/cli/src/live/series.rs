@@ -3,7 +3,7 @@
 use super::find::{Known, chosen, meant};
 use crate::exit::usage;
 use crate::input::told;
-use crate::run_files::{SERIES, open_series, series_beside};
+use crate::run_files::{SERIES, open_series, series_beside, series_in};
 use anyhow::Result;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
@@ -132,7 +132,7 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
 pub fn run_folders(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    runs.retain(|run| run.join(SERIES).exists());
+    runs.retain(|run| series_in(run).is_some());
     runs
 }
 

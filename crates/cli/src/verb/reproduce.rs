@@ -3,6 +3,7 @@
 use super::run::seed;
 use crate::exit::{Exit, Failure, OrUsage as _};
 use crate::input::told;
+use crate::output::{Made, check_output};
 use crate::print::print;
 use crate::whole_file::write_whole;
 use anyhow::{Context as _, Result};
@@ -87,6 +88,7 @@ pub fn run(args: ReproduceArgs) -> Result<ExitCode> {
     if let Some(folder) = &args.out {
         // Fails before minutes of work, not after.
         std::fs::create_dir_all(folder).or_usage_in(format!("--out {}", told(folder)))?;
+        check_output("--out", &document_in(folder), Made::Reproduction)?;
     }
     let request = Request {
         experiments: args.experiments(),
@@ -169,6 +171,10 @@ fn reproduce_on_screen(
 /// Name of the document, and of the folder beside it.
 const NAME: &str = "reproduction";
 
+fn document_in(folder: &Path) -> PathBuf {
+    folder.join(format!("{NAME}.md"))
+}
+
 /// Writes the document, and beside it a folder with its figures.
 fn write_all(findings: &Findings, folder: &Path) -> Result<()> {
     let beside = folder.join(NAME);
@@ -181,5 +187,5 @@ fn write_all(findings: &Findings, folder: &Path) -> Result<()> {
     }
     // The document comes last: it refers to the other files.
     let document = markdown(findings, Some(NAME));
-    write_whole(&folder.join(format!("{NAME}.md")), document.as_bytes())
+    write_whole(&document_in(folder), document.as_bytes())
 }

@@ -8,10 +8,10 @@ use crate::print::print;
 use crate::stderr;
 use anyhow::Result;
 use clap::Args;
-use cosched_linux::is_run_id;
 use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
+use cosched_linux::{Fate, fate_of, is_run_id};
 use cosched_report::{count, visible};
 use cosched_run::{ending_command, orphan_text};
 use std::io::{self, IsTerminal as _};
@@ -52,6 +52,15 @@ fn identity(text: &str) -> Result<String, String> {
 
 pub fn run(args: ThawArgs) -> Result<ExitCode> {
     let root = Root::default();
+    let is_live = |run: &&String| fate_of(&root, run) == Fate::Alive;
+    if args.kill
+        && let Some(live) = args.run.iter().find(is_live)
+    {
+        let pid = live.split('-').next().unwrap_or_default();
+        return Err(usage(format!(
+            "run {live} is live, and --kill ends only jobs of dead runs; nothing was ended; `kill -INT {pid}` ends it"
+        )));
+    }
     let is_named = !args.run.is_empty();
     let reach = if is_named {
         Reach::Runs(args.run, 0)

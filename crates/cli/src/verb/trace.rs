@@ -59,7 +59,7 @@ fn open(path: &Path) -> Result<SeriesFile> {
 fn refused(error: TraceError) -> anyhow::Error {
     let advice = match &error {
         TraceError::Write(_) => return error.into(),
-        TraceError::Series(SeriesError::Io { .. }) => String::new(),
+        TraceError::Series(SeriesError::Io { .. } | SeriesError::Empty { .. }) => String::new(),
         TraceError::Series(SeriesError::Header { .. }) => {
             "; give a log folder or a series; one of another version needs that version of cosched"
                 .to_owned()

@@ -35,7 +35,7 @@ fn values_are_completed() {
     std::fs::write(folder.path().join("big.toml"), "").expect("a file");
     let run = folder.path().join("cosched-logs/1");
     std::fs::create_dir_all(&run).expect("a folder");
-    std::fs::write(run.join("series.jsonl"), "").expect("a file");
+    std::fs::write(run.join("series.jsonl"), "{}").expect("a file");
     let check = |line: &str, expected: &[&str]| {
         let words: Vec<&str> = line.split(' ').collect();
         let offered = offered(folder.path(), &words);

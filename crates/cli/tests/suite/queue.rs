@@ -665,11 +665,17 @@ fn jobs_are_queued_once_if_the_service_dies_before_it_answers() {
 fn a_run_that_is_interrupted_before_the_service_answers_says_how_to_find_its_jobs() {
     let mut served = Served::new();
     let mut join = served.command(&["run", "--join", "true"]);
-    let (child, stream, request) = served.request_of(join.stderr(Stdio::piped()));
-    signal(&child.id().to_string(), "-INT");
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(130));
-    let why = err(&output);
+    let (mut child, stream, request) = served.request_of(join.stderr(Stdio::piped()));
+    let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
+    let pid = child.id().to_string();
+    signal(&pid, "-INT");
+    let mut why = String::new();
+    told.read_line(&mut why).expect("a line");
+    assert!(why.contains("a second signal does not wait"), "{why}");
+    signal(&pid, "-INT");
+    why.clear();
+    told.read_to_string(&mut why).expect("text");
+    assert_eq!(ended(&mut child).code(), Some(130));
     assert!(
         why.contains("not known whether the jobs are queued"),
         "{why}"
@@ -684,6 +690,22 @@ fn a_run_that_is_interrupted_before_the_service_answers_says_how_to_find_its_job
     assert_eq!(out(&served.call(&words)), "1\n");
     let again = served.call(&[&words[..], &["true"]].concat());
     assert_eq!(out(&again), "1\n", "a repeated command queues nothing");
+}
+
+/// The service dies before it answers. The next one queues the jobs, and hears of the signal.
+#[test]
+fn jobs_of_a_run_that_was_interrupted_early_are_cancelled() {
+    let mut served = Served::new();
+    let line = while_there("going");
+    let mut join = served.command(&["run", "--join", &line]);
+    let (mut child, stream, _) = served.request_of(join.stderr(Stdio::piped()));
+    let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
+    signal(&child.id().to_string(), "-TERM");
+    told.read_line(&mut String::new()).expect("a line");
+    drop(stream);
+    served.serve(&[]);
+    assert_eq!(ended(&mut child).code(), Some(143));
+    assert_eq!(served.state("1"), "cancelled");
 }
 
 #[test]

@@ -693,3 +693,19 @@ fn browse(browser: &str, folder: &Path, page: &str) -> Output {
     command.arg(format!("file://{}", folder.join(page).display()));
     command.output().expect("the browser runs")
 }
+
+/// A run that is interrupted while its jobs run alone leaves an empty series.
+#[test]
+fn a_run_that_ended_before_its_first_job_hides_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = ["run", "-q", "--logs", "cosched-logs/good", "--", "true"];
+    assert!(cosched(&folder, &run).status.success());
+    write(&folder, "cosched-logs/newer/series.jsonl", "");
+    let report = cosched(&folder, &["report", "cosched-logs"]);
+    assert!(report.status.success(), "{}", err(&report));
+    assert!(cosched(&folder, &["report"]).status.success());
+    let alone = cosched(&folder, &["report", "cosched-logs/newer"]);
+    assert_eq!(alone.status.code(), Some(2));
+    let why = "its run ended before a job of it began, so there is nothing to show";
+    assert!(err(&alone).contains(why), "{}", err(&alone));
+}

@@ -86,6 +86,22 @@ fn wrong_words_are_told_before_any_work() {
 }
 
 #[test]
+fn a_document_of_the_user_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("reproduction.md");
+    std::fs::write(&mine, "mine").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cosched"))
+        .args(["reproduce", "bandwidth", "--quick", "--out"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.contains("stays as it is"), "{told}");
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+}
+
+#[test]
 fn a_signal_ends_it_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

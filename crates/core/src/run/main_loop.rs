@@ -20,6 +20,9 @@ use crate::snapshot::Trigger;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
 
+/// Delay before a recorder that is behind is asked again.
+const CATCH_UP: Nanos = Nanos::from_ms(50);
+
 /// Runs tasks, all of which are known before, to their end under a policy.
 ///
 /// # Errors
@@ -282,14 +285,22 @@ impl<B: Backend> Loop<'_, B> {
 
     /// The next instant at which the loop must act even without an event.
     fn next_instant(&self) -> Option<Nanos> {
-        if self.is_paused {
-            return None;
-        }
         let now = self.snap.now;
+        let behind = self.recorder.is_behind().then_some(now + CATCH_UP);
+        if self.is_paused {
+            return behind;
+        }
         let deadline = self.config.deadline.filter(|&at| at > now);
         let more = self.can_take().then_some(now);
         let show = self.show_when_idle();
-        let mut instants = vec![self.next_wake, self.room_retry, deadline, more, show];
+        let mut instants = vec![
+            self.next_wake,
+            self.room_retry,
+            deadline,
+            more,
+            show,
+            behind,
+        ];
         if let Some(&id) = self.pending.front() {
             let arrives = self.records[id].spec.arrives;
             instants.push(Some(arrives).filter(|&at| at > now));

@@ -136,6 +136,11 @@ pub trait Recorder {
     fn left(&mut self, _samples: &[Sample]) {}
     /// Called after every wait, at least once a quantum.
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
+    /// Whether it holds what a slow reader has not taken. It is then [asked](Recorder::tick) again soon, even if nothing
+    /// happens.
+    fn is_behind(&self) -> bool {
+        false
+    }
     /// The backend adopted the plan of this generation.
     fn plan_adopted(&mut self, _now: Nanos, _generation: u64) {}
     /// Assignments of CPUs to tasks, in order of time, up to the next report. A switch may be some microseconds older

@@ -17,6 +17,12 @@ pub enum SeriesError {
         /// What the system says.
         error: io::Error,
     },
+    /// The file is empty.
+    #[error("{file}: its run ended before a job of it began, so there is nothing to show")]
+    Empty {
+        /// The file, as the caller named it.
+        file: String,
+    },
     /// The first line is no header.
     #[error(
         "{file}: expected a series, whose first line says `\"schema\":\"{SERIES_SCHEMA}\"`: {problem}"
@@ -149,6 +155,9 @@ impl<R: BufRead> SeriesReader<R> {
         let mut first = Vec::new();
         if let Err(error) = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut first) {
             return Err(SeriesError::Io { file, error });
+        }
+        if first.is_empty() {
+            return Err(SeriesError::Empty { file });
         }
         let text = String::from_utf8_lossy(&first);
         let header: SeriesHeader = match json::parse(text.trim_end()) {

@@ -29,7 +29,12 @@ pub(super) fn failures(record: &Record, options: &SummaryOptions) -> Vec<String>
 
 fn failure(job: &Job) -> String {
     let name = visible(&job.name);
-    let mut text = format!("failed: {name} ({})", end_of(job));
+    let what = if job.ended_by_user {
+        "cancelled"
+    } else {
+        "failed"
+    };
+    let mut text = format!("{what}: {name} ({})", end_of(job));
     let command = job.command.as_deref().map(visible).unwrap_or_default();
     // A name that is the whole command says enough.
     if !command.is_empty() && command != name {

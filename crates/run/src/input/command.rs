@@ -292,7 +292,8 @@ fn unescaped(text: &[u8]) -> Option<OsString> {
                 let digits = [digit, rest.next()?, rest.next()?];
                 u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
             }
-            other => other,
+            quoted @ (b'\'' | b'\\') => quoted,
+            _ => return None,
         });
     }
     Some(os(&bytes))

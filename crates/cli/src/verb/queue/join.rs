@@ -36,13 +36,17 @@ pub fn run(options: &RunOptions) -> Result<ExitCode> {
     thread::spawn(move || cancel_at_signal(&interrupts, &token));
     let queued = Patient::connect()?.submit(submission)?;
     let ids = JOBS.get_or_init(|| queued);
+    if SIGNAL.load(Ordering::SeqCst) != 0 {
+        // It came before their numbers were known.
+        cancel(ids)?;
+    }
     let shown = show(ids, quiet);
     if shown.is_err()
         && let Err(error) = cancel(ids)
     {
         say(format_args!("cosched: the jobs go on: {error}"));
     }
-    Ok(match SIGNAL.load(Ordering::Relaxed) {
+    Ok(match SIGNAL.load(Ordering::SeqCst) {
         0 => shown?,
         signal => Exit::Signal(signal),
     }
@@ -85,17 +89,24 @@ fn ended_line(job: &Job, over: usize, total: usize) -> String {
     format!("[{over}/{total}] job {id}, {name} ({command}): {job}")
 }
 
-/// Cancels the jobs at each signal. Without a service to do that, or before it has queued them, ends this process.
+/// Cancels the jobs at each signal. Without a service to do that, or at the second signal before it has queued them, ends this
+/// process.
 fn cancel_at_signal(interrupts: &Interrupts, token: &str) {
     loop {
         let _ = poll(&mut [PollFd::new(interrupts, PollFlags::IN)], None);
         let Some(Interrupt::End(signal)) = interrupts.next_signal() else {
             continue;
         };
-        SIGNAL.store(signal, Ordering::Relaxed);
+        let is_first = SIGNAL.swap(signal, Ordering::SeqCst) == 0;
         let why = match JOBS.get().map(|ids| cancel(ids)) {
             Some(Ok(())) => continue,
             Some(Err(error)) => format!("the jobs go on: {error}"),
+            None if is_first => {
+                say(
+                    "cosched: the jobs are cancelled once the service has answered; a second signal does not wait for it",
+                );
+                continue;
+            }
             None => unknown(token),
         };
         say(format_args!("cosched: {why}"));

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 /// Wait until jobs of the queue are over
 ///
-/// With one job it exits as the job did; with several, with 0 if all succeeded, and 1 if not. A job that was cancelled, or
-/// whose exit is not known, counts as failed.
+/// With one job it exits as the job did; with several, with 0 if all succeeded, 124 if one timed out, else 1. A job that was
+/// cancelled, or whose exit is not known, counts as failed.
 #[derive(Args)]
 pub struct WaitArgs {
     /// Numbers of jobs [default: all that are not over]
@@ -86,6 +86,7 @@ pub fn follow(
 pub fn worse(exit: Exit, job: &Job, is_only: bool) -> Exit {
     match job.code() {
         Some(0) => exit,
+        _ if job.end.timed_out || exit == Exit::TimedOut => Exit::TimedOut,
         Some(code) if is_only => Exit::OnlyJob(code),
         _ => Exit::Failure,
     }

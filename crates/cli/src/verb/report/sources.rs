@@ -3,7 +3,9 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::live::{last_run, series_of};
-use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
+use crate::run_files::{
+    RECORD, SERIES, open_file, open_series, record_beside, series_beside, series_in,
+};
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use cosched_experiments::comparison::COMPARISON_FILE;
@@ -78,6 +80,10 @@ fn one(path: &Path) -> Result<Source> {
     if let Some(run) = folder(path) {
         return Ok(Source::Runs(vec![run]));
     }
+    if let Some(empty) = file_in(path, SERIES) {
+        // It says why there is nothing to show.
+        open_series(&empty)?;
+    }
     let entries = path.read_dir();
     let entries = entries.with_context(|| format!("reading {}", told(path)))?;
     let inner: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -123,7 +129,7 @@ fn file_in(folder: &Path, name: &str) -> Option<PathBuf> {
 /// The run in a log folder.
 fn folder(path: &Path) -> Option<RunFiles> {
     let record = file_in(path, RECORD);
-    let series = file_in(path, SERIES);
+    let series = series_in(path);
     if record.is_none() && series.is_none() {
         return None;
     }

@@ -271,6 +271,23 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
     panic!("somebody else freed every run");
 }
 
+#[test]
+fn a_live_run_is_not_ended_by_thaw() {
+    let mut run = Run::start(Mix::default().counting(1, 1), "signals", &[]);
+    run.until_marked(1);
+    let asked = cosched()
+        .args(["thaw", "--kill", "--run", &run.token])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&asked.stderr);
+    assert_eq!(asked.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("is live") && told.contains("nothing was ended"),
+        "{told}"
+    );
+    assert_eq!(run.code(), Some(0));
+}
+
 /// Somebody else has made the user's folder first, as anybody can in `/tmp`.
 #[test]
 fn a_run_whose_folder_is_somebody_else_s_says_so() {

@@ -1,6 +1,6 @@
 //! The list of runs beside a job log counts for its owner's processes and folders only.
 
-use crate::common::{command, cosched, err, read, until, write};
+use crate::common::{command, cosched, err, read, runs_dir, until, write};
 use tempfile::tempdir;
 
 /// Anybody could have written it, and root can end anybody's processes.
@@ -24,7 +24,10 @@ fn a_list_of_runs_counts_for_processes_of_its_owner() {
     write(&folder, "J.runs", &format!("{line}\n"));
     let (one, two) = (2_000_001, 2_000_002);
     let mut sleep = std::process::Command::new("sleep");
-    sleep.arg("1000").env("COSCHED_RUN", &dead).uid(one);
+    sleep.arg("1000").uid(one);
+    sleep
+        .env("COSCHED_RUN", &dead)
+        .env("COSCHED_RUNS_DIR", runs_dir());
     let (given, sleeper) = (
         chown(folder.path().join("J.runs"), Some(two), None),
         sleep.spawn(),

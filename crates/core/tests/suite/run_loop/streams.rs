@@ -129,6 +129,39 @@ fn an_idle_run_shows_that_its_last_task_has_ended() {
     assert_eq!(shown.0, expected, "once in each idle time, and at the end");
 }
 
+/// A recorder whose reader takes all at the third look after the end of a task.
+#[derive(Default)]
+struct Behind {
+    looks_left: usize,
+    looks_ms: Vec<u64>,
+}
+
+impl Recorder for Behind {
+    fn ended(&mut self, _: Nanos, _: &TaskResult) {
+        self.looks_left = 4;
+    }
+
+    fn tick(&mut self, snapshot: &Snapshot, _: usize) {
+        if self.looks_left > 0 {
+            self.looks_left -= 1;
+            self.looks_ms.push(snapshot.now.0 / 1_000_000);
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.looks_left > 0
+    }
+}
+
+#[test]
+fn an_idle_run_goes_on_writing_to_a_slow_reader() {
+    let mut world = world(1, vec![Work::ms(100), Work::ms(100)]);
+    let mut stream = Stream::new(&mut world, &[0, 60_000], 60_050);
+    let mut behind = Behind::default();
+    run_stream(&mut world, &mut stream, &mut behind, &RunConfig::default());
+    assert_eq!(behind.looks_ms[..4], [100, 150, 200, 250]);
+}
+
 /// A recorder that counts the tasks between their coming and their end.
 #[derive(Default)]
 struct Held {

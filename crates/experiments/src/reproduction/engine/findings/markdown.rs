@@ -12,9 +12,12 @@ const WIDTH: usize = 120;
 /// Rows of a table that can still be read beside a figure.
 const FEW: usize = 31;
 
+/// The first line of the document.
+pub const REPRODUCTION_TITLE: &str = "# The papers, repeated in the simulation";
+
 /// The chapters. `figures` is the folder of the pictures, relative to the document; `None` if they were not written.
 pub fn markdown(findings: &Findings, figures: Option<&str>) -> String {
-    let mut text = "# The papers, repeated in the simulation\n\n".to_owned();
+    let mut text = format!("{REPRODUCTION_TITLE}\n\n");
     for words in findings.introduction() {
         paragraph(&mut text, &words);
     }
