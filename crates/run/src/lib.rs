@@ -129,6 +129,11 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
         frames::check_options(options)?;
     }
     let Some(collected) = collect(options, may_stream(options))? else {
+        if options.resume.is_some() && options.output.joblog.is_none() {
+            return Err(usage(
+                "--resume: there are no values; give the values of the run, as on standard input; nothing was started",
+            ));
+        }
         if !options.output.quiet {
             stderr::say("cosched: there are no values, so nothing to run");
         }

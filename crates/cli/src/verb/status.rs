@@ -86,7 +86,7 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
         _ => runs_text(&lines, width),
     };
     if args.run.is_none() {
-        text += &left_text(&orphans(&root));
+        text += &left_text(&orphans(&root), seen.is_some());
         text += &sessions_text(&sessions(&root));
     }
     match &queue {
@@ -109,16 +109,20 @@ fn queue(args: &StatusArgs) -> Option<Result<Queue, String>> {
     }
 }
 
-/// What killed runs have left. The next start of the service takes the jobs of the queue over.
-fn left_text(orphans: &[Orphan]) -> String {
+/// What killed runs have left. The next start of the service takes the jobs of the queue over, unless they are of a database
+/// that was moved away: a service that lives does not know those.
+fn left_text(orphans: &[Orphan], is_served: bool) -> String {
     let (of_queue, others): (Vec<&Orphan>, Vec<&Orphan>) =
         orphans.iter().partition(|orphan| orphan.has_reaper);
     let mut text = String::new();
     if !of_queue.is_empty() {
         let jobs = count(of_queue.len() as u64, "job");
-        text += &format!(
-            "{jobs} of a queue run on without its service; `cosched serve` takes them over\n"
-        );
+        let what = if is_served {
+            "and the service does not follow them; `cosched thaw` lists them"
+        } else {
+            "without its service; `cosched serve` takes them over"
+        };
+        text += &format!("{jobs} of a queue run on {what}\n");
     }
     if others.is_empty() {
         return text;

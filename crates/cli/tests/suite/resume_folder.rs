@@ -317,3 +317,18 @@ fn a_batch_of_other_values_is_not_resumed() {
     let shown = (other.status.code(), out(&other), err(&other));
     assert_eq!(shown, (Some(2), String::new(), told.to_owned()));
 }
+
+/// The values of a pipe are not in the folder.
+#[test]
+fn a_batch_without_its_values_is_not_resumed() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "values", "0\n1\n");
+    let values = std::fs::File::open(folder.path().join("values")).expect("the values");
+    let mut first = command(folder.path(), &["run", "-q", "--logs", "L", "exit {}"]);
+    let first = first.stdin(values).output().expect("it runs");
+    assert_eq!(first.status.code(), Some(1), "{}", err(&first));
+    let empty = cosched(&folder, &["run", "--resume=L"]);
+    assert_eq!(empty.status.code(), Some(2), "{}", err(&empty));
+    let why = "--resume: there are no values; give the values of the run";
+    assert!(err(&empty).contains(why), "{}", err(&empty));
+}
