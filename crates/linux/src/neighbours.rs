@@ -65,7 +65,7 @@ pub struct Place {
 
 impl Place {
     /// Takes a place among the live runs, for a run that was given these CPUs. If it `is_public`, others see it from now
-    /// on, until it is [idle](Place::set_busy).
+    /// on, except while it has no job.
     pub fn take(root: &Root, given: &CpuSet, share: Share, is_public: bool) -> Place {
         let run = RunId::own(root);
         let is_public = is_public && run.is_some();
