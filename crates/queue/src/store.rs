@@ -8,6 +8,7 @@ use crate::job::Job;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, params};
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// `cosq`: SQLite keeps this number to tell whose file it is.
@@ -42,6 +43,8 @@ const TABLES: &str = "
 pub(crate) struct Store {
     database: Connection,
     path: PathBuf,
+    /// Device and inode of its file.
+    file: (u64, u64),
     /// Its name, which no other database has.
     pub(crate) name: String,
 }
@@ -86,10 +89,10 @@ impl Store {
             return Ok(None);
         }
         let name = database.query_row("SELECT name FROM identity", [], |row| row.get(0))?;
-        let path = path.to_owned();
         Ok(Some(Store {
             database,
-            path,
+            file: file_id(path).unwrap_or_default(),
+            path: path.to_owned(),
             name,
         }))
     }
@@ -109,6 +112,13 @@ impl Store {
         common: &str,
         jobs: &mut [(Job, String)],
     ) -> Result<(), String> {
+        // SQLite would go on writing into the file that has no name any more.
+        if file_id(&self.path) != Some(self.file) {
+            return Err(format!(
+                "{}: somebody moved or removed it while the service had it open; stop the service and start it again",
+                self.path.display()
+            ));
+        }
         let added = self.add_all(token, common, jobs);
         added.map_err(|error| self.text(&error))
     }
@@ -290,6 +300,12 @@ fn fill(path: &Path) -> rusqlite::Result<()> {
     change.commit()
 }
 
+/// Device and inode of a file.
+fn file_id(path: &Path) -> Option<(u64, u64)> {
+    let file = path.metadata().ok()?;
+    Some((file.dev(), file.ino()))
+}
+
 /// A path without links in its folder: SQLite follows none.
 fn canonical(path: &Path) -> PathBuf {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
@@ -370,6 +386,20 @@ pub(crate) mod tests {
         assert!(store.all().unwrap().is_empty());
         store.fill_disk(false);
         store.add(None, "", &mut [(job(0), long)]).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_removed_takes_no_jobs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("queue.db");
+        let store = Store::open(&path).unwrap();
+        let mut jobs = [(job(0), "a".to_owned())];
+        store.add(None, "{}", &mut jobs).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let why = store.add(None, "{}", &mut jobs).unwrap_err();
+        assert!(why.contains("moved or removed"), "{why}");
+        drop(Store::open(&path).unwrap());
+        assert!(store.add(None, "{}", &mut jobs).is_err(), "another file");
     }
 
     #[test]
