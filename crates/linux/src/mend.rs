@@ -6,9 +6,9 @@ use crate::claim::Claim;
 use crate::ledger::{self, Found, Record};
 use crate::look::Look;
 use crate::neighbours;
-use crate::process::{self, Process, RUN_VARIABLE};
+use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, is_among_us};
+use crate::run_id::{Fate, RunId, is_among_us, marked_run};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::watch;
@@ -145,23 +145,20 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<Stale> {
         .map(|dir| cgroup::stale(root, &dir, !is_near))
         .unwrap_or_default();
     stale.retain(|group| owner_of(&group.dir).is_some_and(|owner| reach.covers(&group.run, owner)));
-    stale.retain(|group| !has_strangers(root, &group.dir));
+    if root.runs_dir().is_some() && !matches!(reach, Reach::Runs(..)) {
+        stale.retain(|group| !is_of_others(root, group));
+    }
     stale
 }
 
-/// Whether a group has jobs of a run that others find elsewhere: a live run of theirs may have taken them over.
-fn has_strangers(root: &Root, group: &Path) -> bool {
-    let processes = cgroup::processes_within(group, |_| true);
-    processes
-        .iter()
-        .any(|&pid| match process::environ(root, pid) {
-            Ok(_) => {
-                let is_marked = process::variable(root, pid, RUN_VARIABLE).is_some();
-                is_marked && !is_among_us(root, pid)
-            }
-            // Those of another user, who need not be in the folder that this user has named.
-            Err(error) => error.kind() == ErrorKind::PermissionDenied && root.runs_dir().is_some(),
-        })
+/// Whether all that a group's run has in it finds its runs elsewhere. What can't be told, because it is another user's, counts.
+fn is_of_others(root: &Root, group: &Stale) -> bool {
+    let mut processes = cgroup::processes_within(&group.dir, |_| true);
+    processes.retain(|&pid| match process::environ(root, pid) {
+        Ok(_) => marked_run(root, pid) == Some(group.run),
+        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+    });
+    !processes.is_empty() && !processes.iter().any(|&pid| is_among_us(root, pid))
 }
 
 /// The part of a dead run that belongs to one user. Several users may have parts of one run; nobody may act for others.
@@ -219,7 +216,9 @@ fn dead_runs(look: &Look<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
         }
     }
     for (pid, run) in look.marked() {
-        if run.fate(look.root) != Fate::Dead {
+        // A run that was named is found wherever its user has put its folder.
+        let may_count = matches!(reach, Reach::Runs(..)) || is_among_us(look.root, pid);
+        if run.fate(look.root) != Fate::Dead || !may_count {
             continue;
         }
         let users = look.users(pid);

@@ -21,7 +21,7 @@ pub struct Root {
 }
 
 /// The variable that names the folder in which runs find each other and divide the CPUs. Tests and containers set it to
-/// be apart from the other runs on the machine.
+/// be apart from the other runs on the machine. A name that is not absolute does not count.
 pub const RUNS_DIR: &str = "COSCHED_RUNS_DIR";
 
 /// A file of the kernel that is unusable.
@@ -106,10 +106,10 @@ impl From<ReadError> for NoMeter {
 impl Default for Root {
     /// The real file system, with the folder that [`RUNS_DIR`] names.
     fn default() -> Root {
-        let named = std::env::var_os(RUNS_DIR).filter(|dir| !dir.is_empty());
+        let named = std::env::var_os(RUNS_DIR).map(PathBuf::from);
         Root {
             prefix: PathBuf::from("/"),
-            runs_dir: named.map(PathBuf::from),
+            runs_dir: named.filter(|dir| dir.is_absolute()),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::root::{RUNS_DIR, Root};
 use crate::sys::RawPid;
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Identifies a run: the number and start time of its process, and the PID namespace of that number.
 ///
@@ -147,16 +147,15 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The run whose variable is in the environment of a process, unless the runs of that process find each other elsewhere.
+/// The run whose variable is in the environment of a process.
 pub(crate) fn marked_run(root: &Root, pid: RawPid) -> Option<RunId> {
-    let run = RunId::parse(&process::variable(root, pid, process::RUN_VARIABLE)?)?;
-    is_among_us(root, pid).then_some(run)
+    RunId::parse(&process::variable(root, pid, process::RUN_VARIABLE)?)
 }
 
 /// Whether the runs of a process find each other where the runs of this root do.
 pub(crate) fn is_among_us(root: &Root, pid: RawPid) -> bool {
-    let dir = process::variable(root, pid, RUNS_DIR).filter(|dir| !dir.is_empty());
-    dir.as_deref().map(Path::new) == root.runs_dir()
+    let dir = process::variable(root, pid, RUNS_DIR).map(PathBuf::from);
+    dir.filter(|dir| dir.is_absolute()).as_deref() == root.runs_dir()
 }
 
 #[cfg(test)]
@@ -181,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn processes_of_runs_elsewhere_are_not_marked() {
+    fn a_process_tells_where_its_runs_find_each_other() {
         let dir = tempfile::tempdir().unwrap();
         let process = dir.path().join("proc/7");
         std::fs::create_dir_all(&process).unwrap();
@@ -189,7 +188,7 @@ pub(crate) mod tests {
         let there = Root::new(dir.path()).with_runs_dir("/there");
         let marks = |environ: &str| {
             std::fs::write(process.join("environ"), environ).unwrap();
-            [&here, &there].map(|root| marked_run(root, 7).is_some())
+            [&here, &there].map(|root| is_among_us(root, 7))
         };
         let run = "COSCHED_RUN=10-78-500\0";
         assert_eq!(marks(run), [true, false]);
@@ -198,7 +197,11 @@ pub(crate) mod tests {
             marks(&format!("{run}COSCHED_RUNS_DIR=/there\0")),
             [false, true]
         );
-        assert_eq!(marks("COSCHED_RUNS_DIR=/there\0"), [false, false]);
+        assert_eq!(
+            marks("COSCHED_RUNS_DIR=there\0"),
+            [true, false],
+            "not absolute"
+        );
     }
 
     #[test]

@@ -61,6 +61,13 @@ impl Store {
             why,
         };
         if is_missing(&path)? {
+            let log = path.with_extension("db-wal");
+            if log.metadata().is_ok_and(|log| log.len() > 0) {
+                return Err(wrong(unusable(
+                    &path,
+                    "it is missing, and its log queue.db-wal, which has the last jobs, is there",
+                )));
+            }
             make(&path)?;
         }
         let file = path.metadata().map_err(|error| Error::at(&path, error))?;
@@ -398,8 +405,11 @@ pub(crate) mod tests {
         std::fs::remove_file(&path).unwrap();
         let why = store.add(None, "{}", &mut jobs).unwrap_err();
         assert!(why.contains("moved or removed"), "{why}");
-        drop(Store::open(&path).unwrap());
-        assert!(store.add(None, "{}", &mut jobs).is_err(), "another file");
+        let log = Store::open(&path).unwrap_err().to_string();
+        assert!(
+            log.contains("queue.db-wal") && log.contains(" && mv "),
+            "{log}"
+        );
     }
 
     #[test]

@@ -51,8 +51,10 @@ pub(crate) fn remove_left() {
     for entry in entries.take(MOST_ENTRIES).flatten() {
         let name = entry.file_name();
         let run = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-        if run.is_some_and(is_over) {
-            remove(&entry.path());
+        let folder = entry.path();
+        // Anybody can make such folders, and a look at all processes takes long.
+        if run.is_some() && is_own(&folder) && run.is_some_and(is_over) {
+            remove(&folder);
         }
     }
 }
@@ -64,16 +66,20 @@ fn is_over(run: &str) -> bool {
     fate_of(&root, run) == Fate::Dead && orphans_within(&root, &reach).is_empty()
 }
 
-/// Removes a folder of this user, unless a run keeps or uses it.
-fn remove(folder: &Path) {
-    let is_own = folder
-        .symlink_metadata()
-        .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
-    if !is_own {
-        return;
-    }
+/// Whether a folder is this user's, and was not kept.
+fn is_own(folder: &Path) -> bool {
+    let Ok(meta) = folder.symlink_metadata() else {
+        return false;
+    };
+    let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    let is_ours = meta.is_dir() && meta.uid() == geteuid().as_raw();
     // Its run may have died before it made the first file.
-    if std::fs::remove_dir(folder).is_ok() || !folder.join(MANIFEST).exists() {
+    is_ours && (folder.join(MANIFEST).exists() || is_empty())
+}
+
+/// Removes a folder, unless a run uses it.
+fn remove(folder: &Path) {
+    if std::fs::remove_dir(folder).is_ok() {
         return;
     }
     if let Ok(_lock) = lock(folder) {

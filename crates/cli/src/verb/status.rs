@@ -112,8 +112,10 @@ fn queue(args: &StatusArgs) -> Option<Result<Queue, String>> {
 /// What killed runs have left. The next start of the service takes the jobs of the queue over, unless they are of a database
 /// that was moved away: a service that lives does not know those.
 fn left_text(orphans: &[Orphan], is_served: bool) -> String {
-    let (of_queue, others): (Vec<&Orphan>, Vec<&Orphan>) =
-        orphans.iter().partition(|orphan| orphan.has_reaper);
+    let user = rustix::process::geteuid().as_raw();
+    let (of_queue, others): (Vec<&Orphan>, Vec<&Orphan>) = orphans
+        .iter()
+        .partition(|orphan| orphan.has_reaper && orphan.user == user);
     let mut text = String::new();
     if !of_queue.is_empty() {
         let jobs = count(of_queue.len() as u64, "job");

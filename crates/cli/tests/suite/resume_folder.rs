@@ -332,3 +332,22 @@ fn a_batch_without_its_values_is_not_resumed() {
     let why = "--resume: there are no values; give the values of the run";
     assert!(err(&empty).contains(why), "{}", err(&empty));
 }
+
+/// Its words would be carried out by whoever resumes it.
+#[test]
+fn the_words_of_another_user_are_not_carried_out() {
+    let folder = tempdir().expect("a folder");
+    let first = cosched(
+        &folder,
+        &["run", "-q", "--logs", "L", "--", "touch", "made"],
+    );
+    assert!(first.status.success(), "{}", err(&first));
+    let series = folder.path().join("L/series.jsonl");
+    if std::os::unix::fs::chown(series, Some(65_534), None).is_err() {
+        return crate::common::skipped("only root may give files away");
+    }
+    let refused = cosched(&folder, &["run", "--resume=L"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let why = "another user has written its series";
+    assert!(err(&refused).contains(why), "{}", err(&refused));
+}

@@ -22,6 +22,9 @@ use std::time::Duration;
 /// How long a job that is over is kept: 30 days.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// How long an end that a reaper has noted waits for the worker's report.
+const REPORTED_WITHIN: Duration = Duration::from_secs(60);
+
 /// Checks the line of a job, and returns its name, and its command as a shell would take it. The error says what is wrong,
 /// and what to do.
 pub type Describe = fn(&str) -> Result<(String, String), String>;
@@ -145,7 +148,7 @@ impl Queue {
     }
 
     /// Tries again what could not be written, and looks for ends that their reapers noted after the worker reported them.
-    /// What the worker has not reported yet waits: only it knows whether the job took too long.
+    /// What the worker has not reported yet waits for a while: only it knows whether the job took too long.
     pub(crate) fn tidy(&self) {
         let inner = &mut *self.lock();
         for (_, job) in std::mem::take(&mut inner.unrecorded) {
@@ -153,8 +156,8 @@ impl Queue {
         }
         for key in self.claims.ended() {
             if let Some(id) = find(&inner.live, &key)
-                && inner.live[&id].is_end_told
                 && let Ok(Claim::Ended(ended)) = self.claims.look(&key)
+                && (inner.live[&id].is_end_told || is_long_ago(ended.ended_at))
             {
                 self.finish_with(inner, id, &ended);
             }
@@ -182,6 +185,11 @@ impl Queue {
             let _ = inner.store.forget(job.id);
         }
     }
+}
+
+/// Whether the worker should have reported an end.
+fn is_long_ago(ended_at: f64) -> bool {
+    unix_time().as_secs_f64() > ended_at + REPORTED_WITHIN.as_secs_f64()
 }
 
 impl Inner {

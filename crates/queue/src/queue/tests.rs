@@ -96,8 +96,25 @@ fn start(queue: &Queue, key: &str, pid: u32, boot: Option<&str>) {
     write(&queue.folder.claims(), &format!("{key}.start"), &text);
 }
 
+/// The job has ended just now.
 fn end(queue: &Queue, key: &str) {
-    write(&queue.folder.claims(), &format!("{key}.end"), END_TEXT);
+    let now = unix_time().as_secs_f64().to_string();
+    let text = END_TEXT.replace("1000000002.5", &now);
+    write(&queue.folder.claims(), &format!("{key}.end"), &text);
+}
+
+/// A worker that has lost its way to the service reports nothing.
+#[test]
+fn an_end_that_nobody_reports_counts_after_a_while() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(&dir);
+    submit(&queue, 1);
+    orders(&queue);
+    start(&queue, "1-1", std::process::id(), None);
+    note(&queue, "start", "1-1");
+    write(&queue.folder.claims(), "1-1.end", END_TEXT);
+    queue.tidy();
+    assert_eq!(states(&queue), "exit 3");
 }
 
 fn note(queue: &Queue, event: &str, key: &str) {

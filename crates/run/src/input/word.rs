@@ -131,6 +131,15 @@ impl Word {
             .collect()
     }
 
+    /// Whether the word goes on behind this piece.
+    fn goes_on_after(&self, place: usize) -> bool {
+        match self.0.get(place + 1) {
+            Some(Piece::Text(text)) => !text.first().is_none_or(u8::is_ascii_whitespace),
+            Some(Piece::Replacement(..)) => true,
+            None => false,
+        }
+    }
+
     /// Fills in all values of the job, or for `{}` the `nth` alone.
     fn fill_once(
         &self,
@@ -140,7 +149,7 @@ impl Word {
     ) -> Vec<Vec<u8>> {
         let mut words = Vec::new();
         let mut word: Option<Vec<u8>> = None;
-        for piece in &self.0 {
+        for (place, piece) in self.0.iter().enumerate() {
             let (what, quotes) = match piece {
                 Piece::Text(text) => {
                     word.get_or_insert_default().extend(text);
@@ -157,7 +166,12 @@ impl Word {
                 Replacement::Slot => <[u8]>::to_vec,
                 _ => write,
             };
-            for (ix, value) in what.values(row, nth).iter().enumerate() {
+            let values = what.values(row, nth);
+            if values.is_empty() && self.goes_on_after(place) {
+                // Else what follows could mean something else at the begin of a word, as `#` does to a shell.
+                word.get_or_insert_default().extend(write(b""));
+            }
+            for (ix, value) in values.iter().enumerate() {
                 if ix > 0 {
                     words.extend(word.take());
                 }

@@ -9,9 +9,11 @@ use crate::words::mark_command;
 use anyhow::{Context as _, Result};
 use clap::parser::ValueSource;
 use clap::{Args as _, FromArgMatches as _};
+use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -74,6 +76,11 @@ fn name(option: &OsStr) -> &[u8] {
 
 /// The words of the command line in the series of a log folder, if it was called in this folder.
 fn recorded(folder: &Path) -> Result<Vec<OsString>> {
+    // The words in it are carried out.
+    let meta = folder.join(SERIES).metadata();
+    if meta.is_ok_and(|meta| meta.uid() != geteuid().as_raw()) {
+        return Err(unknown(folder, "another user has written its series"));
+    }
     let series = open_series(&folder.join(SERIES));
     let series = series.map_err(|error| unknown(folder, &error.to_string()))?;
     let setting = &series.header().setting;

@@ -1,7 +1,7 @@
 //! From template and value to command: bytes, quoting and the shell.
 
 use super::support::{call, run, run_with_input};
-use crate::common::{err, out, read};
+use crate::common::{cosched, err, out, read};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
@@ -237,4 +237,29 @@ fn lines_go_to_the_shell_that_is_named() {
         err(&refused).contains("fish is no POSIX shell") && err(&refused).contains("--shell bash")
     );
     assert!(!folder.path().join("m").exists());
+}
+
+/// The last job has one value of two. What stands behind the missing one keeps its meaning.
+#[test]
+fn a_missing_value_makes_nothing_of_another_one_a_command() {
+    let folder = tempdir().expect("a folder");
+    let words = [
+        "run",
+        "-q",
+        "-k",
+        "--no-logs",
+        "-n",
+        "2",
+        "echo {2}#{1}; echo {2}",
+        ":::",
+    ];
+    let values = ["a", "b", "x\ntouch made\n"];
+    let output = cosched(&folder, &[&words[..], &values].concat());
+    assert_eq!(
+        out(&output),
+        "b#a\nb\n#x\ntouch made\n\n\n",
+        "{}",
+        err(&output)
+    );
+    assert!(!folder.path().join("made").exists());
 }
