@@ -267,7 +267,11 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
             "out",
             &["found `cosched.series/2`", "needs that version"],
         ),
-        ("none", "out", &["none: expected a series", "log folder"]),
+        (
+            "none",
+            "out",
+            &["none: its run ended before a job of it began"],
+        ),
         (
             "L",
             "out",
