@@ -44,7 +44,10 @@ impl<B: Backend> Loop<'_, B> {
         if has_some {
             self.recorder.taken(now, &tasks);
         }
-        tasks.into_iter().for_each(|task| self.queue(task));
+        for task in tasks {
+            self.arrive_over_time |= task.arrives > now;
+            self.queue(task);
+        }
         if self.intake.has_ended() {
             // Percentages of all tasks are known now.
             self.apply_halt_rule(now);

@@ -2,8 +2,8 @@
 //!
 //! The longest first: a batch ends with its last task, and a long task that starts last leaves all other CPUs idle.
 //! Started in descending order of length, tasks take at most 4/3 - 1/(3 m) of the minimum time on m CPUs, whatever
-//! their lengths; in any other order up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969). While more may come, the next
-//! one is chosen in [`response`](super::response) instead.
+//! their lengths; in any other order up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969). Where tasks arrive over time,
+//! the next one is chosen in [`response`](super::response) instead.
 
 use super::config::{Order, RunConfig};
 use crate::expected::Expected;
@@ -53,10 +53,10 @@ pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
             classes.insert(task.id, class);
         }
     }
-    let more_come = config.order == Order::Auto && first.len() < tasks.len();
-    if more_come || !is_all_the_same(config) {
+    let arrive_over_time = config.order == Order::Auto && first.len() < tasks.len();
+    if arrive_over_time || !is_all_the_same(config) {
         let median = sort(&mut first, |id| classes[&id]);
-        if more_come {
+        if arrive_over_time {
             first.sort_by_key(|id| classes[id].unwrap_or(median));
         }
     }

@@ -1,4 +1,4 @@
-//! The next task while more may come: the mean turnaround counts then, not the end of a batch.
+//! The next task where tasks arrive over time: the mean turnaround counts there, not the end of a batch.
 //!
 //! The waiting task with the highest response ratio comes next, that of (wait + time) / time: short tasks before long
 //! ones, but none waits for ever (Brinch Hansen, An Analysis of Response Ratio Scheduling, IFIP Congress 1971). Times are
@@ -12,10 +12,10 @@ use crate::task::TaskId;
 use crate::units::Nanos;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Whether the response ratio decides who comes next: tasks may come after those that wait.
+    /// Whether the response ratio decides who comes next: more tasks may come, or tasks were given with times of arrival.
+    /// A pipe that has ended leaves a batch; the last of known arrivals does not.
     pub(super) fn goes_by_response(&self) -> bool {
-        let more_may_come = self.is_open() || self.pending.len() > self.ordered;
-        self.config.order == Order::Auto && more_may_come
+        self.config.order == Order::Auto && (self.is_open() || self.arrive_over_time)
     }
 
     /// The place of the task with the highest response ratio. The queue is sorted by class, and the first task of a class has

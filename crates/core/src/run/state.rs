@@ -43,6 +43,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) pending: VecDeque<TaskId>,
     /// Number of tasks at the front of `pending` that are in order of admission.
     pub(super) ordered: usize,
+    /// Whether any task was given with a later time of arrival.
+    pub(super) arrive_over_time: bool,
     /// The class of those of unknown length.
     pub(super) median_class: u32,
     /// Draws the order of admission, if it is random.
@@ -144,6 +146,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             records: ByTask::default(),
             pending: VecDeque::new(),
             ordered: 0,
+            arrive_over_time: false,
             median_class: 0,
             turns: 0,
             told_memory: false,

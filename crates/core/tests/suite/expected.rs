@@ -266,13 +266,11 @@ fn tasks_that_come_later_and_again_take_their_turn() {
         ..RunConfig::default()
     };
     run_specs(&mut world, specs, "fifo", &[], &config, &mut ends);
-    // The first task fails and goes to the end. The fourth is the shortest, but it arrives later and does not pass it
-    // there.
-    assert_eq!(ends.0, [1, 2, 0, 3]);
+    // The first task fails and waits anew. The fourth is shorter and has waited longer.
+    assert_eq!(ends.0, [1, 2, 3, 0]);
 }
 
-/// The order in which tasks of these lengths start on one CPU. Each arrives at its time in ms, and the last one so late
-/// that more may come until then.
+/// The order in which tasks of these lengths start on one CPU. Each arrives at its time in ms.
 fn starts_of(tasks: &[(u64, u64)]) -> Vec<u32> {
     let works = tasks.iter().map(|&(ms, _)| Work::ms(ms)).collect();
     let mut world = Memory::new(Machine::uniform("memory", 1, 1), works);
@@ -287,13 +285,13 @@ fn starts_of(tasks: &[(u64, u64)]) -> Vec<u32> {
 }
 
 #[test]
-fn while_more_may_come_short_tasks_pass_long_ones_but_not_for_ever() {
+fn where_tasks_arrive_over_time_short_ones_pass_long_ones_but_not_for_ever() {
     let last = (200, 60_000);
     let starts = starts_of(&[(8_000, 0), (500, 0), (2_000, 0), (510, 0), last]);
     assert_eq!(starts, [1, 3, 2, 0, 4], "similar ones as they came");
-    // One at a time, and all have come when the second ends: the rest goes as submitted.
+    // The last arrival does not make a batch of the rest.
     let starts = starts_of(&[(300, 0), (200, 0), (200, 0), (1_000, 0), (100, 250)]);
-    assert_eq!(starts, [1, 2, 0, 3, 4]);
+    assert_eq!(starts, [1, 2, 4, 0, 3]);
     // Some short tasks always wait: one comes whenever one ends.
     let mut tasks = vec![(2_000, 0), (500, 0), (500, 0)];
     tasks.extend((0..20).map(|ix| (500, 500 * ix)));
