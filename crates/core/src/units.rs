@@ -167,8 +167,10 @@ listed_enum! {
         NoEnergyMeter,
         /// Real time has no meaning in a simulation.
         Simulated,
-        /// The hardware has too few counters for this event beside the more needed ones.
-        DoesNotFit,
+        /// No hardware counter was free for this event: others hold them, or there are too few.
+        NoCounterFree,
+        /// It counted nothing while programs ran.
+        CountsNothing,
         /// Too many open files for more counters.
         TooManyFiles,
         /// All cores are of one type.
@@ -217,7 +219,8 @@ impl Absence {
             Absence::Failed => "the job failed",
             Absence::NoEnergyMeter => "no energy meter",
             Absence::Simulated => "simulated",
-            Absence::DoesNotFit => "too few hardware counters for it beside the more needed events",
+            Absence::NoCounterFree => "no hardware counter was free for it",
+            Absence::CountsNothing => "it counted nothing while programs ran",
             Absence::TooManyFiles => "too many files were open (`ulimit -Hn` raises the limit)",
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not report it",

@@ -6,6 +6,7 @@ use crate::sys::{self, RawPid};
 use cosched_core::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -287,10 +288,18 @@ pub(crate) fn allowed_cpus(root: &Root, status: &str) -> Option<cosched_core::Cp
     line?.parse().ok()
 }
 
-/// Pins all threads of these processes, including threads that start meanwhile.
-pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
-    // A thread that is gone needs no CPU. A thread that may not be pinned stays where it is; `doctor` reports that.
-    for_threads(root, pids, |tid| drop(sys::set_affinity(tid, cpus)));
+/// Pins all threads of these processes, including threads that start meanwhile. Returns false if these CPUs are offline.
+pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) -> bool {
+    let are_online = Cell::new(true);
+    for_threads(root, pids, |tid| {
+        // A thread that is gone needs no CPU. A thread that may not be pinned stays where it is; `doctor` reports that.
+        if let Err(error) = sys::set_affinity(tid, cpus)
+            && error.raw_os_error() == Some(libc::EINVAL)
+        {
+            are_online.set(false);
+        }
+    });
+    are_online.get()
 }
 
 /// Applies `act` to all threads of these processes, including threads that start meanwhile.

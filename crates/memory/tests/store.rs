@@ -491,9 +491,11 @@ fn two_stores_on_one_file_lose_nothing() {
                     let mut store = open(&path);
                     let own = key("/bin/p", &format!("p {writer}"), "v1");
                     let common = key("/bin/p", "p", "v1");
-                    store
-                        .note(&[ended(&own, round, 1.0), ended(&common, round, 1.0)])
-                        .unwrap();
+                    let ends = [ended(&own, round, 1.0), ended(&common, round, 1.0)];
+                    // On a loaded machine the others may have the file for longer than it waits.
+                    while let Err(error) = store.note(&ends) {
+                        assert!(matches!(error.problem, Problem::Busy), "{error}");
+                    }
                 }
             })
         })

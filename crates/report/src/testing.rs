@@ -182,6 +182,12 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NotCounted {
             why: "mm_reads (0x4844) on cpu: the processor has no such event".to_owned(),
         },
+        RunWarning::EventsLost {
+            events: vec!["cycles".to_owned(), "instructions".to_owned()],
+            since: Some(job()),
+            why: "no hardware counter was free for it".to_owned(),
+            remedy: "`sysctl kernel.nmi_watchdog=0` frees a counter",
+        },
         RunWarning::CountedOutside {
             why: "lines of memory can't be counted on each CPU".to_owned(),
         },
@@ -245,6 +251,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             cpus: "0-3".to_owned(),
         },
         RunWarning::StepsBack,
+        RunWarning::CpusOffline {
+            cpus: "3".to_owned(),
+        },
         RunWarning::Returns,
         RunWarning::SteppedBack {
             time: Nanos::from_ms(12_500),

@@ -180,6 +180,15 @@ pub enum RunWarning {
     StandIn { events: Vec<String> },
     #[error("--event: {why}")]
     NotCounted { why: String },
+    #[error("{} not counted{}: {why}; {remedy}", events.join(", "), since_text(since.as_deref()))]
+    EventsLost {
+        /// The names of the events.
+        events: Vec<String>,
+        /// The job in which they were missed first; `None` if they could not be counted at the start.
+        since: Option<String>,
+        why: String,
+        remedy: &'static str,
+    },
     #[error(
         "the scheduler in the kernel can't read counters ({why}): cosched reads them at decisions"
     )]
@@ -238,6 +247,11 @@ pub enum RunWarning {
         "others want CPUs or memory: this run uses fewer CPUs, or pauses, until they want less (--polite)"
     )]
     StepsBack,
+    #[error("{}", offline_text(cpus))]
+    CpusOffline {
+        /// A list; empty if all have come back.
+        cpus: String,
+    },
     #[error("others are quiet: this run uses all of its CPUs again (--polite)")]
     Returns,
     #[error("this run had stepped back for {} (--polite)", seconds(time.as_s()))]
@@ -355,6 +369,18 @@ impl RunWarning {
             _ => false,
         }
     }
+}
+
+fn offline_text(cpus: &str) -> String {
+    match cpus {
+        "" => "all CPUs of this run are online again".to_owned(),
+        cpus => format!("CPUs of this run are offline ({cpus}): its jobs go on on the others"),
+    }
+}
+
+fn since_text(job: Option<&str>) -> String {
+    job.map(|job| format!(" for some time of job {job}"))
+        .unwrap_or_default()
 }
 
 /// A missing capability in words: its name, what the policy does without it, and why it is missing.

@@ -203,10 +203,11 @@ fn read_counters(
     }
     let events = MachineEvents::detect(root, &overrides)
         .map_err(|error| usage(format!("--event: {error}")))?;
-    let counters = probe(root, &events)?;
+    let counters = probe(root, &events, Duration::ZERO)?;
     let mut warnings = Vec::new();
     warnings.extend(stand_ins(&events, &counters));
     warnings.extend(not_counted(&overrides, &counters));
+    warnings.extend(lost_at_start(&counters));
     Ok((counters, warnings))
 }
 
@@ -496,6 +497,38 @@ fn not_counted(given: &[EventOverride], counters: &CounterSupport) -> Vec<RunWar
     warnings
 }
 
+/// The warnings that events get no counter, or count nothing, on a machine that has counters.
+fn lost_at_start(counters: &CounterSupport) -> Vec<RunWarning> {
+    let mut warnings = Vec::new();
+    for why in [Absence::NoCounterFree, Absence::CountsNothing] {
+        let mut events = Vec::new();
+        for (counter, state) in counters.events.iter() {
+            if state.absence() == Some(why) {
+                events.push(counter.name());
+            }
+        }
+        if !events.is_empty() {
+            warnings.push(events_lost(&events, None, why));
+        }
+    }
+    warnings
+}
+
+fn events_lost(events: &[&str], since: Option<String>, why: Absence) -> RunWarning {
+    let remedy = match why {
+        Absence::NoCounterFree => {
+            "the NMI watchdog (`sysctl kernel.nmi_watchdog=0` frees its counter) or another session of perf holds the counters"
+        }
+        _ => "`cosched doctor` tries the events out",
+    };
+    RunWarning::EventsLost {
+        events: events.iter().map(|&event| event.to_owned()).collect(),
+        since,
+        why: why.to_string(),
+        remedy,
+    }
+}
+
 /// The warning for a notice of the backend.
 fn warning(notice: Notice) -> RunWarning {
     match notice {
@@ -515,6 +548,9 @@ fn warning(notice: Notice) -> RunWarning {
             cpus: cpus.to_string(),
             others: named(&others),
         },
+        Notice::Offline(cpus) => RunWarning::CpusOffline {
+            cpus: cpus.to_string(),
+        },
         Notice::StepsBack => RunWarning::StepsBack,
         Notice::Returns => RunWarning::Returns,
         Notice::SteppedBack(time) => RunWarning::SteppedBack { time },
@@ -530,6 +566,7 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
         Notice::LeftScheduler { job, processes } => RunWarning::LeftScheduler { job, processes },
         Notice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
+        Notice::NotCounted { events, job, why } => events_lost(&events, Some(job), why),
         Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
     }
 }

@@ -120,7 +120,7 @@ impl Fixture for Adopted {
         PIDS.set(pids.clone());
         let root = Root::default().with_runs_dir(self.runs_dir.path());
         let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
-        let counters = probe(&root, &events).expect("what this machine can count");
+        let counters = probe(&root, &events, Duration::ZERO).expect("what this machine can count");
         let selections: Vec<Selection> = pids.iter().map(|&pid| self.selection(pid)).collect();
         let sampler = Sampler::new(&root, &selections, counters.usable.clone());
         let sampler = sampler.expect("live processes");

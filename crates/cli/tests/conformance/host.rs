@@ -45,7 +45,7 @@ impl ThisMachine {
             .expect("this machine's topology")
             .machine;
         let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
-        let counters = probe(&root, &events).expect("what this machine can count");
+        let counters = probe(&root, &events, Duration::ZERO).expect("what this machine can count");
         Ok(ThisMachine {
             root,
             freezing,

@@ -22,9 +22,11 @@ pub(super) struct Progress {
     start: f64,
     /// CPUs that the task needs at once.
     width: u32,
-    /// Solo execution in quanta, rated against the solo rate or, without counters, by CPU time.
+    /// Solo execution in quanta, rated against the solo rate.
     done: f64,
-    /// The part of `done` that is CPU time, because nothing was counted.
+    /// Quanta of CPU time in which that was done.
+    rated: f64,
+    /// Quanta of CPU time in which nothing was counted.
     uncounted: f64,
     unrated: Unrated,
     solo: Option<Solo>,
@@ -76,6 +78,7 @@ impl Progress {
             start,
             width,
             done: 0.0,
+            rated: 0.0,
             uncounted: 0.0,
             unrated: Unrated::default(),
             solo: None,
@@ -100,13 +103,15 @@ impl Progress {
                     });
                 }
                 match self.solo {
-                    Some(solo) => self.done += (rate / solo.rate).min(1.0) * used,
+                    Some(solo) => {
+                        self.done += (rate / solo.rate).min(1.0) * used;
+                        self.rated += used;
+                    }
                     None => self.unrated.add(rate, used),
                 }
             }
             Reading::Absent(why) => {
                 self.absence = Some(why);
-                self.done += used;
                 self.uncounted += used;
             }
         }
@@ -115,11 +120,19 @@ impl Progress {
     fn set_solo(&mut self, solo: Solo) {
         self.solo = Some(solo);
         self.age = 0.0;
-        self.done += std::mem::take(&mut self.unrated).worth(solo.rate);
+        let unrated = std::mem::take(&mut self.unrated);
+        self.done += unrated.worth(solo.rate);
+        self.rated += unrated.quanta;
     }
 
+    /// Solo execution in quanta. Time in which nothing was counted is worth as much as the rated time on average; without
+    /// any rated time it counts as if without slowdown.
     pub(super) fn earned(&self) -> f64 {
-        self.done + self.unrated.quanta
+        let worth = match self.rated > 0.0 {
+            true => self.done / self.rated,
+            false => 1.0,
+        };
+        self.done + self.unrated.quanta + self.uncounted * worth
     }
 
     pub(super) fn total(&self) -> f64 {
@@ -140,7 +153,7 @@ impl Progress {
 
     pub(super) fn basis(&self) -> ProgressBasis {
         // The uncounted part may be a gap in a long run, or the whole run.
-        if self.uncounted * 2.0 > self.earned() {
+        if self.uncounted > self.rated + self.unrated.quanta {
             ProgressBasis::CpuTime
         } else if self.solo.is_some() {
             ProgressBasis::Ipc
@@ -323,7 +336,8 @@ mod tests {
         progress.add(&sample(200, 1_000, Purpose::Run), Q);
         assert_eq!(
             (progress.total(), progress.basis()),
-            (3.5, ProgressBasis::Ipc)
+            (2.5 + 2.5 / 3.0, ProgressBasis::Ipc),
+            "the glitch is worth as much as the rest on average"
         );
     }
 

@@ -231,8 +231,8 @@ mod tests {
             "jobs arrive during the run, so their mean turnaround counts; this machine has no hardware counters, so progress is CPU time, or what is visible"
         );
         assert_eq!(
-            lacks(&[READS], Absence::DoesNotFit).unwrap(),
-            "no reads from memory: too few hardware counters for it beside the more needed events; with them simulated mixes take 1 % less time, unfairness 1.04, not 1.05"
+            lacks(&[READS], Absence::NoCounterFree).unwrap(),
+            "no reads from memory: no hardware counter was free for it; with them simulated mixes take 1 % less time, unfairness 1.04, not 1.05"
         );
         assert_eq!(
             lacks(&EVENTS, Absence::NoCounters).unwrap(),

@@ -55,6 +55,7 @@ const DOUBTS: [&str; 7] = [
     "cpus-collide",
     "cpus-shared",
     "cpus-gained",
+    "cpus-offline",
     "steps-back",
     "paused",
     "job-limit",

@@ -1,6 +1,6 @@
 //! Interprets counter reads: decoding, scaling and summing. It is pure, so tests need no counters.
 
-use cosched_core::{Absence, Reading};
+use cosched_core::{Absence, Nanos, Reading};
 
 /// One event's reading: how long it was requested, how long the hardware counted it, and the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,6 +34,13 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
     )
 }
 
+/// Events in a row that a job may go without a counter of its own, in time on CPUs. While the kernel shares counters out, each
+/// event waits for some hundredths of a second.
+const LONGEST_WAIT: u64 = 400_000_000;
+
+/// Time on CPUs in which every program executes some instruction in user mode, however long its system calls take.
+const LONGEST_STANDSTILL: u64 = 100_000_000;
+
 /// The running total of one kind of event over all PMUs that count it.
 ///
 /// A core belongs to one PMU only. So on a hybrid machine each PMU runs for a part of the time, and together they run
@@ -44,14 +51,35 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
 pub(crate) struct Total {
     last: Vec<Counted>,
     total: u64,
+    /// Whether the event happens whenever a program runs, as cycles and instructions do.
+    always_happens: bool,
     /// Whether some interval was scaled by more than a hundredth.
     pub multiplexed: bool,
+    /// Time on CPUs since the start, by the counters' own clock.
+    clock: u64,
+    /// Why a part of the time is not in the total.
+    gap: Option<Absence>,
+    in_gap: bool,
+    /// Time on a counter, and the count, in the last interval.
+    pub interval: (Nanos, u64),
 }
 
 impl Total {
+    /// The total of an event that happens whenever a program runs. If it is not counted for long, the counter stands still.
+    pub(crate) fn of_what_always_happens() -> Total {
+        Total {
+            always_happens: true,
+            ..Total::default()
+        }
+    }
+
     /// Adds the counts since the last call; `now` has one reading per PMU, always in the same order.
+    ///
+    /// An interval in which it never got a counter is absent. A later one makes up for it, unless it was long: then the
+    /// total has a [gap](Total::gap).
     pub(crate) fn update(&mut self, now: &[Counted]) -> Reading<u64> {
         self.last.resize(now.len(), Counted::default());
+        self.interval = (Nanos::ZERO, 0);
         let (mut enabled, mut running, mut value) = (0u64, 0u64, 0u64);
         for (now, last) in now.iter().zip(&self.last) {
             let parts = (
@@ -66,11 +94,21 @@ impl Total {
             running += r;
             value += v;
         }
-        if running == 0 && enabled > 0 {
-            // It never got a counter. The baseline stays, so that the next interval includes this one.
-            return Reading::Absent(Absence::CountersLost);
+        self.clock = clock_of(now);
+        if let Some(why) = self.uncounted(enabled, running, value) {
+            // The baseline stays, so that a later interval includes this one.
+            return match why {
+                Absence::CountsNothing if !self.in_gap => Reading::Value(self.total),
+                _ => Reading::Absent(why),
+            };
+        }
+        if let Some(why) = self.gap.filter(|_| std::mem::take(&mut self.in_gap)) {
+            // It counts again, since some moment in this interval.
+            self.last.copy_from_slice(now);
+            return Reading::Absent(why);
         }
         self.last.copy_from_slice(now);
+        self.interval = (Nanos(running), value);
         let scaled = if running < enabled {
             self.multiplexed |= u128::from(running) * 100 < u128::from(enabled) * 99;
             u128::from(value) * u128::from(enabled) / u128::from(running)
@@ -82,6 +120,45 @@ impl Total {
             .saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
         Reading::Value(self.total)
     }
+
+    /// The kernel did not answer this time.
+    pub(crate) fn unread(&mut self) -> Reading<u64> {
+        self.interval = (Nanos::ZERO, 0);
+        Reading::Absent(Absence::CountersLost)
+    }
+
+    /// Why nothing was counted since the baseline, if so. A long time of that is a gap.
+    fn uncounted(&mut self, enabled: u64, running: u64, value: u64) -> Option<Absence> {
+        let (why, is_long) = if running == 0 && enabled > 0 {
+            (Absence::NoCounterFree, enabled >= LONGEST_WAIT)
+        } else if self.always_happens && value == 0 && running > 0 {
+            (Absence::CountsNothing, running >= LONGEST_STANDSTILL)
+        } else {
+            return None;
+        };
+        if is_long {
+            self.gap = Some(why);
+            self.in_gap = true;
+        }
+        Some(why)
+    }
+
+    /// Why a part of the time is not in the total; `None` if it is whole.
+    pub(crate) fn gap(&self) -> Option<Absence> {
+        self.gap
+    }
+
+    /// Time on CPUs since the start. It moves with the counts, while the kernel's accounts move by ticks.
+    pub(crate) fn clock(&self) -> Nanos {
+        Nanos(self.clock)
+    }
+}
+
+/// The time on CPUs in these readings, one per PMU.
+fn clock_of(now: &[Counted]) -> u64 {
+    let enabled = now.iter().map(|counted| counted.enabled).max();
+    let running: u64 = now.iter().map(|counted| counted.running).sum();
+    enabled.unwrap_or(0).max(running)
 }
 
 #[cfg(test)]
@@ -147,12 +224,47 @@ mod tests {
         assert_eq!(total.update(&[counted(100, 100, 10)]), Reading::Value(10));
         assert_eq!(
             total.update(&[counted(200, 100, 10)]),
-            Reading::Absent(Absence::CountersLost)
+            Reading::Absent(Absence::NoCounterFree)
         );
         assert_eq!(total.update(&[counted(300, 200, 20)]), Reading::Value(30));
         assert_eq!(
             total.update(&[counted(300, 200, 19)]),
             Reading::Absent(Absence::WentBackwards)
+        );
+        assert_eq!(total.gap(), None);
+    }
+
+    #[test]
+    fn a_long_time_without_counter_is_a_gap_and_counting_goes_on_behind_it() {
+        let mut total = Total::default();
+        total.update(&[counted(100, 100, 10)]);
+        let lost = 100 + LONGEST_WAIT;
+        let waits = total.update(&[counted(lost, 100, 10)]);
+        assert_eq!(waits, Reading::Absent(Absence::NoCounterFree));
+        assert_eq!(total.gap(), Some(Absence::NoCounterFree));
+        let returns = total.update(&[counted(lost + 100, 150, 15)]);
+        assert_eq!(returns, Reading::Absent(Absence::NoCounterFree));
+        let goes_on = total.update(&[counted(lost + 200, 250, 25)]);
+        assert_eq!(goes_on, Reading::Value(20));
+        assert_eq!(total.clock(), Nanos(lost + 200));
+    }
+
+    #[test]
+    fn a_counter_that_stands_still_counts_nothing() {
+        let still = |total: &mut Total, until: u64| total.update(&[counted(until, until, 10)]);
+        let mut total = Total::of_what_always_happens();
+        total.update(&[counted(100, 100, 10)]);
+        let short = still(&mut total, LONGEST_STANDSTILL);
+        assert_eq!((short, total.gap()), (Reading::Value(10), None));
+        let long = still(&mut total, 100 + LONGEST_STANDSTILL);
+        assert_eq!(long, Reading::Absent(Absence::CountsNothing));
+        assert_eq!(total.gap(), Some(Absence::CountsNothing));
+        // Other events may be rare.
+        let mut rare = Total::default();
+        rare.update(&[counted(100, 100, 10)]);
+        assert_eq!(
+            still(&mut rare, 100 + LONGEST_STANDSTILL),
+            Reading::Value(10)
         );
     }
 
@@ -205,7 +317,7 @@ mod tests {
                         missed = false;
                     }
                     Reading::Absent(why) => {
-                        prop_assert_eq!(why, Absence::CountersLost);
+                        prop_assert_eq!(why, Absence::NoCounterFree);
                         missed = true;
                     }
                 }

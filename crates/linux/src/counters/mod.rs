@@ -1,24 +1,27 @@
 //! Counts hardware events and CPU time of a job, over all its processes.
 //!
-//! Each job gets one group of events, which its children inherit. It counts in user mode only, so that an ordinary user
-//! may count at `perf_event_paranoid` 2. CPU time is the kernel's task clock, also an event: it needs no hardware
-//! counters, includes user and system time (a clock excludes nothing), and includes children while they run and after
-//! they ended. A count that is unavailable is absent with its reason, and never stops a run.
+//! Each job gets events of its own, which its children inherit. They count in user mode only, so that an ordinary user
+//! may count at `perf_event_paranoid` 2. An event knows for how long the job was on CPUs and for how long it was on a
+//! hardware counter meanwhile. The first is the clock by which counts become rates; where nothing is counted, the
+//! kernel's task clock takes its place. Both include user and system time, and children while they run and after they
+//! ended. A count that is unavailable is absent with its reason, and never stops a run.
 
 pub(crate) mod group;
 mod open;
 mod per_cpu;
 mod probe;
 pub(crate) mod sys;
+mod trust;
 
 pub use group::Counted;
 pub use open::CounterProblem;
 pub(crate) use open::absence_of;
 pub use per_cpu::CpuEvents;
-pub use probe::{CounterSupport, probe};
+pub use probe::{CounterSupport, LONGEST_TRIAL, probe};
 pub use sys::Start;
+pub(crate) use trust::Trust;
 
-use crate::events::MachineEvents;
+use crate::events::{MachineEvents, PmuEvents};
 use cosched_core::{Absence, Counter, Counts, Nanos, PerCounter, Reading};
 use group::Total;
 use open::{Group, Opener, Place};
@@ -33,7 +36,8 @@ pub struct JobCounters {
     groups: Vec<Group<OwnedFd>>,
     /// Each counter's events, or why it is absent.
     counted: PerCounter<Result<CountedEvents, Absence>>,
-    cpu_time: Result<OwnedFd, Absence>,
+    /// The kernel's task clock, if no event is counted.
+    task_clock: Result<OwnedFd, Absence>,
     /// Kept between reads, so that a read allocates no memory.
     words: Vec<u64>,
 }
@@ -57,10 +61,10 @@ impl Opener for KernelOpener {
 }
 
 impl JobCounters {
-    /// Opens the machine's `events` and the CPU time of process `pid`, and reports the events that cannot be counted.
+    /// Opens the machine's `events` of process `pid`, and reports those that cannot be counted.
     ///
     /// With [`Start::OnExec`] the process must not have executed its program yet. Its earlier activity and existing
-    /// children are not counted. This takes one file descriptor per counter and core PMU, and one for CPU time.
+    /// children are not counted. This takes one file descriptor per counter and core PMU, or one if nothing is counted.
     pub fn open(
         pid: Pid,
         events: &MachineEvents,
@@ -75,17 +79,21 @@ impl JobCounters {
         start: Start,
     ) -> (JobCounters, Vec<CounterProblem>) {
         let opened = open::open_all(&mut KernelOpener(target), events, start);
-        let cpu_time = open_task_clock(target, start);
-        let counted = opened.places().map(|places| {
-            places.map(|places| CountedEvents {
-                places,
-                total: Total::default(),
-            })
+        let task_clock = match opened.groups.is_empty() {
+            true => open_task_clock(target, start),
+            false => Err(Absence::NotRequested),
+        };
+        let is_of_kernel = events.pmus.iter().any(PmuEvents::is_of_kernel);
+        let places = opened.places();
+        let counted = PerCounter::from_fn(|counter| {
+            let places = places[counter].clone()?;
+            let total = total_of(counter, is_of_kernel);
+            Ok(CountedEvents { places, total })
         });
         let counters = JobCounters {
             groups: opened.groups,
             counted,
-            cpu_time,
+            task_clock,
             words: Vec::new(),
         };
         (counters, opened.problems)
@@ -94,7 +102,7 @@ impl JobCounters {
     /// All counts since the start, scaled if the kernel multiplexed counters.
     ///
     /// Reading a running job interrupts its CPUs, so freeze it first where that is possible. A read costs one system
-    /// call per group. An event that got no counter at all since the last read is [`Absence::CountersLost`] this time.
+    /// call per group. An event that got no counter at all since the last read is [`Absence::NoCounterFree`] this time.
     pub fn read(&mut self) -> Counts {
         let words = &mut self.words;
         let readings: Vec<Option<Vec<Counted>>> = self
@@ -113,27 +121,42 @@ impl JobCounters {
                 .collect();
             match now {
                 Some(now) => total.update(&now),
-                None => Reading::Absent(Absence::CountersLost),
+                None => total.unread(),
             }
         })
     }
 
-    /// CPU time, user and system, of the job and its descendants since the start.
+    /// CPU time, user and system, of the job and its descendants since the start, at the last [read](JobCounters::read).
+    /// It is the counters' own clock: it moves with the counts.
     pub fn read_cpu_time(&mut self) -> Reading<Nanos> {
-        match &self.cpu_time {
-            Err(why) => Reading::Absent(*why),
-            Ok(fd) => match read_words(fd.as_fd(), 1, &mut self.words) {
+        let clock = self.totals().map(|(_, total)| total.clock()).max();
+        match (clock, &self.task_clock) {
+            (Some(clock), _) => Reading::Value(clock),
+            (None, Err(why)) => Reading::Absent(*why),
+            (None, Ok(fd)) => match read_words(fd.as_fd(), 1, &mut self.words) {
                 Ok(&[ns]) => Reading::Value(Nanos(ns)),
                 _ => Reading::Absent(Absence::CountersLost),
             },
         }
     }
 
+    /// The totals of the events that are counted.
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (Counter, &Total)> {
+        let counted = self.counted.iter();
+        counted.filter_map(|(counter, events)| Some((counter, &events.as_ref().ok()?.total)))
+    }
+
     /// Whether the kernel has multiplexed counters at any read so far, so that counts are scaled estimates.
     pub fn multiplexed(&self) -> bool {
-        self.counted
-            .iter()
-            .any(|(_, events)| events.as_ref().is_ok_and(|events| events.total.multiplexed))
+        self.totals().any(|(_, total)| total.multiplexed)
+    }
+}
+
+/// The total of a counter's events before the first reading. The kernel's own events may stand in for rare ones.
+pub(crate) fn total_of(counter: Counter, is_of_kernel: bool) -> Total {
+    match counter {
+        Counter::Instructions | Counter::Cycles if !is_of_kernel => Total::of_what_always_happens(),
+        _ => Total::default(),
     }
 }
 

@@ -146,11 +146,11 @@ impl<H> Opened<H> {
     }
 }
 
-/// Opens every event of `events`, one group per PMU.
+/// Opens every event of `events` on each PMU, in the order of [`Counter::BY_NEED`].
 ///
-/// The events are opened in the order of [`Counter::BY_NEED`]. Each joins the group if the kernel has room for it;
-/// otherwise it is dropped. So a group that does not fit loses its least needed events. Inherited groups need Linux
-/// 4.13.
+/// Instructions and cycles form a group, so that their ratio is that of one time; the kernel may refuse the group, and then
+/// each counts by itself. All others count by themselves. So where counters are fewer than events, the kernel rotates the
+/// events, and no event is lost. Inherited groups need Linux 4.13.
 pub(crate) fn open_all<O: Opener>(
     opener: &mut O,
     events: &MachineEvents,
@@ -186,7 +186,7 @@ pub(super) fn open_pmu<O: Opener>(
     start: Start,
     opened: &mut Opened<O::Handle>,
 ) {
-    let mut group: Group<O::Handle> = Vec::new();
+    let first = opened.groups.len();
     for counter in Counter::BY_NEED {
         if let Some(AbsentEvent { reason, why }) = table.absent.get(&counter).cloned() {
             let problem = CounterProblem::on(pmu, counter, None, (reason, why));
@@ -196,47 +196,25 @@ pub(super) fn open_pmu<O: Opener>(
             continue;
         };
         let ask = |start| attributes(event, pmu, hybrid, start);
-        match open_event(opener, ask, &group, start) {
-            Ok(handle) => group.push((counter, handle)),
+        // Of the pair, only the instructions are there before the cycles.
+        let pair = opened.groups.get_mut(first);
+        if counter == Counter::Cycles
+            && let Some(pair) = pair
+            && let Ok(handle) = opener.open(&ask(None), Some(&pair[0].1))
+        {
+            pair.push((counter, handle));
+            continue;
+        }
+        match opener.open(&ask(Some(start)), None) {
+            Ok(handle) => opened.groups.push(vec![(counter, handle)]),
             Err(error) => {
-                let why = why_not_opened(error, counter);
+                let reason = absence_of(error.raw_os_error().unwrap_or(0), counter);
+                let why = (reason, format!("{reason} ({error})"));
                 let problem = CounterProblem::on(pmu, counter, Some(event.name()), why);
                 opened.problems.push(problem);
             }
         }
     }
-    if !group.is_empty() {
-        opened.groups.push(group);
-    }
-}
-
-/// Opens an event in a group; it leads the group if that is empty.
-///
-/// # Errors
-/// The kernel's error; `None` if the event only does not fit into the group.
-fn open_event<O: Opener>(
-    opener: &mut O,
-    ask: impl Fn(Option<Start>) -> Attributes,
-    group: &Group<O::Handle>,
-    start: Start,
-) -> Result<O::Handle, Option<io::Error>> {
-    let leader = group.first().map(|(_, handle)| handle);
-    let error = match opener.open(&ask(leader.is_none().then_some(start)), leader) {
-        Ok(handle) => return Ok(handle),
-        Err(error) => error,
-    };
-    let may_lack_room = leader.is_some() && error.raw_os_error() == Some(libc::EINVAL);
-    let fits_alone = may_lack_room && opener.open(&ask(Some(start)), None).is_ok();
-    Err((!fits_alone).then_some(error))
-}
-
-fn why_not_opened(error: Option<io::Error>, counter: Counter) -> (Absence, String) {
-    let Some(error) = error else {
-        let why = "no hardware counter is left for it beside the other events";
-        return (Absence::DoesNotFit, why.to_owned());
-    };
-    let reason = absence_of(error.raw_os_error().unwrap_or(0), counter);
-    (reason, format!("{reason} ({error})"))
 }
 
 #[cfg(test)]
@@ -245,20 +223,18 @@ mod tests {
     use crate::events::table_for;
     use crate::processor::Processor;
 
-    /// A kernel with this many counters per group that rejects some events.
+    /// A kernel that accepts groups or not, and rejects some events.
     struct Fake {
-        counters: usize,
+        has_groups: bool,
         refuse: Vec<(u64, i32)>,
-        in_group: usize,
         asked: Vec<Attributes>,
     }
 
     impl Fake {
-        fn new(counters: usize) -> Fake {
+        fn new() -> Fake {
             Fake {
-                counters,
+                has_groups: true,
                 refuse: Vec::new(),
-                in_group: 0,
                 asked: Vec::new(),
             }
         }
@@ -273,15 +249,10 @@ mod tests {
                 .iter()
                 .find(|(config, _)| *config == attributes.config)
                 .map(|(_, errno)| *errno);
-            let full = leader.is_some() && self.in_group >= self.counters;
-            match refused.or(full.then_some(libc::EINVAL)) {
+            let no_group = (leader.is_some() && !self.has_groups).then_some(libc::EINVAL);
+            match refused.or(no_group) {
                 Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-                None => {
-                    if leader.is_some() || self.in_group == 0 {
-                        self.in_group += 1;
-                    }
-                    Ok(attributes.config)
-                }
+                None => Ok(attributes.config),
             }
         }
     }
@@ -310,8 +281,9 @@ mod tests {
         MachineEvents { pmus }
     }
 
-    fn counters_of(group: &Group<u64>) -> Vec<Counter> {
-        group.iter().map(|(counter, _)| *counter).collect()
+    fn counters_of(opened: &Opened<u64>) -> Vec<Vec<Counter>> {
+        let of_group = |group: &Group<u64>| group.iter().map(|(counter, _)| *counter).collect();
+        opened.groups.iter().map(of_group).collect()
     }
 
     fn westmere() -> MachineEvents {
@@ -324,13 +296,17 @@ mod tests {
     }
 
     #[test]
-    fn one_group_holds_all_where_there_is_room() {
-        let mut fake = Fake::new(8);
+    fn instructions_and_cycles_are_a_pair_and_the_others_count_by_themselves() {
+        let mut fake = Fake::new();
         let opened = open_all(&mut fake, &westmere(), Start::OnExec);
-        assert_eq!(opened.groups.len(), 1);
-        assert_eq!(counters_of(&opened.groups[0]), Counter::BY_NEED[..5]);
+        let [i, c, reads, llc, l1, _] = Counter::BY_NEED;
+        assert_eq!(
+            counters_of(&opened),
+            [vec![i, c], vec![reads], vec![llc], vec![l1]]
+        );
         let starts: Vec<Option<Start>> = fake.asked.iter().map(|attr| attr.start).collect();
-        assert_eq!(starts, [Some(Start::OnExec), None, None, None, None]);
+        let leads = Some(Start::OnExec);
+        assert_eq!(starts, [leads, None, leads, leads, leads]);
         assert_eq!(
             (
                 fake.asked[2].type_id,
@@ -349,22 +325,28 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_given_up_from_the_end() {
-        for counters in 1..=5 {
-            let opened = open_all(&mut Fake::new(counters), &westmere(), Start::Now);
-            assert_eq!(counters_of(&opened.groups[0]), Counter::BY_NEED[..counters]);
-            let lost: Vec<&CounterProblem> = opened
-                .problems
+    fn where_groups_are_refused_each_event_counts_by_itself() {
+        let mut fake = Fake::new();
+        fake.has_groups = false;
+        let opened = open_all(&mut fake, &westmere(), Start::Now);
+        assert_eq!(
+            counters_of(&opened),
+            Counter::BY_NEED[..5]
                 .iter()
-                .filter(|problem| problem.reason == Absence::DoesNotFit)
-                .collect();
-            assert_eq!(lost.len(), 5 - counters);
-        }
+                .map(|&counter| vec![counter])
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(opened.problems.len(), without_event(&westmere()));
+        assert!(
+            fake.asked
+                .last()
+                .is_some_and(|asked| asked.start == Some(Start::Now))
+        );
     }
 
     #[test]
     fn a_refused_event_does_not_stop_the_others() {
-        let mut fake = Fake::new(8);
+        let mut fake = Fake::new();
         fake.refuse = vec![
             (1, libc::ENOENT),
             (0x4f2e, libc::EACCES),
@@ -372,8 +354,8 @@ mod tests {
         ];
         let opened = open_all(&mut fake, &westmere(), Start::OnExec);
         assert_eq!(
-            counters_of(&opened.groups[0]),
-            [Counter::Cycles, Counter::L1Accesses]
+            counters_of(&opened),
+            [[Counter::Cycles], [Counter::L1Accesses]]
         );
         let mut refused = opened.problems;
         refused.retain(|problem| problem.event.is_some());
@@ -390,19 +372,23 @@ mod tests {
             text.starts_with("llc_accesses (LONGEST_LAT_CACHE.REFERENCE) on cpu: not permitted"),
             "{text}"
         );
-        // The second event leads in place of the first.
         assert_eq!(fake.asked[1].start, Some(Start::OnExec));
     }
 
     #[test]
-    fn hybrid_machines_get_a_group_per_pmu_that_says_which_it_means() {
-        let mut fake = Fake::new(8);
+    fn hybrid_machines_get_events_per_pmu_that_say_which_they_mean() {
+        let mut fake = Fake::new();
         let opened = open_all(
             &mut fake,
             &machine(&[("cpu_core", 4, 0x97), ("cpu_atom", 10, 0x97)]),
             Start::OnExec,
         );
-        assert_eq!(opened.groups.len(), 2);
+        assert_eq!(opened.groups.len(), 2 * 4);
+        assert!(
+            opened.places()[Counter::Cycles]
+                .as_ref()
+                .is_ok_and(|places| places.len() == 2)
+        );
         assert_eq!(
             (fake.asked[0].type_id, fake.asked[0].config),
             (0, 4 << 32 | 1)
@@ -416,7 +402,7 @@ mod tests {
 
     #[test]
     fn without_a_pmu_every_event_is_absent_for_that_reason() {
-        let opened = open_all(&mut Fake::new(8), &MachineEvents::default(), Start::OnExec);
+        let opened = open_all(&mut Fake::new(), &MachineEvents::default(), Start::OnExec);
         assert!(opened.groups.is_empty());
         assert_eq!(opened.problems.len(), Counter::COUNT);
         assert!(

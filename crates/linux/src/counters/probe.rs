@@ -2,11 +2,15 @@
 
 use super::group::Counted;
 use super::open::{CounterProblem, Group, Opener, open_all};
-use super::sys::{Start, Target};
+use super::sys::{self, Attributes, Start, Target};
 use super::{JobCounters, KernelOpener, read_group};
-use crate::events::MachineEvents;
+use crate::events::{MachineEvents, PmuEvents};
 use crate::root::{ReadError, Root};
 use cosched_core::{Absence, Counter, Nanos, PerCounter, Reading};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Counter support of this machine.
 #[derive(Clone, Debug)]
@@ -22,7 +26,9 @@ pub struct CounterSupport {
     pub cpu_time: Reading<()>,
     /// Details of the events that cannot be counted.
     pub problems: Vec<CounterProblem>,
-    /// The events that can be counted together without multiplexing: those that a run should open.
+    /// Those that counted nothing in the trial, though memory is not used in every moment. They are believed once they count.
+    pub unproven: BTreeSet<Counter>,
+    /// The events that were counted in the trial, all at once or in turns: those that a run should open.
     pub usable: MachineEvents,
 }
 
@@ -33,21 +39,32 @@ impl CounterSupport {
     }
 }
 
-/// Tries out `events` on the calling thread.
+/// Tries out `events` on the calling thread: until each has counted, at least for a time, and at most for
+/// [`LONGEST_TRIAL`].
 ///
 /// # Errors
 /// [`ReadError`] when `/proc/sys/kernel/perf_event_paranoid` exists and is malformed.
-pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, ReadError> {
+pub fn probe(
+    root: &Root,
+    events: &MachineEvents,
+    at_least: Duration,
+) -> Result<CounterSupport, ReadError> {
     let paranoid = root.parse(
         "/proc/sys/kernel/perf_event_paranoid",
         "perf_event_paranoid",
         "a whole number",
     )?;
+    let mut trial = KernelTrial {
+        opener: KernelOpener(Target::Itself),
+        since: Instant::now(),
+        memory: Vec::new(),
+    };
     let Tried {
         states,
         problems,
+        unproven,
         usable,
-    } = try_out(&mut KernelOpener(Target::Itself), events);
+    } = try_out(&mut trial, events, at_least);
     let (mut clock_alone, _) =
         JobCounters::open_target(Target::Itself, &MachineEvents::default(), Start::Now);
     let cpu_time = clock_alone.read_cpu_time().map(|_: Nanos| ());
@@ -62,27 +79,67 @@ pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, Read
         events: states,
         cpu_time,
         problems,
+        unproven,
         usable,
     })
 }
 
+/// Maximum length of a trial. Where counters are fewer than events, each event waits for its turn of some milliseconds.
+pub const LONGEST_TRIAL: Duration = Duration::from_millis(50);
+
 /// Tests events by counting for a while, on the kernel or on a test's stand-in.
 trait Trial: Opener {
-    /// Does some hundred microseconds of work that the events count.
-    fn work(&mut self);
+    /// Starts to count these groups.
+    fn begin(&mut self, groups: &[Group<Self::Handle>]);
+    /// Does some hundred microseconds of work that the events count. Returns the time since the start.
+    fn work(&mut self) -> Duration;
     /// Reads every member of a group; `None` if the group does not answer.
     fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>>;
 }
 
-impl Trial for KernelOpener {
-    fn work(&mut self) {
-        let mut x = 1u64;
-        for n in 0..200_000u64 {
-            x = std::hint::black_box(x.wrapping_mul(31).wrapping_add(n));
+/// Trials in the kernel.
+struct KernelTrial {
+    opener: KernelOpener,
+    since: Instant,
+    /// Memory to walk through; it grows.
+    memory: Vec<u64>,
+}
+
+impl KernelTrial {
+    /// Sizes of the memory in words: 128 KiB at first, at last more than most caches.
+    const LEAST: usize = 1 << 14;
+    const MOST: usize = 1 << 23;
+    /// Words of a cache line.
+    const LINE: usize = 8;
+}
+
+impl Opener for KernelTrial {
+    type Handle = OwnedFd;
+    fn open(&mut self, attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+        self.opener.open(attributes, leader)
+    }
+}
+
+impl Trial for KernelTrial {
+    fn begin(&mut self, groups: &[Group<OwnedFd>]) {
+        self.since = Instant::now();
+        for (_, leader) in groups.iter().filter_map(|group| group.first()) {
+            // An event that cannot be enabled counts nothing.
+            let _ = sys::enable(leader.as_fd());
         }
     }
 
-    fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>> {
+    fn work(&mut self) -> Duration {
+        let larger = (2 * self.memory.len()).clamp(KernelTrial::LEAST, KernelTrial::MOST);
+        self.memory.resize(larger, 1);
+        let mut sum = 1u64;
+        for word in self.memory.iter().step_by(KernelTrial::LINE) {
+            sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(*word));
+        }
+        self.since.elapsed()
+    }
+
+    fn read(&mut self, group: &Group<OwnedFd>) -> Option<Vec<Counted>> {
         read_group(group, &mut Vec::new())
     }
 }
@@ -91,21 +148,37 @@ impl Trial for KernelOpener {
 struct Tried {
     states: PerCounter<Reading<()>>,
     problems: Vec<CounterProblem>,
+    unproven: BTreeSet<Counter>,
     usable: MachineEvents,
 }
 
-/// Finds the events that can be counted together.
+/// Finds the events that can be counted, all at once or in turns.
 ///
-/// The kernel accepts a group as if all counters were free, although a watchdog or another user may hold some. So the
-/// group also runs for a moment. While it gets no counter, the least needed event is dropped.
-fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
+/// The kernel accepts an event as if all counters were free, although a watchdog or another user may hold them. So the
+/// events also run for a moment. The least needed one that gets no counter is given up, and the rest is tried again: a
+/// pair may lack the room that one event has.
+fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents, at_least: Duration) -> Tried {
     let mut usable = events.clone();
+    let is_of_kernel = events.pmus.iter().any(PmuEvents::is_of_kernel);
     loop {
-        let opened = open_all(trial, &usable, Start::Now);
-        if let Some(counter) = starved(trial, &opened.groups) {
-            let why = "other users of the counters leave no room for it";
-            usable.give_up(counter, Absence::DoesNotFit, why);
+        let opened = open_all(trial, &usable, Start::WhenEnabled);
+        let seen = count_for_a_while(trial, &opened.groups, at_least);
+        let starved = seen.iter().filter(|(_, counted)| counted.running == 0);
+        if let Some((&counter, _)) = starved.max_by_key(|(counter, _)| counter.need()) {
+            let why = "other users hold the hardware counters, as the NMI watchdog or `perf` does";
+            usable.give_up(counter, Absence::NoCounterFree, why);
             continue;
+        }
+        let nothing = seen.iter().filter(|(_, counted)| counted.value == 0);
+        let mut unproven: BTreeSet<Counter> = nothing.map(|(counter, _)| *counter).collect();
+        let broken = unproven.iter().find(|counter| always_happens(**counter));
+        if let Some(&counter) = broken.filter(|_| !is_of_kernel) {
+            let why = "it counted nothing while a program ran";
+            usable.give_up(counter, Absence::CountsNothing, why);
+            continue;
+        }
+        if is_of_kernel {
+            unproven.clear();
         }
         let states = opened
             .places()
@@ -118,46 +191,64 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
         return Tried {
             states,
             problems: opened.problems,
+            unproven,
             usable,
         };
     }
 }
 
-/// The least needed event, if the events were enabled for a while and none of them was ever on the hardware.
-fn starved<T: Trial>(trial: &mut T, groups: &[Group<T::Handle>]) -> Option<Counter> {
-    if groups.is_empty() {
-        return None;
-    }
-    trial.work();
-    let (mut enabled, mut running) = (0, 0);
-    for group in groups {
-        for counted in trial.read(group)? {
-            enabled += counted.enabled;
-            running += counted.running;
+/// Whether every program causes this event all the time.
+fn always_happens(counter: Counter) -> bool {
+    matches!(
+        counter,
+        Counter::Instructions | Counter::Cycles | Counter::L1Accesses
+    )
+}
+
+/// Counts until each event has counted something, or for the longest time. Returns the sums over all PMUs; nothing of
+/// events that do not answer.
+fn count_for_a_while<T: Trial>(
+    trial: &mut T,
+    groups: &[Group<T::Handle>],
+    at_least: Duration,
+) -> BTreeMap<Counter, Counted> {
+    trial.begin(groups);
+    loop {
+        let tried_for = trial.work();
+        let mut seen: BTreeMap<Counter, Counted> = BTreeMap::new();
+        for group in groups {
+            let counted = trial.read(group).into_iter().flatten();
+            for ((counter, _), counted) in group.iter().zip(counted) {
+                let sum = seen.entry(*counter).or_default();
+                sum.enabled += counted.enabled;
+                sum.running += counted.running;
+                sum.value += counted.value;
+            }
+        }
+        let has_counted = |counted: &Counted| counted.running > 0 && counted.value > 0;
+        let is_enough = tried_for >= at_least && seen.values().all(has_counted);
+        if groups.is_empty() || is_enough || tried_for >= LONGEST_TRIAL {
+            return seen;
         }
     }
-    let members = groups.iter().flatten();
-    let least = members
-        .map(|(counter, _)| *counter)
-        .max_by_key(|counter| counter.need());
-    least.filter(|_| enabled > 0 && running == 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sys::Attributes;
     use super::*;
-    use crate::events::{CorePmu, PmuEvents, tables};
-    use std::io;
+    use crate::events::{CorePmu, tables};
 
-    /// A kernel that accepts groups of any size, on hardware with `free` free counters. A group that needs more never
-    /// runs.
+    /// A kernel that accepts groups of any size, on hardware with `free` free counters. Groups take turns, and one that
+    /// needs more never runs.
     struct Shared {
         free: usize,
         /// An event that the kernel rejects, and the error number.
         refused: Option<(u64, i32)>,
+        /// An event that counts nothing.
+        broken: Option<Counter>,
         answers: bool,
-        worked: usize,
+        /// Steps of work, one a millisecond.
+        steps: u64,
     }
 
     impl Shared {
@@ -165,8 +256,9 @@ mod tests {
             Shared {
                 free,
                 refused: None,
+                broken: None,
                 answers: true,
-                worked: 0,
+                steps: 0,
             }
         }
     }
@@ -184,18 +276,30 @@ mod tests {
     }
 
     impl Trial for Shared {
-        fn work(&mut self) {
-            self.worked += 1;
+        fn begin(&mut self, _groups: &[Group<()>]) {
+            self.steps = 0;
+        }
+        fn work(&mut self) -> Duration {
+            self.steps += 1;
+            Duration::from_millis(self.steps)
         }
         fn read(&mut self, group: &Group<()>) -> Option<Vec<Counted>> {
             let runs = group.len() <= self.free;
-            let counted = Counted {
-                enabled: 100,
-                running: if runs { 100 } else { 0 },
-                value: 7,
+            let of = |(counter, ()): &(Counter, ())| Counted {
+                enabled: 100 * self.steps,
+                running: if runs { 50 * self.steps } else { 0 },
+                value: if runs && self.broken != Some(*counter) {
+                    7
+                } else {
+                    0
+                },
             };
-            self.answers.then(|| vec![counted; group.len()])
+            self.answers.then(|| group.iter().map(of).collect())
         }
+    }
+
+    fn tried(trial: &mut Shared, events: &MachineEvents) -> Tried {
+        try_out(trial, events, Duration::ZERO)
     }
 
     /// A machine with these PMUs, each with an event for each counter.
@@ -232,48 +336,58 @@ mod tests {
         tried.usable.pmus.iter().map(counters).collect()
     }
 
+    /// The reasons of the events that are given up.
+    fn given_up(tried: &Tried) -> Vec<(Counter, Absence)> {
+        let problems = tried.problems.iter();
+        problems
+            .map(|problem| (problem.counter, problem.reason))
+            .collect()
+    }
+
     #[test]
-    fn the_least_needed_events_are_given_up_until_the_rest_is_counted() {
-        for free in 0..=Counter::COUNT + 2 {
+    fn with_few_counters_events_take_turns_and_with_none_all_are_given_up() {
+        for free in 2..=Counter::COUNT {
             let mut trial = Shared::with(free);
-            let tried = try_out(&mut trial, &machine(&["cpu"]));
-            let kept = free.min(Counter::COUNT);
-            assert_eq!(
-                usable(&tried),
-                [&Counter::BY_NEED[..kept]],
-                "{free} counters are free"
-            );
-            for counter in Counter::ALL {
-                let fits = counter.need() < kept;
-                let expected = if fits {
-                    Reading::Value(())
-                } else {
-                    Reading::Absent(Absence::DoesNotFit)
-                };
-                assert_eq!(
-                    tried.states[counter], expected,
-                    "{counter} with {free} free"
-                );
-                let problem = tried
-                    .problems
-                    .iter()
-                    .find(|problem| problem.counter == counter);
-                let told = problem.map(|problem| problem.reason);
-                assert_eq!(told, (!fits).then_some(Absence::DoesNotFit), "{counter}");
-            }
-            // One trial for each dropped event, and a successful one if any event is left.
-            assert_eq!(trial.worked, Counter::COUNT - kept + usize::from(kept > 0));
+            let tried = tried(&mut trial, &machine(&["cpu"]));
+            assert_eq!(usable(&tried), [Counter::BY_NEED]);
+            assert!(tried.states.iter().all(|(_, state)| state.is_value()));
+            assert_eq!(trial.steps, 1, "no longer than needed");
+        }
+        // The pair needs two.
+        let lone = tried(&mut Shared::with(1), &machine(&["cpu"]));
+        assert_eq!(given_up(&lone), [(Counter::Cycles, Absence::NoCounterFree)]);
+        let none = tried(&mut Shared::with(0), &machine(&["cpu"]));
+        assert!(
+            none.states
+                .iter()
+                .all(|(_, state)| *state == Reading::Absent(Absence::NoCounterFree))
+        );
+    }
+
+    #[test]
+    fn what_counts_nothing_is_given_up_if_every_program_must_cause_it() {
+        for broken in Counter::ALL {
+            let mut trial = Shared {
+                broken: Some(broken),
+                ..Shared::with(8)
+            };
+            let tried = tried(&mut trial, &machine(&["cpu"]));
+            let is_broken = always_happens(broken);
+            let expected = is_broken.then_some((broken, Absence::CountsNothing));
+            assert_eq!(given_up(&tried), Vec::from_iter(expected));
+            assert_eq!(tried.unproven.contains(&broken), !is_broken);
         }
     }
 
     #[test]
     fn what_is_given_up_is_given_up_on_every_pmu() {
-        let tried = try_out(&mut Shared::with(2), &machine(&["cpu_atom", "cpu_core"]));
-        assert_eq!(
-            usable(&tried),
-            [&Counter::BY_NEED[..2], &Counter::BY_NEED[..2]]
+        let tried = tried(&mut Shared::with(1), &machine(&["cpu_atom", "cpu_core"]));
+        assert!(
+            usable(&tried)
+                .iter()
+                .all(|of_pmu| !of_pmu.contains(&Counter::Cycles))
         );
-        assert_eq!(tried.problems.len(), 2 * (Counter::COUNT - 2));
+        assert_eq!(tried.problems.len(), 2);
     }
 
     #[test]
@@ -290,7 +404,7 @@ mod tests {
             refused: Some((config, libc::EACCES)),
             ..Shared::with(8)
         };
-        let tried = try_out(&mut trial, &events);
+        let tried = tried(&mut trial, &events);
         assert_eq!(
             tried.states[Counter::MmReads],
             Reading::Absent(Absence::NoPermission)
@@ -314,9 +428,8 @@ mod tests {
             answers: false,
             ..Shared::with(0)
         };
-        let tried = try_out(&mut trial, &machine(&["cpu"]));
+        let tried = tried(&mut trial, &machine(&["cpu"]));
         assert_eq!(usable(&tried), [Counter::BY_NEED]);
-        assert_eq!(trial.worked, 1);
     }
 
     #[test]
@@ -328,16 +441,25 @@ mod tests {
             "-1\n",
         )
         .unwrap();
-        let support = probe(&Root::new(dir.path()), &MachineEvents::default()).unwrap();
+        let support = probe(
+            &Root::new(dir.path()),
+            &MachineEvents::default(),
+            Duration::ZERO,
+        )
+        .unwrap();
         assert_eq!(support.paranoid, Some(-1));
         for counter in Counter::ALL {
             assert_eq!(support.of(counter), Reading::Absent(Absence::NoCounters));
         }
         assert!(support.usable.pmus.is_empty());
         assert_eq!(
-            probe(&Root::new("/nowhere"), &MachineEvents::default())
-                .unwrap()
-                .paranoid,
+            probe(
+                &Root::new("/nowhere"),
+                &MachineEvents::default(),
+                Duration::ZERO
+            )
+            .unwrap()
+            .paranoid,
             None
         );
     }
@@ -346,7 +468,7 @@ mod tests {
     fn this_machine_counts_what_the_probe_calls_usable() {
         let root = Root::default();
         let events = MachineEvents::detect(&root, &[]).unwrap();
-        let support = probe(&root, &events).unwrap();
+        let support = probe(&root, &events, Duration::ZERO).unwrap();
         if !support.events.iter().any(|(_, state)| state.is_value()) {
             let skipped = format!("skipped, because {}\n", support.problems[0]);
             drop(io::Write::write_all(&mut io::stderr(), skipped.as_bytes()));
@@ -358,7 +480,7 @@ mod tests {
             !problems.iter().any(|problem| problem.event.is_some()),
             "{problems:?}"
         );
-        KernelOpener(Target::Itself).work();
+        std::hint::black_box((0..200_000u64).fold(1, |x: u64, n| x.wrapping_mul(31) ^ n));
         let counts = counters.read();
         for (counter, state) in support.events.iter() {
             assert_eq!(counts[counter].map(|_| ()), *state, "{counter}");

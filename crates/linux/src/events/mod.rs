@@ -380,10 +380,10 @@ mod tests {
         );
         assert!(!table.absent.contains_key(&Counter::MmWrites));
         let mut left = found.clone();
-        left.give_up(Counter::Cycles, Absence::DoesNotFit, "no room");
+        left.give_up(Counter::Cycles, Absence::NoCounterFree, "no room");
         let table = &left.pmus[0].table;
         let expected = AbsentEvent {
-            reason: Absence::DoesNotFit,
+            reason: Absence::NoCounterFree,
             why: "no room".to_owned(),
         };
         assert_eq!(

@@ -8,6 +8,7 @@ use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
 use crate::tree::Tree;
 use cosched_core::{CpuSet, Nanos, TaskId};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -197,8 +198,15 @@ impl Actuator {
         let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else {
             return;
         };
-        reins.cpus = cpus.clone();
-        for_processes(tree, |pids| process::bind(tree.root(), pids, cpus));
+        let are_online = Cell::new(true);
+        for_processes(tree, |pids| {
+            are_online.set(process::bind(tree.root(), pids, cpus) && are_online.get());
+        });
+        reins.cpus = match are_online.get() {
+            true => cpus.clone(),
+            // It is not there, so the next placement there must not be taken for done.
+            false => CpuSet::new(),
+        };
     }
 
     /// Moves all processes of a job to the scheduler loaded into the kernel, or back to the ordinary one.

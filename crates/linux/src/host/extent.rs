@@ -1,4 +1,5 @@
-//! The CPUs that a run uses now: its share beside other runs, less those that it leaves to others if it is polite.
+//! The CPUs that a run uses now: its share beside other runs, less those that are offline, and those that it leaves to others
+//! if it is polite.
 
 use super::clock::monotonic;
 use super::notice::{Notice, Notices};
@@ -8,6 +9,7 @@ use crate::neighbours::Place;
 use crate::polite::{Polite, Wants};
 use crate::pressure;
 use crate::root::Root;
+use crate::topology;
 use cosched_core::{CpuSet, Machine, Nanos};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,6 +25,8 @@ pub(super) struct Extent {
     place: Option<Rc<RefCell<Place>>>,
     polite: Option<Politeness>,
     cpus: CpuSet,
+    /// Its CPUs that are offline; `None` if it does not look, because a scheduler in the kernel has the CPUs.
+    offline: Option<CpuSet>,
     /// Whether jobs are live or wait.
     is_busy: bool,
     /// Time of the next look; `None` for never.
@@ -32,14 +36,21 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    pub(super) fn new(whole: Machine, place: Option<Rc<RefCell<Place>>>, polite: bool) -> Extent {
+    /// The extent of a run on this machine; `in_kernel` if a scheduler in the kernel carries out its plans.
+    pub(super) fn new(
+        whole: Machine,
+        place: Option<Rc<RefCell<Place>>>,
+        polite: bool,
+        in_kernel: bool,
+    ) -> Extent {
         let may_change = place
             .as_ref()
             .is_some_and(|place| place.borrow().may_change());
         let mut extent = Extent {
             cpus: CpuSet::new(),
+            offline: (!in_kernel).then(CpuSet::new),
             is_busy: true,
-            next: (may_change || polite).then(monotonic),
+            next: (may_change || polite || !in_kernel).then(monotonic),
             polite: polite.then(Politeness::default),
             whole,
             place,
@@ -100,6 +111,7 @@ impl Extent {
         }
         self.next = Some(now + INTERVAL);
         self.look_at_runs(notices);
+        self.look_at_cpus(root, notices);
         let share = self.share();
         let mut left = 0;
         if let Some(polite) = &mut self.polite {
@@ -109,11 +121,32 @@ impl Extent {
         std::mem::replace(&mut self.cpus, cpus) != self.cpus
     }
 
-    /// The CPUs of this run beside other runs.
+    /// The CPUs of this run beside other runs, as far as they are online.
     fn share(&self) -> CpuSet {
-        match &self.place {
+        let mut share = match &self.place {
             Some(place) => place.borrow().cpus().clone(),
             None => self.whole.all_cpus(),
+        };
+        if let Some(offline) = &self.offline {
+            share.remove_all(offline);
+        }
+        share
+    }
+
+    /// Looks which CPUs are offline, and tells the user when that changes. The kernel moves what ran on such a CPU to any other.
+    fn look_at_cpus(&mut self, root: &Root, notices: &Notices) {
+        let Some(offline) = &mut self.offline else {
+            return;
+        };
+        // What cannot be read now is as it was.
+        let Ok(online) = topology::online(root) else {
+            return;
+        };
+        let mut gone = self.whole.all_cpus();
+        gone.remove_all(&online);
+        if gone != *offline {
+            notices.tell(Notice::Offline(gone.clone()));
+            *offline = gone;
         }
     }
 
@@ -215,6 +248,31 @@ mod tests {
         std::fs::write(dir.join("proc/stat"), stat).unwrap();
         let some = format!("some avg10={pressure:.2} avg60=0.00 avg300=0.00 total=5\n");
         std::fs::write(dir.join("proc/pressure/memory"), some).unwrap();
+    }
+
+    #[test]
+    fn cpus_that_go_offline_are_left_out_until_they_return() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let folder = dir.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&folder).unwrap();
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let listener = told.clone();
+        let notices = Notices::new(Box::new(move |notice| {
+            listener.borrow_mut().push(format!("{notice:?}"));
+        }));
+        let mut extent = Extent::new(Machine::uniform("three", 3, 1), None, false, false);
+        let mut look = |online: &str| {
+            std::fs::write(folder.join("online"), online).unwrap();
+            extent.next = Some(Nanos::ZERO);
+            let has_changed = extent.look(&root, &notices);
+            (has_changed, extent.machine().all_cpus().to_string())
+        };
+        assert_eq!(look("0-2"), (false, "0-2".to_owned()));
+        assert_eq!(look("0,2"), (true, "0,2".to_owned()));
+        assert_eq!(look("0,2"), (false, "0,2".to_owned()));
+        assert_eq!(look("0-7"), (true, "0-2".to_owned()));
+        assert_eq!(told.borrow().len(), 2, "{told:?}");
     }
 
     #[test]

@@ -3,16 +3,17 @@
 use super::live_job::CpuAccount;
 use super::notice::{Notice, Notices};
 use crate::counters::group::Total;
-use crate::counters::{Counted, CounterSupport, JobCounters, Start};
+use crate::counters::{Counted, CounterSupport, JobCounters, Start, Trust, total_of};
 use crate::energy::EnergyMeter;
-use crate::events::MachineEvents;
+use crate::events::{MachineEvents, PmuEvents};
 use crate::root::{NoMeter, Root};
 use crate::sys::{self, RawPid};
 use crate::traffic::TrafficMeter;
 use cosched_core::{
-    Absence, ByTask, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage,
+    Absence, ByTask, Counter, Counts, Machine, Nanos, PerCounter, Reading, TaskId, Traffic, Usage,
 };
 use rustix::process::Pid;
+use std::collections::BTreeSet;
 
 /// Measures each job, and the total energy and traffic.
 pub(crate) struct Meter {
@@ -24,26 +25,76 @@ pub(crate) struct Meter {
     jobs: ByTask<Metered>,
     /// Whether the user was warned that there are too few descriptors to count all jobs.
     told_no_room: bool,
+    /// Which events are believed.
+    trust: Trust,
+    /// Events whose loss the user was told of, with the reason.
+    told_lost: BTreeSet<(Counter, Absence)>,
     notices: Notices,
 }
 
-/// Maximum number of descriptors for the counters of a job: one for each event on each of two PMUs, and a clock.
-const DESCRIPTORS: usize = 2 * Counter::COUNT + 1;
+/// Maximum number of descriptors for the counters of a job: one for each event on each of two PMUs.
+const DESCRIPTORS: usize = 2 * Counter::COUNT;
 
 enum Metered {
-    Live {
-        /// Or why there are none.
-        counters: Result<Box<JobCounters>, Absence>,
-        /// The counts of the scheduler in the kernel so far, if it counts.
-        in_kernel: Option<Box<PerCounter<Total>>>,
-    },
+    Live(JobMeter),
     /// Its final usage.
     Ended(Usage),
+}
+
+/// The meters of a live job.
+struct JobMeter {
+    name: String,
+    /// Or why there are none.
+    counters: Result<Box<JobCounters>, Absence>,
+    /// The counts of the scheduler in the kernel so far, if it counts.
+    in_kernel: Option<Box<PerCounter<Total>>>,
+}
+
+impl JobMeter {
+    /// Reads the job's own events, or takes over those `counted` in the kernel.
+    fn read(
+        &mut self,
+        task: TaskId,
+        support: &CounterSupport,
+        account: Option<CpuAccount>,
+        counted: Option<PerCounter<Option<Counted>>>,
+    ) -> Usage {
+        let why = self.counters.as_ref().err().copied();
+        let mut usage = unread(task, why.unwrap_or(Absence::TooManyFiles));
+        if let Ok(counters) = &mut self.counters {
+            usage.counts = counters.read();
+            usage.cpu_time = counters.read_cpu_time();
+        }
+        if let Some(totals) = &mut self.in_kernel {
+            usage.counts = counts_in_kernel(support, totals, counted);
+        }
+        let totals = self.totals();
+        usage.multiplexed = totals.iter().any(|(_, total)| total.multiplexed);
+        let clock = totals.iter().map(|(_, total)| total.clock()).max();
+        let clock = clock.filter(|clock| *clock > Nanos::ZERO);
+        if let Some(clock) = clock {
+            usage.cpu_time = Reading::Value(clock);
+        } else if let Some(account) = account
+            && (account.is_whole || !usage.cpu_time.is_value())
+        {
+            usage.cpu_time = Reading::Value(account.time);
+        }
+        usage
+    }
+
+    /// The totals of the events that are counted.
+    fn totals(&self) -> Vec<(Counter, &Total)> {
+        let own = self.counters.iter().flat_map(|counters| counters.totals());
+        let in_kernel = self.in_kernel.iter().flat_map(|totals| totals.iter());
+        own.chain(in_kernel).collect()
+    }
 }
 
 impl Meter {
     pub(crate) fn new(root: &Root, support: CounterSupport, notices: Notices) -> Meter {
         Meter {
+            trust: Trust::new(&support.unproven),
+            told_lost: BTreeSet::new(),
             support,
             energy: EnergyMeter::open(root),
             traffic: None,
@@ -64,21 +115,25 @@ impl Meter {
             .filter(|_| self.has_room(name))
             .map(|pid| self.open(name, pid, in_kernel))
             .ok_or(Absence::TooManyFiles);
-        let in_kernel = in_kernel.then(|| Box::new(PerCounter::from_fn(|_| Total::default())));
-        let metered = Metered::Live {
+        let usable = &self.support.usable;
+        let is_of_kernel = usable.pmus.iter().any(PmuEvents::is_of_kernel);
+        let totals = || PerCounter::from_fn(|counter| total_of(counter, is_of_kernel));
+        let meter = JobMeter {
+            name: name.to_owned(),
             counters,
-            in_kernel,
+            in_kernel: in_kernel.then(|| Box::new(totals())),
         };
-        self.jobs.insert(task, metered);
+        self.jobs.insert(task, Metered::Live(meter));
     }
 
     /// Measures only the CPU time of a job: its processes ran before.
     pub(crate) fn follow(&mut self, task: TaskId) {
-        let metered = Metered::Live {
+        let meter = JobMeter {
+            name: String::new(),
             counters: Err(Absence::NotOffered),
             in_kernel: None,
         };
-        self.jobs.insert(task, metered);
+        self.jobs.insert(task, Metered::Live(meter));
     }
 
     fn open(&self, name: &str, pid: Pid, in_kernel: bool) -> Box<JobCounters> {
@@ -113,41 +168,37 @@ impl Meter {
         room
     }
 
-    /// Usage of a job since its start. `account` is its CPU time by the kernel's accounts. It takes precedence if it
-    /// covers all processes: perf's clock also runs while a hypervisor gives the CPU to others. `counted` are the
-    /// counts of the scheduler in the kernel.
+    /// Usage of a job since its start. `account` is its CPU time by the kernel's accounts, which move by ticks; `counted`
+    /// are the counts of the scheduler in the kernel. Where events are counted, CPU time is the counters' own clock, so
+    /// that rates are right also in short intervals.
     pub(crate) fn read(
         &mut self,
         task: TaskId,
         account: Option<CpuAccount>,
         counted: Option<PerCounter<Option<Counted>>>,
     ) -> Usage {
-        let (counters, in_kernel) = match self.jobs.get_mut(task) {
+        let meter = match self.jobs.get_mut(task) {
             None => return unread(task, Absence::NotStarted),
             Some(Metered::Ended(last)) => return last.clone(),
-            Some(Metered::Live {
-                counters,
-                in_kernel,
-            }) => (counters, in_kernel),
+            Some(Metered::Live(meter)) => meter,
         };
-        let why = counters.as_ref().err().copied();
-        let mut usage = unread(task, why.unwrap_or(Absence::TooManyFiles));
-        if let Ok(counters) = counters {
-            usage.cpu_time = match account {
-                Some(account) if account.is_whole => Reading::Value(account.time),
-                _ => counters.read_cpu_time(),
-            };
-            usage.counts = counters.read();
-            usage.multiplexed = counters.multiplexed();
+        let mut usage = meter.read(task, &self.support, account, counted);
+        let mut lost = Vec::new();
+        for (counter, total) in meter.totals() {
+            self.trust.note(counter, total.interval);
+            lost.extend(total.gap().map(|why| (counter, why)));
+            if !self.trust.believes(counter) {
+                usage.counts[counter] = Reading::Absent(Absence::CountsNothing);
+                lost.push((counter, Absence::CountsNothing));
+            }
         }
-        if let Some(totals) = in_kernel {
-            usage.counts = counts_in_kernel(&self.support, totals, counted);
-            usage.multiplexed = totals.iter().any(|(_, total)| total.multiplexed);
-        }
-        if !usage.cpu_time.is_value()
-            && let Some(account) = account
-        {
-            usage.cpu_time = Reading::Value(account.time);
+        lost.retain(|loss| self.told_lost.insert(*loss));
+        if let Some(&(_, why)) = lost.first() {
+            self.notices.tell(Notice::NotCounted {
+                events: lost.iter().map(|(counter, _)| counter.name()).collect(),
+                job: meter.name.clone(),
+                why,
+            });
         }
         usage
     }
@@ -160,6 +211,14 @@ impl Meter {
         counted: Option<PerCounter<Option<Counted>>>,
     ) {
         let mut last = self.read(task, account, counted);
+        // A part of the events is not the job's total.
+        if let Some(Metered::Live(meter)) = self.jobs.get(task) {
+            for (counter, total) in meter.totals() {
+                if let Some(why) = total.gap() {
+                    last.counts[counter] = Reading::Absent(why);
+                }
+            }
+        }
         // The kernel closes the clock of a process that executes a set-user-ID program. The waited-for time counts.
         if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
             last.cpu_time = Reading::Value(clock.max(account.time));

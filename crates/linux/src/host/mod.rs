@@ -109,7 +109,12 @@ impl Host {
     /// A requirement for a safe run is missing.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
         let root = config.root;
-        let extent = Extent::new(config.machine, config.place, config.polite);
+        let extent = Extent::new(
+            config.machine,
+            config.place,
+            config.polite,
+            config.kernel.is_some(),
+        );
         let machine = extent.machine();
         let notices = Notices::new(config.notice);
         let run = RunId::own(&root)

@@ -2,7 +2,7 @@
 
 use crate::mend::Mended;
 use crate::neighbours::Neighbour;
-use cosched_core::{CpuSet, Nanos};
+use cosched_core::{Absence, CpuSet, Nanos};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub enum Notice {
         /// Whether it has more CPUs than before.
         has_grown: bool,
     },
+    /// These of its CPUs are offline now; none if all have come back.
+    Offline(CpuSet),
     /// Others want CPUs or memory, so the polite run uses fewer CPUs.
     StepsBack,
     /// The polite run uses all of its CPUs again.
@@ -80,6 +82,15 @@ pub enum Notice {
         job: String,
         /// The error.
         why: String,
+    },
+    /// Events are not counted for a while in which jobs run; each is told once for each reason.
+    NotCounted {
+        /// The names of the events.
+        events: Vec<&'static str>,
+        /// The job in which they were missed first.
+        job: String,
+        /// The reason.
+        why: Absence,
     },
     /// A job's counters could not be attached.
     CountersFailed {

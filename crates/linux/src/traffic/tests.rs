@@ -585,7 +585,7 @@ fn controllers_are_added_scaled_and_lost_together() {
 
     assert_eq!(read(&mut meter), [moved(0, 0)]);
     assert_eq!(read(&mut meter), [moved(50 + 100, 10 + 20)]);
-    assert_eq!(read(&mut meter), [Traffic::absent(Absence::CountersLost)]);
+    assert_eq!(read(&mut meter), [Traffic::absent(Absence::NoCounterFree)]);
     assert_eq!(read(&mut meter), [moved(150 + 300, 30 + 21)]);
     // The second controller has stopped responding.
     assert_eq!(read(&mut meter), [Traffic::absent(Absence::CountersLost)]);

@@ -10,6 +10,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology::whole_machine;
 use cosched_report::{AttachedNow, LeftOutNow, SubjectNow};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Maximum number of ended subjects that are shown, the latest.
 const MOST_ENDED: usize = 16;
@@ -35,7 +36,7 @@ impl Session {
     /// # Errors
     /// A named process, group or user does not exist, or the machine can't be read.
     pub fn new(root: &Root, selections: &[Selection]) -> Result<Session> {
-        let counters = probe(root, &MachineEvents::detect(root, &[])?)?;
+        let counters = probe(root, &MachineEvents::detect(root, &[])?, Duration::ZERO)?;
         let sampler = Sampler::new(root, selections, counters.usable.clone()).or_usage()?;
         Ok(Session {
             sampler,

@@ -87,6 +87,10 @@ fn yes_unless(problem: Option<impl ToString>) -> Result<String, String> {
 fn counting(counter: Counter, counters: &CounterSupport, is_virtual: bool) -> Feature {
     let name = format!("count {}", counter.text());
     let without = "policies fall back to CPU time and order of waiting, and say so";
+    if counters.unproven.contains(&counter) {
+        let found = "nothing was counted in a trial; it is believed once it counts something";
+        return Feature::new(&name, Err(found.to_owned()), without);
+    }
     let Some(absence) = counters.of(counter).absence() else {
         return Feature::new(&name, Ok("yes".to_owned()), without);
     };
@@ -105,6 +109,9 @@ fn counting(counter: Counter, counters: &CounterSupport, is_virtual: bool) -> Fe
         Absence::NoCounters if is_virtual => {
             "let the hypervisor expose the PMU (KVM: -cpu host,pmu=on), or use a physical machine"
                 .to_owned()
+        }
+        Absence::NoCounterFree => {
+            "sudo sysctl kernel.nmi_watchdog=0, and end other sessions of perf".to_owned()
         }
         _ => {
             let short = short_name(counter);

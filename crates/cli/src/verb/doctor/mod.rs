@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use clap::Args;
 use cosched_core::{JobKind, auto_lacks, auto_row};
-use cosched_linux::counters::probe;
+use cosched_linux::counters::{LONGEST_TRIAL, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
@@ -40,7 +40,7 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode> {
         by_slurm,
         warning,
     } = Allotted::of(&root, whole, allocation.as_ref());
-    let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
+    let counters = probe(&root, &MachineEvents::detect(&root, &[])?, LONGEST_TRIAL)?;
     let features = feature::all(&root, &topology, &counters);
     let freezing = match freezer_problem(&root) {
         None => Freezing::Cgroup,
