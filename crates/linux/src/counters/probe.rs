@@ -84,8 +84,12 @@ pub fn probe(
     })
 }
 
-/// Maximum length of a trial. Where counters are fewer than events, each event waits for its turn of some milliseconds.
+/// Maximum length of a trial, in CPU time. Where counters are fewer than events, each event waits for its turn of some
+/// milliseconds.
 pub const LONGEST_TRIAL: Duration = Duration::from_millis(50);
+
+/// Maximum length of a trial on a machine that leaves it little CPU time.
+const LONGEST_WAIT: Duration = Duration::from_millis(2_000);
 
 /// Tests events by counting for a while, on the kernel or on a test's stand-in.
 trait Trial: Opener {
@@ -225,9 +229,12 @@ fn count_for_a_while<T: Trial>(
                 sum.value += counted.value;
             }
         }
+        let on_cpu = seen.values().map(|counted| counted.enabled).max();
+        let on_cpu = Duration::from_nanos(on_cpu.unwrap_or(0));
         let has_counted = |counted: &Counted| counted.running > 0 && counted.value > 0;
         let is_enough = tried_for >= at_least && seen.values().all(has_counted);
-        if groups.is_empty() || is_enough || tried_for >= LONGEST_TRIAL {
+        let is_long = on_cpu >= LONGEST_TRIAL || tried_for >= LONGEST_WAIT;
+        if groups.is_empty() || is_enough || is_long {
             return seen;
         }
     }
@@ -286,8 +293,8 @@ mod tests {
         fn read(&mut self, group: &Group<()>) -> Option<Vec<Counted>> {
             let runs = group.len() <= self.free;
             let of = |(counter, ()): &(Counter, ())| Counted {
-                enabled: 100 * self.steps,
-                running: if runs { 50 * self.steps } else { 0 },
+                enabled: 1_000_000 * self.steps,
+                running: if runs { 500_000 * self.steps } else { 0 },
                 value: if runs && self.broken != Some(*counter) {
                     7
                 } else {
