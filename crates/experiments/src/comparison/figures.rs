@@ -50,7 +50,7 @@ const CUT: [&str; 7] = [
 ];
 
 /// Warnings that make the figures of a run doubtful.
-const DOUBTS: [&str; 7] = [
+const DOUBTS: [&str; 8] = [
     "disturbed",
     "cpus-collide",
     "cpus-shared",
