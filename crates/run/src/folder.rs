@@ -144,8 +144,29 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.keeps {
-            let _ = std::fs::remove_dir_all(&self.path);
+            remove_folder(&self.path);
         }
+    }
+}
+
+/// Removes a temporary folder. Its list of files goes last: if the caller is killed meanwhile, a later run knows by it that the
+/// folder can go.
+pub(crate) fn remove_folder(path: &Path) {
+    remove_all_but_list(path);
+    let _ = std::fs::remove_dir_all(path);
+}
+
+fn remove_all_but_list(path: &Path) {
+    for entry in path.read_dir().into_iter().flatten().flatten() {
+        if entry.file_name() == MANIFEST {
+            continue;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let _ = if is_folder {
+            std::fs::remove_dir_all(entry.path())
+        } else {
+            std::fs::remove_file(entry.path())
+        };
     }
 }
 
@@ -406,6 +427,21 @@ mod tests {
             );
             assert!(other.join("x.out").exists(), "no link is followed");
         }
+    }
+
+    #[test]
+    fn the_list_of_files_is_removed_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = dir.path().join("logs");
+        let folder = Folder::claim(&logs, &names(&["x.out"]), false).unwrap();
+        folder.create("x.out").unwrap();
+        std::fs::create_dir(logs.join("solo")).unwrap();
+        remove_all_but_list(&logs);
+        let left = logs.read_dir().unwrap().flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        assert_eq!(left, [MANIFEST]);
+        drop(folder);
+        assert!(!logs.exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Temporary log folders, of runs that keep none. A run removes its own, and what killed runs of its user have left.
 
-use super::folder::{MANIFEST, lock};
+use super::folder::{MANIFEST, lock, remove_folder};
 use super::stamp::{plain, stamp};
 use crate::exit::usage;
 use crate::input::told;
@@ -54,7 +54,7 @@ pub(crate) fn remove_left() {
         let folder = entry.path();
         // Anybody can make such folders, and a look at all processes takes long.
         if run.is_some() && is_own(&folder) && run.is_some_and(is_over) {
-            remove(&folder);
+            remove_unless_used(&folder);
         }
     }
 }
@@ -78,11 +78,11 @@ fn is_own(folder: &Path) -> bool {
 }
 
 /// Removes a folder, unless a run uses it.
-fn remove(folder: &Path) {
+fn remove_unless_used(folder: &Path) {
     if std::fs::remove_dir(folder).is_ok() {
         return;
     }
     if let Ok(_lock) = lock(folder) {
-        let _ = std::fs::remove_dir_all(folder);
+        remove_folder(folder);
     }
 }

@@ -1,5 +1,6 @@
 //! Attacks on a run over nodes: a worker, its run, a whole node or the coordinator is killed at random moments. A dead
-//! coordinator is started again and resumes. In the end each job has run, and each success is logged once.
+//! coordinator is started again and resumes. In the end each job has run, each success is logged once, and the next run leaves
+//! no temporary folder of the killed ones.
 
 use crate::batch::{Dice, POLICIES, WORK, apart};
 use crate::seen::{Seen, all, in_folder, signal};
@@ -76,6 +77,7 @@ fn commands() -> String {
 impl Nodes {
     fn new(program: &Path, freeze: &'static str, policy: &'static str) -> Result<Nodes> {
         let folder = tempfile::tempdir()?;
+        std::fs::create_dir(temporary(folder.path()))?;
         std::fs::write(folder.path().join("work"), WORK)?;
         std::fs::write(folder.path().join("commands"), commands())?;
         let options = ["--freeze", freeze, "--policy", policy];
@@ -144,6 +146,10 @@ impl Nodes {
             }
             sleep(PAUSE);
         }
+        let left = left_after_next_run(&self.program, folder)?;
+        if !left.is_empty() {
+            problems.push(format!("temporary folders are left: {left:?}"));
+        }
         Ok((!problems.is_empty()).then(|| problems.join("; ")))
     }
 
@@ -177,9 +183,33 @@ fn start(program: &Path, folder: &Path, options: [&str; 4]) -> Result<Child> {
     ]);
     command.args(["--quiet", "--no-logs", "--param", "quantum_s=0.02"]);
     command.args(options).args(["-f", "commands"]);
-    command.current_dir(folder);
+    command.env("TMPDIR", temporary(folder)).current_dir(folder);
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     Ok(command.stderr(Stdio::null()).spawn()?)
+}
+
+/// The temporary folders that are there after another run: it removes those of killed runs. A run that has ended, and could not
+/// show all output, keeps its folder, with its record.
+fn left_after_next_run(program: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
+    let next = apart(program, folder)
+        .args(["run", "--quiet", "--logs", "next", "--", "true"])
+        .env("TMPDIR", temporary(folder))
+        .current_dir(folder)
+        .status()?;
+    ensure!(next.success(), "the next run fails");
+    let mut left = Vec::new();
+    for entry in temporary(folder).read_dir()? {
+        let path = entry?.path();
+        if !path.join("run.json").exists() {
+            left.push(path);
+        }
+    }
+    Ok(left)
+}
+
+/// The temporary directory of all runs in a folder.
+fn temporary(folder: &Path) -> PathBuf {
+    folder.join("tmp")
 }
 
 /// Whether a line of a job log is a success of this job.

@@ -220,6 +220,15 @@ fn options_of_run() {
     }
 }
 
+#[test]
+fn weights_of_submit() {
+    for weight in ["nan", "inf", "0", "x"] {
+        let option = format!("--weight={weight}");
+        let expected = "expected a number from 0.001 to 1000";
+        check(&[], &["submit", &option, "true"], 2, &[expected]);
+    }
+}
+
 /// What users of GNU parallel, xargs and Slurm type first.
 #[test]
 fn guesses_are_answered() {

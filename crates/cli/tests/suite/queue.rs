@@ -156,6 +156,15 @@ impl Served {
             .join(name)
     }
 
+    /// What a service says that refuses to start.
+    fn refusal(&self) -> String {
+        let log = std::fs::File::create(self.path("serve.log")).expect("a file");
+        let service = self.command(&["serve"]).stderr(log).spawn();
+        let code = ended(&mut service.expect("it starts")).code();
+        assert_eq!(code, Some(1), "{}", self.said());
+        self.said()
+    }
+
     /// What the service has said.
     fn said(&self) -> String {
         std::fs::read_to_string(self.path("serve.log")).unwrap_or_default()
@@ -599,9 +608,7 @@ fn a_damaged_database_is_moved_away_as_told_and_old_ends_mean_nothing() {
     until("it runs", || served.lines() == ["start old"]);
     served.kill();
     std::fs::write(served.queue_file("queue.db"), "").expect("a file");
-    let refused = served.call(&["serve"]);
-    assert_eq!(refused.status.code(), Some(1));
-    let why = err(&refused);
+    let why = served.refusal();
     assert!(why.contains("queue.db: it is empty"), "{why}");
     let remedy = why.split('`').nth(1).expect("a command");
     let typed = Command::new("sh").args(["-c", remedy]).status();

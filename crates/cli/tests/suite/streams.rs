@@ -1,7 +1,8 @@
 //! Jobs that come while the run goes on.
 
+use crate::common::looping::status;
 use crate::common::schema::Schemas;
-use crate::common::{command, err, out};
+use crate::common::{command, err, out, until};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -89,6 +90,24 @@ fn values_come_as_well_and_the_last_may_be_fewer() {
     drop(run.input);
     assert_eq!(run.lines.next().expect("a line").expect("text"), "d");
     assert!(run.child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_run_that_waits_for_jobs_shows_none_as_running() {
+    let folder = tempdir().expect("a folder");
+    let mut run = Fed::start(&folder, &["-f", "-"]);
+    run.feed("echo a");
+    assert_eq!(run.printed(), "a");
+    let pid = run.child.id().to_string();
+    let all_ended = |status: Value| {
+        let jobs = status["jobs"].as_array();
+        let mut states = jobs.into_iter().flatten().map(|job| &job["state"]);
+        status["totals"]["done"] == 1 && states.all(|state| state == "ended")
+    };
+    until("its job is shown as ended", || {
+        status(&pid).is_some_and(all_ended)
+    });
+    assert!(run.end().status.success());
 }
 
 #[test]

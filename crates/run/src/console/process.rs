@@ -5,7 +5,7 @@ use super::gathered::Gathered;
 use super::message::{Order, Report, line};
 use super::output::{Output, PIECE, Target};
 use super::source::Source;
-use crate::folder::output_files;
+use crate::folder::{output_files, remove_folder};
 use crate::terminal::Terminal;
 use cosched_nodes::protocol::{Frame, Stream, write_frame};
 use cosched_report::{MOST_READ, visible};
@@ -77,7 +77,7 @@ pub fn main(showing: &str, folder: &Path) -> anyhow::Result<()> {
     console.write_frames();
     if console.showing.frames {
         // A killed run leaves it.
-        let _ = std::fs::remove_dir_all(folder);
+        remove_folder(folder);
     }
     console.terminal.borrow_mut().erase();
     let _ = answers.write_all(&line(&Report::Done { lost: console.lost }));

@@ -1,7 +1,7 @@
 //! From template and value to command: bytes, quoting and the shell.
 
 use super::support::{call, run, run_with_input};
-use crate::common::{cosched, err, out, read};
+use crate::common::{cosched, err, out, read, write};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
@@ -113,6 +113,17 @@ fn values_stand_between_quotes() {
             assert!(!folder.path().join("marker").exists(), "{shell}: {line}");
         }
     }
+}
+
+#[test]
+fn a_line_that_ends_in_toml_is_no_mix() {
+    let folder = tempdir().expect("a folder");
+    for name in ["a", "b"] {
+        write(&folder, &format!("{name}/x.toml"), &format!("in {name}\n"));
+    }
+    assert_eq!(out(&run(&folder, &["sort a/x.toml"])), "in a\n");
+    let with_values = ["-k", "sort {}/x.toml", ":::", "a", "b"];
+    assert_eq!(out(&run(&folder, &with_values)), "in a\nin b\n");
 }
 
 #[test]
