@@ -171,6 +171,8 @@ listed_enum! {
         NoCounterFree,
         /// It counted nothing while programs ran.
         CountsNothing,
+        /// It was on a hardware counter for too small a part of the time to be scaled.
+        CountedTooLittle,
         /// Too many open files for more counters.
         TooManyFiles,
         /// All cores are of one type.
@@ -221,6 +223,9 @@ impl Absence {
             Absence::Simulated => "simulated",
             Absence::NoCounterFree => "no hardware counter was free for it",
             Absence::CountsNothing => "it counted nothing while programs ran",
+            Absence::CountedTooLittle => {
+                "it was on a hardware counter for too small a part of the time"
+            }
             Absence::TooManyFiles => "too many files were open (`ulimit -Hn` raises the limit)",
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not report it",

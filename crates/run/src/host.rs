@@ -516,7 +516,7 @@ fn lost_at_start(counters: &CounterSupport) -> Vec<RunWarning> {
 
 fn events_lost(events: &[&str], since: Option<String>, why: Absence) -> RunWarning {
     let remedy = match why {
-        Absence::NoCounterFree => {
+        Absence::NoCounterFree | Absence::CountedTooLittle => {
             "the NMI watchdog (`sysctl kernel.nmi_watchdog=0` frees its counter) or another session of perf holds the counters"
         }
         _ => "`cosched doctor` tries the events out",

@@ -34,9 +34,12 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
     )
 }
 
-/// Events in a row that a job may go without a counter of its own, in time on CPUs. While the kernel shares counters out, each
-/// event waits for some hundredths of a second.
-const LONGEST_WAIT: u64 = 400_000_000;
+/// Time on CPUs that an event may wait for a counter, in nanoseconds. While the kernel shares counters out among dozens of
+/// events, each waits for up to half a second.
+const LONGEST_WAIT: u64 = 800_000_000;
+
+/// Greatest relative standard error of a total that is scaled. Beyond it the total says too little.
+const MOST_ERROR: f64 = 0.03;
 
 /// Time on CPUs in which every program executes some instruction in user mode, however long its system calls take.
 const LONGEST_STANDSTILL: u64 = 100_000_000;
@@ -60,8 +63,43 @@ pub(crate) struct Total {
     /// Why a part of the time is not in the total.
     gap: Option<Absence>,
     in_gap: bool,
+    scaling: Scaling,
     /// Time on a counter, and the count, in the last interval.
     pub interval: (Nanos, u64),
+}
+
+/// How far counts that were scaled may be off: by how much the rate differs between intervals, and how long it was assumed.
+#[derive(Debug, Default)]
+struct Scaling {
+    /// Of the intervals: the sum of their times on a counter; the mean rate, and its squared deviations, by these times.
+    running: f64,
+    mean: f64,
+    squares: f64,
+    /// Sum of the squared times off the counter.
+    assumed_squares: f64,
+}
+
+impl Scaling {
+    fn add(&mut self, enabled: u64, running: u64, value: u64) {
+        if running == 0 {
+            return;
+        }
+        let (weight, rate) = (running as f64, value as f64 / running as f64);
+        let from_mean = rate - self.mean;
+        self.running += weight;
+        self.mean += from_mean * weight / self.running;
+        self.squares += weight * from_mean * (rate - self.mean);
+        let assumed = enabled.saturating_sub(running) as f64;
+        self.assumed_squares += assumed * assumed;
+    }
+
+    /// The standard error of the total.
+    fn error(&self) -> f64 {
+        if self.running == 0.0 {
+            return 0.0;
+        }
+        (self.squares / self.running * self.assumed_squares).sqrt()
+    }
 }
 
 impl Total {
@@ -109,6 +147,7 @@ impl Total {
         }
         self.last.copy_from_slice(now);
         self.interval = (Nanos(running), value);
+        self.scaling.add(enabled, running, value);
         let scaled = if running < enabled {
             self.multiplexed |= u128::from(running) * 100 < u128::from(enabled) * 99;
             u128::from(value) * u128::from(enabled) / u128::from(running)
@@ -146,6 +185,17 @@ impl Total {
     /// Why a part of the time is not in the total; `None` if it is whole.
     pub(crate) fn gap(&self) -> Option<Absence> {
         self.gap
+    }
+
+    /// Whether it has counted nothing for long, though it always happens.
+    pub(crate) fn stands_still(&self) -> bool {
+        self.in_gap && self.gap == Some(Absence::CountsNothing)
+    }
+
+    /// Why the total at the end says nothing; `None` if it holds.
+    pub(crate) fn lack(&self) -> Option<Absence> {
+        let is_rough = self.scaling.error() > MOST_ERROR * self.total as f64;
+        self.gap.or(is_rough.then_some(Absence::CountedTooLittle))
     }
 
     /// Time on CPUs since the start. It moves with the counts, while the kernel's accounts move by ticks.
@@ -247,6 +297,26 @@ mod tests {
         let goes_on = total.update(&[counted(lost + 200, 250, 25)]);
         assert_eq!(goes_on, Reading::Value(20));
         assert_eq!(total.clock(), Nanos(lost + 200));
+    }
+
+    #[test]
+    fn a_total_that_is_scaled_holds_while_the_rate_is_steady_or_well_sampled() {
+        // A tenth of each of 20 intervals is counted, at rates that alternate.
+        let lack_at = |rates: [u64; 2], share: u64| {
+            let mut total = Total::default();
+            let mut now = Counted::default();
+            for interval in 0..20 {
+                now.enabled += 1_000;
+                now.running += share;
+                now.value += share * rates[interval % 2];
+                total.update(&[now]);
+            }
+            total.lack()
+        };
+        assert_eq!(lack_at([5, 5], 100), None);
+        assert_eq!(lack_at([4, 6], 100), Some(Absence::CountedTooLittle));
+        assert_eq!(lack_at([4, 6], 500), None);
+        assert_eq!(lack_at([1, 9], 1_000), None, "all of it was counted");
     }
 
     #[test]

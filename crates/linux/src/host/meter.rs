@@ -82,6 +82,21 @@ impl JobMeter {
         usage
     }
 
+    /// Whether cycles or instructions stand still now: no event of that PMU is believed meanwhile.
+    fn stands_still(&self) -> bool {
+        let mut totals = self.totals().into_iter();
+        totals.any(|(_, total)| total.stands_still())
+    }
+
+    /// The reason, if they ever stood still.
+    fn stood_still(&self) -> Option<Absence> {
+        let gaps = self
+            .totals()
+            .into_iter()
+            .filter_map(|(_, total)| total.gap());
+        gaps.into_iter().find(|why| *why == Absence::CountsNothing)
+    }
+
     /// The totals of the events that are counted.
     fn totals(&self) -> Vec<(Counter, &Total)> {
         let own = self.counters.iter().flat_map(|counters| counters.totals());
@@ -183,24 +198,34 @@ impl Meter {
             Some(Metered::Live(meter)) => meter,
         };
         let mut usage = meter.read(task, &self.support, account, counted);
+        let stands_still = meter.stands_still();
         let mut lost = Vec::new();
         for (counter, total) in meter.totals() {
-            self.trust.note(counter, total.interval);
-            lost.extend(total.gap().map(|why| (counter, why)));
-            if !self.trust.believes(counter) {
+            if !stands_still {
+                self.trust.note(counter, total.interval);
+            }
+            if stands_still || !self.trust.believes(counter) {
                 usage.counts[counter] = Reading::Absent(Absence::CountsNothing);
                 lost.push((counter, Absence::CountsNothing));
             }
+            lost.extend(total.gap().map(|why| (counter, why)));
         }
-        lost.retain(|loss| self.told_lost.insert(*loss));
-        if let Some(&(_, why)) = lost.first() {
-            self.notices.tell(Notice::NotCounted {
-                events: lost.iter().map(|(counter, _)| counter.name()).collect(),
-                job: meter.name.clone(),
-                why,
-            });
-        }
+        self.tell_lost(task, lost);
         usage
+    }
+
+    /// Tells the user of events that were lost, once for each and each reason.
+    fn tell_lost(&mut self, task: TaskId, mut lost: Vec<(Counter, Absence)>) {
+        lost.retain(|loss| self.told_lost.insert(*loss));
+        let Some(&(_, why)) = lost.first() else {
+            return;
+        };
+        let mut events: Vec<&str> = lost.iter().map(|(counter, _)| counter.name()).collect();
+        events.dedup();
+        if let Some(Metered::Live(meter)) = self.jobs.get(task) {
+            let job = meter.name.clone();
+            self.notices.tell(Notice::NotCounted { events, job, why });
+        }
     }
 
     /// Keeps the final usage of an ended job, and closes its counters.
@@ -212,13 +237,17 @@ impl Meter {
     ) {
         let mut last = self.read(task, account, counted);
         // A part of the events is not the job's total.
+        let mut lost = Vec::new();
         if let Some(Metered::Live(meter)) = self.jobs.get(task) {
             for (counter, total) in meter.totals() {
-                if let Some(why) = total.gap() {
-                    last.counts[counter] = Reading::Absent(why);
-                }
+                let lack = meter.stood_still().or_else(|| total.lack());
+                lost.extend(lack.map(|why| (counter, why)));
             }
         }
+        for &(counter, why) in &lost {
+            last.counts[counter] = Reading::Absent(why);
+        }
+        self.tell_lost(task, lost);
         // The kernel closes the clock of a process that executes a set-user-ID program. The waited-for time counts.
         if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
             last.cpu_time = Reading::Value(clock.max(account.time));
