@@ -7,6 +7,7 @@ mod interference;
 mod learnt;
 mod pace;
 mod progress;
+mod solo_work;
 mod trace;
 mod width;
 
@@ -25,6 +26,7 @@ pub use learnt::{Earlier, EarlierPhase};
 pub(crate) use learnt::{KEPT, Learner, MEMORY, NOISE, ROUGH};
 pub use pace::Pace;
 use progress::Progress;
+use solo_work::SoloWork;
 use trace::TraceProgress;
 pub(crate) use width::WidthEstimator;
 
@@ -34,6 +36,8 @@ pub struct TaskEstimator {
     quantum: Nanos,
     reads: MeanRate,
     progress: Progress,
+    solo_work: SoloWork,
+    width: u32,
     trace: Option<TraceProgress>,
     /// The CPUs on which the rates per CPU time were measured.
     rated_on: CpuSet,
@@ -57,6 +61,8 @@ impl TaskEstimator {
             quantum,
             reads: MeanRate::default(),
             progress: Progress::new(start.progress, spec.cpus),
+            solo_work: SoloWork::default(),
+            width: spec.cpus,
             trace: trace.map(|trace| TraceProgress::new(trace, start.trace_progress, spec.cpus)),
             rated_on: CpuSet::new(),
         }
@@ -98,6 +104,7 @@ impl TaskEstimator {
         }
         self.rate_on_cpu(sample, estimates);
         self.progress.add(sample, self.quantum);
+        self.solo_work.add(sample, self.quantum, self.width);
         estimates.solo_ipc = self.progress.solo_ipc();
         estimates.solo_age = self.progress.solo_age();
         estimates.progress = Reading::Value(self.progress.total());
@@ -131,9 +138,12 @@ impl TaskEstimator {
         }
     }
 
-    /// Progress earned in this run, without a late task's initial credit.
+    /// Progress earned in this run, without a late task's initial credit. It is rated anew by each measurement, also for work
+    /// done long before; Eq. 1 of Perf&Fair, by which policies decide, is not.
     pub fn earned(&self) -> f64 {
-        self.progress.earned()
+        let quantum = self.quantum.0 as f64 * f64::from(self.width.max(1));
+        let measured = self.solo_work.time().map(|time| time / quantum);
+        measured.unwrap_or_else(|| self.progress.earned())
     }
 
     /// The same by the trace of a solo run; `None` without a trace, or after a counter failure.

@@ -180,7 +180,7 @@ pub(super) fn used_quanta(sample: &Sample, quantum: Nanos, width: u32) -> f64 {
 }
 
 /// The CPU time of an interval, summed over all CPUs; if unknown, its length x `width`.
-fn used_time(sample: &Sample, width: u32) -> Nanos {
+pub(super) fn used_time(sample: &Sample, width: u32) -> Nanos {
     match sample.cpu_time {
         Reading::Value(cpu_time) => cpu_time,
         Reading::Absent(_) => Nanos(sample.interval.0.saturating_mul(u64::from(width.max(1)))),
@@ -190,7 +190,7 @@ fn used_time(sample: &Sample, width: u32) -> Nanos {
 /// Whether the interval is a solo measurement: the task had whole cores, no ordinary task joined, and the interval was
 /// planned as a measurement or nothing else ran. A planned measurement must have lasted for half of its plan, any other
 /// interval for a quarter of a quantum.
-fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
+pub(super) fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
     let is_arranged =
         sample.purpose == Purpose::MeasureAlone && sample.interval.0 * 2 >= sample.planned.0;
     let is_alone = sample.co_runners.len() <= 1 && sample.interval.0 * 4 >= quantum.0;
@@ -198,7 +198,7 @@ fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::sample::{Counts, Usage};
     use crate::task::TaskId;
@@ -206,7 +206,7 @@ mod tests {
 
     const Q: Nanos = Nanos::from_ms(200);
 
-    fn sample(ms: u64, ipc_milli: u64, purpose: Purpose) -> Sample {
+    pub(in super::super) fn sample(ms: u64, ipc_milli: u64, purpose: Purpose) -> Sample {
         let mut counts = Usage::zero(TaskId(0)).counts;
         counts[Counter::Cycles] = Reading::Value(1_000 * ms);
         counts[Counter::Instructions] = Reading::Value(ipc_milli * ms);
