@@ -1,4 +1,4 @@
-# What must hold of the scheduler in the kernel, tried in a guest as root: see boot.sh. Runs under busybox.
+# What must hold of the scheduler in the kernel, tried in a guest as root: see guest/boot.sh. Runs under busybox.
 #
 #   accept.sh [KILLS]    KILLS: how often a run is killed at a random moment; default 10
 kills=${1:-10}

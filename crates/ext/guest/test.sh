@@ -4,7 +4,7 @@
 #
 #   test.sh [KILLS] [CPUS] [SCENARIO...]    default: 5 kills, 4 CPUs, all scenarios with this scheduler; - for none
 #
-# CHECKS: which checks of accept.sh are made; default all. BOOT: more options of boot.sh, as "-s cores=4,threads=1" or
+# CHECKS: which checks of accept.sh are made; default all. BOOT: more options of guest/boot.sh, as "-s cores=4,threads=1" or
 # "-k 7.3.4+deb13-amd64".
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,7 +49,7 @@ for tool in chrt nice stress-ng hackbench; do
 done
 code=0
 # shellcheck disable=SC2086 # options are words
-"$here/boot.sh" -c "$cpus" ${BOOT:-} -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$@" || code=$?
+"$top/guest/boot.sh" -c "$cpus" ${BOOT:-} -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$@" || code=$?
 case $code in
     77) echo "guest tests skipped, because of what stands above" ;;
     *) exit $code ;;

@@ -1,29 +1,33 @@
 #!/usr/bin/env bash
-# Boots a Debian kernel with sched_ext in QEMU, runs a script in it as root, and exits as the script does.
+# Boots a Debian kernel in QEMU, runs a script in it as root, and exits as the script does.
 #
-#   boot.sh [-k RELEASE] [-c CPUS] [-s SMP] [-m MEMORY] [-t SECONDS] [-f FILE]... SCRIPT [ARG]...
+#   boot.sh [-k RELEASE] [-c CPUS] [-s SMP] [-m MEMORY] [-t SECONDS] [-i SHIFT] [-M FOLDER] [-f FILE]... SCRIPT [ARG]...
 #
-# -k  the kernel, by the name of its package without linux-image-; default 6.18.15+deb13-amd64
+# -k  the kernel, by the name of its package without linux-image-; default 6.18.15+deb13-amd64, which has sched_ext
 # -c  CPUs; default 4, two threads to a core
 # -s  more of -smp, as in cores=2,threads=2
 # -m  memory; default 2G
 # -t  the guest is ended after this time; default 600
+# -i  time goes by executed instructions, 2^SHIFT ns each, and jumps while all CPUs halt: it does not depend on the host
+# -M  a folder with a kernel module, which is built for the kernel, and is /data/NAME.ko in the guest
 # -f  a program (with the libraries that it needs) or another file, for /data in the guest
 #
-# Exits with 77, and says why on the last line, where QEMU, the kernel or busybox can't be had. What is fetched is kept in
-# $COSCHED_GUEST, by default target/guest beside the sources.
+# Exits with 77, and says why on the last line, where QEMU, the kernel, its headers or busybox can't be had. What is fetched is
+# kept in $COSCHED_GUEST, by default target/guest beside the sources.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${COSCHED_GUEST:-$here/../../../target/guest}
+cache=${COSCHED_GUEST:-$here/../target/guest}
 THREADS=${COSCHED_GUEST_THREADS:-single}
-release=6.18.15+deb13-amd64 cpus=4 smp= memory=2G seconds=600 files=()
-while getopts k:c:s:m:t:f: option; do
+release=6.18.15+deb13-amd64 cpus=4 smp= memory=2G seconds=600 shift= module= files=()
+while getopts k:c:s:m:t:i:M:f: option; do
     case $option in
         k) release=$OPTARG ;;
         c) cpus=$OPTARG ;;
         s) smp=,$OPTARG ;;
         m) memory=$OPTARG ;;
         t) seconds=$OPTARG ;;
+        i) shift=$OPTARG ;;
+        M) module=$OPTARG ;;
         f) files+=("$OPTARG") ;;
         *) exit 2 ;;
     esac
@@ -39,34 +43,63 @@ for tool in qemu-system-x86_64 busybox cpio dpkg-deb ldd; do
     command -v $tool >/dev/null || skip "there is no $tool (Debian: qemu-system-x86 busybox-static cpio)"
 done
 
-kernel=$cache/$release
-if [ ! -e "$kernel/boot/vmlinuz-$release" ]; then
+# Sets up an apt of its own for the release's backports: the machine's lists and sources stay as they are.
+prepare_apt() {
     command -v apt-get >/dev/null || skip "there is no apt-get to fetch the kernel with"
-    # An apt of its own: the machine's lists and sources stay as they are.
-    apt=$cache/apt
+    case $release in
+        *+deb12*) suite=bookworm-backports ;;
+        *) suite=trixie-backports ;;
+    esac
+    apt=$cache/apt-$suite
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     mirror=$(sed -n 's/^\(URIs: \|deb \)\(\[[^]]*\] \)\?\(http[^ ]*debian\/\?\)\( .*\)\?$/\3/p' \
         /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v security | head -n 1 || true)
     [ -n "$mirror" ] || skip "no Debian mirror is set up here"
-    echo "deb $mirror trixie-backports main" >"$apt/sources.list"
+    echo "deb $mirror $suite main" >"$apt/sources.list"
     with=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
         -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
     apt-get update -qq "${with[@]}" >&2 || skip "the package lists can't be fetched"
-    mkdir -p "$kernel.new/boot" "$apt/unpacked"
+}
+
+# Unpacks a package into a folder.
+unpack() {
+    (cd "$apt" && apt-get download -qq "${with[@]}" "$1" >&2) || return 1
+    dpkg-deb -x "$apt/$1"_*.deb "$2"
+    rm -f "$apt/$1"_*.deb
+}
+
+kernel=$cache/$release
+if [ ! -e "$kernel/boot/vmlinuz-$release" ]; then
+    prepare_apt
+    unpacked=$apt/unpacked
+    rm -rf "$unpacked" "$kernel.new"
+    mkdir -p "$kernel.new/boot" "$unpacked"
     # Since Linux 7.0 the kernel and its configuration are in packages beside that of the image.
     for part in image binary base; do
-        (cd "$apt" && apt-get download -qq "${with[@]}" "linux-$part-$release" >&2) || continue
-        dpkg-deb -x "$apt/linux-$part-$release"_*.deb "$apt/unpacked"
-        rm -f "$apt/linux-$part-$release"_*.deb
+        unpack "linux-$part-$release" "$unpacked" || continue
     done
     for file in vmlinuz config; do
-        found=$(find "$apt/unpacked" -type f \( -name "$file-$release" -o -path "*$release*/$file" \) | head -n 1)
+        found=$(find "$unpacked" -type f \( -name "$file-$release" -o -path "*$release*/$file" \) | head -n 1)
         [ -n "$found" ] || skip "no package has the $file of Linux $release"
         cp "$found" "$kernel.new/boot/$file-$release"
     done
     # The modules are not needed.
-    rm -rf "$apt/unpacked"
+    rm -rf "$unpacked"
     mv "$kernel.new" "$kernel"
+fi
+
+headers=$kernel/usr/src/linux-headers-$release
+if [ -n "$module" ] && [ ! -e "$headers/Makefile" ]; then
+    prepare_apt
+    rm -rf "$kernel/new"
+    for package in "headers-$release" "headers-${release%-cloud-amd64}-common" "kbuild-${release%-cloud-amd64}"; do
+        unpack "linux-$package" "$kernel/new" || skip "there is no package linux-$package"
+    done
+    # The Makefile names its folder by its place after an installation, and types for BPF need a tool of their own.
+    sed -i "s#^include /usr/src/#include $kernel/usr/src/#" "$kernel/new/usr/src/linux-headers-$release/Makefile"
+    rm -f "$kernel/new/usr/src/linux-headers-$release/vmlinux"
+    mv "$kernel/new/usr" "$kernel/usr"
+    rm -rf "$kernel/new"
 fi
 
 work=$(mktemp -d)
@@ -84,6 +117,15 @@ for file in "${files[@]}"; do
         cp -nL "$library" "$root$library"
     done || true
 done
+if [ -n "$module" ]; then
+    for tool in make gcc; do
+        command -v $tool >/dev/null || skip "there is no $tool to build the kernel module with"
+    done
+    cp -r "$module" "$work/module"
+    make -s -C "$headers" M="$work/module" CC=gcc modules >"$work/made" 2>&1 || { cat "$work/made" >&2; exit 1; }
+    strip -g "$work"/module/*.ko
+    cp "$work"/module/*.ko "$root/data/"
+fi
 cp "$1" "$root/data/script"
 shift
 {
@@ -101,15 +143,23 @@ shift
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) | gzip -1 >"$work/initrd"
 
+machine=(-accel "tcg,thread=$THREADS" -cpu max)
+arguments="console=ttyS0 loglevel=7 panic=-1 sysrq_always_enabled=1"
+if [ -n "$shift" ]; then
+    # A processor whose events are known. Its locked operations on 16 bytes are emulated wrongly in QEMU 7.2.
+    machine=(-accel tcg,thread=single -icount "shift=$shift,sleep=off" -cpu Skylake-Server-v4,-cx16,-smap)
+    arguments+=" mitigations=off"
+fi
+
 # An emulated CPU may run code that another one is changing, and then the kernel dies. Before the script has begun that is no
 # news: the guest is booted again.
 for attempt in 1 2 3; do
     status=0
     : >"$work/said"
-    timeout --foreground "$seconds" qemu-system-x86_64 -accel tcg,thread=${THREADS} -cpu max -smp "$cpus$smp" -m "$memory" \
+    timeout --foreground "$seconds" qemu-system-x86_64 "${machine[@]}" -smp "$cpus$smp" -m "$memory" \
         -display none -nic none -no-reboot -serial "file:$work/console" -serial "file:$work/said" -monitor none \
         -kernel "$kernel/boot/vmlinuz-$release" -initrd "$work/initrd" \
-        -append "console=ttyS0 loglevel=7 panic=-1 sysrq_always_enabled=1" >"$work/qemu" 2>&1 &
+        -append "$arguments" >"$work/qemu" 2>&1 &
     qemu=$!
     tail -n +1 -f --pid=$qemu "$work/said" | stdbuf -oL tr -d '\r' || true
     wait $qemu || status=$?

@@ -1,0 +1,337 @@
+//! Holds the figures of a record against the truth.
+
+use crate::run::{self, Ended, User};
+use crate::truth::TrueJob;
+use cosched_core::Counter;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+/// Greatest error of a figure that is counted.
+const COUNTED: f64 = 0.03;
+/// Greatest error of the estimated slowdown of any job, and the mean over all jobs.
+const ESTIMATED: f64 = 0.1;
+const ESTIMATED_MEAN: f64 = 0.05;
+/// The same for the progress that was measured.
+const PROGRESS_MEAN: f64 = 0.02;
+
+/// What a run may lack.
+pub(crate) struct May {
+    /// Counters that may be absent, with a reason.
+    pub(crate) lack: &'static [Counter],
+    /// Warnings about lost counts.
+    pub(crate) losses: RangeInclusive<usize>,
+}
+
+/// A run that must have everything. Writes to memory have no event in the table of the guest's processor.
+pub(crate) const ALL: May = May {
+    lack: &[Counter::MmWrites],
+    losses: 0..=0,
+};
+/// The same where counters are fewer than events: the run may mention that counts are estimates.
+pub(crate) const ROTATING: May = May {
+    lack: &[Counter::MmWrites],
+    losses: 0..=1,
+};
+/// A run that may lack all counts, and says so once.
+pub(crate) const NOTHING: May = May {
+    lack: &Counter::ALL,
+    losses: 1..=1,
+};
+
+/// What is wrong, with the jobs in which it is. It panics with all of it.
+#[derive(Default)]
+pub(crate) struct Faults(BTreeMap<String, Vec<String>>);
+
+impl Faults {
+    pub(crate) fn add(&mut self, fault: impl Into<String>) {
+        self.0.entry(fault.into()).or_default();
+    }
+
+    fn add_of(&mut self, job: &str, fault: impl Into<String>) {
+        self.0.entry(fault.into()).or_default().push(job.to_owned());
+    }
+
+    #[track_caller]
+    pub(crate) fn none(self) {
+        let line = |(fault, jobs): (String, Vec<String>)| format!("{fault}  {}", jobs.join(" "));
+        let lines: Vec<String> = self.0.into_iter().map(line).collect();
+        assert!(
+            lines.is_empty(),
+            "{} wrong:\n{}",
+            lines.len(),
+            lines.join("\n")
+        );
+    }
+
+    /// A figure of a job and its truth.
+    fn hold(&mut self, job: &str, what: &str, figure: f64, truth: f64, most: f64) {
+        let error = figure / truth - 1.0;
+        // A figure that is no number is wrong, too.
+        if error.abs() > most || error.is_nan() {
+            self.add_of(
+                job,
+                format!(
+                    "{what}: {figure:.4e}, truly {truth:.4e} ({:+.1} %)",
+                    100.0 * error
+                ),
+            );
+        }
+    }
+}
+
+/// The count of a job in a record.
+fn count(job: &Value, counter: Counter) -> (Option<f64>, &Value) {
+    let (of, name) = match counter {
+        Counter::Instructions => (job, "instructions"),
+        other => (&job["counts"], other.name()),
+    };
+    (of[name].as_f64(), &of[format!("{name}_absent")])
+}
+
+/// Holds every figure of every job against the truth.
+pub(crate) fn check(ended: &Ended, may: &May, faults: &mut Faults) {
+    for job in jobs(ended) {
+        let (name, truth) = (name_of(job), true_job(ended, job));
+        for counter in Counter::ALL {
+            let (figure, why) = count(job, counter);
+            let may_lack = may.lack.contains(&counter);
+            check_figure(
+                &name,
+                counter.name(),
+                figure,
+                why,
+                truth.count(counter),
+                may_lack,
+                faults,
+            );
+        }
+        let may_lack = [Counter::Instructions, Counter::Cycles]
+            .iter()
+            .any(|counter| may.lack.contains(counter));
+        let (ipc, cpu_s) = (job["ipc"].as_f64(), job["cpu_s"].as_f64());
+        check_figure(
+            &name,
+            "ipc",
+            ipc,
+            &job["ipc_absent"],
+            truth.ipc(),
+            may_lack,
+            faults,
+        );
+        check_figure(
+            &name,
+            "cpu_s",
+            cpu_s,
+            &job["cpu_s_absent"],
+            truth.cpu_s,
+            false,
+            faults,
+        );
+    }
+    check_slowdowns(ended, faults);
+    check_losses(ended, may, faults);
+}
+
+/// A figure is right, or absent with a reason.
+fn check_figure(
+    job: &str,
+    what: &str,
+    figure: Option<f64>,
+    why_absent: &Value,
+    truth: f64,
+    may_lack: bool,
+    faults: &mut Faults,
+) {
+    match figure {
+        Some(figure) => faults.hold(job, what, figure, truth, COUNTED),
+        None if why_absent.as_str().is_none_or(str::is_empty) => {
+            faults.add_of(job, format!("{what} is absent without a reason"));
+        }
+        None if !may_lack => faults.add_of(job, format!("{what} is absent: {why_absent}")),
+        None => {}
+    }
+}
+
+/// The estimated slowdowns that the record has. None has to be there.
+fn check_slowdowns(ended: &Ended, faults: &mut Faults) {
+    let mut errors = Vec::new();
+    for job in jobs(ended) {
+        if let Some(estimate) = job["slowdown_estimate"].as_f64() {
+            let truth = true_slowdown(ended, job);
+            faults.hold(&name_of(job), "slowdown", estimate, truth, ESTIMATED);
+            errors.push((estimate / truth - 1.0).abs());
+        }
+    }
+    check_mean("slowdowns", &errors, ESTIMATED_MEAN, faults);
+}
+
+fn check_mean(what: &str, errors: &[f64], most: f64, faults: &mut Faults) {
+    let mean = mean(errors);
+    if mean > most {
+        faults.add(format!(
+            "{what}: a mean error of {:.1} % over {} jobs",
+            100.0 * mean,
+            errors.len()
+        ));
+    }
+}
+
+fn mean(errors: &[f64]) -> f64 {
+    errors.iter().sum::<f64>() / errors.len().max(1) as f64
+}
+
+/// Every loss is reported once.
+fn check_losses(ended: &Ended, may: &May, faults: &mut Faults) {
+    let warnings = warnings_about(ended, "count");
+    if !may.losses.contains(&warnings.len()) {
+        faults.add(format!(
+            "{} warnings about counts, not {} to {}: {warnings:?}",
+            warnings.len(),
+            may.losses.start(),
+            may.losses.end()
+        ));
+    }
+}
+
+/// The warnings whose text has this word.
+pub(crate) fn warnings_about(ended: &Ended, word: &str) -> Vec<String> {
+    let warnings = ended.record["warnings"].as_array().expect("a list");
+    let texts = warnings
+        .iter()
+        .filter_map(|warning| warning["text"].as_str());
+    texts
+        .filter(|text| text.contains(word))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `cosched doctor` claims exactly the counters that a run has.
+pub(crate) fn check_doctor(user: User, may: &May, faults: &mut Faults) {
+    let folder = run::folder();
+    let mut doctor = run::cosched(user, &folder);
+    let output = doctor
+        .args(["doctor", "--format", "json"])
+        .output()
+        .expect("it runs");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let features = answer["features"].as_array().expect("a list");
+    let mut claimed = BTreeSet::new();
+    for counter in Counter::ALL {
+        let name = format!("count {}", counter.text());
+        let feature = features
+            .iter()
+            .find(|feature| feature["feature"] == name.as_str());
+        if feature.unwrap_or_else(|| panic!("no feature {name}"))["works"] == true {
+            claimed.insert(counter);
+        }
+    }
+    let has: BTreeSet<Counter> = Counter::ALL
+        .into_iter()
+        .filter(|counter| !may.lack.contains(counter))
+        .collect();
+    if claimed != has {
+        faults.add(format!("doctor claims {claimed:?}; a run has {has:?}"));
+    }
+}
+
+/// The errors of what a run has measured and estimated: of each job's progress, of its learnt progress, and of its slowdown.
+pub(crate) struct Errors {
+    progress: Vec<f64>,
+    learnt: Vec<f64>,
+    slowdown: Vec<f64>,
+    pub(crate) table: String,
+}
+
+pub(crate) fn errors_of(ended: &Ended) -> Errors {
+    let quantum_s = ended.record["quantum_s"].as_f64().expect("a number");
+    let mut errors = Errors {
+        progress: Vec::new(),
+        learnt: Vec::new(),
+        slowdown: Vec::new(),
+        table: String::new(),
+    };
+    for job in jobs(ended) {
+        let alone = true_job(ended, job).alone_s;
+        let progress = job["progress"]
+            .as_f64()
+            .map(|quanta| quanta * quantum_s / alone - 1.0);
+        let learnt = job["progress_learnt"]
+            .as_f64()
+            .map(|quanta| quanta * quantum_s / alone - 1.0);
+        let estimate = job["slowdown_estimate"].as_f64();
+        let slowdown = estimate.map(|estimate| estimate / true_slowdown(ended, job) - 1.0);
+        writeln!(
+            errors.table,
+            "{:10} alone {alone:.3} s, progress {}, learnt {}, slowdown {}",
+            name_of(job),
+            percent(progress),
+            percent(learnt),
+            percent(slowdown)
+        )
+        .expect("a string");
+        errors.progress.extend(progress.map(f64::abs));
+        errors.learnt.extend(learnt.map(f64::abs));
+        errors.slowdown.extend(slowdown.map(f64::abs));
+    }
+    errors
+}
+
+fn percent(error: Option<f64>) -> String {
+    error.map_or_else(
+        || "absent".to_owned(),
+        |error| format!("{:+.1} %", 100.0 * error),
+    )
+}
+
+impl Errors {
+    /// The means, for a person to read.
+    pub(crate) fn text(&self) -> String {
+        let part = |errors: &[f64]| format!("{:.1} % ({})", 100.0 * mean(errors), errors.len());
+        format!(
+            "mean errors: progress {}, learnt {}, slowdown {}",
+            part(&self.progress),
+            part(&self.learnt),
+            part(&self.slowdown)
+        )
+    }
+
+    /// At least so many jobs have progress and slowdown, and the means are small.
+    pub(crate) fn check(&self, least: usize, faults: &mut Faults) {
+        for (what, errors, most) in [
+            ("measured progress", &self.progress, PROGRESS_MEAN),
+            ("estimated slowdowns", &self.slowdown, ESTIMATED_MEAN),
+        ] {
+            if errors.len() < least {
+                faults.add(format!(
+                    "{what}: only {} jobs have one, of {least} or more",
+                    errors.len()
+                ));
+            }
+            check_mean(what, errors, most, faults);
+        }
+    }
+}
+
+fn jobs(ended: &Ended) -> impl Iterator<Item = &Value> {
+    ended.record["jobs"].as_array().expect("a list").iter()
+}
+
+fn name_of(job: &Value) -> String {
+    job["name"].as_str().expect("a name").to_owned()
+}
+
+fn true_job<'a>(ended: &'a Ended, job: &Value) -> &'a TrueJob {
+    let name = name_of(job);
+    ended
+        .truth
+        .get(&name)
+        .unwrap_or_else(|| panic!("no truth about {name}: {}", ended.said))
+}
+
+/// Its time in the run by the time that its work takes alone.
+fn true_slowdown(ended: &Ended, job: &Value) -> f64 {
+    let time = |name: &str| job[name].as_f64().expect("it has ended");
+    (time("finish_s") - time("arrival_s")) / true_job(ended, job).alone_s
+}

@@ -1,0 +1,281 @@
+//! Counters that are few, taken by others, refused, or dead. Each loss is reported once, and nothing wrong is printed.
+
+use crate::figures::{ALL, Faults, May, NOTHING, ROTATING, check, check_doctor, warnings_about};
+use crate::guest::{Guest, pass};
+use crate::run::{Job, Run, User, job, six_jobs, start};
+use cosched_core::Counter;
+
+fn even(jobs: &[Job]) -> Run {
+    start(User::Root, jobs, &["--policy", "even"])
+}
+
+/// A run of six jobs from its start to its end with the same fault.
+fn check_throughout(may: &May) {
+    let mut faults = Faults::default();
+    check_doctor(User::Root, may, &mut faults);
+    check(&even(&six_jobs()).end(), may, &mut faults);
+    faults.none();
+}
+
+fn check_counters(counters: &str, may: &May) {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("counters", counters);
+    check_throughout(may);
+}
+
+#[test]
+fn eight_counters() {
+    check_counters("8", &ALL);
+}
+
+#[test]
+fn five_counters() {
+    check_counters("5", &ALL);
+}
+
+#[test]
+fn four_counters() {
+    check_counters("4", &ROTATING);
+}
+
+#[test]
+fn three_counters() {
+    check_counters("3", &ROTATING);
+}
+
+/// With an event for it, writes are counted as everything else.
+#[test]
+fn a_sixth_event() {
+    let Some(_guest) = Guest::enter() else { return };
+    let options = ["--policy", "even", "--event", "mm-writes=0x01bb"];
+    let may = May {
+        lack: &[],
+        losses: 0..=0,
+    };
+    let mut faults = Faults::default();
+    check(
+        &start(User::Root, &six_jobs(), &options).end(),
+        &may,
+        &mut faults,
+    );
+    faults.none();
+}
+
+/// `auto` chooses by what can really be counted.
+#[test]
+fn three_counters_under_auto() {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("counters", "3");
+    let ended = start(User::Root, &six_jobs(), &[]).end();
+    let mut faults = Faults::default();
+    check(&ended, &ROTATING, &mut faults);
+    if ended.record["policy"] != "even" {
+        faults.add(format!("auto chose {}", ended.record["policy"]));
+    }
+    faults.none();
+}
+
+#[test]
+fn a_counter_stolen_in_the_middle() {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("counters", "5");
+    let run = even(&six_jobs());
+    pass(1.5);
+    guest.set("counters", "4");
+    let mut faults = Faults::default();
+    check(&run.end(), &ROTATING, &mut faults);
+    check_doctor(User::Root, &ROTATING, &mut faults);
+    faults.none();
+}
+
+/// Another session holds events on each CPU from the middle of the run on.
+fn check_hog(kind: &str, events: u32) {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("counters", "5");
+    let run = even(&six_jobs());
+    pass(1.5);
+    let _hog = guest.hog(kind, events);
+    let mut faults = Faults::default();
+    check(&run.end(), &ROTATING, &mut faults);
+    check_doctor(User::Root, &ROTATING, &mut faults);
+    faults.none();
+}
+
+#[test]
+fn a_counter_pinned_in_the_middle() {
+    check_hog("pinned", 1);
+}
+
+#[test]
+fn two_counters_hogged_in_the_middle() {
+    check_hog("flexible", 2);
+}
+
+/// A real PMU refuses groups that do not fit.
+#[test]
+fn groups_that_do_not_fit_are_refused() {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("groups", "1");
+    guest.set("counters", "3");
+    check_throughout(&ROTATING);
+}
+
+#[test]
+fn all_groups_are_refused() {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("groups", "2");
+    check_throughout(&ROTATING);
+}
+
+#[test]
+fn groups_and_every_event_are_refused() {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("groups", "2");
+    guest.set("refused", "63");
+    check_throughout(&NOTHING);
+}
+
+fn check_zeros(bits: u32, may: &May) {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("zeros", &bits.to_string());
+    check_throughout(may);
+}
+
+const fn bit(counter: Counter) -> u32 {
+    1 << counter as u32
+}
+
+#[test]
+fn cycles_that_stand_still() {
+    let lack = &[Counter::Cycles, Counter::MmWrites];
+    check_zeros(
+        bit(Counter::Cycles),
+        &May {
+            lack,
+            losses: 1..=1,
+        },
+    );
+}
+
+#[test]
+fn instructions_that_stand_still() {
+    let lack = &[Counter::Instructions, Counter::MmWrites];
+    check_zeros(
+        bit(Counter::Instructions),
+        &May {
+            lack,
+            losses: 1..=1,
+        },
+    );
+}
+
+#[test]
+fn reads_that_stand_still() {
+    let lack = &[Counter::MmReads, Counter::MmWrites];
+    check_zeros(
+        bit(Counter::MmReads),
+        &May {
+            lack,
+            losses: 1..=1,
+        },
+    );
+}
+
+/// Each job holds so many events of its own that those of cosched run for a tenth of the time.
+#[test]
+fn a_tenth_of_the_time_on_counters() {
+    let Some(guest) = Guest::enter() else { return };
+    guest.set("counters", "5");
+    let mut jobs = six_jobs();
+    for job in &mut jobs {
+        job.line = format!("hog own 45 sh -c \"{}\"", job.line);
+    }
+    let mut faults = Faults::default();
+    check(&even(&jobs).end(), &ROTATING, &mut faults);
+    faults.none();
+}
+
+/// Nothing can be vouched for after the counters were dead for a second.
+fn check_gap(kind: &str) {
+    let Some(guest) = Guest::enter() else { return };
+    let run = even(&six_jobs());
+    pass(1.5);
+    guest.set("dead", kind);
+    pass(1.0);
+    guest.set("dead", "0");
+    let mut faults = Faults::default();
+    check(&run.end(), &NOTHING, &mut faults);
+    faults.none();
+}
+
+#[test]
+fn a_gap_without_counters() {
+    check_gap("1");
+}
+
+#[test]
+fn a_gap_with_counters_that_stand_still() {
+    check_gap("2");
+}
+
+/// Children inherit the counters, and take their counts along when they end.
+#[test]
+fn a_job_forks_two_hundred_children() {
+    let Some(_guest) = Guest::enter() else { return };
+    let forks = Job {
+        name: "forks".to_owned(),
+        line: "for i in $(seq 200); do (echo compute 6e7 forks >/dev/law) || exit 1; done"
+            .to_owned(),
+    };
+    let jobs = [
+        forks,
+        job("stream", "stream", "4e9"),
+        job("turns", "turns", "6e9"),
+    ];
+    let mut faults = Faults::default();
+    check(&even(&jobs).end(), &ALL, &mut faults);
+    faults.none();
+}
+
+#[test]
+fn a_cpu_goes_offline_and_comes_back() {
+    let Some(guest) = Guest::enter() else { return };
+    let run = even(&six_jobs());
+    pass(1.5);
+    guest.set_online(3, false);
+    pass(1.5);
+    guest.set_online(3, true);
+    let ended = run.end();
+    let mut faults = Faults::default();
+    check(&ended, &ALL, &mut faults);
+    let told = warnings_about(&ended, "offline");
+    if told.len() != 1 {
+        faults.add(format!(
+            "{} warnings that a CPU is offline: {told:?}",
+            told.len()
+        ));
+    }
+    let series =
+        std::fs::read_to_string(ended.folder.path().join("run.series.jsonl")).expect("a series");
+    for line in series.lines().filter(|line| placed_on(line, 3, 2.2, 2.8)) {
+        faults.add(format!("placed on an offline CPU: {line}"));
+    }
+    faults.none();
+}
+
+/// Whether a line of a series places a job on a CPU between two times.
+fn placed_on(line: &str, cpu: u32, from_s: f64, to_s: f64) -> bool {
+    let Ok(row) = serde_json::from_str::<serde_json::Value>(line) else {
+        return false;
+    };
+    if row[0] != "p" {
+        return false;
+    }
+    let at_s = row[1].as_f64().expect("a time") / 1e9;
+    let cpus: cosched_core::CpuSet = row[3]
+        .as_str()
+        .unwrap_or_default()
+        .parse()
+        .unwrap_or_default();
+    (from_s..to_s).contains(&at_s) && cpus.contains(cosched_core::CpuId(cpu))
+}

@@ -1,0 +1,14 @@
+//! What cosched counts, held against the truth, in a guest whose counters count: `guest/counted.sh` boots it. Elsewhere
+//! each test says that it is skipped.
+//!
+//! Jobs, counters, traffic and energy of the guest follow laws of contention that cosched does not know (`guest/law`). The
+//! law also tells the truth of each job. Every figure of a record is right within 3 %, or absent with a reason; every loss is
+//! reported once; and `cosched doctor` claims what a run then has.
+
+mod accuracy;
+mod figures;
+mod guest;
+mod losses;
+mod run;
+mod truth;
+mod users;

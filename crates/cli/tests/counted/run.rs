@@ -1,0 +1,126 @@
+//! A batch of jobs that follow the law, run by cosched.
+
+use crate::truth::{self, TrueJob};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// Who runs cosched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum User {
+    Root,
+    Ordinary,
+}
+
+/// A user that owns nothing.
+const ORDINARY: u32 = 1000;
+
+/// A job: a shell that runs programs of the law.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) name: String,
+    pub(crate) line: String,
+}
+
+/// A job that runs one program of the law for so many instructions.
+pub(crate) fn job(name: &str, program: &str, instructions: &str) -> Job {
+    Job {
+        name: name.to_owned(),
+        line: format!("echo {program} {instructions} {name} >/dev/law"),
+    }
+}
+
+/// Six jobs of about 3 s each alone.
+pub(crate) fn six_jobs() -> Vec<Job> {
+    vec![
+        job("stream", "stream", "5e9"),
+        job("chase", "chase", "2e9"),
+        job("compute", "compute", "18e9"),
+        job("turns", "turns", "9e9"),
+        job("reuse", "reuse", "7e9"),
+        job("copy", "copy", "6e9"),
+    ]
+}
+
+/// A call of cosched as a user.
+pub(crate) fn cosched(user: User, folder: &TempDir) -> Command {
+    let program = std::env::var_os("COSCHED_UNDER_TEST")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_cosched").into());
+    // All that this shell's successor starts is a job whose truth the law keeps.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", r#"echo follow >/dev/law; exec "$0" "$@""#])
+        .arg(program);
+    command.current_dir(folder.path()).stdin(Stdio::null());
+    command
+        .env("COSCHED_RUNS_DIR", folder.path())
+        .env("COSCHED_HISTORY", "off");
+    command
+        .env("HOME", folder.path())
+        .env("COSCHED_CPUS", "all");
+    if user == User::Ordinary {
+        command.uid(ORDINARY).gid(ORDINARY);
+    }
+    command
+}
+
+/// A run that goes on.
+pub(crate) struct Run {
+    folder: TempDir,
+    child: Child,
+}
+
+/// An ended run.
+pub(crate) struct Ended {
+    pub(crate) record: Value,
+    pub(crate) truth: BTreeMap<String, TrueJob>,
+    /// What it printed.
+    pub(crate) said: String,
+    pub(crate) folder: TempDir,
+}
+
+pub(crate) fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777))
+        .expect("its mode");
+    folder
+}
+
+/// Starts a run with more options.
+pub(crate) fn start(user: User, jobs: &[Job], options: &[&str]) -> Run {
+    let folder = folder();
+    let mut mix = String::new();
+    for Job { name, line } in jobs {
+        writeln!(mix, "[[job]]\nname = \"{name}\"\ncommand = '{line}'").expect("a string");
+    }
+    std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
+    let mut command = cosched(user, &folder);
+    command.args(["run", "-q", "mix.toml", "--record", "run.json", "--no-logs"]);
+    command.args(options);
+    let said = std::fs::File::create(folder.path().join("said")).expect("a file");
+    command.stderr(said).stdout(Stdio::null());
+    let child = command.spawn().expect("it starts");
+    Run { folder, child }
+}
+
+impl Run {
+    /// Waits for the end of the run.
+    pub(crate) fn end(mut self) -> Ended {
+        let status = self.child.wait().expect("a child");
+        let read =
+            |name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        let said = read("said");
+        assert!(status.success(), "{status}: {said}");
+        let record = serde_json::from_str(&read("run.json"));
+        Ended {
+            record: record.unwrap_or_else(|error| panic!("{error}: {said}")),
+            truth: truth::of_jobs(),
+            said,
+            folder: self.folder,
+        }
+    }
+}

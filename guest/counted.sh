@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Tests cosched in a guest whose counters count, by a law (guest/law). Says "skipped, because" where that can't be done.
+#
+#   counted.sh [-b COSCHED] [TEST...]    TEST: parts of the names of tests, or options of their program; default all
+#
+# -b  another program than the one that is built here from these sources
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cosched=
+while getopts b: option; do
+    case $option in
+        b) cosched=$OPTARG ;;
+        *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+cd "$here/.."
+for tool in qemu-system-x86_64 busybox cpio dpkg-deb gcc make; do
+    command -v $tool >/dev/null || { echo "counted guest skipped, because there is no $tool"; exit 0; }
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+built=$(cargo test --quiet --release --no-run -p cosched --test counted --message-format=json 2>/dev/null |
+    grep -o '"executable":"[^"]*"' | cut -d'"' -f4)
+strip -s -o "$work/counted" "$(grep '/deps/counted-' <<<"$built" | tail -n 1)"
+strip -s -o "$work/cosched" "${cosched:-target/release/cosched}"
+gcc -O1 -static -o "$work/hog" "$here/hog.c"
+cat >"$work/script" <<'SCRIPT'
+insmod /data/law.ko || exit 1
+export COSCHED_UNDER_TEST=/data/cosched
+cd /tmp && counted --test-threads=1 "$@"
+SCRIPT
+code=0
+# The time of the guest goes by executed instructions: no figure depends on this machine.
+"$here/boot.sh" -k 6.12.95+deb12-cloud-amd64 -c 8 -s cores=4,threads=2 -i 1 -t 900 -M "$here/law" \
+    -f "$work/counted" -f "$work/cosched" -f "$work/hog" "$work/script" "$@" || code=$?
+case $code in
+    77) echo "counted guest skipped, because of what stands above" ;;
+    *) exit $code ;;
+esac
