@@ -153,6 +153,8 @@ listed_enum! {
         NotYetMeasured,
         /// No interval was measured in which the task ran almost alone.
         NoSoloEstimate,
+        /// Some phase of the task was never measured almost alone.
+        PhaseNotMeasured,
         /// No solo trace was measured or given.
         NoSoloTrace,
         /// No solo time was measured or given.
@@ -214,6 +216,7 @@ impl Absence {
             Absence::WentBackwards => "the counter went backwards",
             Absence::NotYetMeasured => "not measured",
             Absence::NoSoloEstimate => "never ran almost alone",
+            Absence::PhaseNotMeasured => "not all of its phases ran almost alone",
             Absence::NoSoloTrace => "no trace of a solo run (use --solo)",
             Absence::NoSoloTime => "no solo time (use --solo)",
             Absence::NotEnded => "did not end",

@@ -2,11 +2,10 @@
 
 use crate::run::{self, Ended, User};
 use crate::truth::TrueJob;
-use cosched_core::Counter;
+use cosched_core::{Absence, Counter};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::ops::RangeInclusive;
 
 /// Greatest error of a figure that is counted.
 const COUNTED: f64 = 0.03;
@@ -20,24 +19,15 @@ const PROGRESS_MEAN: f64 = 0.02;
 pub(crate) struct May {
     /// Counters that may be absent, with a reason.
     pub(crate) lack: &'static [Counter],
-    /// Warnings about lost counts.
-    pub(crate) losses: RangeInclusive<usize>,
 }
 
 /// A run that must have everything. Writes to memory have no event in the table of the guest's processor.
 pub(crate) const ALL: May = May {
     lack: &[Counter::MmWrites],
-    losses: 0..=0,
 };
-/// The same where counters are fewer than events: the run may mention that counts are estimates.
-pub(crate) const ROTATING: May = May {
-    lack: &[Counter::MmWrites],
-    losses: 0..=1,
-};
-/// A run that may lack all counts, and says so once.
+/// A run that may lack all counts.
 pub(crate) const NOTHING: May = May {
     lack: &Counter::ALL,
-    losses: 1..=1,
 };
 
 /// What is wrong, with the jobs in which it is. It panics with all of it.
@@ -131,7 +121,7 @@ pub(crate) fn check(ended: &Ended, may: &May, faults: &mut Faults) {
         );
     }
     check_slowdowns(ended, faults);
-    check_losses(ended, may, faults);
+    check_losses(ended, faults);
 }
 
 /// A figure is right, or absent with a reason.
@@ -182,17 +172,39 @@ fn mean(errors: &[f64]) -> f64 {
     errors.iter().sum::<f64>() / errors.len().max(1) as f64
 }
 
-/// Every loss is reported once.
-fn check_losses(ended: &Ended, may: &May, faults: &mut Faults) {
-    let warnings = warnings_about(ended, "count");
-    if !may.losses.contains(&warnings.len()) {
-        faults.add(format!(
-            "{} warnings about counts, not {} to {}: {warnings:?}",
-            warnings.len(),
-            may.losses.start(),
-            may.losses.end()
-        ));
+/// Reasons of absence that are losses: the event was there, or doctor would have claimed it.
+const LOSSES: [Absence; 3] = [
+    Absence::NoCounterFree,
+    Absence::CountsNothing,
+    Absence::CountedTooLittle,
+];
+
+/// Each event that was lost is named in one warning. Where the policy says what it does without the event, that is enough.
+fn check_losses(ended: &Ended, faults: &mut Faults) {
+    let told = warnings_with_code(ended, "events-lost");
+    let without = warnings_with_code(ended, "without");
+    for counter in Counter::ALL {
+        let is_lost = jobs(ended).any(|job| {
+            let (_, why) = count(job, counter);
+            let why = why.as_str().unwrap_or_default();
+            LOSSES.iter().any(|loss| why == loss.text())
+        });
+        let names = |text: &&String| text.contains(counter.name());
+        let times = told.iter().filter(names).count();
+        let is_in_policy = without.iter().any(|text| text.contains(counter.text()));
+        if times > 1 || (is_lost && times == 0 && !is_in_policy) {
+            faults.add(format!(
+                "{counter}: lost {is_lost}, named {times} times: {told:?} {without:?}"
+            ));
+        }
     }
+}
+
+fn warnings_with_code(ended: &Ended, code: &str) -> Vec<String> {
+    let warnings = ended.record["warnings"].as_array().expect("a list");
+    let of_code = warnings.iter().filter(|warning| warning["code"] == code);
+    let texts = of_code.filter_map(|warning| warning["text"].as_str());
+    texts.map(str::to_owned).collect()
 }
 
 /// The warnings whose text has this word.

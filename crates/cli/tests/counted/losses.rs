@@ -1,6 +1,6 @@
 //! Counters that are few, taken by others, refused, or dead. Each loss is reported once, and nothing wrong is printed.
 
-use crate::figures::{ALL, Faults, May, NOTHING, ROTATING, check, check_doctor, warnings_about};
+use crate::figures::{ALL, Faults, May, NOTHING, check, check_doctor, warnings_about};
 use crate::guest::{Guest, pass};
 use crate::run::{Job, Run, User, job, six_jobs, start};
 use cosched_core::Counter;
@@ -35,12 +35,12 @@ fn five_counters() {
 
 #[test]
 fn four_counters() {
-    check_counters("4", &ROTATING);
+    check_counters("4", &ALL);
 }
 
 #[test]
 fn three_counters() {
-    check_counters("3", &ROTATING);
+    check_counters("3", &ALL);
 }
 
 /// With an event for it, writes are counted as everything else.
@@ -48,10 +48,7 @@ fn three_counters() {
 fn a_sixth_event() {
     let Some(_guest) = Guest::enter() else { return };
     let options = ["--policy", "even", "--event", "mm-writes=0x01bb"];
-    let may = May {
-        lack: &[],
-        losses: 0..=0,
-    };
+    let may = May { lack: &[] };
     let mut faults = Faults::default();
     check(
         &start(User::Root, &six_jobs(), &options).end(),
@@ -68,7 +65,7 @@ fn three_counters_under_auto() {
     guest.set("counters", "3");
     let ended = start(User::Root, &six_jobs(), &[]).end();
     let mut faults = Faults::default();
-    check(&ended, &ROTATING, &mut faults);
+    check(&ended, &ALL, &mut faults);
     if ended.record["policy"] != "even" {
         faults.add(format!("auto chose {}", ended.record["policy"]));
     }
@@ -83,8 +80,8 @@ fn a_counter_stolen_in_the_middle() {
     pass(1.5);
     guest.set("counters", "4");
     let mut faults = Faults::default();
-    check(&run.end(), &ROTATING, &mut faults);
-    check_doctor(User::Root, &ROTATING, &mut faults);
+    check(&run.end(), &ALL, &mut faults);
+    check_doctor(User::Root, &ALL, &mut faults);
     faults.none();
 }
 
@@ -96,8 +93,8 @@ fn check_hog(kind: &str, events: u32) {
     pass(1.5);
     let _hog = guest.hog(kind, events);
     let mut faults = Faults::default();
-    check(&run.end(), &ROTATING, &mut faults);
-    check_doctor(User::Root, &ROTATING, &mut faults);
+    check(&run.end(), &ALL, &mut faults);
+    check_doctor(User::Root, &ALL, &mut faults);
     faults.none();
 }
 
@@ -117,14 +114,14 @@ fn groups_that_do_not_fit_are_refused() {
     let Some(guest) = Guest::enter() else { return };
     guest.set("groups", "1");
     guest.set("counters", "3");
-    check_throughout(&ROTATING);
+    check_throughout(&ALL);
 }
 
 #[test]
 fn all_groups_are_refused() {
     let Some(guest) = Guest::enter() else { return };
     guest.set("groups", "2");
-    check_throughout(&ROTATING);
+    check_throughout(&ALL);
 }
 
 #[test]
@@ -148,40 +145,23 @@ const fn bit(counter: Counter) -> u32 {
 #[test]
 fn cycles_that_stand_still() {
     let lack = &[Counter::Cycles, Counter::MmWrites];
-    check_zeros(
-        bit(Counter::Cycles),
-        &May {
-            lack,
-            losses: 1..=1,
-        },
-    );
+    check_zeros(bit(Counter::Cycles), &May { lack });
 }
 
 #[test]
 fn instructions_that_stand_still() {
     let lack = &[Counter::Instructions, Counter::MmWrites];
-    check_zeros(
-        bit(Counter::Instructions),
-        &May {
-            lack,
-            losses: 1..=1,
-        },
-    );
+    check_zeros(bit(Counter::Instructions), &May { lack });
 }
 
 #[test]
 fn reads_that_stand_still() {
     let lack = &[Counter::MmReads, Counter::MmWrites];
-    check_zeros(
-        bit(Counter::MmReads),
-        &May {
-            lack,
-            losses: 1..=1,
-        },
-    );
+    check_zeros(bit(Counter::MmReads), &May { lack });
 }
 
-/// Each job holds so many events of its own that those of cosched run for a tenth of the time.
+/// Each job holds so many events of its own that those of cosched run for a tenth of the time. What is scaled from that may say too
+/// little of a job whose phases are short.
 #[test]
 fn a_tenth_of_the_time_on_counters() {
     let Some(guest) = Guest::enter() else { return };
@@ -190,8 +170,17 @@ fn a_tenth_of_the_time_on_counters() {
     for job in &mut jobs {
         job.line = format!("hog own 45 sh -c \"{}\"", job.line);
     }
+    let ended = even(&jobs).end();
     let mut faults = Faults::default();
-    check(&even(&jobs).end(), &ROTATING, &mut faults);
+    check(&ended, &NOTHING, &mut faults);
+    let jobs = ended.record["jobs"].as_array().expect("a list");
+    let counted = jobs
+        .iter()
+        .filter(|job| job["instructions"].is_u64())
+        .count();
+    if counted < 4 {
+        faults.add(format!("only {counted} jobs of six have instructions"));
+    }
     faults.none();
 }
 
@@ -218,14 +207,14 @@ fn a_gap_with_counters_that_stand_still() {
     check_gap("2");
 }
 
-/// Children inherit the counters, and take their counts along when they end.
+/// Children inherit the counters, and take their counts along when they end. What the kernel does after that is in the truth,
+/// so they run a program that uses the caches much more than the kernel does.
 #[test]
 fn a_job_forks_two_hundred_children() {
     let Some(_guest) = Guest::enter() else { return };
     let forks = Job {
         name: "forks".to_owned(),
-        line: "for i in $(seq 200); do (echo compute 6e7 forks >/dev/law) || exit 1; done"
-            .to_owned(),
+        line: "for i in $(seq 200); do (echo reuse 6e7 forks >/dev/law) || exit 1; done".to_owned(),
     };
     let jobs = [
         forks,

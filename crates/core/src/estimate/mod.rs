@@ -140,10 +140,14 @@ impl TaskEstimator {
 
     /// Progress earned in this run, without a late task's initial credit. It is rated anew by each measurement, also for work
     /// done long before; Eq. 1 of Perf&Fair, by which policies decide, is not.
-    pub fn earned(&self) -> f64 {
+    /// Absent if not all phases were measured.
+    pub fn earned(&self) -> Reading<f64> {
         let quantum = self.quantum.0 as f64 * f64::from(self.width.max(1));
-        let measured = self.solo_work.time().map(|time| time / quantum);
-        measured.unwrap_or_else(|| self.progress.earned())
+        match self.solo_work.time() {
+            Ok(time) => Reading::Value(time / quantum),
+            Err(Absence::NoSoloEstimate) => Reading::Value(self.progress.earned()),
+            Err(why) => Reading::Absent(why),
+        }
     }
 
     /// The same by the trace of a solo run; `None` without a trace, or after a counter failure.

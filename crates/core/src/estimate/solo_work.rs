@@ -10,17 +10,19 @@
 use super::progress::{is_low_contention, used_time};
 use crate::counter::Counter;
 use crate::sample::Sample;
-use crate::units::Nanos;
+use crate::units::{Absence, Nanos};
 use std::collections::VecDeque;
 
 /// Number of measurements kept.
 const KEPT: usize = 32;
 /// Weight of a measurement above the line, relative to one below.
-const ABOVE: f64 = 0.2;
+const ABOVE: f64 = 0.1;
 /// Rounds of fitting with new weights.
 const ROUNDS: usize = 8;
 /// Relative differences of loads per instruction below this say nothing.
 const SAME: f64 = 0.01;
+/// Greatest relative distance of the mean of all work from the measurements. Beyond it, some phase was never measured.
+const BEYOND: f64 = 0.03;
 
 /// A measurement in low contention.
 #[derive(Clone, Copy, Debug)]
@@ -85,17 +87,31 @@ impl SoloWork {
         }
     }
 
-    /// The solo time of all work, in nanoseconds of CPU time; at most the CPU time. `None` before the first measurement.
-    pub(super) fn time(&self) -> Option<f64> {
-        let line = self.line()?;
+    /// The solo time of all work, in nanoseconds of CPU time; at most the CPU time.
+    ///
+    /// # Errors
+    /// Nothing was measured, or not all phases were.
+    pub(super) fn time(&self) -> Result<f64, Absence> {
+        let line = self.line().ok_or(Absence::NoSoloEstimate)?;
         let loads = self.loads / self.instructions;
+        if !self.lacks_loads && self.distance(loads) > BEYOND {
+            return Err(Absence::PhaseNotMeasured);
+        }
         let solo = (line.at(loads) * self.instructions).clamp(0.0, self.counted);
         let worth = if self.counted > 0.0 {
             solo / self.counted
         } else {
             1.0
         };
-        Some(solo + self.uncounted * worth)
+        Ok(solo + self.uncounted * worth)
+    }
+
+    /// The relative distance of these loads per instruction from the range of the measurements.
+    fn distance(&self, loads: f64) -> f64 {
+        let all = self.measured.iter().map(|one| one.loads);
+        let least = all.clone().fold(f64::INFINITY, f64::min);
+        let most = all.fold(0.0, f64::max);
+        (least - loads).max(loads - most) / loads
     }
 
     /// The line through the measurements.
@@ -191,6 +207,15 @@ mod tests {
     #[test]
     fn without_measurement_nothing_is_known() {
         let work = of(&[interval(1.0, 0.3, Purpose::Run)]);
-        assert!(work.time().is_none());
+        assert_eq!(work.time(), Err(Absence::NoSoloEstimate));
+    }
+
+    #[test]
+    fn a_phase_that_was_never_measured_is_not_guessed() {
+        let work = of(&[
+            interval(0.4, 0.4, Purpose::Run),
+            interval(2.0, 0.3, Purpose::MeasureAlone),
+        ]);
+        assert_eq!(work.time(), Err(Absence::PhaseNotMeasured));
     }
 }

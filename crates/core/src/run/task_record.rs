@@ -188,7 +188,7 @@ impl TaskRecord {
             None if basis == ProgressBasis::Provisional => {
                 Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate))
             }
-            None => Reading::Value(self.estimator.earned()),
+            None => self.estimator.earned(),
         };
         (progress, basis)
     }

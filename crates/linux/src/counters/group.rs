@@ -68,14 +68,18 @@ pub(crate) struct Total {
     pub interval: (Nanos, u64),
 }
 
-/// How far counts that were scaled may be off: by how much the rate differs between intervals, and how long it was assumed.
+/// Time for which the kernel leaves a counter to an event before others have their turn, in nanoseconds.
+const TURN: f64 = 4e6;
+
+/// How far counts that were scaled may be off: by how much the rate differs between intervals, for how long it was assumed, and
+/// from how many turns.
 #[derive(Debug, Default)]
 struct Scaling {
     /// Of the intervals: the sum of their times on a counter; the mean rate, and its squared deviations, by these times.
     running: f64,
     mean: f64,
     squares: f64,
-    /// Sum of the squared times off the counter.
+    /// Sum over the intervals of the squared time off the counter by the number of turns.
     assumed_squares: f64,
 }
 
@@ -90,7 +94,8 @@ impl Scaling {
         self.mean += from_mean * weight / self.running;
         self.squares += weight * from_mean * (rate - self.mean);
         let assumed = enabled.saturating_sub(running) as f64;
-        self.assumed_squares += assumed * assumed;
+        let turns = (weight / TURN).max(1.0);
+        self.assumed_squares += assumed * assumed / turns;
     }
 
     /// The standard error of the total.
@@ -192,10 +197,19 @@ impl Total {
         self.in_gap && self.gap == Some(Absence::CountsNothing)
     }
 
-    /// Why the total at the end says nothing; `None` if it holds.
-    pub(crate) fn lack(&self) -> Option<Absence> {
+    /// The total at the end of the job: of all of its time, or absent if too little of it was counted.
+    pub(crate) fn at_end(&self) -> Reading<u64> {
         let is_rough = self.scaling.error() > MOST_ERROR * self.total as f64;
-        self.gap.or(is_rough.then_some(Absence::CountedTooLittle))
+        if let Some(why) = self.gap.or(is_rough.then_some(Absence::CountedTooLittle)) {
+            return Reading::Absent(why);
+        }
+        if self.scaling.running == 0.0 && self.clock > 0 {
+            return Reading::Absent(Absence::NoCounterFree);
+        }
+        // The last few milliseconds may lack a turn.
+        let uncounted = self.clock.saturating_sub(clock_of(&self.last)) as f64;
+        let more = (self.scaling.mean * uncounted) as u64;
+        Reading::Value(self.total.saturating_add(more))
     }
 
     /// Time on CPUs since the start. It moves with the counts, while the kernel's accounts move by ticks.
@@ -311,12 +325,23 @@ mod tests {
                 now.value += share * rates[interval % 2];
                 total.update(&[now]);
             }
-            total.lack()
+            total.at_end().absence()
         };
         assert_eq!(lack_at([5, 5], 100), None);
         assert_eq!(lack_at([4, 6], 100), Some(Absence::CountedTooLittle));
         assert_eq!(lack_at([4, 6], 500), None);
         assert_eq!(lack_at([1, 9], 1_000), None, "all of it was counted");
+    }
+
+    #[test]
+    fn at_the_end_the_last_time_without_a_turn_is_made_up_for() {
+        let mut total = Total::default();
+        total.update(&[counted(100, 50, 500)]);
+        total.update(&[counted(120, 50, 500)]);
+        assert_eq!(total.at_end(), Reading::Value(1_200));
+        let mut never = Total::default();
+        never.update(&[counted(100, 0, 0)]);
+        assert_eq!(never.at_end(), Reading::Absent(Absence::NoCounterFree));
     }
 
     #[test]

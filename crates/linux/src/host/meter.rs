@@ -27,8 +27,8 @@ pub(crate) struct Meter {
     told_no_room: bool,
     /// Which events are believed.
     trust: Trust,
-    /// Events whose loss the user was told of, with the reason.
-    told_lost: BTreeSet<(Counter, Absence)>,
+    /// Events whose loss the user was told of.
+    told_lost: BTreeSet<Counter>,
     notices: Notices,
 }
 
@@ -214,14 +214,13 @@ impl Meter {
         usage
     }
 
-    /// Tells the user of events that were lost, once for each and each reason.
+    /// Tells the user of events that were lost, each once.
     fn tell_lost(&mut self, task: TaskId, mut lost: Vec<(Counter, Absence)>) {
-        lost.retain(|loss| self.told_lost.insert(*loss));
+        lost.retain(|(counter, _)| self.told_lost.insert(*counter));
         let Some(&(_, why)) = lost.first() else {
             return;
         };
-        let mut events: Vec<&str> = lost.iter().map(|(counter, _)| counter.name()).collect();
-        events.dedup();
+        let events = lost.iter().map(|(counter, _)| counter.name()).collect();
         if let Some(Metered::Live(meter)) = self.jobs.get(task) {
             let job = meter.name.clone();
             self.notices.tell(Notice::NotCounted { events, job, why });
@@ -236,16 +235,16 @@ impl Meter {
         counted: Option<PerCounter<Option<Counted>>>,
     ) {
         let mut last = self.read(task, account, counted);
-        // A part of the events is not the job's total.
         let mut lost = Vec::new();
         if let Some(Metered::Live(meter)) = self.jobs.get(task) {
             for (counter, total) in meter.totals() {
-                let lack = meter.stood_still().or_else(|| total.lack());
+                let is_believed = self.trust.believes(counter);
+                let lack = meter.stood_still();
+                let lack = lack.or((!is_believed).then_some(Absence::CountsNothing));
+                last.counts[counter] = lack.map_or_else(|| total.at_end(), Reading::Absent);
+                let lack = last.counts[counter].absence();
                 lost.extend(lack.map(|why| (counter, why)));
             }
-        }
-        for &(counter, why) in &lost {
-            last.counts[counter] = Reading::Absent(why);
         }
         self.tell_lost(task, lost);
         // The kernel closes the clock of a process that executes a set-user-ID program. The waited-for time counts.

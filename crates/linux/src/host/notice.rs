@@ -83,7 +83,7 @@ pub enum Notice {
         /// The error.
         why: String,
     },
-    /// Events are not counted for a while in which jobs run; each is told once for each reason.
+    /// Events are not counted for a while in which jobs run; each is told once.
     NotCounted {
         /// The names of the events.
         events: Vec<&'static str>,
