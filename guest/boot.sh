@@ -147,8 +147,9 @@ machine=(-accel "tcg,thread=$THREADS" -cpu max)
 arguments="console=ttyS0 loglevel=7 panic=-1 sysrq_always_enabled=1"
 if [ -n "$shift" ]; then
     # A processor whose events are known. Its locked operations on 16 bytes are emulated wrongly in QEMU 7.2.
-    machine=(-accel tcg,thread=single -icount "shift=$shift,sleep=off" -cpu Skylake-Server-v4,-cx16,-smap)
-    arguments+=" mitigations=off"
+    machine=(-accel tcg,thread=single -icount "shift=$shift,sleep=off" -cpu Skylake-Server-v4,-cx16,-smap
+        -rtc base=2026-01-01,clock=vm -seed 1)
+    arguments+=" mitigations=off nokaslr norandmaps"
 fi
 
 # An emulated CPU may run code that another one is changing, and then the kernel dies. Before the script has begun that is no

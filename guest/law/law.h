@@ -107,6 +107,9 @@ void get_phase(int cpu, u8 *phase, u64 *left);
 void take_sums(int cpu, sum_t sums[EVENTS]);
 /* Nanoseconds in which a CPU does so many instructions at its present rate. Needs the lock. */
 u64 time_of(int cpu, u64 instructions);
+/* Advances to now, and keeps the sums so far as they are: rules or faults are about to change. Needs the lock. */
+void freeze_sums(void);
+/* Solves the law anew. Needs the lock. */
 void changed_rules(void);
 int start_state(void);
 

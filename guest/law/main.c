@@ -14,7 +14,7 @@ static int set_law(const char *text, const struct kernel_param *param)
 	if (which < 0)
 		return which;
 	raw_spin_lock_irqsave(&state_lock, flags);
-	advance();
+	freeze_sums();
 	law = which;
 	changed_rules();
 	raw_spin_unlock_irqrestore(&state_lock, flags);
@@ -40,7 +40,7 @@ static int set_fault(const char *text, const struct kernel_param *param)
 	if (error)
 		return error;
 	raw_spin_lock_irqsave(&state_lock, flags);
-	advance();
+	freeze_sums();
 	*(int *)param->arg = value;
 	raw_spin_unlock_irqrestore(&state_lock, flags);
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The state of all CPUs. Between two changes every CPU has constant rates, so its sums are exact. A change is a switch
- * of threads, or that a thread comes to the end of a phase.
+ * of threads, or that a thread comes to the end of a phase. Sums are kept as of the last change: a read costs little.
  */
 #include <linux/math64.h>
 #include <linux/sched/clock.h>
@@ -24,7 +24,12 @@ static u8 phase_of_cpu[MAX_CPUS];
 static struct rates rates[MAX_CPUS];
 static u64 power;
 static sum_t energy;
+/* When the sums were last brought up to date. */
+static u64 since;
 static u64 now;
+/* When the first phase ends. */
+static u64 next_end;
+/* Whether the phases have changed since the rates were solved. */
 static bool stale = true;
 
 /* Solutions, by the phases of the CPUs. The same threads run together again and again. */
@@ -60,27 +65,9 @@ static void solve_now(void)
 	stale = false;
 }
 
-static bool ends(int cpu)
+static sum_t since_then(int cpu, enum event event)
 {
-	return phases[phase_of_cpu[cpu]].length && rates[cpu].of[INSTRUCTIONS];
-}
-
-/* Nanoseconds in which so many instructions are done, rounded up. */
-static u64 time_for(sum_t instructions, u64 rate)
-{
-	/* A phase of less than 2^31 instructions, as a sum, fits in 63 bits. */
-	return div64_u64((u64)instructions + rate - 1, rate);
-}
-
-/* The time until the first phase ends, but at most this. */
-static u64 time_to_end(u64 most)
-{
-	int cpu;
-
-	for (cpu = 0; cpu < MAX_CPUS; cpu++)
-		if (ends(cpu))
-			most = min(most, time_for(cpus[cpu].left, rates[cpu].of[INSTRUCTIONS]));
-	return most;
+	return (sum_t)rates[cpu].of[event] * (now - since);
 }
 
 static bool is_hidden(enum event event)
@@ -88,23 +75,44 @@ static bool is_hidden(enum event event)
 	return dead == 2 || (zeros & (1u << event));
 }
 
-static void add(int cpu, u64 time)
+static bool ends(int cpu)
+{
+	return phases[phase_of_cpu[cpu]].length && rates[cpu].of[INSTRUCTIONS];
+}
+
+static void bring_up_to_date(int cpu)
 {
 	struct cpu *c = &cpus[cpu];
 	enum event event;
 
 	for (event = 0; event < EVENTS; event++) {
-		sum_t more = (sum_t)rates[cpu].of[event] * time;
-
-		c->sums[event] += more;
+		c->sums[event] += since_then(cpu, event);
 		if (event < EVENTS_OF_PMU && is_hidden(event))
-			c->hidden[event] += more;
+			c->hidden[event] += since_then(cpu, event);
 	}
-	if (ends(cpu)) {
-		sum_t done = (sum_t)rates[cpu].of[INSTRUCTIONS] * time;
+	if (ends(cpu))
+		c->left -= min(c->left, since_then(cpu, INSTRUCTIONS));
+}
 
-		c->left = done < c->left ? c->left - done : 0;
-	}
+/* Brings all sums up to date: the rates are about to change. */
+static void fold(void)
+{
+	int cpu;
+
+	if (since == now)
+		return;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (rates[cpu].of[BUSY])
+			bring_up_to_date(cpu);
+	energy += (sum_t)power * (now - since);
+	since = now;
+}
+
+/* Nanoseconds in which so many instructions are done, rounded up. */
+static u64 time_for(sum_t instructions, u64 rate)
+{
+	/* A phase of less than 2^31 instructions, as a sum, fits in 63 bits. */
+	return div64_u64((u64)instructions + rate - 1, rate);
 }
 
 static void next_phases(void)
@@ -120,26 +128,33 @@ static void next_phases(void)
 	}
 }
 
+static void refresh(void)
+{
+	int cpu;
+
+	solve_now();
+	next_end = U64_MAX;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		if (ends(cpu))
+			next_end = min(next_end, now + time_for(cpus[cpu].left, rates[cpu].of[INSTRUCTIONS]));
+}
+
 void advance(void)
 {
 	u64 to = local_clock();
 
+	/* Clocks of CPUs may differ a little. */
 	if (to <= now)
 		return;
-	while (now < to) {
-		u64 time;
-		int cpu;
-
-		if (stale)
-			solve_now();
-		time = time_to_end(to - now);
-		for (cpu = 0; cpu < MAX_CPUS; cpu++)
-			if (phase_of_cpu[cpu] != IDLE)
-				add(cpu, time);
-		energy += (sum_t)power * time;
-		now += time;
+	if (stale)
+		refresh();
+	while (next_end <= to) {
+		now = next_end;
+		fold();
 		next_phases();
+		refresh();
 	}
+	now = to;
 }
 
 u64 state_now(void)
@@ -149,13 +164,15 @@ u64 state_now(void)
 
 void set_phase(int cpu, u8 phase, u64 left)
 {
-	stale = stale || phase_of_cpu[cpu] != phase;
+	fold();
 	phase_of_cpu[cpu] = phase;
 	cpus[cpu].left = (sum_t)left << RATE_BITS;
+	stale = true;
 }
 
 void get_phase(int cpu, u8 *phase, u64 *left)
 {
+	fold();
 	*phase = phase_of_cpu[cpu];
 	*left = (u64)(cpus[cpu].left >> RATE_BITS);
 }
@@ -165,8 +182,10 @@ void take_sums(int cpu, sum_t sums[EVENTS])
 	enum event event;
 
 	for (event = 0; event < EVENTS; event++) {
-		sums[event] = cpus[cpu].sums[event] - cpus[cpu].taken[event];
-		cpus[cpu].taken[event] = cpus[cpu].sums[event];
+		sum_t sum = cpus[cpu].sums[event] + since_then(cpu, event);
+
+		sums[event] = sum - cpus[cpu].taken[event];
+		cpus[cpu].taken[event] = sum;
 	}
 }
 
@@ -175,7 +194,7 @@ u64 time_of(int cpu, u64 instructions)
 	u64 rate;
 
 	if (stale)
-		solve_now();
+		refresh();
 	rate = rates[cpu].of[INSTRUCTIONS];
 	if (!rate || instructions >> 31)
 		return U64_MAX;
@@ -184,17 +203,21 @@ u64 time_of(int cpu, u64 instructions)
 
 u64 counted(int cpu, enum event event)
 {
-	return (u64)(cpus[cpu].sums[event] >> RATE_BITS);
+	return (u64)((cpus[cpu].sums[event] + since_then(cpu, event)) >> RATE_BITS);
 }
 
 u64 shown(int cpu, enum event event)
 {
-	return (u64)((cpus[cpu].sums[event] - cpus[cpu].hidden[event]) >> RATE_BITS);
+	sum_t sum = cpus[cpu].sums[event] - cpus[cpu].hidden[event];
+
+	if (!is_hidden(event))
+		sum += since_then(cpu, event);
+	return (u64)(sum >> RATE_BITS);
 }
 
 u64 energy_nj(void)
 {
-	return (u64)(energy >> RATE_BITS);
+	return (u64)((energy + (sum_t)power * (now - since)) >> RATE_BITS);
 }
 
 void changed_rules(void)
@@ -203,9 +226,15 @@ void changed_rules(void)
 	stale = true;
 }
 
+void freeze_sums(void)
+{
+	advance();
+	fold();
+}
+
 int start_state(void)
 {
 	solve_alone();
-	now = local_clock();
+	since = now = local_clock();
 	return 0;
 }

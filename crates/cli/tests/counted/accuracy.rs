@@ -2,23 +2,7 @@
 
 use crate::figures::{ALL, Faults, check, errors_of};
 use crate::guest::Guest;
-use crate::run::{Job, User, job, start};
-
-/// Ten jobs of about 4 s each alone, on eight CPUs.
-fn ten_jobs() -> Vec<Job> {
-    vec![
-        job("stream-1", "stream", "7e9"),
-        job("stream-2", "stream", "6e9"),
-        job("chase-1", "chase", "26e8"),
-        job("chase-2", "chase", "22e8"),
-        job("compute", "compute", "24e9"),
-        job("copy", "copy", "8e9"),
-        job("reuse", "reuse", "9e9"),
-        job("fit", "fit", "18e9"),
-        job("turns", "turns", "12e9"),
-        job("waves", "waves", "8e9"),
-    ]
-}
+use crate::run::{User, start, ten_jobs};
 
 fn check_law(law: &str, user: User, policy: &str) {
     let Some(guest) = Guest::enter() else { return };

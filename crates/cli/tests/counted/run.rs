@@ -46,6 +46,22 @@ pub(crate) fn six_jobs() -> Vec<Job> {
     ]
 }
 
+/// Ten jobs of about 4 s each alone, on eight CPUs.
+pub(crate) fn ten_jobs() -> Vec<Job> {
+    vec![
+        job("stream-1", "stream", "7e9"),
+        job("stream-2", "stream", "6e9"),
+        job("chase-1", "chase", "26e8"),
+        job("chase-2", "chase", "22e8"),
+        job("compute", "compute", "24e9"),
+        job("copy", "copy", "8e9"),
+        job("reuse", "reuse", "9e9"),
+        job("fit", "fit", "18e9"),
+        job("turns", "turns", "12e9"),
+        job("waves", "waves", "8e9"),
+    ]
+}
+
 /// A call of cosched as a user.
 pub(crate) fn cosched(user: User, folder: &TempDir) -> Command {
     let program = std::env::var_os("COSCHED_UNDER_TEST")
