@@ -1,10 +1,29 @@
 //! How well progress is measured and slowdowns are estimated, under each law.
 
-use crate::figures::{ALL, Faults, check, errors_of};
+use crate::figures::{ALL, Faults, GOAL, Most, check_counts, check_slowdowns, errors_of};
 use crate::guest::Guest;
 use crate::run::{User, start, ten_jobs};
 
-fn check_law(law: &str, user: User, policy: &str) {
+/// `even` measures jobs in groups. Where they share a cache, the measurement of one that fills it is not that of a job alone.
+const IN_A_CACHE: Most = Most {
+    slowdown: 0.2,
+    mean_slowdown: 0.05,
+    mean_progress: 0.05,
+};
+/// And where the clock falls with the number of busy cores, all of them seem slower alone than they are.
+const IN_A_GROUP: Most = Most {
+    slowdown: 0.3,
+    mean_slowdown: 0.2,
+    mean_progress: 0.25,
+};
+/// The first measurements of a job that lives in the private caches are of cold ones.
+const COLD: Most = Most {
+    slowdown: 0.2,
+    mean_slowdown: 0.05,
+    mean_progress: 0.05,
+};
+
+fn check_law(law: &str, user: User, policy: &str, most: &Most) {
     let Some(guest) = Guest::enter() else { return };
     guest.set("law", law);
     let ended = start(user, &ten_jobs(), &["--policy", policy]).end();
@@ -15,47 +34,48 @@ fn check_law(law: &str, user: User, policy: &str) {
         errors.table
     );
     let mut faults = Faults::default();
-    errors.check(8, &mut faults);
-    check(&ended, &ALL, &mut faults);
+    errors.check(8, most, &mut faults);
+    check_counts(&ended, &ALL, &mut faults);
+    check_slowdowns(&ended, most, &mut faults);
     faults.none();
 }
 
 #[test]
 fn even_as_root_at_a_bus() {
-    check_law("bus", User::Root, "even");
+    check_law("bus", User::Root, "even", &GOAL);
 }
 
 #[test]
 fn even_as_root_in_a_cache() {
-    check_law("cache", User::Root, "even");
+    check_law("cache", User::Root, "even", &IN_A_CACHE);
 }
 
 #[test]
 fn even_as_root_beside_siblings() {
-    check_law("smt", User::Root, "even");
+    check_law("smt", User::Root, "even", &IN_A_GROUP);
 }
 
 #[test]
 fn even_as_an_ordinary_user_at_a_bus() {
-    check_law("bus", User::Ordinary, "even");
+    check_law("bus", User::Ordinary, "even", &GOAL);
 }
 
 #[test]
 fn even_as_an_ordinary_user_in_a_cache() {
-    check_law("cache", User::Ordinary, "even");
+    check_law("cache", User::Ordinary, "even", &IN_A_CACHE);
 }
 
 #[test]
 fn even_as_an_ordinary_user_beside_siblings() {
-    check_law("smt", User::Ordinary, "even");
+    check_law("smt", User::Ordinary, "even", &IN_A_GROUP);
 }
 
 #[test]
 fn perf_fair_as_root_at_a_bus() {
-    check_law("bus", User::Root, "perf-fair");
+    check_law("bus", User::Root, "perf-fair", &GOAL);
 }
 
 #[test]
 fn perf_fair_as_root_beside_siblings() {
-    check_law("smt", User::Root, "perf-fair");
+    check_law("smt", User::Root, "perf-fair", &COLD);
 }
