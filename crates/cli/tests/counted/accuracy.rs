@@ -34,7 +34,8 @@ fn check_law(law: &str, user: User, policy: &str, most: &Most) {
         errors.table
     );
     let mut faults = Faults::default();
-    errors.check(8, most, &mut faults);
+    // Two jobs have phases, and not each phase of a short job is measured.
+    errors.check(7, most, &mut faults);
     check_counts(&ended, &ALL, &mut faults);
     check_slowdowns(&ended, most, &mut faults);
     faults.none();

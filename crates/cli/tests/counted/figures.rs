@@ -7,8 +7,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Greatest error of a figure that is counted.
-const COUNTED: f64 = 0.03;
 /// Greatest errors of what is estimated from the counts.
 pub(crate) struct Most {
     /// Of the slowdown of any job.
@@ -30,15 +28,19 @@ pub(crate) const GOAL: Most = Most {
 pub(crate) struct May {
     /// Counters that may be absent, with a reason.
     pub(crate) lack: &'static [Counter],
+    /// Greatest error of what is counted.
+    pub(crate) error: f64,
 }
 
 /// A run that must have everything. Writes to memory have no event in the table of the guest's processor.
 pub(crate) const ALL: May = May {
     lack: &[Counter::MmWrites],
+    error: 0.03,
 };
 /// A run that may lack all counts.
 pub(crate) const NOTHING: May = May {
     lack: &Counter::ALL,
+    error: 0.03,
 };
 
 /// What is wrong, with the jobs in which it is. It panics with all of it.
@@ -107,10 +109,10 @@ pub(crate) fn check_counts(ended: &Ended, may: &May, faults: &mut Faults) {
             check_figure(
                 &name,
                 counter.name(),
-                figure,
-                why,
+                (figure, why),
                 truth.count(counter),
                 may_lack,
+                may.error,
                 faults,
             );
         }
@@ -121,19 +123,19 @@ pub(crate) fn check_counts(ended: &Ended, may: &May, faults: &mut Faults) {
         check_figure(
             &name,
             "ipc",
-            ipc,
-            &job["ipc_absent"],
+            (ipc, &job["ipc_absent"]),
             truth.ipc(),
             may_lack,
+            may.error,
             faults,
         );
         check_figure(
             &name,
             "cpu_s",
-            cpu_s,
-            &job["cpu_s_absent"],
+            (cpu_s, &job["cpu_s_absent"]),
             truth.cpu_s,
             false,
+            may.error,
             faults,
         );
     }
@@ -144,14 +146,14 @@ pub(crate) fn check_counts(ended: &Ended, may: &May, faults: &mut Faults) {
 fn check_figure(
     job: &str,
     what: &str,
-    figure: Option<f64>,
-    why_absent: &Value,
+    (figure, why_absent): (Option<f64>, &Value),
     truth: f64,
     may_lack: bool,
+    most: f64,
     faults: &mut Faults,
 ) {
     match figure {
-        Some(figure) => faults.hold(job, what, figure, truth, COUNTED),
+        Some(figure) => faults.hold(job, what, figure, truth, most),
         None if why_absent.as_str().is_none_or(str::is_empty) => {
             faults.add_of(job, format!("{what} is absent without a reason"));
         }
@@ -170,7 +172,10 @@ pub(crate) fn check_slowdowns(ended: &Ended, most: &Most, faults: &mut Faults) {
             errors.push((estimate / truth - 1.0).abs());
         }
     }
-    check_mean("estimated slowdowns", &errors, most.mean_slowdown, faults);
+    // The mean of one or two says no more than each.
+    if errors.len() > 2 {
+        check_mean("estimated slowdowns", &errors, most.mean_slowdown, faults);
+    }
 }
 
 fn check_mean(what: &str, errors: &[f64], most: f64, faults: &mut Faults) {

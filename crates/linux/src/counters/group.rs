@@ -34,10 +34,13 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
     )
 }
 
-/// Time on CPUs that an event may wait for a counter, in nanoseconds: if it has always had one, and if the kernel shares counters
+/// Time on CPUs that an event may wait for a counter, in nanoseconds: if it has mostly had one, and if the kernel shares counters
 /// out. Among dozens of events each waits for up to half a second.
 const LONGEST_WAIT: u64 = 200_000_000;
 const LONGEST_SHARED_WAIT: u64 = 800_000_000;
+
+/// The share of the time on a counter below which an event shares it with others.
+const SHARED: f64 = 0.8;
 
 /// Greatest relative standard error of a total that is scaled. Beyond twice of it, 3 %, the total says too little.
 const MOST_ERROR: f64 = 0.015;
@@ -76,7 +79,8 @@ const TURN: f64 = 4e6;
 /// from how many turns.
 #[derive(Debug, Default)]
 struct Scaling {
-    /// Of the intervals: the sum of their times on a counter; the mean rate, and its squared deviations, by these times.
+    /// Of the intervals: the sums of their times, and of those on a counter; the mean rate, and its squared deviations, by these times.
+    enabled: f64,
     running: f64,
     mean: f64,
     squares: f64,
@@ -91,12 +95,18 @@ impl Scaling {
         }
         let (weight, rate) = (running as f64, value as f64 / running as f64);
         let from_mean = rate - self.mean;
+        self.enabled += enabled as f64;
         self.running += weight;
         self.mean += from_mean * weight / self.running;
         self.squares += weight * from_mean * (rate - self.mean);
         let assumed = enabled.saturating_sub(running) as f64;
         let turns = (weight / TURN).max(1.0);
         self.assumed_squares += assumed * assumed / turns;
+    }
+
+    /// Whether the event had a counter for so little of the time that others must have had turns all along.
+    fn is_shared(&self) -> bool {
+        self.running < SHARED * self.enabled
     }
 
     /// The standard error of the total.
@@ -175,7 +185,7 @@ impl Total {
     /// Why nothing was counted since the baseline, if so. A long time of that is a gap.
     fn uncounted(&mut self, enabled: u64, running: u64, value: u64) -> Option<Absence> {
         let (why, is_long) = if running == 0 && enabled > 0 {
-            let most = match self.multiplexed {
+            let most = match self.scaling.is_shared() {
                 true => LONGEST_SHARED_WAIT,
                 false => LONGEST_WAIT,
             };
