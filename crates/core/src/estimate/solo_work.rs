@@ -1,9 +1,10 @@
 //! The solo time of all work that a task has done, from the intervals in which it ran almost alone.
 //!
-//! A program's loads do not depend on its co-runners, its cycles do. So the solo time of an instruction is taken as a
-//! linear function of the loads per instruction, fitted to the measurements: a program whose phases differ is rated right
-//! also where an interval has several phases, or phases that were not measured alone. The sum over all intervals needs only
-//! the total instructions and loads, so work done before a measurement is rated by it as well (ours).
+//! Co-runners change a program's cycles, but hardly its loads, unless it spins while it waits. So the solo time of an
+//! instruction is taken as a linear function of the loads per instruction, fitted to the measurements. A program with two
+//! phases is then rated right also where an interval has both. The sum over all intervals needs only the total instructions
+//! and loads, so work done before a measurement is rated by it as well (ours). Phases with equal loads per instruction can't
+//! be told apart.
 //!
 //! Co-runners can only slow a measurement down, so those below the line count more than those above it.
 
@@ -21,7 +22,8 @@ const ABOVE: f64 = 0.1;
 const ROUNDS: usize = 8;
 /// Relative differences of loads per instruction below this say nothing.
 const SAME: f64 = 0.01;
-/// Greatest relative distance of the mean of all work from the measurements. Beyond it, some phase was never measured.
+/// Greatest relative distance of the mean of all work from the measurements. Beyond it, some phase was surely not measured;
+/// within it, one may still be missing.
 const BEYOND: f64 = 0.03;
 
 /// A measurement in low contention.

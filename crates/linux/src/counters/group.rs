@@ -42,7 +42,7 @@ const LONGEST_SHARED_WAIT: u64 = 800_000_000;
 /// The share of the time on a counter below which an event shares it with others.
 const SHARED: f64 = 0.8;
 
-/// Greatest relative standard error of a total that is scaled. Beyond twice of it, 3 %, the total says too little.
+/// Greatest relative standard error of a total that is scaled: a total with more may well be off by 3 %.
 const MOST_ERROR: f64 = 0.015;
 
 /// Time on CPUs in which every program executes some instruction in user mode, however long its system calls take.

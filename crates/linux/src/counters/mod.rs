@@ -21,7 +21,7 @@ pub use probe::{CounterSupport, LONGEST_TRIAL, probe};
 pub use sys::Start;
 pub(crate) use trust::Trust;
 
-use crate::events::{MachineEvents, PmuEvents};
+use crate::events::MachineEvents;
 use cosched_core::{Absence, Counter, Counts, Nanos, PerCounter, Reading};
 use group::Total;
 use open::{Group, Opener, Place};
@@ -83,11 +83,10 @@ impl JobCounters {
             true => open_task_clock(target, start),
             false => Err(Absence::NotRequested),
         };
-        let is_of_kernel = events.pmus.iter().any(PmuEvents::is_of_kernel);
         let places = opened.places();
         let counted = PerCounter::from_fn(|counter| {
             let places = places[counter].clone()?;
-            let total = total_of(counter, is_of_kernel);
+            let total = total_of(counter, events);
             Ok(CountedEvents { places, total })
         });
         let counters = JobCounters {
@@ -153,11 +152,16 @@ impl JobCounters {
 }
 
 /// The total of a counter's events before the first reading. The kernel's own events may stand in for rare ones.
-pub(crate) fn total_of(counter: Counter, is_of_kernel: bool) -> Total {
-    match counter {
-        Counter::Instructions | Counter::Cycles if !is_of_kernel => Total::of_what_always_happens(),
-        _ => Total::default(),
+pub(crate) fn total_of(counter: Counter, events: &MachineEvents) -> Total {
+    match always_happens(counter, events) {
+        true => Total::of_what_always_happens(),
+        false => Total::default(),
     }
+}
+
+/// Whether every program causes this event all the time.
+fn always_happens(counter: Counter, events: &MachineEvents) -> bool {
+    matches!(counter, Counter::Instructions | Counter::Cycles) && !events.is_of_kernel()
 }
 
 /// Opens the kernel's clock of the CPU time of a task and of its descendants, by inheritance;

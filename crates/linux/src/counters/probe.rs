@@ -3,8 +3,8 @@
 use super::group::Counted;
 use super::open::{CounterProblem, Group, Opener, open_all};
 use super::sys::{self, Attributes, Start, Target};
-use super::{JobCounters, KernelOpener, read_group};
-use crate::events::{MachineEvents, PmuEvents};
+use super::{JobCounters, KernelOpener, always_happens, read_group};
+use crate::events::MachineEvents;
 use crate::root::{ReadError, Root};
 use cosched_core::{Absence, Counter, Nanos, PerCounter, Reading};
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,7 +163,6 @@ struct Tried {
 /// pair may lack the room that one event has.
 fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents, at_least: Duration) -> Tried {
     let mut usable = events.clone();
-    let is_of_kernel = events.pmus.iter().any(PmuEvents::is_of_kernel);
     loop {
         let opened = open_all(trial, &usable, Start::WhenEnabled);
         let seen = count_for_a_while(trial, &opened.groups, at_least);
@@ -175,13 +174,13 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents, at_least: Duration) 
         }
         let nothing = seen.iter().filter(|(_, counted)| counted.value == 0);
         let mut unproven: BTreeSet<Counter> = nothing.map(|(counter, _)| *counter).collect();
-        let broken = unproven.iter().find(|counter| always_happens(**counter));
-        if let Some(&counter) = broken.filter(|_| !is_of_kernel) {
+        let broken = |counter: &&Counter| always_happens(**counter, events);
+        if let Some(&counter) = unproven.iter().find(broken) {
             let why = "it counted nothing while a program ran";
             usable.give_up(counter, Absence::CountsNothing, why);
             continue;
         }
-        if is_of_kernel {
+        if events.is_of_kernel() {
             unproven.clear();
         }
         let states = opened
@@ -199,14 +198,6 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents, at_least: Duration) 
             usable,
         };
     }
-}
-
-/// Whether every program causes this event all the time.
-fn always_happens(counter: Counter) -> bool {
-    matches!(
-        counter,
-        Counter::Instructions | Counter::Cycles | Counter::L1Accesses
-    )
 }
 
 /// Counts until each event has counted something, or for the longest time. Returns the sums over all PMUs; nothing of
@@ -243,7 +234,7 @@ fn count_for_a_while<T: Trial>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{CorePmu, tables};
+    use crate::events::{CorePmu, PmuEvents, tables};
 
     /// A kernel that accepts groups of any size, on hardware with `free` free counters. Groups take turns, and one that
     /// needs more never runs.
@@ -378,8 +369,9 @@ mod tests {
                 broken: Some(broken),
                 ..Shared::with(8)
             };
-            let tried = tried(&mut trial, &machine(&["cpu"]));
-            let is_broken = always_happens(broken);
+            let events = machine(&["cpu"]);
+            let tried = tried(&mut trial, &events);
+            let is_broken = always_happens(broken, &events);
             let expected = is_broken.then_some((broken, Absence::CountsNothing));
             assert_eq!(given_up(&tried), Vec::from_iter(expected));
             assert_eq!(tried.unproven.contains(&broken), !is_broken);

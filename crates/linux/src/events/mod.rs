@@ -128,6 +128,11 @@ impl MachineEvents {
         self.pmus.len() > 1
     }
 
+    /// Whether the kernel's own events stand in for those of a missing core PMU.
+    pub(crate) fn is_of_kernel(&self) -> bool {
+        self.pmus.iter().any(PmuEvents::is_of_kernel)
+    }
+
     /// Removes the counter's event on every PMU that has one.
     pub(crate) fn give_up(&mut self, counter: Counter, reason: Absence, why: &str) {
         for entry in &mut self.pmus {

@@ -64,6 +64,15 @@ pub(crate) struct CpuAccount {
     pub is_whole: bool,
 }
 
+impl CpuAccount {
+    /// Whether it has more than the counters' clock, by more than ticks explain. The kernel closes the events of a process
+    /// that executes a set-user-ID program, and the accounts go on.
+    pub(crate) fn is_ahead_of(self, clock: Nanos) -> bool {
+        const TICKS: Nanos = Nanos::from_ms(200);
+        self.is_whole && self.time > clock + TICKS
+    }
+}
+
 impl Live {
     pub(super) fn new(tree: Tree, slot: usize, own_max_rss: u64) -> Live {
         Live {

@@ -5,7 +5,7 @@ use super::notice::{Notice, Notices};
 use crate::counters::group::Total;
 use crate::counters::{Counted, CounterSupport, JobCounters, Start, Trust, total_of};
 use crate::energy::EnergyMeter;
-use crate::events::{MachineEvents, PmuEvents};
+use crate::events::MachineEvents;
 use crate::root::{NoMeter, Root};
 use crate::sys::{self, RawPid};
 use crate::traffic::TrafficMeter;
@@ -74,6 +74,10 @@ impl JobMeter {
         let clock = clock.filter(|clock| *clock > Nanos::ZERO);
         if let Some(clock) = clock {
             usage.cpu_time = Reading::Value(clock);
+            if let Some(account) = account.filter(|account| account.is_ahead_of(clock)) {
+                usage.cpu_time = Reading::Value(account.time);
+                usage.counts = Counts::absent(Absence::CountersLost);
+            }
         } else if let Some(account) = account
             && (account.is_whole || !usage.cpu_time.is_value())
         {
@@ -95,6 +99,16 @@ impl JobMeter {
             .into_iter()
             .filter_map(|(_, total)| total.gap());
         gaps.into_iter().find(|why| *why == Absence::CountsNothing)
+    }
+
+    /// The count of a job that has ended, after its last reading.
+    fn at_end(&self, total: &Total, last: Reading<u64>) -> Reading<u64> {
+        match (self.stood_still(), last) {
+            (Some(why), Reading::Value(_)) => Reading::Absent(why),
+            // At the end the event only lacked a turn.
+            (None, Reading::Value(_) | Reading::Absent(Absence::NoCounterFree)) => total.at_end(),
+            (_, absent) => absent,
+        }
     }
 
     /// The totals of the events that are counted.
@@ -131,8 +145,7 @@ impl Meter {
             .map(|pid| self.open(name, pid, in_kernel))
             .ok_or(Absence::TooManyFiles);
         let usable = &self.support.usable;
-        let is_of_kernel = usable.pmus.iter().any(PmuEvents::is_of_kernel);
-        let totals = || PerCounter::from_fn(|counter| total_of(counter, is_of_kernel));
+        let totals = || PerCounter::from_fn(|counter| total_of(counter, usable));
         let meter = JobMeter {
             name: name.to_owned(),
             counters,
@@ -199,9 +212,11 @@ impl Meter {
         };
         let mut usage = meter.read(task, &self.support, account, counted);
         let stands_still = meter.stands_still();
+        // Events of the kernel that stand in for others may be rare.
+        let tells = !stands_still && !self.support.usable.is_of_kernel();
         let mut lost = Vec::new();
         for (counter, total) in meter.totals() {
-            if !stands_still {
+            if tells {
                 self.trust.note(counter, total.interval);
             }
             if stands_still || !self.trust.believes(counter) {
@@ -238,13 +253,12 @@ impl Meter {
         let mut lost = Vec::new();
         if let Some(Metered::Live(meter)) = self.jobs.get(task) {
             for (counter, total) in meter.totals() {
-                let is_believed = self.trust.believes(counter);
-                let lack = meter.stood_still();
-                let lack = lack.or((!is_believed).then_some(Absence::CountsNothing));
-                last.counts[counter] = lack.map_or_else(|| total.at_end(), Reading::Absent);
-                let lack = last.counts[counter].absence();
-                lost.extend(lack.map(|why| (counter, why)));
+                let at_end = meter.at_end(total, last.counts[counter]);
+                last.counts[counter] = at_end;
+                lost.extend(at_end.absence().map(|why| (counter, why)));
             }
+            // What this event never was is no loss.
+            lost.retain(|(counter, _)| self.support.of(*counter).is_value());
         }
         self.tell_lost(task, lost);
         // The kernel closes the clock of a process that executes a set-user-ID program. The waited-for time counts.
@@ -306,5 +320,92 @@ fn unread(task: TaskId, why: Absence) -> Usage {
         cpu_time: Reading::Absent(why),
         counts: Counts::absent(why),
         ..Usage::zero(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    const JOB: TaskId = TaskId(0);
+
+    /// A meter of a job whose instructions are counted in the kernel, and what the user was told.
+    fn meter() -> (Meter, Rc<RefCell<Vec<String>>>) {
+        let support = CounterSupport {
+            paranoid: None,
+            pmus: Vec::new(),
+            events: PerCounter::from_fn(|counter| match counter {
+                Counter::Instructions => Reading::Value(()),
+                _ => Reading::Absent(Absence::NoSuchEvent),
+            }),
+            cpu_time: Reading::Value(()),
+            problems: Vec::new(),
+            unproven: BTreeSet::new(),
+            usable: MachineEvents::default(),
+        };
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let listener = told.clone();
+        let notices = Notices::new(Box::new(move |notice| {
+            listener.borrow_mut().push(format!("{notice:?}"));
+        }));
+        let root = Root::new(tempfile::tempdir().expect("a folder").path());
+        let mut meter = Meter::new(&root, support, notices);
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        meter.attach(JOB, "job", own, true);
+        (meter, told)
+    }
+
+    /// Instructions at one in a nanosecond for so many milliseconds.
+    fn counted(ms: u64) -> Option<PerCounter<Option<Counted>>> {
+        let time = Nanos::from_ms(ms).0;
+        let instructions = Counted {
+            enabled: time,
+            running: time,
+            value: time,
+        };
+        let of = |counter| (counter == Counter::Instructions).then_some(instructions);
+        Some(PerCounter::from_fn(of))
+    }
+
+    fn account(ms: u64) -> Option<CpuAccount> {
+        Some(CpuAccount {
+            time: Nanos::from_ms(ms),
+            is_whole: true,
+        })
+    }
+
+    #[test]
+    fn an_event_that_is_not_counted_stays_absent_at_the_end() {
+        let (mut meter, told) = meter();
+        meter.close(JOB, account(500), counted(500));
+        let last = meter.read(JOB, None, None);
+        assert_eq!(
+            last.counts[Counter::Instructions],
+            Reading::Value(500_000_000)
+        );
+        assert_eq!(
+            last.counts[Counter::MmReads],
+            Reading::Absent(Absence::NoSuchEvent)
+        );
+        assert!(told.borrow().is_empty(), "{told:?}");
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_the_counters_unless_they_have_lost_the_job() {
+        let (mut meter, told) = meter();
+        let near = meter.read(JOB, account(510), counted(500));
+        assert_eq!(near.cpu_time, Reading::Value(Nanos::from_ms(500)));
+        // As a program that changes its user does.
+        let lost = meter.read(JOB, account(900), counted(500));
+        assert_eq!(lost.cpu_time, Reading::Value(Nanos::from_ms(900)));
+        meter.close(JOB, account(900), counted(500));
+        let last = meter.read(JOB, None, None);
+        assert_eq!(
+            last.counts[Counter::Instructions],
+            Reading::Absent(Absence::CountersLost)
+        );
+        assert_eq!(told.borrow().len(), 1, "{told:?}");
     }
 }
