@@ -21,7 +21,7 @@ done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-built=$(cargo test --quiet --release --no-run -p cosched --test counted --message-format=json 2>/dev/null |
+built=$(cargo test --quiet --release --no-run -p cosched --test counted --message-format=json |
     grep -o '"executable":"[^"]*"' | cut -d'"' -f4)
 strip -s -o "$work/counted" "$(grep '/deps/counted-' <<<"$built" | tail -n 1)"
 strip -s -o "$work/cosched" "${cosched:-target/release/cosched}"
