@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests cosched in a guest whose counters count, by a law (guest/law). Says "skipped, because" where that can't be done.
 #
-#   counted.sh [-b COSCHED] [TEST...]    TEST: parts of the names of tests, or options of their program; default all
+#   counted.sh [-b COSCHED] [TEST...] [OPTION...]    TEST: a part of the names of tests, default all; OPTION: of their program, after a TEST
 #
 # -b  another program than the one that is built here from these sources
 set -euo pipefail
