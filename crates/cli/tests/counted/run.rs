@@ -1,6 +1,6 @@
 //! A batch of jobs that follow the law, run by cosched.
 
-use crate::truth::{self, TrueJob};
+use crate::truth::{self, TrueJob, TrueMachine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -88,12 +88,16 @@ pub(crate) fn cosched(user: User, folder: &TempDir) -> Command {
 pub(crate) struct Run {
     folder: TempDir,
     child: Child,
+    /// The machine before it.
+    before: TrueMachine,
 }
 
 /// An ended run.
 pub(crate) struct Ended {
     pub(crate) record: Value,
     pub(crate) truth: BTreeMap<String, TrueJob>,
+    /// The truth about the machine from the start to the end of cosched.
+    pub(crate) machine: TrueMachine,
     /// What it printed.
     pub(crate) said: String,
     pub(crate) folder: TempDir,
@@ -106,27 +110,38 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
-/// Starts a run with more options.
-pub(crate) fn start(user: User, jobs: &[Job], options: &[&str]) -> Run {
-    let folder = folder();
+/// Writes the jobs as `mix.toml` into a folder.
+pub(crate) fn write_mix(jobs: &[Job], folder: &TempDir) {
     let mut mix = String::new();
     for Job { name, line } in jobs {
         writeln!(mix, "[[job]]\nname = \"{name}\"\ncommand = '{line}'").expect("a string");
     }
     std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
+}
+
+/// Starts a run with more options.
+pub(crate) fn start(user: User, jobs: &[Job], options: &[&str]) -> Run {
+    let folder = folder();
+    write_mix(jobs, &folder);
     let mut command = cosched(user, &folder);
     command.args(["run", "-q", "mix.toml", "--record", "run.json", "--no-logs"]);
     command.args(options);
     let said = std::fs::File::create(folder.path().join("said")).expect("a file");
     command.stderr(said).stdout(Stdio::null());
+    let before = truth::of_machine();
     let child = command.spawn().expect("it starts");
-    Run { folder, child }
+    Run {
+        folder,
+        child,
+        before,
+    }
 }
 
 impl Run {
     /// Waits for the end of the run.
     pub(crate) fn end(mut self) -> Ended {
         let status = self.child.wait().expect("a child");
+        let machine = truth::of_machine().since(self.before);
         let read =
             |name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         let said = read("said");
@@ -135,6 +150,7 @@ impl Run {
         Ended {
             record: record.unwrap_or_else(|error| panic!("{error}: {said}")),
             truth: truth::of_jobs(),
+            machine,
             said,
             folder: self.folder,
         }

@@ -1,4 +1,4 @@
-//! The truth about jobs, which the law tells.
+//! The truth about jobs and the machine, which the law tells.
 
 use cosched_core::Counter;
 use std::collections::BTreeMap;
@@ -23,14 +23,58 @@ impl TrueJob {
     }
 }
 
-/// The truth about all jobs so far, by their names.
-pub(crate) fn of_jobs() -> BTreeMap<String, TrueJob> {
+/// The truth about the machine, over a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrueMachine {
+    pub(crate) energy_j: f64,
+    /// Lines read from memory.
+    pub(crate) reads: f64,
+    /// Lines written to memory.
+    pub(crate) writes: f64,
+}
+
+impl TrueMachine {
+    pub(crate) fn since(self, before: TrueMachine) -> TrueMachine {
+        TrueMachine {
+            energy_j: self.energy_j - before.energy_j,
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+        }
+    }
+}
+
+fn read() -> String {
     let text = std::fs::read_to_string("/dev/law").expect("the law tells");
     assert!(
         !text.contains("\nlost "),
         "the law has no room left: {text}"
     );
-    text.lines().filter_map(job_of_line).collect()
+    text
+}
+
+/// The truth about all jobs so far, by their names.
+pub(crate) fn of_jobs() -> BTreeMap<String, TrueJob> {
+    read().lines().filter_map(job_of_line).collect()
+}
+
+/// The truth about the machine so far.
+pub(crate) fn of_machine() -> TrueMachine {
+    let text = read();
+    machine_of_line(text.lines().next().unwrap_or_default())
+        .unwrap_or_else(|| panic!("no truth about the machine: {text}"))
+}
+
+/// Parses `machine NS NANOJOULES READS WRITES`.
+fn machine_of_line(line: &str) -> Option<TrueMachine> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let ["machine", _, nanojoules, reads, writes] = words.as_slice() else {
+        return None;
+    };
+    Some(TrueMachine {
+        energy_j: nanojoules.parse::<f64>().ok()? / 1e9,
+        reads: reads.parse().ok()?,
+        writes: writes.parse().ok()?,
+    })
 }
 
 /// Parses `job NAME PID PROCESSES START END`, the counts, CPU time and time alone.
