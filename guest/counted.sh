@@ -2,19 +2,22 @@
 # Tests cosched in a guest whose counters count, by a law (guest/law). Says "skipped, because" where that can't be done.
 #
 #   counted.sh [-b COSCHED] [TEST...] [OPTION...]    TEST: a part of the names of tests, default all; OPTION: of their program, after a TEST
+#   counted.sh [-b COSCHED] -p                       compares all policies, and writes results/counted-guest.md from that
 #
 # -b  another program than the one that is built here from these sources
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-cosched=
-while getopts b: option; do
+cosched= page= seconds=900
+while getopts b:p option; do
     case $option in
         b) cosched=$OPTARG ;;
+        p) page=results/counted-guest.md seconds=7200 ;;
         *) exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
 cd "$here/.."
+[ -z "$page" ] || set -- policies::compare --exact --ignored --nocapture
 for tool in qemu-system-x86_64 busybox cpio dpkg-deb gcc make; do
     command -v $tool >/dev/null || { echo "counted guest skipped, because there is no $tool"; exit 0; }
 done
@@ -33,8 +36,13 @@ cd /tmp && counted --test-threads=1 "$@"
 SCRIPT
 code=0
 # The time of the guest goes by executed instructions: no figure depends on this machine.
-"$here/boot.sh" -k 6.12.95+deb12-cloud-amd64 -c 8 -s cores=4,threads=2 -i 1 -t 900 -M "$here/law" \
-    -f "$work/counted" -f "$work/cosched" -f "$work/hog" "$work/script" "$@" || code=$?
+"$here/boot.sh" -k 6.12.95+deb12-cloud-amd64 -c 8 -s cores=4,threads=2 -i 1 -t "$seconds" -M "$here/law" \
+    -f "$work/counted" -f "$work/cosched" -f "$work/hog" "$work/script" "$@" | tee "$work/said" || code=$?
+if [ -n "$page" ] && [ $code = 0 ]; then
+    sed -n '/^PAGE BEGIN$/,/^PAGE END$/{//!p}' "$work/said" >"$work/page"
+    [ -s "$work/page" ] || { echo "the run made no page" >&2; exit 1; }
+    cp "$work/page" "$page"
+fi
 case $code in
     77) echo "counted guest skipped, because of what stands above" ;;
     *) exit $code ;;

@@ -189,8 +189,8 @@ fn check_mean(what: &str, errors: &[f64], most: f64, faults: &mut Faults) {
     }
 }
 
-fn mean(errors: &[f64]) -> f64 {
-    errors.iter().sum::<f64>() / errors.len().max(1) as f64
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Reasons of absence that are losses: the event was there, or doctor would have claimed it.
@@ -319,6 +319,11 @@ fn percent(error: Option<f64>) -> String {
 }
 
 impl Errors {
+    /// The means of progress, learnt progress and slowdown, each with the number of jobs that have it.
+    pub(crate) fn means(&self) -> [(f64, usize); 3] {
+        [&self.progress, &self.learnt, &self.slowdown].map(|errors| (mean(errors), errors.len()))
+    }
+
     /// The means, for a person to read.
     pub(crate) fn text(&self) -> String {
         let part = |errors: &[f64]| format!("{:.1} % ({})", 100.0 * mean(errors), errors.len());
@@ -345,7 +350,7 @@ impl Errors {
     }
 }
 
-fn jobs(ended: &Ended) -> impl Iterator<Item = &Value> {
+pub(crate) fn jobs(ended: &Ended) -> impl Iterator<Item = &Value> {
     ended.record["jobs"].as_array().expect("a list").iter()
 }
 
@@ -362,7 +367,7 @@ fn true_job<'a>(ended: &'a Ended, job: &Value) -> &'a TrueJob {
 }
 
 /// Its time in the run by the time that its work takes alone.
-fn true_slowdown(ended: &Ended, job: &Value) -> f64 {
+pub(crate) fn true_slowdown(ended: &Ended, job: &Value) -> f64 {
     let time = |name: &str| job[name].as_f64().expect("it has ended");
     (time("finish_s") - time("arrival_s")) / true_job(ended, job).alone_s
 }
