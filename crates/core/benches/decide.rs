@@ -79,6 +79,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                         },
                         solo_cpi: 1.0,
                         error: 0.005,
+                        measured: Measured::Phase,
                         progress: 100.0 + random(4_000) as f64 / 1_000.0,
                         phase: 0,
                         slower: Vec::new(),

@@ -72,7 +72,9 @@ pub use run::{
     WatchedTask, first_in_order, run, run_all,
 };
 pub use sample::{Counts, Sample, Usage, Wanting};
-pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};
+pub use snapshot::{
+    Estimates, Learnt, Measured, ProgressBasis, Running, Snapshot, TaskView, Trigger,
+};
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use spare::spare_cpus;
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, Width, signal_name};

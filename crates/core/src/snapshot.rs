@@ -138,12 +138,28 @@ pub struct Learnt {
     pub slower: Vec<Asks>,
     /// Relative standard error of `solo_cpi`.
     pub error: f64,
+    /// How far it was measured.
+    pub measured: Measured,
     /// Solo execution done so far, in quanta.
     pub progress: f64,
     /// Number of the present phase, in the order of their first appearance.
     pub phase: u32,
     /// Consecutive intervals in that phase.
     pub stay: u32,
+}
+
+/// How far a task was measured without siblings, in this run or an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measured {
+    /// In no phase.
+    Never,
+    /// In some phase, but in none alone behind its last-level cache.
+    NeverAlone,
+    /// In other phases, but not in the present one.
+    OtherPhase,
+    /// In the present phase.
+    Phase,
 }
 
 impl Learnt {

@@ -140,16 +140,14 @@ const fn candidate(
 }
 
 /// The first one is the measure for the others.
-pub(crate) const CANDIDATES: [Candidate; 16] = [
+pub(crate) const CANDIDATES: [Candidate; 14] = [
     candidate("linux", &[], Given::Nothing),
     candidate("fifo", &[], Given::Nothing),
     candidate("round-robin", &[], Given::Nothing),
     candidate("spread", &[], Given::Nothing),
     candidate("bandwidth", &[], Given::Nothing),
-    candidate("bandwidth", &["target=ideal"], Given::SoloRuns),
     candidate("fair", &[], Given::Nothing),
     candidate("perf-fair", &[], Given::Nothing),
-    candidate("perf-fair", &["estimates=learnt"], Given::Nothing),
     candidate("oracle", &[], Given::SoloRuns),
     candidate("efs", &[], Given::PowersAndRate),
     candidate("efs", &["objective=throughput"], Given::PowersAndRate),

@@ -12,14 +12,29 @@ use crate::topology::{CoreType, Machine};
 /// A type of core.
 #[derive(Clone, Debug, Default)]
 struct Kind {
-    /// Cycles per ns, and the number of samples behind it.
-    ghz: Option<f64>,
-    samples: f64,
+    clock: Clock,
+    /// The clock of jobs that are alone: it may be faster.
+    alone: Clock,
     /// The kernel's capacity, as a share of the fastest type's.
     capacity: Option<f64>,
     /// Logarithms of `own` and `penalty` on this type, relative to the fastest type.
     own: Mean,
     penalty: Mean,
+}
+
+/// Cycles per ns, and the number of samples behind it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    ghz: Option<f64>,
+    samples: f64,
+}
+
+impl Clock {
+    fn saw(&mut self, ghz: f64) {
+        self.samples += 1.0;
+        let before = self.ghz.filter(|_| self.samples > 1.0).unwrap_or(ghz);
+        self.ghz = Some(before + (ghz - before) / self.samples.min(MEMORY));
+    }
 }
 
 /// A mean over jobs, weighted by the certainty of each.
@@ -57,7 +72,10 @@ impl CoreTypes {
             let khz = kind.max_khz.filter(|&khz| khz > 0);
             let both = capacity(kind).zip(fastest);
             kinds.push(Kind {
-                ghz: khz.map(|khz| khz as f64 / 1e6),
+                clock: Clock {
+                    ghz: khz.map(|khz| khz as f64 / 1e6),
+                    samples: 0.0,
+                },
                 capacity: both.map(|(one, most)| f64::from(one) / f64::from(most)),
                 ..Kind::default()
             });
@@ -82,17 +100,23 @@ impl CoreTypes {
         1..self.kinds.len()
     }
 
-    /// Records a measured clock of a core of this type.
-    pub(super) fn saw(&mut self, kind: usize, ghz: f64) {
+    /// Records the clock of a core of this type in a sample. `alone`: whether it was measured alone.
+    pub(super) fn saw(&mut self, kind: usize, ghz: f64, alone: bool) {
         let kind = &mut self.kinds[kind];
-        kind.samples += 1.0;
-        let before = kind.ghz.filter(|_| kind.samples > 1.0).unwrap_or(ghz);
-        kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEMORY));
+        kind.clock.saw(ghz);
+        if alone {
+            kind.alone.saw(ghz);
+        }
+    }
+
+    /// Cycles per ns of a job that is alone on the fastest type; `None` before a measurement.
+    pub(super) fn alone_ghz(&self) -> Option<f64> {
+        self.kinds.first()?.alone.ghz
     }
 
     /// Cycles per ns on a type, relative to the fastest; 1 if unknown.
     fn clock(&self, kind: usize) -> f64 {
-        let [one, fastest] = [kind, 0].map(|kind| self.kinds[kind].ghz);
+        let [one, fastest] = [kind, 0].map(|kind| self.kinds[kind].clock.ghz);
         one.zip(fastest).map_or(1.0, |(one, fastest)| one / fastest)
     }
 

@@ -11,7 +11,7 @@ use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
 use crate::model::contention::{Asks, Contention, SPREAD};
 use crate::sample::Sample;
-use crate::snapshot::Learnt;
+use crate::snapshot::{Learnt, Measured};
 use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 
@@ -96,10 +96,24 @@ impl Job {
                 .map(|kind| self.asks_on(self.now, kind, types, shared).0)
                 .collect(),
             error: phase.error,
+            measured: self.measured(phase),
             progress: self.told / quantum,
             phase: phase.number,
             stay: self.stay,
         })
+    }
+
+    /// How far it was measured, when it is in this phase.
+    fn measured(&self, phase: &Phase) -> Measured {
+        if !self.phases.iter().any(Phase::is_measured) {
+            Measured::Never
+        } else if !self.phases.iter().any(Phase::is_measured_alone) {
+            Measured::NeverAlone
+        } else if !phase.is_measured() {
+            Measured::OtherPhase
+        } else {
+            Measured::Phase
+        }
     }
 
     /// Solo time of the work done in this run, in ns.
@@ -291,7 +305,8 @@ impl Job {
         for at in 0..self.phases.len() {
             if self.phases[at].number == number {
                 let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
-                self.phases[at].solo_ns = solo_cpi / asks.ghz.max(1e-3);
+                let ghz = types.alone_ghz().unwrap_or(asks.ghz);
+                self.phases[at].solo_ns = solo_cpi / ghz.max(1e-3);
             }
         }
     }

@@ -275,8 +275,9 @@ impl Learner {
             since: seen.since,
             until: seen.until,
             calm: seen.calm && activity == 0.0,
+            alone: seen.alone && activity == 0.0,
         };
-        self.types.saw(seen.core_type, seen.ghz);
+        self.types.saw(seen.core_type, seen.ghz, row.alone);
         let common = Common {
             shared: &self.shared,
             types: &self.types,

@@ -45,6 +45,8 @@ pub(super) struct Row {
     pub(super) until: u64,
     /// Whether it was a measurement without sibling threads, even of its own job.
     pub(super) calm: bool,
+    /// Whether it was one alone behind the last-level cache.
+    pub(super) alone: bool,
 }
 
 impl Row {
@@ -165,6 +167,11 @@ impl Phase {
         self.earlier.is_some() || !self.calm.is_empty()
     }
 
+    /// Whether it was measured alone behind its last-level cache.
+    pub(super) fn is_measured_alone(&self) -> bool {
+        self.measurements().any(|row| row.alone)
+    }
+
     /// The measurements. An earlier run's phase is a weak one, with the whole cache.
     fn measurements(&self) -> impl Iterator<Item = Row> {
         let earlier = self.earlier.as_ref().map(|known| Row {
@@ -176,6 +183,7 @@ impl Phase {
             share: 1.0,
             weight: (NOISE / ROUGH) * (NOISE / ROUGH),
             calm: true,
+            alone: true,
             ..Row::default()
         });
         earlier.into_iter().chain(self.calm.iter().copied())

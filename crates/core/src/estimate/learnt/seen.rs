@@ -33,7 +33,9 @@ pub(super) struct Seen {
     pub(super) reads: f64,
     /// Share of the interval in which its threads were on a CPU, on average.
     pub(super) duty: f64,
+    /// Whether it was a measurement, and whether one alone behind the last-level cache.
     pub(super) calm: bool,
+    pub(super) alone: bool,
 }
 
 impl Seen {
@@ -86,6 +88,7 @@ impl Seen {
             reads: reads.or(accesses).unwrap_or(0.0),
             duty: time / (sample.interval.0.max(1) as f64 * threads),
             calm: sample.whole_core && sample.purpose != Purpose::Run,
+            alone: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
         })
     }
 

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::expected::ExpectedFrom;
     use crate::model::contention::Asks;
-    use crate::snapshot::{Estimates, Learnt};
+    use crate::snapshot::{Estimates, Learnt, Measured};
     use crate::task::TaskSpec;
     use crate::units::Reading;
 
@@ -135,6 +135,7 @@ mod tests {
                     solo_cpi: 1.0,
                     slower: Vec::new(),
                     error: 0.0,
+                    measured: Measured::Phase,
                     progress: 0.0,
                     phase: 0,
                     stay: 0,

@@ -3,13 +3,16 @@
 //! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
 //! a phase settles most of that. In its first step the cache fills; its second step counts.
 //!
-//! Jobs are measured together in the order of their need, then the well-known ones, as long as none is disturbed.
+//! Jobs that are hardly known are measured together, in the order of their need, then the well-known ones, as long as none is
+//! disturbed. That tells enough to choose by. But no model sees all that jobs on different cores cost each other: they share
+//! a cache, and the clock may fall as cores get busy. So each job is measured once more, alone behind its last-level cache. Only
+//! that counts as a solo measurement.
 
 use super::is_predictable;
 use crate::estimate::{MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
-use crate::snapshot::Learnt;
+use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
 
 /// Least length of a step, and number of steps.
@@ -25,8 +28,9 @@ pub(super) struct MeasuringState {
     started: Option<Nanos>,
     /// Time spent on measurements.
     spent: Nanos,
-    /// The jobs being measured.
+    /// The jobs being measured, and whether each is alone behind its last-level cache.
     measured: Vec<TaskId>,
+    alone: bool,
     /// Steps of this measurement so far.
     steps: u32,
     /// End of the present step.
@@ -56,10 +60,7 @@ impl MeasuringState {
         }
         if last.is_empty() {
             self.steps = 0;
-            // Measurements pay for all later quanta, so at the start they may take more.
-            let lead = Nanos::from_s(MEMORY * quantum.as_s());
-            let spent = self.spent.share_of(now + lead - started);
-            self.begin(spent, round)?;
+            self.begin(round, now - started, quantum)?;
         } else if self.steps < STEPS {
             self.go_on(round, &last);
         }
@@ -71,18 +72,15 @@ impl MeasuringState {
         Some((self.until, first))
     }
 
-    /// Begins a measurement of the jobs that need it most. `spent` is the share of the time spent on measurements: it may
-    /// be as great as the error that is good enough.
-    fn begin(&mut self, spent: f64, round: &mut Round<'_>) -> Option<()> {
-        let mut needy: Vec<u32> = round.order.clone();
-        needy.retain(|&ix| is_predictable(round.task(ix)));
-        needy.sort_by(|&a, &b| unknown(round.task(b)).total_cmp(&unknown(round.task(a))));
-        let least_known = unknown(round.task(*needy.first()?));
-        let most = if least_known > ROUGH { ROUGH } else { NOISE };
-        if least_known == 0.0 || spent > most {
-            return None;
-        }
-        for (ix, core) in Group::of(round, &needy) {
+    /// Begins a measurement of the jobs that need it most, in a run of this age.
+    fn begin(&mut self, round: &mut Round<'_>, age: Nanos, quantum: Nanos) -> Option<()> {
+        let is_allowed = |kind: &&Kind| self.spent <= kind.allowed(age, quantum);
+        let kinds = KINDS.iter().filter(is_allowed);
+        let (kind, needy) = kinds
+            .map(|kind| (kind, kind.needy(round)))
+            .find(|(_, needy)| !needy.is_empty())?;
+        self.alone = kind.alone;
+        for (ix, core) in Group::of(round, &needy, kind.alone) {
             self.measure(round, ix, core, Purpose::LowContention);
         }
         Some(())
@@ -90,13 +88,17 @@ impl MeasuringState {
 
     /// Measures the same jobs on the same cores.
     fn go_on(&mut self, round: &mut Round<'_>, last: &[TaskId]) {
+        let purpose = match self.alone {
+            true => Purpose::MeasureAlone,
+            false => Purpose::LowContention,
+        };
         for id in last {
             let Ok(ix) = round.snap.tasks.binary_search_by_key(id, |task| task.id) else {
                 continue;
             };
             let core = last_core(round, ix as u32);
             if let Some(core) = core.filter(|_| round.open()[ix]) {
-                self.measure(round, ix as u32, core, Purpose::MeasureAlone);
+                self.measure(round, ix as u32, core, purpose);
             }
         }
     }
@@ -111,6 +113,77 @@ impl MeasuringState {
     }
 }
 
+/// A kind of measurement.
+struct Kind {
+    /// Whether a task needs it.
+    is_for: fn(&Learnt) -> bool,
+    /// Whether a job is alone behind its last-level cache.
+    alone: bool,
+    /// The share of the time that all measurements together may take.
+    share: f64,
+    /// They pay for all later quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
+    lead: f64,
+}
+
+/// In the order of their need.
+const KINDS: [Kind; 4] = [
+    Kind {
+        is_for: |learnt| learnt.measured == Measured::Never,
+        alone: false,
+        share: ROUGH,
+        lead: MEMORY,
+    },
+    Kind {
+        is_for: |learnt| learnt.measured == Measured::NeverAlone,
+        alone: true,
+        share: 2.0 * NOISE,
+        lead: 5.0 * MEMORY,
+    },
+    Kind {
+        is_for: |learnt| learnt.measured == Measured::OtherPhase,
+        alone: false,
+        share: ROUGH,
+        lead: MEMORY,
+    },
+    Kind {
+        is_for: |learnt| learnt.error > NOISE,
+        alone: true,
+        share: NOISE,
+        lead: MEMORY,
+    },
+];
+
+impl Kind {
+    /// The most time that measurements may have taken in a run of this age.
+    fn allowed(&self, age: Nanos, quantum: Nanos) -> Nanos {
+        Nanos::from_s(self.share * (age.as_s() + self.lead * quantum.as_s()))
+    }
+
+    /// The jobs that may be measured, those that need it most first; none if no job needs it.
+    fn needy(&self, round: &Round<'_>) -> Vec<u32> {
+        let mut needy: Vec<u32> = round.order.clone();
+        needy.retain(|&ix| is_predictable(round.task(ix)));
+        needy.sort_by(|&a, &b| {
+            self.need(round.task(b))
+                .total_cmp(&self.need(round.task(a)))
+        });
+        let is_any = |&ix: &u32| self.need(round.task(ix)) > 0.0;
+        if needy.first().is_none_or(|ix| !is_any(ix)) {
+            needy.clear();
+        }
+        needy
+    }
+
+    /// How much a task needs it: the relative error of its solo cycles per instruction; 0 if it does not.
+    fn need(&self, task: &TaskView) -> f64 {
+        match learnt(task) {
+            // A phase seen once may be a transition.
+            Some(learnt) if learnt.stay >= 2 && (self.is_for)(learnt) => learnt.error.max(NOISE),
+            _ => 0.0,
+        }
+    }
+}
+
 /// Length of a step on this machine; at most a quantum.
 fn step(round: &Round<'_>, quantum: Nanos) -> Nanos {
     let cache = round.snap.machine.llc_bytes.value().unwrap_or(0);
@@ -120,15 +193,6 @@ fn step(round: &Round<'_>, quantum: Nanos) -> Nanos {
 
 fn learnt(task: &TaskView) -> Option<&Learnt> {
     task.estimates.learnt.as_ref().value()
-}
-
-/// Relative error of a job's solo cycles per instruction; 0 if it is well known.
-fn unknown(task: &TaskView) -> f64 {
-    match learnt(task) {
-        // A phase seen once may be a transition.
-        Some(learnt) if learnt.stay >= 2 && learnt.error > NOISE => learnt.error,
-        _ => 0.0,
-    }
 }
 
 fn is_running(round: &Round<'_>, id: TaskId) -> bool {
@@ -153,6 +217,8 @@ fn last_core(round: &Round<'_>, ix: u32) -> Option<usize> {
 /// Jobs measured together.
 struct Group<'a> {
     round: &'a Round<'a>,
+    /// Whether there is at most one of them behind each last-level cache.
+    alone: bool,
     taken: Vec<bool>,
     /// Each job and its core, and its seat.
     jobs: Vec<(u32, usize)>,
@@ -161,9 +227,10 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// The jobs to measure, out of those that need it, and the core of each. Skips jobs that would disturb each other.
-    fn of(round: &'a Round<'a>, needy: &[u32]) -> Vec<(u32, usize)> {
+    fn of(round: &'a Round<'a>, needy: &[u32], alone: bool) -> Vec<(u32, usize)> {
         let mut group = Group {
             round,
+            alone,
             taken: vec![false; round.snap.machine.cores.len()],
             jobs: Vec::new(),
             seats: Vec::new(),
@@ -196,12 +263,12 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The core of a job's last run, else one of its type at the same cache, else any.
+    /// The core of a job's last run, else one of its type at the same cache, else any; `None` if no core may take it.
     fn core_for(&self, ix: u32) -> Option<usize> {
         let last = last_core(self.round, ix);
         let site = |core: usize| self.first_cpu(core).map(|cpu| (cpu.core_type, cpu.llc));
         let home = last.map(site);
-        let free = (0..self.taken.len()).filter(|&core| !self.taken[core]);
+        let free = (0..self.taken.len()).filter(|&core| self.is_free(core));
         let memory = self.round.task(ix).home(&self.round.snap.machine);
         let is_abroad = |core: usize| {
             let cpu = self.first_cpu(core);
@@ -211,6 +278,12 @@ impl<'a> Group<'a> {
             let is_elsewhere = home != Some(site(core));
             (is_abroad(core), last != Some(core), is_elsewhere, core)
         })
+    }
+
+    fn is_free(&self, core: usize) -> bool {
+        let llc = self.first_cpu(core).map(|cpu| cpu.llc);
+        let has_company = self.seats.iter().any(|seat| Some(seat.llc) == llc);
+        !self.taken[core] && !(self.alone && has_company)
     }
 
     fn first_cpu(&self, core: usize) -> Option<&'a Cpu> {

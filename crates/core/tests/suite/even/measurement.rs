@@ -41,6 +41,46 @@ fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
     );
 }
 
+/// What the learner says after a measurement of all jobs.
+fn set_measured(play: &mut Play, measured: Measured, error: f64) {
+    play.all_learnt(|learnt| {
+        learnt.measured = measured;
+        learnt.error = error;
+    });
+}
+
+#[test]
+fn each_job_is_then_measured_alone_behind_its_cache() {
+    let mut play = Play::new();
+    set_measured(&mut play, Measured::NeverAlone, 0.001);
+    play.decide(0, None);
+    let first = play.measured();
+    assert_eq!(first.len(), 1);
+    play.decide(15, None);
+    let running = play
+        .snap
+        .tasks
+        .iter()
+        .find_map(|task| task.running.as_ref());
+    let purpose = running.map(|running| running.purpose);
+    assert_eq!(
+        (play.measured(), purpose),
+        (first, Some(Purpose::MeasureAlone))
+    );
+}
+
+#[test]
+fn a_phase_that_was_never_measured_is_measured_with_others_and_a_known_one_not_at_all() {
+    let mut play = Play::new();
+    set_measured(&mut play, Measured::OtherPhase, 0.001);
+    play.decide(0, None);
+    assert_eq!(play.measured().len(), 2);
+    let mut play = Play::new();
+    set_measured(&mut play, Measured::Phase, 0.001);
+    play.decide(0, None);
+    assert!(play.measured().is_empty());
+}
+
 #[test]
 fn nobody_begins_beside_a_measurement_when_a_job_ends() {
     let mut play = Play::new();

@@ -29,6 +29,7 @@ impl Play {
                 asks,
                 solo_cpi: asks.solo_cpi(&Default::default()),
                 error: 0.3,
+                measured: Measured::Never,
                 progress: 10.0,
                 phase: 0,
                 stay: 9,
@@ -84,6 +85,7 @@ impl Play {
             };
             learnt.solo_cpi = learnt.asks.solo_cpi(&shared);
             learnt.error = 0.005;
+            learnt.measured = Measured::Phase;
         });
         play
     }
@@ -126,6 +128,14 @@ impl Play {
     pub(crate) fn all_learnt(&mut self, change: impl Fn(&mut Learnt)) {
         let ids: Vec<u32> = self.snap.tasks.iter().map(|task| task.id.0).collect();
         ids.into_iter().for_each(|id| self.learnt(id, &change));
+    }
+
+    /// Lets all be well known, so that nothing is measured.
+    pub(crate) fn all_known(&mut self) {
+        self.all_learnt(|learnt| {
+            learnt.error = 0.0;
+            learnt.measured = Measured::Phase;
+        });
     }
 
     /// Makes and applies the policy's decision `ms` later. `None` as a trigger: the requested wake-up is due.

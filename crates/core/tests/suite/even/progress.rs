@@ -30,6 +30,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
         };
         learnt.solo_cpi = learnt.asks.own;
         learnt.error = 0.0;
+        learnt.measured = Measured::Phase;
         learnt.slower = vec![Asks {
             ghz: 0.5 * learnt.asks.ghz,
             ..learnt.asks
@@ -78,7 +79,7 @@ fn jobs_take_turns_at_sharing_a_core_though_all_fit() {
     let mut play = Play::new();
     play.snap.machine = Arc::new(Machine::uniform("four cores", 4, 2));
     (6..8).for_each(|id| play.end(id));
-    play.all_learnt(|learnt| learnt.error = 0.0);
+    play.all_known();
     for _ in 0..60 {
         play.decide(200, None);
         let on_core = |core: u32| {
@@ -135,7 +136,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
             next.id = TaskId(id);
             play.snap.tasks.push(next);
         }
-        play.all_learnt(|learnt| learnt.error = 0.0);
+        play.all_known();
         let tasks = play.snap.tasks.len() as u32;
         let (mut idle, mut waited) = (0, vec![0u32; tasks as usize]);
         for quantum in 0..200 {
@@ -164,7 +165,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
 #[test]
 fn a_job_that_is_far_ahead_and_can_not_be_stopped_changes_nothing_for_the_others() {
     let mut play = Play::new();
-    play.all_learnt(|learnt| learnt.error = 0.0);
+    play.all_known();
     // The first job is critical: it runs in any case.
     play.snap.tasks[0].expected = Some(Expected::of(Nanos::from_ms(9_000_000), ExpectedFrom::Same));
     for id in 1..8 {
@@ -203,7 +204,7 @@ fn a_job_that_is_far_ahead_and_can_not_be_stopped_changes_nothing_for_the_others
 fn gangs_leave_a_cpu_for_a_critical_job_and_their_cores_are_their_own() {
     let mut play = Play::new();
     play.snap.machine = Arc::new(Machine::uniform("four cores", 4, 2));
-    play.all_learnt(|learnt| learnt.error = 0.0);
+    play.all_known();
     for id in [1usize, 2] {
         play.snap.tasks[id].cpus = 4;
         play.learnt(id as u32, |learnt| learnt.progress = 0.0);

@@ -121,12 +121,19 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
             }
         },
     );
-    let known = (asks, 0u32..4, 0u32..12, 1u32..4, 0usize..3).prop_map(
-        |(asks, error, progress, stay, slower)| {
+    let measured = [
+        Measured::Phase,
+        Measured::OtherPhase,
+        Measured::NeverAlone,
+        Measured::Never,
+    ];
+    let known = (asks, 0usize..4, 0u32..12, 1u32..4, 0usize..3).prop_map(
+        move |(asks, known, progress, stay, slower)| {
             Reading::Value(Learnt {
                 asks,
                 solo_cpi: asks.solo_cpi(&Default::default()),
-                error: f64::from(error) / 100.0,
+                error: known as f64 / 100.0,
+                measured: measured[known],
                 progress: f64::from(progress) / 2.0,
                 phase: 0,
                 stay,

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::contention::Latency;
 use crate::model::power::PowerModel;
 use crate::rng::Rng;
+use crate::snapshot::Measured;
 use std::sync::LazyLock;
 
 static MODEL: LazyLock<PowerModel> =
@@ -104,6 +105,7 @@ fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
         solo_cpi,
         slower: Vec::new(),
         error: 0.01,
+        measured: Measured::Phase,
         progress: 1.0,
         phase: 0,
         stay: 9,
