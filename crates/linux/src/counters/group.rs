@@ -72,11 +72,12 @@ pub(crate) struct Total {
     pub interval: (Nanos, u64),
 }
 
-/// Time for which the kernel leaves a counter to an event before others have their turn, in nanoseconds.
-const TURN: f64 = 4e6;
+/// Time on a counter that counts as one look at the rate, in nanoseconds. Turns last some milliseconds, but neighbouring ones often
+/// meet the same phase of the program.
+const LOOK: f64 = 20e6;
 
 /// How far counts that were scaled may be off: by how much the rate differs between intervals, for how long it was assumed, and
-/// from how many turns.
+/// from how many looks.
 #[derive(Debug, Default)]
 struct Scaling {
     /// Of the intervals: the sums of their times, and of those on a counter; the mean rate, and its squared deviations, by these times.
@@ -84,7 +85,7 @@ struct Scaling {
     running: f64,
     mean: f64,
     squares: f64,
-    /// Sum over the intervals of the squared time off the counter by the number of turns.
+    /// Sum over the intervals of the squared time off the counter by the number of looks.
     assumed_squares: f64,
 }
 
@@ -100,8 +101,8 @@ impl Scaling {
         self.mean += from_mean * weight / self.running;
         self.squares += weight * from_mean * (rate - self.mean);
         let assumed = enabled.saturating_sub(running) as f64;
-        let turns = (weight / TURN).max(1.0);
-        self.assumed_squares += assumed * assumed / turns;
+        let looks = (weight / LOOK).max(1.0);
+        self.assumed_squares += assumed * assumed / looks;
     }
 
     /// Whether the event had a counter for so little of the time that others must have had turns all along.

@@ -45,7 +45,7 @@ pub(super) struct Row {
     pub(super) until: u64,
     /// Whether it was a measurement without sibling threads, even of its own job.
     pub(super) calm: bool,
-    /// Whether it was one alone behind the last-level cache.
+    /// Whether it was one alone behind the last-level cache, or beside jobs that disturb little.
     pub(super) alone: bool,
 }
 
@@ -183,7 +183,6 @@ impl Phase {
             share: 1.0,
             weight: (NOISE / ROUGH) * (NOISE / ROUGH),
             calm: true,
-            alone: true,
             ..Row::default()
         });
         earlier.into_iter().chain(self.calm.iter().copied())

@@ -33,7 +33,7 @@ pub(super) struct Seen {
     pub(super) reads: f64,
     /// Share of the interval in which its threads were on a CPU, on average.
     pub(super) duty: f64,
-    /// Whether it was a measurement, and whether one alone behind the last-level cache.
+    /// Whether it was a measurement, and whether one alone behind the last-level cache, or beside jobs that disturb little.
     pub(super) calm: bool,
     pub(super) alone: bool,
 }

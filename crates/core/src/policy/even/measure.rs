@@ -15,8 +15,9 @@ use crate::policy::prelude::*;
 use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
 
-/// Least length of a step, and number of steps.
+/// Least length of the first step, in which the cache fills, and length of the second, which counts.
 const STEP: Nanos = Nanos::from_ms(15);
+const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 2;
 /// Bytes per ns with which a cache fills. While it fills, a job reads more than alone, and would seem slower alone than it
 /// is. 12 MB fill within `STEP`, which was enough on simulated machines with such caches.
@@ -26,8 +27,9 @@ const FILL: f64 = 0.85;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MeasuringState {
     started: Option<Nanos>,
-    /// Time spent on measurements.
-    spent: Nanos,
+    /// Time spent on measurements with others, and alone.
+    spent_together: Nanos,
+    spent_alone: Nanos,
     /// The jobs being measured, and whether each is alone behind its last-level cache.
     measured: Vec<TaskId>,
     alone: bool,
@@ -65,16 +67,25 @@ impl MeasuringState {
             self.go_on(round, &last);
         }
         let first = *self.measured.first()?;
-        let step = step(round, quantum);
+        let step = match self.steps {
+            0 => filling(round, quantum),
+            _ => COUNTED.min(quantum),
+        };
         self.steps += 1;
-        self.spent += step;
+        match self.alone {
+            true => self.spent_alone += step,
+            false => self.spent_together += step,
+        }
         self.until = now + step;
         Some((self.until, first))
     }
 
     /// Begins a measurement of the jobs that need it most, in a run of this age.
     fn begin(&mut self, round: &mut Round<'_>, age: Nanos, quantum: Nanos) -> Option<()> {
-        let is_allowed = |kind: &&Kind| self.spent <= kind.allowed(age, quantum);
+        let is_allowed = |kind: &&Kind| match kind.alone {
+            true => self.spent_alone <= kind.allowed(age, quantum),
+            false => self.spent_together <= kind.allowed(age, quantum),
+        };
         let kinds = KINDS.iter().filter(is_allowed);
         let (kind, needy) = kinds
             .map(|kind| (kind, kind.needy(round)))
@@ -119,7 +130,7 @@ struct Kind {
     is_for: fn(&Learnt) -> bool,
     /// Whether a job is alone behind its last-level cache.
     alone: bool,
-    /// The share of the time that all measurements together may take.
+    /// The share of the time that all measurements alone, or all with others, may take.
     share: f64,
     /// They pay for all later quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
     lead: f64,
@@ -154,12 +165,13 @@ const KINDS: [Kind; 4] = [
 ];
 
 impl Kind {
-    /// The most time that measurements may have taken in a run of this age.
+    /// The most time that such measurements may have taken in a run of this age.
     fn allowed(&self, age: Nanos, quantum: Nanos) -> Nanos {
         Nanos::from_s(self.share * (age.as_s() + self.lead * quantum.as_s()))
     }
 
-    /// The jobs that may be measured, those that need it most first; none if no job needs it.
+    /// The jobs that may be measured, those that need it most first; none if no job needs it. Others fill a group up, but a
+    /// job is not left alone for nothing.
     fn needy(&self, round: &Round<'_>) -> Vec<u32> {
         let mut needy: Vec<u32> = round.order.clone();
         needy.retain(|&ix| is_predictable(round.task(ix)));
@@ -167,9 +179,9 @@ impl Kind {
             self.need(round.task(b))
                 .total_cmp(&self.need(round.task(a)))
         });
-        let is_any = |&ix: &u32| self.need(round.task(ix)) > 0.0;
-        if needy.first().is_none_or(|ix| !is_any(ix)) {
-            needy.clear();
+        let in_need = needy.partition_point(|&ix| self.need(round.task(ix)) > 0.0);
+        if self.alone || in_need == 0 {
+            needy.truncate(in_need);
         }
         needy
     }
@@ -184,8 +196,8 @@ impl Kind {
     }
 }
 
-/// Length of a step on this machine; at most a quantum.
-fn step(round: &Round<'_>, quantum: Nanos) -> Nanos {
+/// Time in which a cache of this machine fills; at most a quantum.
+fn filling(round: &Round<'_>, quantum: Nanos) -> Nanos {
     let cache = round.snap.machine.llc_bytes.value().unwrap_or(0);
     let fills = Nanos((cache as f64 / FILL) as u64);
     fills.min(quantum).max(STEP)

@@ -6,6 +6,7 @@ use cosched_core::*;
 use std::sync::Arc;
 
 const STEP: Nanos = Nanos::from_ms(15);
+const COUNTED: Nanos = Nanos::from_ms(5);
 
 #[test]
 fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
@@ -25,8 +26,8 @@ fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
     );
     // The second step counts.
     play.decide(15, None);
-    assert_eq!((play.measured(), play.wake_in()), (first, STEP));
-    play.decide(15, None);
+    assert_eq!((play.measured(), play.wake_in()), (first, COUNTED));
+    play.decide(5, None);
     assert_eq!(
         (play.measured(), play.decision.basis.measures),
         (vec![], None)
