@@ -9,7 +9,8 @@
 # -m  memory; default 2G
 # -t  the guest is ended after this time; default 600
 # -i  time goes by executed instructions, 2^SHIFT ns each, and jumps while all CPUs halt: it does not depend on the host
-# -M  a folder with a kernel module, which is built for the kernel, and is /data/NAME.ko in the guest
+# -M  a folder with a kernel module, which is built for the kernel, and is /data/NAME.ko in the guest. For a kernel of another
+#     release of Debian than this machine's it is built in a root with that release's compiler, which needs user namespaces
 # -f  a program (with the libraries that it needs) or another file, for /data in the guest
 #
 # Exits with 77, and says why on the last line, where QEMU, the kernel, its headers or busybox can't be had. What is fetched is
@@ -43,19 +44,20 @@ for tool in qemu-system-x86_64 busybox cpio dpkg-deb ldd; do
     command -v $tool >/dev/null || skip "there is no $tool (Debian: qemu-system-x86 busybox-static cpio)"
 done
 
-# Sets up an apt of its own for the release's backports: the machine's lists and sources stay as they are.
+case $release in
+    *+deb12*) suite=bookworm ;;
+    *) suite=trixie ;;
+esac
+
+# Sets up an apt of its own for suites: the machine's lists and sources stay as they are.
 prepare_apt() {
     command -v apt-get >/dev/null || skip "there is no apt-get to fetch the kernel with"
-    case $release in
-        *+deb12*) suite=bookworm-backports ;;
-        *) suite=trixie-backports ;;
-    esac
-    apt=$cache/apt-$suite
+    apt=$cache/apt-$1
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     mirror=$(sed -n 's/^\(URIs: \|deb \)\(\[[^]]*\] \)\?\(http[^ ]*debian\/\?\)\( .*\)\?$/\3/p' \
         /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v security | head -n 1 || true)
     [ -n "$mirror" ] || skip "no Debian mirror is set up here"
-    echo "deb $mirror $suite main" >"$apt/sources.list"
+    printf "deb $mirror %s main\n" "$@" >"$apt/sources.list"
     with=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
         -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
     apt-get update -qq "${with[@]}" >&2 || skip "the package lists can't be fetched"
@@ -70,7 +72,7 @@ unpack() {
 
 kernel=$cache/$release
 if [ ! -e "$kernel/boot/vmlinuz-$release" ]; then
-    prepare_apt
+    prepare_apt "$suite-backports"
     unpacked=$apt/unpacked
     rm -rf "$unpacked" "$kernel.new"
     mkdir -p "$kernel.new/boot" "$unpacked"
@@ -88,18 +90,54 @@ if [ ! -e "$kernel/boot/vmlinuz-$release" ]; then
     mv "$kernel.new" "$kernel"
 fi
 
-headers=$kernel/usr/src/linux-headers-$release
-if [ -n "$module" ] && [ ! -e "$headers/Makefile" ]; then
-    prepare_apt
-    rm -rf "$kernel/new"
-    for package in "headers-$release" "headers-${release%-cloud-amd64}-common" "kbuild-${release%-cloud-amd64}"; do
-        unpack "linux-$package" "$kernel/new" || skip "there is no package linux-$package"
+headers=usr/src/linux-headers-$release
+if [ -z "$module" ]; then
+    :
+elif grep -qs "^VERSION_CODENAME=$suite$" /etc/os-release; then
+    for tool in make gcc; do
+        command -v $tool >/dev/null || skip "there is no $tool to build the kernel module with"
     done
-    # The Makefile names its folder by its place after an installation, and types for BPF need a tool of their own.
-    sed -i "s#^include /usr/src/#include $kernel/usr/src/#" "$kernel/new/usr/src/linux-headers-$release/Makefile"
-    rm -f "$kernel/new/usr/src/linux-headers-$release/vmlinux"
-    mv "$kernel/new/usr" "$kernel/usr"
-    rm -rf "$kernel/new"
+    if [ ! -e "$kernel/$headers/Makefile" ]; then
+        prepare_apt "$suite-backports"
+        rm -rf "$kernel/new"
+        common=${release%-amd64}
+        common=${common%-cloud}
+        for package in "headers-$release" "headers-$common-common" "kbuild-$common"; do
+            unpack "linux-$package" "$kernel/new" || skip "there is no package linux-$package"
+        done
+        # The Makefile names its folder by its place after an installation, and types for BPF need a tool of their own.
+        sed -i "s#^include /usr/src/#include $kernel/usr/src/#" "$kernel/new/$headers/Makefile"
+        rm -f "$kernel/new/$headers/vmlinux"
+        mv "$kernel/new/usr" "$kernel/usr"
+        rm -rf "$kernel/new"
+    fi
+    build() { make -s -C "$kernel/$headers" M="$1" CC=gcc modules; }
+else
+    unshare -rm true 2>/dev/null || skip "there are no user namespaces to build the kernel module in"
+    tools=$kernel/root
+    if [ ! -e "$tools/$headers/Makefile" ]; then
+        prepare_apt "$suite" "$suite-backports"
+        rm -rf "$tools.new" "$apt"/cache/archives/*.deb
+        mkdir -p "$tools.new"/{dev,proc,tmp,usr/bin,usr/lib,usr/lib64}
+        ln -s usr/bin usr/lib usr/lib64 "$tools.new/"
+        touch "$apt/nothing"
+        apt-get install -qq -y --download-only --no-install-recommends "${with[@]}" -o "Dir::State::status=$apt/nothing" \
+            "linux-headers-$release" make binutils >&2 || skip "the headers of Linux $release can't be fetched"
+        for package in "$apt"/cache/archives/*.deb; do
+            dpkg-deb -x "$package" "$tools.new"
+        done
+        rm -f "$apt"/cache/archives/*.deb
+        cp "$(command -v busybox)" "$tools.new/usr/bin/busybox"
+        for name in $(busybox --list); do
+            [ -e "$tools.new/usr/bin/$name" ] || ln -s busybox "$tools.new/usr/bin/$name"
+        done
+        mv "$tools.new" "$tools"
+    fi
+    # shellcheck disable=SC2016 # another shell's
+    build() {
+        unshare -rm sh -c 'cd "$1" && mount --rbind /dev dev && mount --rbind /proc proc && mount --bind "$2" tmp &&
+            exec chroot . /usr/bin/env -i PATH=/usr/bin make -s -C "/$3" M=/tmp modules' sh "$tools" "$1" "$headers"
+    }
 fi
 
 work=$(mktemp -d)
@@ -118,11 +156,8 @@ for file in "${files[@]}"; do
     done || true
 done
 if [ -n "$module" ]; then
-    for tool in make gcc; do
-        command -v $tool >/dev/null || skip "there is no $tool to build the kernel module with"
-    done
     cp -r "$module" "$work/module"
-    make -s -C "$headers" M="$work/module" CC=gcc modules >"$work/made" 2>&1 || { cat "$work/made" >&2; exit 1; }
+    build "$work/module" >"$work/made" 2>&1 || { cat "$work/made" >&2; exit 1; }
     strip -g "$work"/module/*.ko
     cp "$work"/module/*.ko "$root/data/"
 fi
@@ -150,6 +185,11 @@ if [ -n "$shift" ]; then
     machine=(-accel tcg,thread=single -icount "shift=$shift,sleep=off" -cpu Skylake-Server-v4,-cx16,-smap
         -rtc base=2026-01-01,clock=vm -seed 1)
     arguments+=" mitigations=off nokaslr norandmaps"
+    # Without those operations newer kernels have no memory for BPF's timers and tasks, but in caches that they check.
+    case $release in
+        6.*) ;;
+        *) arguments+=" slab_debug=F,kmalloc-*" ;;
+    esac
 fi
 
 # An emulated CPU may run code that another one is changing, and then the kernel dies. Before the script has begun that is no

@@ -51,7 +51,10 @@ struct member {
 	/* Whether it has not yet executed a program: it becomes a job when it does. */
 	bool unborn;
 	struct job *job;
-	/* Whether it runs a program in the device. */
+	/*
+	 * Whether its CPU runs its program. After a switch that begins when the thread is back in the device: what the kernel does until
+	 * then, as reading the counters for the thread before, is not of the program.
+	 */
 	bool runs;
 	/* Its place in the program while it has no CPU. */
 	u8 phase;
@@ -145,14 +148,13 @@ static void leave(int cpu, struct member *member)
 	settle(cpu, member);
 	if (member && member->runs)
 		get_phase(cpu, &member->phase, &member->phase_left);
+	if (member)
+		member->runs = false;
 }
 
-static void enter(int cpu, const struct task_struct *task, const struct member *member)
+static void enter(int cpu, const struct task_struct *task)
 {
-	if (member && member->runs)
-		set_phase(cpu, member->phase, member->phase_left);
-	else
-		set_phase(cpu, task->flags & PF_KTHREAD ? IDLE : ORDINARY, 0);
+	set_phase(cpu, task->flags & PF_KTHREAD ? IDLE : ORDINARY, 0);
 }
 
 static void on_switch(void *unused_data, bool preempt, struct task_struct *prev, struct task_struct *next,
@@ -169,7 +171,7 @@ static void on_switch(void *unused_data, bool preempt, struct task_struct *prev,
 	if (member && !preempt && (prev_state & TASK_DEAD))
 		remove_member(member);
 	running[cpu] = member_of(next);
-	enter(cpu, next, running[cpu]);
+	enter(cpu, next);
 	raw_spin_unlock_irqrestore(&state_lock, flags);
 }
 
@@ -225,7 +227,7 @@ static void set_alarm(struct hrtimer *alarm, u64 ns)
 		hrtimer_start(alarm, ns_to_ktime(ns), HRTIMER_MODE_REL_PINNED);
 }
 
-/* The time until the caller's program ends, at the present rate; 0 if it has. Interrupts are off. */
+/* Goes on with the caller's program. Answers the time until it ends, at the present rate; 0 if it has. Interrupts are off. */
 static u64 time_left(struct member *member)
 {
 	int cpu = raw_smp_processor_id();
@@ -234,6 +236,10 @@ static u64 time_left(struct member *member)
 	raw_spin_lock(&state_lock);
 	advance();
 	settle(cpu, member);
+	if (!member->runs) {
+		member->runs = true;
+		set_phase(cpu, member->phase, member->phase_left);
+	}
 	if (member->left)
 		time = time_of(cpu, (u64)(member->left >> RATE_BITS) + 1);
 	raw_spin_unlock(&state_lock);
@@ -278,8 +284,8 @@ static int run(struct member *member)
 	return error;
 }
 
-/* Sets whether the caller runs its program; in the program it goes on where it was. */
-static void set_runs(struct member *member, bool runs)
+/* The caller runs its program no longer. */
+static void leave_program(struct member *member)
 {
 	unsigned long flags;
 	int cpu;
@@ -288,8 +294,7 @@ static void set_runs(struct member *member, bool runs)
 	cpu = raw_smp_processor_id();
 	advance();
 	leave(cpu, member);
-	member->runs = runs;
-	enter(cpu, current, member);
+	enter(cpu, current);
 	raw_spin_unlock_irqrestore(&state_lock, flags);
 }
 
@@ -358,9 +363,8 @@ static int run_line(const char *text)
 			return error;
 	}
 	member->interrupted[0] = 0;
-	set_runs(member, true);
 	error = run(member);
-	set_runs(member, false);
+	leave_program(member);
 	if (error)
 		strscpy(member->interrupted, text, sizeof(member->interrupted));
 	return error;

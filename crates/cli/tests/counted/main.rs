@@ -11,6 +11,7 @@ mod accuracy;
 mod candidates;
 mod figures;
 mod guest;
+mod kernel;
 mod losses;
 mod outcome;
 mod page;
