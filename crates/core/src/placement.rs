@@ -43,7 +43,8 @@ listed_enum! {
         Run,
         /// To measure it in low contention, as an estimate of its behaviour alone.
         MeasureAlone,
-        /// To fill a CPU beside such a measurement without spoiling it.
+        /// To run where little is disturbed: beside such a measurement without spoiling it, before one while the cache fills, or
+        /// measured with others.
         LowContention,
     }
 }

@@ -112,9 +112,7 @@ impl Mix {
 #[derive(Clone, Copy, PartialEq)]
 enum Given {
     Nothing,
-    /// The powers of the machine.
-    Powers,
-    /// The powers and the rate of the memory.
+    /// The powers of the machine, and the rate of its memory.
     PowersAndRate,
     /// A solo run of each job.
     SoloRuns,
@@ -140,7 +138,7 @@ const fn candidate(
 }
 
 /// The first one is the measure for the others.
-pub(crate) const CANDIDATES: [Candidate; 14] = [
+pub(crate) const CANDIDATES: [Candidate; 13] = [
     candidate("linux", &[], Given::Nothing),
     candidate("fifo", &[], Given::Nothing),
     candidate("round-robin", &[], Given::Nothing),
@@ -153,7 +151,6 @@ pub(crate) const CANDIDATES: [Candidate; 14] = [
     candidate("efs", &["objective=throughput"], Given::PowersAndRate),
     candidate("even", &[], Given::Nothing),
     candidate("even", &["objective=mean"], Given::Nothing),
-    candidate("even", &["objective=energy"], Given::Powers),
     candidate("auto", &[], Given::Nothing),
 ];
 
@@ -172,10 +169,8 @@ impl Candidate {
         let [p0, p1, p2, more] = law.power_w;
         let powers = [("p0_w", p0), ("p1_w", p1), ("p2_w", p2), ("p_more_w", more)];
         let mut params: Vec<String> = self.params.iter().map(|&param| param.to_owned()).collect();
-        if matches!(self.given, Given::Powers | Given::PowersAndRate) {
-            params.extend(powers.map(|(name, watts)| format!("{name}={watts}")));
-        }
         if self.given == Given::PowersAndRate {
+            params.extend(powers.map(|(name, watts)| format!("{name}={watts}")));
             params.push(format!("mu_trans_per_us={}", law.mu_trans_per_us));
         }
         let mut options = vec!["--policy".to_owned(), self.policy.to_owned()];

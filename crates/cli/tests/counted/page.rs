@@ -241,6 +241,9 @@ fn job_errors(outcomes: &[Outcome], of: fn(&Outcome) -> JobError) -> String {
     text
 }
 
+/// Least share of jobs that is shown: one job of a run says little.
+const LEAST_SHARE: f64 = 0.1;
+
 /// The spread of the errors, and the share of jobs that have the figure.
 fn job_error(errors: &[JobError]) -> String {
     let shares: Vec<f64> = errors.iter().map(|error| error.share).collect();
@@ -251,14 +254,14 @@ fn job_error(errors: &[JobError]) -> String {
         }
     }
     match (spread(&means), spread(&shares)) {
-        (Some(means), Some(shares)) => format!(
+        (Some(means), Some(shares)) if shares.median > LEAST_SHARE => format!(
             "{:.1} / {:.1} / {:.1} ({:.0})",
             100.0 * means.least,
             100.0 * means.median,
             100.0 * means.greatest,
             100.0 * shares.median
         ),
-        _ => "absent".to_owned(),
+        _ => "few".to_owned(),
     }
 }
 

@@ -293,9 +293,12 @@ impl<'a> Group<'a> {
     }
 
     fn is_free(&self, core: usize) -> bool {
+        if self.taken[core] {
+            return false;
+        }
         let llc = self.first_cpu(core).map(|cpu| cpu.llc);
         let has_company = self.seats.iter().any(|seat| Some(seat.llc) == llc);
-        !self.taken[core] && !(self.alone && has_company)
+        !self.alone || !has_company
     }
 
     fn first_cpu(&self, core: usize) -> Option<&'a Cpu> {
