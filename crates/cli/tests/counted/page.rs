@@ -218,7 +218,7 @@ fn cell(column: &Column, candidate: usize, here: &[&Outcome]) -> String {
     )
 }
 
-/// The mean errors of a figure of the jobs, by candidate and law.
+/// The mean errors of a figure of the jobs, by candidate and law. Candidates that hardly ever give it are left out.
 fn job_errors(outcomes: &[Outcome], of: fn(&Outcome) -> JobError) -> String {
     let mut text = String::new();
     let titles = LAWS.map(|law| format!("`{}`", law.name));
@@ -226,7 +226,7 @@ fn job_errors(outcomes: &[Outcome], of: fn(&Outcome) -> JobError) -> String {
     header.extend(titles.iter().map(String::as_str));
     add_header(&mut text, &header);
     for (candidate, its) in CANDIDATES.iter().enumerate() {
-        let mut row = vec![format!("`{}`", its.name())];
+        let mut cells = Vec::new();
         for law in 0..LAWS.len() {
             let mut errors = Vec::new();
             for outcome in outcomes {
@@ -234,8 +234,17 @@ fn job_errors(outcomes: &[Outcome], of: fn(&Outcome) -> JobError) -> String {
                     errors.push(of(outcome));
                 }
             }
-            row.push(job_error(&errors));
+            cells.push(job_error(&errors));
         }
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        let mut row = vec![format!("`{}`", its.name())];
+        row.extend(
+            cells
+                .into_iter()
+                .map(|cell| cell.unwrap_or("few".to_owned())),
+        );
         add_row(&mut text, &row);
     }
     text
@@ -244,8 +253,8 @@ fn job_errors(outcomes: &[Outcome], of: fn(&Outcome) -> JobError) -> String {
 /// Least share of jobs that is shown: one job of a run says little.
 const LEAST_SHARE: f64 = 0.1;
 
-/// The spread of the errors, and the share of jobs that have the figure.
-fn job_error(errors: &[JobError]) -> String {
+/// The spread of the errors, and the share of jobs that have the figure; `None` if few have it.
+fn job_error(errors: &[JobError]) -> Option<String> {
     let shares: Vec<f64> = errors.iter().map(|error| error.share).collect();
     let mut means = Vec::new();
     for error in errors {
@@ -253,16 +262,15 @@ fn job_error(errors: &[JobError]) -> String {
             means.push(error.mean);
         }
     }
-    match (spread(&means), spread(&shares)) {
-        (Some(means), Some(shares)) if shares.median > LEAST_SHARE => format!(
-            "{:.1} / {:.1} / {:.1} ({:.0})",
-            100.0 * means.least,
-            100.0 * means.median,
-            100.0 * means.greatest,
-            100.0 * shares.median
-        ),
-        _ => "few".to_owned(),
-    }
+    let (means, shares) = (spread(&means)?, spread(&shares)?);
+    let text = format!(
+        "{:.1} / {:.1} / {:.1} ({:.0})",
+        100.0 * means.least,
+        100.0 * means.median,
+        100.0 * means.greatest,
+        100.0 * shares.median
+    );
+    (shares.median > LEAST_SHARE).then_some(text)
 }
 
 /// The errors of what is recorded of the machine, by law.
