@@ -181,6 +181,8 @@ listed_enum! {
         OneCoreType,
         /// The kernel does not report the value.
         NotTold,
+        /// The kernel's scheduling decides who runs beside the task, and on which core.
+        CoRunnersUnknown,
         /// The value is within the run's own use, so it cannot be told apart from it.
         WithinOwn,
         /// Some of the tasks behind the figure lack their value.
@@ -232,6 +234,7 @@ impl Absence {
             Absence::TooManyFiles => "too many files were open (`ulimit -Hn` raises the limit)",
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not report it",
+            Absence::CoRunnersUnknown => "the kernel decides who runs beside it",
             Absence::WithinOwn => {
                 "no process that was waited for took more than cosched itself, from which it can't be told"
             }

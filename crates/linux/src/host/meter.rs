@@ -78,10 +78,13 @@ impl JobMeter {
                 usage.cpu_time = Reading::Value(account.time);
                 usage.counts = Counts::absent(Absence::CountersLost);
             }
-        } else if let Some(account) = account
-            && (account.is_whole || !usage.cpu_time.is_value())
-        {
-            usage.cpu_time = Reading::Value(account.time);
+        } else if let Some(account) = account {
+            usage.cpu_time = Reading::Value(match usage.cpu_time {
+                // Both lack what the other may have: the kernel closes the clock of a process that executes a
+                // set-user-ID program, and the account has only the processes that were waited for.
+                Reading::Value(clock) if !account.is_whole => clock.max(account.time),
+                _ => account.time,
+            });
         }
         usage
     }
@@ -261,10 +264,6 @@ impl Meter {
             lost.retain(|(counter, _)| self.support.of(*counter).is_value());
         }
         self.tell_lost(task, lost);
-        // The kernel closes the clock of a process that executes a set-user-ID program. The waited-for time counts.
-        if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
-            last.cpu_time = Reading::Value(clock.max(account.time));
-        }
         self.jobs.insert(task, Metered::Ended(last));
     }
 
@@ -390,6 +389,15 @@ mod tests {
             Reading::Absent(Absence::NoSuchEvent)
         );
         assert!(told.borrow().is_empty(), "{told:?}");
+    }
+
+    /// The accounts have the time before a job executes its program, too.
+    #[test]
+    fn the_last_interval_goes_by_the_same_clock_as_the_others() {
+        let (mut meter, _told) = meter();
+        meter.close(JOB, account(560), counted(500));
+        let last = meter.read(JOB, None, None);
+        assert_eq!(last.cpu_time, Reading::Value(Nanos::from_ms(500)));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Seen {
     /// its CPUs or a plan let fillers in.
     pub(super) fn of(machine: &Machine, sample: &Sample, width: u32) -> Result<Seen, Absence> {
         if sample.observed || sample.cpus.len() != width as usize {
-            return Err(Absence::NotTold);
+            return Err(Absence::CoRunnersUnknown);
         }
         let cycles = count(sample, Counter::Cycles)?;
         let instructions = count(sample, Counter::Instructions)?;
@@ -58,7 +58,7 @@ impl Seen {
         // Cycles of different core types have no common clock.
         let mut types = cpus.iter().map(|&ix| machine.cpus[ix].core_type);
         if types.any(|core_type| core_type != cpu.core_type) {
-            return Err(Absence::NotTold);
+            return Err(Absence::NotYetMeasured);
         }
         let threads = cpus.len() as f64;
         let time = sample

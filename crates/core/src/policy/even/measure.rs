@@ -16,11 +16,11 @@ use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
 
 /// Least length of the first step, in which the cache fills, and length of the second, which counts.
-const STEP: Nanos = Nanos::from_ms(15);
+const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 2;
 /// Bytes per ns with which a cache fills. While it fills, a job reads more than alone, and would seem slower alone than it
-/// is. 12 MB fill within `STEP`, which was enough on simulated machines with such caches.
+/// is. 12 MB fill within `LEAST_FILLING`, which was enough on simulated machines with such caches.
 const FILL: f64 = 0.85;
 
 /// The state kept between decisions.
@@ -200,7 +200,7 @@ impl Kind {
 fn filling(round: &Round<'_>, quantum: Nanos) -> Nanos {
     let cache = round.snap.machine.llc_bytes.value().unwrap_or(0);
     let fills = Nanos((cache as f64 / FILL) as u64);
-    fills.min(quantum).max(STEP)
+    fills.min(quantum).max(LEAST_FILLING)
 }
 
 fn learnt(task: &TaskView) -> Option<&Learnt> {
