@@ -63,6 +63,25 @@ impl Capability {
         code.to_owned()
     }
 
+    /// The capability with this code; `None` if there is none.
+    pub fn of_code(code: &str) -> Option<Capability> {
+        let counters = Counter::ALL.into_iter().map(Capability::of);
+        let devices = Device::ALL.into_iter().map(Capability::Device);
+        let others = [
+            Capability::CpuTime,
+            Capability::Freeze,
+            Capability::Affinity,
+            Capability::Energy,
+            Capability::Traffic,
+            Capability::SoloBandwidth,
+            Capability::SoloTrace,
+            Capability::CoreTypes,
+            Capability::Plans,
+        ];
+        let mut all = counters.chain(devices).chain(others);
+        all.find(|capability| capability.code() == code)
+    }
+
     /// The capability in words.
     pub fn text(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// A change of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Change {
     /// Run the task here: start, thaw or move it, or renew its lease.
     Place {
@@ -24,6 +24,7 @@ pub enum Change {
         /// When its lease ends and the policy is asked again; `None`: no end.
         lease_end: Option<Nanos>,
         /// Purpose of the placement.
+        #[serde(default)]
         purpose: Purpose,
     },
     /// Freeze the task.
@@ -251,10 +252,12 @@ pub struct Basis {
 
 /// A policy's answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Decision {
     /// The changes, at most one for each task.
     pub changes: Vec<Change>,
     /// Every task that waits after this decision, with its reason.
+    #[serde(default)]
     pub waits: Vec<Wait>,
     /// Deadline for the next decision; `None`: the next event.
     pub next_wake: Option<Nanos>,

@@ -57,9 +57,10 @@ pub use papers::{PAPERS, Paper};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
-    AUTO, AutoRow, Candidate, FitnessQueue, Importance, JobKind, Need, POLICIES, ParamError,
-    ParamKind, ParamSpec, ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_lacks, auto_row,
-    find_policy, set_along, spread_has_choice, stand_in,
+    AUTO, AutoRow, BuildPolicy, Candidate, FindNeeds, FitnessQueue, Importance, JobKind, Need,
+    POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy, PolicyEntry,
+    PolicyFailure, Shortfall, auto_lacks, auto_row, find_policy, set_along, spread_has_choice,
+    stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;

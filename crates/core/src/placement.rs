@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 
 /// Where a task runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Placement {
     /// The task owns these CPUs: one for each thread that it needs, so several for a gang.
     Exclusive {
         /// Its CPUs.
         cpus: CpuSet,
         /// Whether the other CPUs of its cores are kept idle.
+        #[serde(default)]
         whole_core: bool,
     },
     /// The kernel time-shares it with others on these CPUs.

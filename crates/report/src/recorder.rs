@@ -360,7 +360,7 @@ impl Recorder for FileRecorder<'_> {
         }
         let was_shown = match warning {
             // A faulty policy may fail in every quantum. The user sees one warning; the record has the number of faults.
-            Warning::PolicyFault(_) => std::mem::replace(&mut self.policy_fault_shown, true),
+            Warning::PolicyFault { .. } => std::mem::replace(&mut self.policy_fault_shown, true),
             // The advice is the same for the other jobs.
             Warning::FewCpus { .. } => std::mem::replace(&mut self.few_cpus_shown, true),
             _ => false,
@@ -379,7 +379,7 @@ mod tests {
     use crate::series::SeriesHeader;
     use crate::testing::{FullDisk, decision, info, result, samples, simulated, snapshot};
     use crate::{EventReader, RunFile, SeriesReader, read_joblog};
-    use cosched_core::{Exit, InvalidDecision, RngState};
+    use cosched_core::{Exit, RngState};
     use std::collections::BTreeMap;
 
     fn drive(recorder: &mut FileRecorder<'_>, result: &cosched_core::RunResult) {
@@ -406,7 +406,9 @@ mod tests {
         for _ in 0..3 {
             recorder.warn(
                 snapshot.now,
-                &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
+                &Warning::PolicyFault {
+                    why: "task 9".to_owned(),
+                },
             );
         }
         recorder.warn(snapshot.now, &Warning::TimedOut(TaskId(1)));

@@ -52,7 +52,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
     let job = || "mcf-1".to_owned();
     let why = || "disk full".to_owned();
     let from_loop = [
-        Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(7))),
+        Warning::PolicyFault {
+            why: InvalidDecision::UnknownTask(TaskId(7)).to_string(),
+        },
         Warning::TimedOut(TaskId(1)),
         Warning::EndedByUser(TaskId(1)),
         Warning::NotRestarted(TaskId(1), Some(Exit::Code(3))),

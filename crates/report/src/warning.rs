@@ -3,8 +3,8 @@
 use crate::reason::wait_text;
 use crate::text::{count, seconds, visible};
 use cosched_core::{
-    AtOnceState, Exit, Importance, InvalidDecision, Nanos, RateAt, Shortfall, TaskId, Untried,
-    WaitReason, Warning, signal_name,
+    AtOnceState, Exit, Importance, Nanos, RateAt, Shortfall, TaskId, Untried, WaitReason, Warning,
+    signal_name,
 };
 
 /// A file that is written during a run.
@@ -82,8 +82,11 @@ pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 #[strum(serialize_all = "kebab-case")]
 #[expect(missing_docs, reason = "the sentence says what the variant means")]
 pub enum RunWarning {
-    #[error("the policy's decision could not be carried out ({0}); round-robin decided instead")]
-    PolicyFault(InvalidDecision),
+    #[error(
+        "the policy's decision could not be carried out ({}); round-robin decided instead",
+        visible(why)
+    )]
+    PolicyFault { why: String },
     #[error("{job} timed out and is ended")]
     TimedOut { job: String },
     #[error("{job} is ended by the user")]
@@ -305,7 +308,7 @@ impl RunWarning {
     /// A warning of the loop; `name` returns the name of a task's job.
     pub fn of_loop(warning: &Warning, name: impl Fn(TaskId) -> String) -> RunWarning {
         match warning {
-            Warning::PolicyFault(fault) => RunWarning::PolicyFault(fault.clone()),
+            Warning::PolicyFault { why } => RunWarning::PolicyFault { why: why.clone() },
             Warning::TimedOut(task) => RunWarning::TimedOut { job: name(*task) },
             Warning::EndedByUser(task) => RunWarning::EndedByUser { job: name(*task) },
             Warning::NotRestarted(task, exit) => RunWarning::NotRestarted {

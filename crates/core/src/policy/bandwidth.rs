@@ -24,8 +24,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
             "bandwidth to aim at: `online` from each job's mean so far (OATR), `ideal` from the solo runs of all jobs (IABW)",
         ),
     ],
-    needs,
-    build: |params| {
+    needs: &needs,
+    build: &|params| {
         let target = if is_ideal(params) {
             Target::Ideal
         } else {

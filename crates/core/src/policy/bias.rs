@@ -17,8 +17,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[QUANTUM_S],
-    needs: |_| measuring_needs(),
-    build: |params| each_quantum(params, is_full, |snap, end, _| decide(snap, end)),
+    needs: &|_| measuring_needs(),
+    build: &|params| each_quantum(params, is_full, |snap, end, _| decide(snap, end)),
 };
 
 /// Misses per 10^9 instructions. Each miss is a line read from memory. `None` before the first quantum.

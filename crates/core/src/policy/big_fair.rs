@@ -13,13 +13,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[QUANTUM_S],
-    needs: |_| {
+    needs: &|_| {
         vec![
             required(Capability::CoreTypes),
             required(Capability::Affinity),
         ]
     },
-    build: |params| {
+    build: &|params| {
         Box::new(BigFair {
             quantum: Nanos::from_s(params.number("quantum_s")),
             state: State::default(),

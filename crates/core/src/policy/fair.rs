@@ -27,8 +27,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         ESTIMATES,
         AS,
     ],
-    needs: |_| sharing_needs(&PROGRESS_NEEDS),
-    build: |params| {
+    needs: &|_| sharing_needs(&PROGRESS_NEEDS),
+    build: &|params| {
         let progress = progress_by(params.word("estimates"));
         let quantum = Nanos::from_s(params.number("quantum_s"));
         estimating(params, quantum, move |round, end| {

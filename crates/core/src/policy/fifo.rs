@@ -16,8 +16,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[QUANTUM_S],
-    needs: |_| vec![WANTS_BINDING],
-    build: |params| {
+    needs: &|_| vec![WANTS_BINDING],
+    build: &|params| {
         each_quantum(params, Snapshot::is_quantum_end, |snap, end, _| {
             decide(snap, end)
         })

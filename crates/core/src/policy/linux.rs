@@ -14,13 +14,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[QUANTUM_S],
-    needs: |_| {
+    needs: &|_| {
         vec![wanted(
             Capability::Affinity,
             "jobs may use every CPU that the caller may",
         )]
     },
-    build: |params| {
+    build: &|params| {
         each_quantum(params, Snapshot::is_quantum_end, |snap, end, _| {
             decide(snap, end)
         })

@@ -70,6 +70,7 @@ pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along
 pub use spread::spread_has_choice;
 
 use crate::capability::{Capabilities, Capability};
+use crate::check::InvalidDecision;
 use crate::decision::Decision;
 use crate::rng::Rng;
 use crate::snapshot::Snapshot;
@@ -82,6 +83,21 @@ use crate::units::Absence;
 pub trait Policy {
     /// Decides on a snapshot.
     fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision;
+
+    /// Decides on a snapshot, if the policy can fail to: one in another process may end, or not answer. The loop calls this.
+    ///
+    /// # Errors
+    /// There is no decision.
+    fn try_decide(
+        &mut self,
+        snapshot: &Snapshot,
+        rng: &mut Rng,
+    ) -> Result<Decision, PolicyFailure> {
+        Ok(self.decide(snapshot, rng))
+    }
+
+    /// Learns that its last decision can't be carried out. Round-robin decided instead.
+    fn refused(&mut self, _why: &InvalidDecision) {}
 
     /// Whether a task that comes later starts at the least progress of the others: a policy that evens out progress would
     /// give it the machine until it had caught up. For other policies progress is the task's own work.
@@ -104,7 +120,23 @@ pub trait Policy {
     fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error>;
 }
 
-/// One line of the table of policies.
+/// Why a policy did not decide.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyFailure {
+    /// Round-robin decides instead, and the policy is asked again.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// The run can't go on.
+    #[error("{0}")]
+    Hangs(String),
+}
+
+/// Finds what a policy with these parameters needs.
+pub type FindNeeds = dyn Fn(&Params) -> Vec<Need> + Sync;
+/// Builds a policy with these parameters.
+pub type BuildPolicy = dyn Fn(&Params) -> Box<dyn Policy> + Sync;
+
+/// One line of the table of policies, or a policy in another process.
 pub struct PolicyEntry {
     /// Its name on the command line.
     pub name: &'static str,
@@ -125,9 +157,9 @@ pub struct PolicyEntry {
     /// Its parameters, with their ranges and defaults.
     pub params: &'static [ParamSpec],
     /// The capabilities that it needs with these parameters.
-    pub needs: fn(&Params) -> Vec<Need>,
+    pub needs: &'static FindNeeds,
     /// Builds the policy with these parameters.
-    pub build: fn(&Params) -> Box<dyn Policy>,
+    pub build: &'static BuildPolicy,
 }
 
 /// Every policy.

@@ -20,7 +20,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[QUANTUM_S, LEAD],
-    needs: |_| {
+    needs: &|_| {
         sharing_needs(&[
             required(Capability::SoloTrace),
             required(Capability::SoloBandwidth),
@@ -29,7 +29,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
             WANTS_L1,
         ])
     },
-    build: |params| {
+    build: &|params| {
         let lead = lead(params);
         each_quantum(params, is_full, move |snap, end, _| {
             select(Round::new(snap), end, Target::Ideal, lead, traced_progress)

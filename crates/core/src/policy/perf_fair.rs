@@ -53,7 +53,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         ESTIMATES,
         AS,
     ],
-    needs: |_| {
+    needs: &|_| {
         let mut needs = sharing_needs(&[wanted(
             Capability::Counter(Counter::MmReads),
             "all jobs count as alike; of those behind, the ones that have waited longest run",
@@ -61,7 +61,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         needs.extend(PROGRESS_NEEDS);
         needs
     },
-    build: |params| {
+    build: &|params| {
         let length = Nanos::from_s(params.number("estimation_quantum_s"));
         let lead = lead(params);
         let progress = progress_by(params.word("estimates"));

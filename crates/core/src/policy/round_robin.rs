@@ -14,8 +14,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[QUANTUM_S],
-    needs: |_| sharing_needs(&[]),
-    build: |params| {
+    needs: &|_| sharing_needs(&[]),
+    build: &|params| {
         Box::new(RoundRobin {
             quantum: Nanos::from_s(params.number("quantum_s")),
             state: State::default(),

@@ -30,7 +30,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: &[LONG_QUANTUM_S, GAIN_PERCENT, CPU_DEMAND, REGIONS],
-    needs: |_| {
+    needs: &|_| {
         vec![
             required(Capability::Affinity),
             wanted(
@@ -39,7 +39,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
             ),
         ]
     },
-    build: |params| {
+    build: &|params| {
         Box::new(Spread {
             kind: RegionKind::of(params.word("regions")),
             quantum: Nanos::from_s(params.number("quantum_s")),

@@ -8,6 +8,9 @@ pub enum RunError<E: std::error::Error + 'static> {
     /// The backend failed.
     #[error(transparent)]
     Backend(#[from] E),
+    /// The policy does not answer, and the run can't go on without it.
+    #[error("the policy does not decide: {0}")]
+    PolicyHangs(String),
     /// A task needs more CPUs than it may use.
     #[error("task `{name}` needs {needs} CPUs at once, and {have} can be used")]
     TooLarge {

@@ -15,7 +15,7 @@ use super::task_record::TaskRecord;
 use crate::capability::Capability;
 use crate::check::check;
 use crate::decision::{Change, Decision};
-use crate::policy::{Policy, stand_in};
+use crate::policy::{Policy, PolicyFailure, stand_in};
 use crate::snapshot::Trigger;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
@@ -219,9 +219,9 @@ impl<B: Backend> Loop<'_, B> {
         let state = wants_state.then(|| self.policy.save());
         let rng = self.rng.state();
         let asked = self.backend.stopwatch();
-        let decision = self.policy.decide(&self.snap, &mut self.rng);
+        let decision = self.policy.try_decide(&self.snap, &mut self.rng);
         let decided = self.backend.stopwatch();
-        let (decision, stood_in) = self.checked(decision);
+        let (decision, stood_in) = self.checked(decision)?;
         // The interval of a task that the decision stops or moves ends here, unless it was just closed.
         let moved = decision.changes.iter().filter(|change| self.breaks(change));
         let moved: Vec<TaskId> = moved.map(Change::task).collect();
@@ -263,24 +263,37 @@ impl<B: Backend> Loop<'_, B> {
         self.close(&due, true);
     }
 
-    /// The policy's decision or, if it is invalid, round-robin's, with whether round-robin stood in.
-    fn checked(&mut self, decision: Decision) -> (Decision, bool) {
-        let Err(fault) = check(&self.snap, &decision) else {
-            return (decision, false);
-        };
+    /// The policy's decision or, if there is none or it is invalid, round-robin's, with whether round-robin stood in.
+    fn checked(
+        &mut self,
+        decision: Result<Decision, PolicyFailure>,
+    ) -> Result<(Decision, bool), RunError<B::Error>> {
         let now = self.snap.now;
+        match decision {
+            Ok(decision) => match check(&self.snap, &decision) {
+                Ok(()) => return Ok((decision, false)),
+                Err(fault) => {
+                    self.policy.refused(&fault);
+                    let why = fault.to_string();
+                    self.recorder.warn(now, &Warning::PolicyFault { why });
+                }
+            },
+            Err(PolicyFailure::NoAnswer(why)) => {
+                self.recorder.warn(now, &Warning::PolicyFault { why });
+            }
+            Err(PolicyFailure::Hangs(why)) => return Err(RunError::PolicyHangs(why)),
+        }
         self.policy_faults += 1;
-        self.recorder.warn(now, &Warning::PolicyFault(fault));
         let decision = stand_in(&self.snap);
         if check(&self.snap, &decision).is_ok() {
-            return (decision, true);
+            return Ok((decision, true));
         }
         // Round-robin's decision is invalid too: change nothing, and ask again in a quantum.
         let decision = Decision {
             next_wake: Some(now + self.config.quantum),
             ..Decision::default()
         };
-        (decision, true)
+        Ok((decision, true))
     }
 
     /// The next instant at which the loop must act even without an event.

@@ -3,7 +3,6 @@
 use super::at_once::{AtOnceState, RateAt};
 use super::histogram::Histogram;
 use super::now::RunNow;
-use crate::check::InvalidDecision;
 use crate::decision::{Decision, WaitReason};
 use crate::estimate::Earlier;
 use crate::resources::Resources;
@@ -29,15 +28,18 @@ pub struct DecisionRecord<'a> {
     pub rng: RngState,
     /// The policy's decision, or its substitute.
     pub decision: &'a Decision,
-    /// Whether round-robin stood in, because the policy's decision was invalid.
+    /// Whether round-robin stood in, because the policy's decision was invalid, or it had none.
     pub stood_in: bool,
 }
 
 /// A warning for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
-    /// A policy's decision was invalid; round-robin stood in.
-    PolicyFault(InvalidDecision),
+    /// A policy's decision was invalid, or it had none; round-robin stood in.
+    PolicyFault {
+        /// The reason.
+        why: String,
+    },
     /// A task exceeded its time limit and is ended.
     TimedOut(TaskId),
     /// The user ended a task.
@@ -94,7 +96,7 @@ impl Warning {
             | Warning::WaitsForMemory(task)
             | Warning::ShortOfMemory(task)
             | Warning::FewCpus { task, .. } => Some(*task),
-            Warning::PolicyFault(_)
+            Warning::PolicyFault { .. }
             | Warning::Halting
             | Warning::DeadlineOver
             | Warning::Draining

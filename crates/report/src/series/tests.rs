@@ -2,9 +2,8 @@ use super::*;
 use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
-    Absence, Basis, Change, Counter, CpuId, DecisionRecord, InvalidDecision, PerCounter, Placement,
-    Purpose, Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec, Trigger,
-    WaitReason, Warning,
+    Absence, Basis, Change, Counter, CpuId, DecisionRecord, PerCounter, Placement, Purpose, Rate,
+    Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec, Trigger, WaitReason, Warning,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -83,7 +82,9 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
         Nanos::from_ms(950),
         None,
         &RunWarning::of_loop(
-            &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
+            &Warning::PolicyFault {
+                why: "task 9".to_owned(),
+            },
             |_| String::new(),
         ),
     );

@@ -104,8 +104,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: true,
     for_nodes: false,
     params: settings::PARAMS,
-    needs,
-    build: |params| {
+    needs: &needs,
+    build: &|params| {
         Box::new(Efs {
             settings: Settings::new(params),
             table: AdmissionTable::new(),

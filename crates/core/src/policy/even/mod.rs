@@ -68,8 +68,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         SMALL_BUSY,
         SMALL_IDLE,
     ],
-    needs,
-    build: |params| {
+    needs: &needs,
+    build: &|params| {
         Box::new(Even {
             quantum: Nanos::from_s(params.number("quantum_s")),
             energy_share: match params.word("objective") {

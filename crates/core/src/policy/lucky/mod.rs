@@ -135,8 +135,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: false,
     params: PARAMS,
-    needs: |_| measuring_needs(),
-    build: |params| {
+    needs: &|_| measuring_needs(),
+    build: &|params| {
         Box::new(Lucky {
             quantum: Nanos::from_s(params.number("quantum_s")),
             types: CoreTypes::new(params),

@@ -43,8 +43,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     for_nodes: true,
     params: &[QUANTUM_S, BY, WINDOW, AHEAD_S, MU],
-    needs: |_| vec![required(Capability::Affinity)],
-    build: |params| {
+    needs: &|_| vec![required(Capability::Affinity)],
+    build: &|params| {
         Box::new(Place {
             by: By::of(params.word("by")),
             window: params.number("window") as usize,

@@ -1,0 +1,390 @@
+//! A policy in a process of its own: `cosched.policy/1`. `docs/schema/policy-line.json` has the lines.
+
+use crate::process::{Command, ForeignError, Process};
+use cosched_core::{
+    Capability, Change, Decision, Importance, InvalidDecision, Need, ParamKind, ParamSpec, Params,
+    Policy, PolicyEntry, PolicyFailure, Rng, Snapshot, TaskId, Wait, WaitReason,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+const SCHEMA: &str = "cosched.policy/1";
+
+/// Time in which a process has to describe itself. Starting an interpreter with its libraries takes a while.
+const DESCRIBED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Time for the first answer, which also is for starting, and for each answer to a simulated run.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time for an answer, unless the process or the user says otherwise.
+const ANSWER_WITHIN_S: f64 = 0.05;
+
+/// What happens when a policy does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// In a real run the time is limited: round-robin decides instead.
+    Limited,
+    /// In a simulation a late answer would make the result depend on this machine's speed. So it is waited for, and the run
+    /// fails if nothing comes for a minute.
+    Simulated,
+}
+
+#[derive(Serialize)]
+struct Describe {
+    schema: &'static str,
+    describe: Nothing,
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Begin<'a> {
+    schema: &'static str,
+    begin: Beginning<'a>,
+}
+
+#[derive(Serialize)]
+struct Beginning<'a> {
+    seed: u64,
+    params: &'a Params,
+}
+
+#[derive(Serialize)]
+struct Question<'a> {
+    seq: u64,
+    snapshot: &'a Snapshot,
+}
+
+#[derive(Serialize)]
+struct Refusal {
+    seq: u64,
+    refused: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    seq: u64,
+    decision: Decision,
+}
+
+/// What a process says of its policy.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    name: String,
+    #[serde(default)]
+    about: Option<String>,
+    /// Codes of capabilities without which it can't run.
+    #[serde(default)]
+    needs: BTreeSet<String>,
+    /// Codes of capabilities that it can do without, each with what is lost then.
+    #[serde(default)]
+    wants: BTreeMap<String, String>,
+    #[serde(default)]
+    params: BTreeMap<String, Parameter>,
+    #[serde(default)]
+    answer_within_ns: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Parameter {
+    Number {
+        default: f64,
+        #[serde(default)]
+        min: Option<f64>,
+        #[serde(default)]
+        max: Option<f64>,
+        #[serde(default)]
+        about: String,
+    },
+    Word {
+        /// The first is the default.
+        words: Vec<String>,
+        #[serde(default)]
+        about: String,
+    },
+}
+
+/// Asks a command for the policy behind it. The entry lives as long as this process: there is one for each policy that a
+/// user names.
+///
+/// # Errors
+/// The command can't be started, or what it says is no description.
+pub fn describe(
+    command: &Command,
+    patience: Patience,
+) -> Result<&'static PolicyEntry, ForeignError> {
+    let mut process = Process::start(command)?;
+    let question = Describe {
+        schema: SCHEMA,
+        describe: Nothing {},
+    };
+    let description: Description = process.ask(&question, DESCRIBED_WITHIN)?;
+    let needs = needs(&description).map_err(|problem| process.wrong(problem))?;
+    let params = params(&description).map_err(|problem| process.wrong(problem))?;
+    let is_taken = cosched_core::find_policy(&description.name).is_some();
+    if description.name.is_empty() || is_taken {
+        let problem = format!("name: `{}` is the name of another policy", description.name);
+        return Err(process.wrong(problem));
+    }
+    let time_shares = needs
+        .iter()
+        .any(|need| need.capability == Capability::Freeze);
+    let command = command.clone();
+    let entry = PolicyEntry {
+        name: kept(description.name),
+        gist: kept(description.about.unwrap_or_else(|| command.to_string())),
+        source: "a process",
+        for_research: false,
+        time_shares,
+        weighs: false,
+        can_hand_over: false,
+        for_nodes: false,
+        params,
+        needs: Box::leak(Box::new(move |_: &Params| needs.clone())),
+        build: Box::leak(Box::new(move |params: &Params| -> Box<dyn Policy> {
+            Box::new(ForeignPolicy::new(
+                command.clone(),
+                params.clone(),
+                patience,
+            ))
+        })),
+    };
+    Ok(Box::leak(Box::new(entry)))
+}
+
+fn kept(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+fn needs(description: &Description) -> Result<Vec<Need>, String> {
+    let mut needs = Vec::new();
+    for code in &description.needs {
+        needs.push(Need {
+            capability: capability(code)?,
+            importance: Importance::Required,
+        });
+    }
+    for (code, without) in &description.wants {
+        needs.push(Need {
+            capability: capability(code)?,
+            importance: Importance::Wanted(kept(without.clone())),
+        });
+    }
+    Ok(needs)
+}
+
+fn capability(code: &str) -> Result<Capability, String> {
+    Capability::of_code(code).ok_or_else(|| format!("there is no capability `{code}`"))
+}
+
+/// The parameters, with those that every policy has.
+fn params(description: &Description) -> Result<&'static [ParamSpec], String> {
+    let within_s = match description.answer_within_ns {
+        Some(ns) => ns as f64 / 1e9,
+        None => ANSWER_WITHIN_S,
+    };
+    let mut all = vec![
+        number(
+            "answer_within_s",
+            within_s,
+            (1e-4, 3600.0),
+            "time for a decision in a real run; round-robin decides if it is over",
+        ),
+        number("quantum_s", 0.2, (1e-3, 3600.0), "length of a quantum"),
+    ];
+    for (name, parameter) in &description.params {
+        let spec = match parameter {
+            Parameter::Number {
+                default,
+                min,
+                max,
+                about,
+            } => {
+                let range = (min.unwrap_or(f64::MIN), max.unwrap_or(f64::MAX));
+                number(name, *default, range, about)
+            }
+            Parameter::Word { words, about } => ParamSpec {
+                name: kept(name.clone()),
+                kind: ParamKind::Choice(kept_words(words)),
+                about: kept(about.clone()),
+            },
+        };
+        match spec.kind {
+            ParamKind::Number { default, min, max } if !(min <= default && default <= max) => {
+                return Err(format!(
+                    "params.{name}: {default} is not from {min} to {max}"
+                ));
+            }
+            ParamKind::Choice([]) => return Err(format!("params.{name}: it has no words")),
+            _ => {}
+        }
+        all.retain(|other| other.name != name);
+        all.push(spec);
+    }
+    Ok(Box::leak(all.into_boxed_slice()))
+}
+
+fn number(name: &str, default: f64, (min, max): (f64, f64), about: &str) -> ParamSpec {
+    ParamSpec {
+        name: kept(name.to_owned()),
+        kind: ParamKind::Number { default, min, max },
+        about: kept(about.to_owned()),
+    }
+}
+
+fn kept_words(words: &[String]) -> &'static [&'static str] {
+    let words: Vec<&'static str> = words.iter().cloned().map(kept).collect();
+    Box::leak(words.into_boxed_slice())
+}
+
+/// A policy behind a process.
+struct ForeignPolicy {
+    command: Command,
+    params: Params,
+    patience: Patience,
+    answer_within: Duration,
+    process: Option<Process>,
+    /// Why there is no process any more.
+    gone: Option<String>,
+    /// The number of the next question.
+    seq: u64,
+}
+
+impl ForeignPolicy {
+    fn new(command: Command, params: Params, patience: Patience) -> ForeignPolicy {
+        let within = Duration::try_from_secs_f64(params.number("answer_within_s"));
+        ForeignPolicy {
+            command,
+            params,
+            patience,
+            answer_within: within.unwrap_or(PATIENCE),
+            process: None,
+            gone: None,
+            seq: 0,
+        }
+    }
+
+    /// The process, which is started for the first question.
+    fn process(&mut self, seed: u64) -> Result<&mut Process, ForeignError> {
+        if self.process.is_none() {
+            let mut process = Process::start(&self.command)?;
+            process.tell(&Begin {
+                schema: SCHEMA,
+                begin: Beginning {
+                    seed,
+                    params: &self.params,
+                },
+            })?;
+            self.process = Some(process);
+        }
+        self.process.as_mut().ok_or_else(|| ForeignError::Ended {
+            command: self.command.clone(),
+        })
+    }
+
+    fn ask(&mut self, snapshot: &Snapshot, seed: u64) -> Result<Decision, ForeignError> {
+        let seq = self.seq;
+        self.seq += 1;
+        let within = match self.patience {
+            Patience::Limited if seq > 0 => self.answer_within,
+            _ => PATIENCE,
+        };
+        let since = Instant::now();
+        let process = self.process(seed)?;
+        process.tell(&Question { seq, snapshot })?;
+        loop {
+            let answer: Answer = process.answer(since, within)?;
+            if answer.seq == seq {
+                return Ok(answer.decision);
+            }
+            // The answer to an earlier question was late.
+            if answer.seq > seq {
+                let problem = format_args!("seq: {} was not asked yet", answer.seq);
+                return Err(process.wrong(problem));
+            }
+        }
+    }
+}
+
+impl Policy for ForeignPolicy {
+    fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision {
+        let decision = self.try_decide(snapshot, rng);
+        decision.unwrap_or_else(|_| cosched_core::stand_in(snapshot))
+    }
+
+    fn try_decide(
+        &mut self,
+        snapshot: &Snapshot,
+        rng: &mut Rng,
+    ) -> Result<Decision, PolicyFailure> {
+        if let Some(why) = &self.gone {
+            return Err(PolicyFailure::NoAnswer(why.clone()));
+        }
+        let error = match self.ask(snapshot, rng.state().seed) {
+            Ok(decision) => return Ok(complete(snapshot, decision)),
+            Err(error) => error,
+        };
+        let why = error.to_string();
+        match error {
+            ForeignError::Late { .. } if self.patience == Patience::Simulated => {
+                return Err(PolicyFailure::Hangs(why));
+            }
+            ForeignError::Late { .. } | ForeignError::Line { .. } => {}
+            ForeignError::Start { .. } | ForeignError::Ended { .. } => {
+                self.gone = Some(why.clone());
+                self.process = None;
+            }
+        }
+        Err(PolicyFailure::NoAnswer(why))
+    }
+
+    fn refused(&mut self, why: &InvalidDecision) {
+        let refusal = Refusal {
+            seq: self.seq.saturating_sub(1),
+            refused: why.to_string(),
+        };
+        if let Some(process) = &mut self.process {
+            // If it has ended, the next question finds that.
+            let _ = process.tell(&refusal);
+        }
+    }
+
+    /// Its state is its own. A replay goes by its recorded decisions.
+    fn save(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    fn load(&mut self, _state: &serde_json::Value) -> Result<(), serde_json::Error> {
+        Ok(())
+    }
+}
+
+/// Gives each task that waits without a reason the plainest one: others come first.
+fn complete(snapshot: &Snapshot, mut decision: Decision) -> Decision {
+    let mut placed: BTreeMap<TaskId, bool> = BTreeMap::new();
+    for change in &decision.changes {
+        placed.insert(change.task(), matches!(change, Change::Place { .. }));
+    }
+    let explained: BTreeSet<TaskId> = decision.waits.iter().map(|wait| wait.task).collect();
+    let mut ahead = explained.len() as u32;
+    for task in &snapshot.tasks {
+        let runs = placed
+            .get(&task.id)
+            .copied()
+            .unwrap_or(task.running.is_some());
+        if !runs && !explained.contains(&task.id) {
+            let reason = WaitReason::Order { ahead };
+            decision.waits.push(Wait {
+                task: task.id,
+                reason,
+            });
+            ahead += 1;
+        }
+    }
+    decision
+}
