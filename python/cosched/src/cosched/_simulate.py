@@ -19,7 +19,9 @@ from typing import Any, Union
 from ._child import Error, binary, words
 from ._policy import Policy
 from ._world import World
-from .serve import SERVING
+
+SERVING = "COSCHED_SERVING"
+"""Variable that is set while a file is imported to serve what is in it. A simulation would import it again, without end."""
 
 Mix = Union[str, "PathLike[str]", Iterable[Mapping[str, Any]]]
 
@@ -64,11 +66,11 @@ def simulate(
         done = subprocess.run(
             command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
         )
-        sys.stderr.write(done.stderr)
         # A run with failed jobs has a record and exit code 1. One that broke off has none.
         if done.returncode not in (0, 1, 124) or not record.exists():
             said = "".join(done.stderr.splitlines(keepends=True)[-8:]).rstrip()
             raise Error(f"cosched ended with exit code {done.returncode}\n{said}")
+        sys.stderr.write(done.stderr)
         found: dict[str, Any] = json.loads(record.read_text())
     for warning in found["warnings"]:
         warnings.warn(warning["text"], stacklevel=2)

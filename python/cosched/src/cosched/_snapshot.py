@@ -401,7 +401,7 @@ class _Room:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.machine = snapshot.machine
-        self.rank = {cpu: rank for rank, cpu in enumerate(snapshot.cpus)}
+        self.rank: dict[int, int] = {cpu: rank for rank, cpu in enumerate(snapshot.cpus)}
         self.free: set[int] = set(snapshot.cpus)
         self.taken: dict[Task, list[int]] = {}
 

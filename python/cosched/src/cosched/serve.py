@@ -13,9 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-SERVING = "COSCHED_SERVING"
-"""Variable by which a file that is imported here knows that no simulation may begin."""
-
+from ._simulate import SERVING
 
 def load(where: str) -> Any:
     """Import FILE.py:NAME or MODULE:NAME."""
