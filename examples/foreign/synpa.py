@@ -6,19 +6,20 @@
     cosched run mix.toml --on xeon-e5645 --policy "cmd:python3 examples/foreign/synpa.py"
 
 The paper splits the cycles of a job at the dispatch stage: cycles that dispatch, stalls of the frontend, stalls of the
-backend. A regression predicts each part in SMT from those of both jobs alone:
+backend. A regression predicts each part in SMT from both jobs alone: smt = a + b * own + c * other + d * own * other.
 
-    smt = a + b * own + c * other + d * own * other
-
-Each quantum the inverse of this model turns what was measured in pairs into what the jobs would do alone. The model
-predicts the slowdowns of all pairs, and a perfect matching of minimum weight chooses among them.
+Each quantum the inverse of this model turns what was measured in pairs into what the jobs would do alone. From that come
+the slowdowns of all pairs, and a perfect matching of minimum weight chooses among them.
 
 **What replaces the stall counts.** cosched counts no stalls. So the cycles per instruction are split into three others:
-`base` cycles (the least that the core needs), those for `memory` (accesses to the last-level cache and reads from memory
-per instruction, at nominal latencies), and the `rest`. The parts add up to the cycles measured.
+`base` (the least that the core needs), `memory` (accesses to the last-level cache and reads from memory per instruction,
+at nominal latencies), and the `rest`. The parts add up to the cycles measured.
 
-**What differs besides.** The paper trains its model before, on other programs. Here the jobs themselves are the training
-set: each runs alone on a core once, and then `train` quanta have random pairs.
+**What differs besides.** The paper trains its model before, on other programs. Here each job runs alone on a core once, and
+then `train` quanta have random pairs, from which the model learns.
+
+**What it shows.** Simulated, six programs that compute and six that read, `xeon-e5645`, three seeds: the sum of speeds is
+7.75 to 7.79, with random pairs 7.35 to 7.36. Unfairness is 1.67 instead of 1.38. The batch ends at the same time.
 """
 
 from itertools import combinations
@@ -77,17 +78,14 @@ class Model:
 @policy(
     needs=["freeze", "affinity", "ipc"],
     wants={"llc-accesses": "memory stalls are those of reads alone", "mm-reads": "memory stalls are those of hits alone"},
-    train=Number(10, 1, 1000, "quanta of random pairs from which the model learns"),
-    answer_within_s=0.5,
+    train=Number(10, 1, 1000, "quanta of random pairs from which the model learns"), answer_within_s=0.5,
 )
 class synpa:
     """Pairs for SMT cores by predicted slowdown (SYNPA)."""
 
     def __init__(self, train, rng):
-        self.train, self.rng = train, rng
-        self.model = Model()
-        self.alone = {}
-        self.measured, self.pairs = [], []
+        self.train, self.rng, self.model = train, rng, Model()
+        self.alone, self.measured, self.pairs = {}, [], []
 
     def decide(self, snapshot):
         if not snapshot.is_quantum_end:
@@ -107,9 +105,9 @@ class synpa:
         self.alone.update({task: seen[task] for task in self.measured if seen.get(task) is not None})
         for pair in self.pairs:
             smt = [seen[task] for task in pair if seen.get(task) is not None]
+            alone = [self.alone[task] for task in pair]
             if len(smt) < 2:
                 continue
-            alone = [self.alone[task] for task in pair]
             if self.model.coefficients is None:
                 self.model.samples += [(*alone, smt[0]), (*alone[::-1], smt[1])]
             else:
@@ -137,10 +135,10 @@ class synpa:
 
 
 def place(pairs, cores):
-    """Give each pair a core: that of its first job's last run, where it is free."""
+    """Give each pair a core: that of its first job, where it is free."""
     free, places = list(cores), {}
     for pair in filter(None, pairs):
-        core = next((core for core in free if set(core) & set(pair[0].last_cpus)), free[0])
+        core = min(free, key=lambda core: not set(core) & set(pair[0].last_cpus))
         free.remove(core)
         places.update(zip(pair, core))
     return places

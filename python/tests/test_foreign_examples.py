@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import random
 import sys
 from pathlib import Path
 
@@ -56,10 +57,8 @@ def test_the_model_recovers_a_law_and_inverts_it(synpa):
 
 
 def test_parts_add_up_to_the_cycles(synpa):
-    cosched_task = cosched.Snapshot(
-        {"machine": SMT, "now": 0, "triggers": [], "tasks": [task(0, ipc=0.5, cpu_instructions=1_500_000, llc=9000, mm_reads=3000)]}
-    ).task(0)
-    base, memory, rest = synpa.parts(cosched_task)
+    values = {"ipc": 0.5, "cpu_instructions": 1_500_000, "llc": 9000, "mm_reads": 3000}
+    base, memory, rest = synpa.parts(views([task(0, **values)]).task(0))
     # Per millisecond 9000 accesses at 20 cycles and 3000 reads at 100 cycles, for 1.5 million instructions.
     assert base == 0.25 and memory == pytest.approx(0.32) and base + memory + rest == pytest.approx(2.0)
 
@@ -76,7 +75,8 @@ def test_jobs_that_disturb_each_other_most_are_kept_apart(synpa):
     alone[3] = np.array([0.25, 0.1, 0.4])
     loop = Loop(synpa.synpa.begin(train=12).answer, [task(id) for id in alone], SMT)
     loop.ask()
-    for _ in range(30):
+    seen = []
+    for _ in range(40):
         where = {id: int(cpu) % 2 for id, cpu in loop.where().items()}
         for id in where:
             other = [one for one in where if one != id and where[one] == where[id]]
@@ -85,13 +85,15 @@ def test_jobs_that_disturb_each_other_most_are_kept_apart(synpa):
             values = {"ipc": 1 / cpi.sum(), "cpu_instructions": 1_000_000, "mm_reads": cpi[1] * 1e6 / synpa.READ_CYCLES}
             loop.tasks[id]["estimates"].update({key: {"value": value} for key, value in values.items()})
         loop.quantum()
+        seen.append(pairs(loop))
     best = min(
         ({frozenset({0, other}), frozenset({1, 2, 3} - {other})} for other in (1, 2, 3)),
         key=lambda way: sum(
             in_a_pair(alone[a], alone[b]).sum() / alone[a].sum() for pair in way for a, b in itertools.permutations(pair)
         ),
     )
-    assert pairs(loop) == best and frozenset({0, 1}) not in best
+    assert len({frozenset(way) for way in seen[:15]}) > 2
+    assert seen[-20:] == [best] * 20 and frozenset({0, 1}) not in best
 
 
 def test_arrivals_between_quanta_do_not_wait(synpa):
@@ -113,8 +115,6 @@ def views(tasks, machine=BIG_SMALL):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_assignment_is_the_best_within_the_bus(petrucci, seed):
-    import random
-
     rng = random.Random(seed)
     tasks = [task(id, cpu_instructions=rng.uniform(0.2e6, 8e6), cpu_mm_reads=rng.uniform(0, 2e5)) for id in range(5)]
     seen = views(tasks)
@@ -143,7 +143,9 @@ def test_the_assignment_is_the_best_within_the_bus(petrucci, seed):
 
 def test_speed_on_the_other_type_is_predicted(petrucci):
     policy = petrucci.petrucci.begin(read_ns=20.0)._decide.__self__
-    seen = views([task(0, on="0", cpu_instructions=3_000_000, cpu_mm_reads=0), task(1, on="1", cpu_instructions=500_000, cpu_mm_reads=25_000)])
+    on_big = task(0, on="0", cpu_instructions=3_000_000, cpu_mm_reads=0)
+    on_small = task(1, on="1", cpu_instructions=500_000, cpu_mm_reads=25_000)
+    seen = views([on_big, on_small])
     for one in seen.all_tasks:
         policy.observe(seen.machine, one)
     # Without reads the speed follows the clock.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import cosched
 import pytest
+from cosched._simulate import _command, _mix_file
+from foreign import Pipe
 
 EXAMPLES = Path(__file__).parents[2] / "examples/foreign"
 REPLAY = f"cmd:{sys.executable} {EXAMPLES / 'trace_replay.py'}"
@@ -82,8 +84,6 @@ def test_values_are_written_as_toml(folder):
         pytest.skip("tomllib is in Python 3.11")
     import tomllib
 
-    from cosched._simulate import _mix_file
-
     job = {"name": "a \"b\"\n\x7f\u00e9", "cpus": 2, "given": {"work": 5e9, "x y": [1, True, "z"]}, "env": {}, "cwd": None}
     with open(_mix_file([job, {"program": Path("p")}], folder), "rb") as file:
         first, second = tomllib.load(file)["job"]
@@ -107,6 +107,16 @@ def test_a_policy_that_breaks_is_a_warning(mine, takes_policies, capfd):
     assert "ZeroDivisionError" in capfd.readouterr().err
 
 
+def test_a_policy_decides_on_this_machine(mine, takes_policies):
+    jobs = [f"sleep 0.{number}" for number in (3, 4, 5)]
+    param = ["k=1", "quantum_s=0.05", "answer_within_s=20"]
+    ends = cosched.run(jobs, policy=f"cmd:{sys.executable} mine.py", param=param, logs="logs")
+    assert [end["exit"] for end in ends] == [0, 0, 0]
+    record = cosched.record("logs")
+    assert record["policy"] == "least-progress" and record["overhead"]["policy_faults"] == 0
+    assert record["overhead"]["decisions"] > 10
+
+
 def test_a_file_that_simulates_when_imported_is_refused(folder):
     text = 'import cosched\ncosched.simulate("mix.toml", "i5-2500", "fifo")\n'
     (folder / "loops.py").write_text(text)
@@ -121,6 +131,20 @@ def test_a_function_without_a_file_is_refused():
 
     with pytest.raises(cosched.Error, match="move it to the top of its file"):
         cosched.simulate(JOBS, "i5-2500", inner)
+
+
+def test_a_world_is_served_by_its_name(mine, folder, monkeypatch):
+    text = "import cosched\n\nclass Mine(cosched.World):\n    def machine(self):\n        return cosched.machine(cores=3)\n"
+    (folder / "worlds.py").write_text(text)
+    monkeypatch.delitem(sys.modules, "worlds", raising=False)
+    from worlds import Mine
+
+    command = _command(Mine)
+    assert command == f"cmd:{sys.executable} -m cosched.serve worlds:Mine"
+    pipe = Pipe("-m", "cosched.serve", "worlds.py:Mine")
+    opened = pipe.ask({"schema": "cosched.world/1", "open": {"seed": 1}})
+    assert len(opened["machine"]["cpus"]) == 3 and opened["missing"] == {}
+    assert pipe.close()[0] == 0
 
 
 def test_the_examples_run(takes_policies):
