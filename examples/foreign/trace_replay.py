@@ -3,7 +3,7 @@
 # ///
 """A world that replays measured series: each program alone, and its slowdown beside each other program.
 
-    cosched run mix.toml --on "cmd:python3 examples/foreign/trace_replay.py" --policy fair
+    cosched run examples/foreign/trace_mix.toml --on "cmd:python3 examples/foreign/trace_replay.py" --policy perf-fair
 
 `trace_replay.json`, or the file that TRACES names, has for each program its phases in seconds of solo time, with
 instructions per cycle, accesses to the last-level cache and lines read from memory per microsecond. `slowdown[a][b]` is
@@ -12,8 +12,9 @@ the time of `a` beside `b`, divided by its time alone. The series are made up; r
 A job is the program of its name without `#2`. In the mix `given = { seconds = 20 }` sets its length in solo time; the
 series begins again at its end.
 
-Assumptions: several co-runners add up, as 1 + the sum of (slowdown - 1). A job beside whom a task runs elsewhere on the
-machine is a co-runner, since all cores share the last-level cache. A phase reads as much per instruction as alone.
+Assumptions: all jobs that run are co-runners, since all cores share the last-level cache. Several add up, as 1 + the sum of
+(slowdown - 1). A phase reads as much per instruction as alone. A job has one thread. If more run than there are cores, as
+under `linux`, all get an equal share of the time.
 """
 
 import json
@@ -26,7 +27,7 @@ import cosched
 TRACES = Path(os.environ.get("TRACES", Path(__file__).with_suffix(".json")))
 CORES = 4
 TOO_LATE_S = 1e9
-"""A time at which no run is any more."""
+"""Later than any run."""
 
 
 class Job:
@@ -52,14 +53,14 @@ class Job:
         """Time to the end of its phase or of the job."""
         return min(self.left_s, self.phase_left_s) * slowdown
 
-    def advance(self, wall_s, slowdown):
+    def advance(self, cpu_s, slowdown):
         """Run for a time in which nothing changes."""
         _, ipc, llc_per_us, reads_per_us = self.phases[self.phase]
-        alone_s = wall_s / slowdown
+        alone_s = cpu_s / slowdown
         self.left_s -= alone_s
         self.phase_left_s -= alone_s
-        self.usage.cpu_time_s += wall_s
-        self.usage.cycles += wall_s * self.cycles_per_s
+        self.usage.cpu_time_s += cpu_s
+        self.usage.cycles += cpu_s * self.cycles_per_s
         self.usage.instructions += alone_s * self.cycles_per_s * ipc
         self.usage.llc_accesses += alone_s * llc_per_us * 1e6
         self.usage.mm_reads += alone_s * reads_per_us * 1e6
@@ -109,11 +110,12 @@ class Replay(cosched.World):
                 id: self.jobs[id].slowed(self.jobs[other] for other in self.running if other != id)
                 for id in sorted(self.running)
             }
-            step_s = min(self.jobs[id].next_change_s(slowed[id]) for id in slowed)
+            share = min(1.0, CORES / len(self.running))
+            step_s = min(self.jobs[id].next_change_s(slowed[id]) for id in slowed) / share
             # Rounded up to the next nanosecond, so that an end is not before its time.
             next_s = min(until_s, math.ceil((self.now_s + step_s) * 1e9) / 1e9)
             for id in slowed:
-                self.jobs[id].advance(next_s - self.now_s, slowed[id])
+                self.jobs[id].advance((next_s - self.now_s) * share, slowed[id])
             self.now_s = next_s
             ended = [id for id in slowed if self.jobs[id].has_ended()]
             self.running.difference_update(ended)

@@ -165,6 +165,16 @@ def test_the_replay_runs_under_a_policy(takes_worlds):
     assert 2 * 2.0 < walker["finish_s"] < 2 * 3.0 and record["totals"]["succeeded"] == 4
 
 
+def test_the_mix_of_the_replay_runs_and_its_cpus_are_shared_under_linux(takes_worlds):
+    mix = EXAMPLES / "trace_mix.toml"
+    fair, linux = (cosched.simulate(mix, REPLAY, policy, solo="measure") for policy in ("round-robin", "linux"))
+    for record in (fair, linux):
+        assert record["totals"]["succeeded"] == 8
+        assert sum(job["cpu_s"] for job in record["jobs"]) <= 4 * record["metrics"]["turnaround_s"] * (1 + 1e-9)
+        assert all(job["solo_s"] == pytest.approx(20) for job in record["jobs"])
+    assert linux["metrics"]["turnaround_s"] > fair["metrics"]["turnaround_s"]
+
+
 def test_conform_starts_the_verb(folder, monkeypatch):
     fake = folder / "fake"
     fake.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
