@@ -29,7 +29,8 @@ pub struct PolicyArgs {
 
     /// Policy: see `cosched list policies`
     ///
-    /// `auto` takes the best that the machine supports.
+    /// `auto` takes the best that the machine supports. `cmd:COMMAND` is a policy in a process of its own, and `events:FILE` repeats
+    /// recorded decisions.
     #[arg(
         short,
         long,
