@@ -56,7 +56,7 @@ class World:
             if step == math.inf:
                 return {"error": "no job runs, and nothing will change that"}
             for job, cpus, speed in rates:
-                job.left, job.used = job.left - speed * step, job.used + cpus * step
+                job.left, job.used = max(0.0, job.left - speed * step), job.used + cpus * step
             self.energy_j += step * 1e-9 * (10 + 5 * sum(cpus for _, cpus, _ in rates))  # 10 W, and 5 W for each busy CPU
             self.now += step
 

@@ -7,6 +7,7 @@ use cosched_core::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "cosched.policy/1";
@@ -64,7 +65,10 @@ struct Refusal {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an answer, as {\"seq\": 0, \"decision\": {\"changes\": []}}"
+)]
 struct Answer {
     seq: u64,
     decision: Decision,
@@ -72,7 +76,10 @@ struct Answer {
 
 /// What a process says of its policy.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a description, as {\"name\": \"mine\"}"
+)]
 struct Description {
     name: String,
     #[serde(default)]
@@ -90,7 +97,10 @@ struct Description {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a number, as {\"default\": 2}, or words, as {\"words\": [\"a\", \"b\"]}"
+)]
 enum Parameter {
     Number {
         default: f64,
@@ -109,8 +119,10 @@ enum Parameter {
     },
 }
 
-/// Asks a command for the policy behind it. The entry lives as long as this process: there is one for each policy that a
-/// user names.
+/// What was described so far. A user names few policies, and each entry lives as long as this process.
+static DESCRIBED: Mutex<Vec<(Command, Patience, &PolicyEntry)>> = Mutex::new(Vec::new());
+
+/// Asks a command for the policy behind it, once.
 ///
 /// # Errors
 /// The command can't be started, or what it says is no description.
@@ -118,6 +130,17 @@ pub fn describe(
     command: &Command,
     patience: Patience,
 ) -> Result<&'static PolicyEntry, ForeignError> {
+    let mut described = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = described.iter();
+    if let Some((_, _, entry)) = known.find(|(one, how, _)| one == command && *how == patience) {
+        return Ok(entry);
+    }
+    let entry = entry(command, patience)?;
+    described.push((command.clone(), patience, entry));
+    Ok(entry)
+}
+
+fn entry(command: &Command, patience: Patience) -> Result<&'static PolicyEntry, ForeignError> {
     let mut process = Process::start(command)?;
     let question = Describe {
         schema: SCHEMA,
@@ -279,7 +302,7 @@ impl ForeignPolicy {
                     seed,
                     params: &self.params,
                 },
-            })?;
+            });
             self.process = Some(process);
         }
         self.process.as_mut().ok_or_else(|| ForeignError::Ended {
@@ -296,7 +319,7 @@ impl ForeignPolicy {
         };
         let since = Instant::now();
         let process = self.process(seed)?;
-        process.tell(&Question { seq, snapshot })?;
+        process.tell(&Question { seq, snapshot });
         loop {
             let answer: Answer = process.answer(since, within)?;
             if answer.seq == seq {
@@ -351,8 +374,7 @@ impl Policy for ForeignPolicy {
             refused: why.to_string(),
         };
         if let Some(process) = &mut self.process {
-            // If it has ended, the next question finds that.
-            let _ = process.tell(&refusal);
+            process.tell(&refusal);
         }
     }
 

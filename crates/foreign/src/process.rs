@@ -138,9 +138,9 @@ impl Process {
     }
 
     /// Sends a question, which needs no answer. What it does not accept now is sent with the next one.
-    pub(crate) fn tell(&mut self, question: &impl Serialize) -> Result<(), ForeignError> {
+    pub(crate) fn tell(&mut self, question: &impl Serialize) {
         self.put(question);
-        self.send()
+        self.send();
     }
 
     /// Sends a question, and waits for the next line.
@@ -149,7 +149,7 @@ impl Process {
         question: &impl Serialize,
         within: Duration,
     ) -> Result<A, ForeignError> {
-        self.tell(question)?;
+        self.tell(question);
         self.answer(Instant::now(), within)
     }
 
@@ -161,11 +161,6 @@ impl Process {
     ) -> Result<A, ForeignError> {
         let line = self.line(since, within)?;
         self.parse(&line)
-    }
-
-    /// Whether the process has still to read a question.
-    pub(crate) fn is_behind(&self) -> bool {
-        !self.unsent.is_empty()
     }
 
     /// The error that the last line is not what is expected.
@@ -184,20 +179,16 @@ impl Process {
         self.unsent.push(b'\n');
     }
 
-    /// Sends what its standard input accepts now.
-    fn send(&mut self) -> Result<(), ForeignError> {
-        while !self.unsent.is_empty() {
-            let Some(input) = &self.input else {
-                return Err(self.ended());
-            };
+    /// Sends what its standard input accepts now. Whoever reads no more may still have said something.
+    fn send(&mut self) {
+        while let Some(input) = self.input.as_ref().filter(|_| !self.unsent.is_empty()) {
             match write(input, &self.unsent) {
                 Ok(sent) => drop(self.unsent.drain(..sent)),
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
-                Err(_) => return Err(self.ended()),
+                Err(_) => self.input = None,
             }
         }
-        Ok(())
     }
 
     /// Reads a line, and goes on sending meanwhile.
@@ -222,7 +213,7 @@ impl Process {
                     within,
                 });
             }
-            self.send()?;
+            self.send();
             self.receive()?;
         }
     }
@@ -230,7 +221,7 @@ impl Process {
     /// Waits until it can be read or written to; returns whether it can.
     fn wait(&self, at_most: Duration) -> Result<bool, ForeignError> {
         let mut fds = vec![PollFd::new(&self.output, PollFlags::IN)];
-        if let Some(input) = self.input.as_ref().filter(|_| self.is_behind()) {
+        if let Some(input) = self.input.as_ref().filter(|_| !self.unsent.is_empty()) {
             fds.push(PollFd::new(input, PollFlags::OUT));
         }
         let timeout = Timespec::try_from(at_most).ok();
@@ -277,15 +268,23 @@ impl Process {
         let mut from = serde_json::Deserializer::from_slice(line);
         let answer = serde_path_to_error::deserialize(&mut from).map_err(|error| {
             let path = error.path().to_string();
-            let problem = error.into_inner();
+            let problem = without_place(&error.into_inner());
             match path.as_str() {
                 "." => self.wrong(problem),
                 path => self.wrong(format_args!("{path}: {problem}")),
             }
         })?;
-        from.end().map_err(|problem| self.wrong(problem))?;
+        from.end()
+            .map_err(|error| self.wrong(without_place(&error)))?;
         Ok(answer)
     }
+}
+
+/// The problem without its place, which is always line 1 of a line.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let problem = text.split(" at line ").next();
+    problem.unwrap_or_default().to_owned()
 }
 
 impl Drop for Process {

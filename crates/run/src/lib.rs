@@ -12,7 +12,7 @@
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
 //! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `nodes` (with `launch`), and by
 //!   `simulation` `simulated` and `world` do it
-//! - `policy`: the choice of the policy; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
+//! - `policy`: the choice of the policy; `replay`: recorded decisions as one; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
@@ -53,6 +53,7 @@ mod policy;
 mod prepare;
 mod program;
 mod progress_to;
+mod replay;
 mod reporter;
 mod resume;
 mod runs;
@@ -85,7 +86,7 @@ pub use options::{
     Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
     OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source, ThreadsEnv,
 };
-pub use policy::{once_each, unmet};
+pub use policy::{find as find_policy, once_each, unmet};
 pub use progress_to::ProgressTarget;
 pub use screen::Screen;
 pub use sha256::sha256;

@@ -1,6 +1,7 @@
 //! The choice of the policy: the one with the given name or the best that the machine supports, with its parameters.
 
 use super::options::{Actuator, MachineOptions, RunOptions};
+use super::replay;
 use crate::exit::{incapable, usage};
 use crate::input::near::unknown;
 use crate::input::{read_spec, spec, told};
@@ -9,6 +10,7 @@ use cosched_core::{
     Actuation, Capabilities, Capability, Importance, JobKind, POLICIES, ParamError, ParamKind,
     Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
+use cosched_foreign::{Command, Patience, describe};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -106,16 +108,36 @@ fn has_param(entry: &PolicyEntry, name: &str) -> bool {
 /// The policy that the user names; `None` if it is to be chosen.
 ///
 /// # Errors
-/// There is none of this name.
+/// There is none, as [`find`] says.
 pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>> {
-    let Some(name) = options.policy.name.as_deref() else {
+    let Some(word) = options.policy.name.as_deref() else {
         return Ok(None);
     };
-    let entry = find_policy(name).ok_or_else(|| {
-        let problem = unknown("policy", name, &spec::policy_names());
-        usage(format!("--policy: {problem}, as in --policy fair"))
-    })?;
-    Ok(Some(entry))
+    let patience = match options.machine.on {
+        Some(_) => Patience::Simulated,
+        None => Patience::Limited,
+    };
+    let found = find(word, patience);
+    found
+        .map(Some)
+        .map_err(|problem| usage(format!("--policy: {problem}")))
+}
+
+/// The policy that a word of `--policy` means: a name, `cmd:` and a command, or `events:` and a file.
+///
+/// # Errors
+/// There is none of this name; the command is no policy; the file has no events.
+pub fn find(word: &str, patience: Patience) -> Result<&'static PolicyEntry, String> {
+    if let Some(command) = Command::of(word) {
+        return describe(&command, patience).map_err(|error| error.to_string());
+    }
+    if let Some(file) = replay::file_of(word) {
+        return replay::policy(file).map_err(|error| error.to_string());
+    }
+    find_policy(word).ok_or_else(|| {
+        let problem = unknown("policy", word, &spec::policy_names());
+        format!("{problem}, as in --policy fair")
+    })
 }
 
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`

@@ -4,6 +4,7 @@ use super::options::RunOptions;
 use super::platform::{SoloWork, View};
 use super::signals::Signals;
 use super::simulation::{self, Alone, Simulation, interrupted, refused};
+use crate::exit::usage;
 use crate::input::{Job, base};
 use anyhow::{Result, anyhow};
 use cosched_core::{Backend as _, Capability, CpuSet, Nanos, SoloProfile};
@@ -26,6 +27,11 @@ pub(crate) struct WorldPlatform {
 
 /// Refuses what has no meaning in a world.
 pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
+    if on == Command::MARK {
+        return Err(usage(format!(
+            "--on {on}: there is no command, as in --on \"{on}python3 world.py\""
+        )));
+    }
     let jobs = ", whose jobs may have a table `given` for the world";
     simulation::check_options(options, on, jobs)
 }

@@ -7,13 +7,14 @@ use crate::verb::run::{Format, name_value};
 use anyhow::Result;
 use clap::Args;
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Decision, Importance, POLICIES, Params, Policy,
-    PolicyEntry, Purpose, Rng, Snapshot, TaskId, check, find_policy,
+    Absence, Capabilities, Capability, Change, Decision, Importance, Params, Policy, PolicyEntry,
+    Purpose, Rng, Snapshot, TaskId, check,
 };
+use cosched_foreign::Patience;
 use cosched_report::{
     BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
 };
-use cosched_run::{once_each, unmet};
+use cosched_run::{find_policy, once_each, unmet};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -64,7 +65,7 @@ pub fn run(args: DecideArgs) -> Result<ExitCode> {
         load(&mut *policy, &event, &file)?;
         rng = event.rng.map_or(rng, Rng::restore);
     }
-    let decision = policy.decide(&event.snapshot, &mut rng);
+    let decision = policy.try_decide(&event.snapshot, &mut rng)?;
     let fault = check(&event.snapshot, &decision).err();
     let fault = fault.map(|fault| fault.to_string());
     if args.format == Format::Text {
@@ -80,6 +81,8 @@ pub fn run(args: DecideArgs) -> Result<ExitCode> {
         "params": params,
         "seq": event.seq,
         "decision": decision,
+        "policy_state": policy.save(),
+        "rng": rng.state(),
         "invalid": fault,
         "same_as_recorded": recorded.map(|recorded| *recorded == decision),
         "contention": event.snapshot.contention,
@@ -118,11 +121,7 @@ fn policy_entry(args: &DecideArgs, event: &Event, file: &str) -> Result<&'static
             "{file} names no policy; give one, as in --policy perf-fair"
         )));
     };
-    find_policy(name).ok_or_else(|| {
-        let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
-        let known = known.join(", ");
-        usage(format!("there is no policy `{name}`; there are {known}"))
-    })
+    find_policy(name, Patience::Simulated).map_err(usage)
 }
 
 /// The recorded parameters, then those of the arguments. Another policy than the recorded one takes the machine's alone.

@@ -12,6 +12,7 @@ mod console;
 mod docs;
 mod exit_codes;
 mod faults;
+mod foreign;
 mod history;
 mod input_errors;
 mod job_log;

@@ -217,6 +217,8 @@ impl<B: Backend> Loop<'_, B> {
 
         let wants_state = self.recorder.wants_policy_state();
         let state = wants_state.then(|| self.policy.save());
+        // The intervals that the decision ends change the estimates, and a replay needs those that the policy saw.
+        let seen = wants_state.then(|| self.snap.clone());
         let rng = self.rng.state();
         let asked = self.backend.stopwatch();
         let decision = self.policy.try_decide(&self.snap, &mut self.rng);
@@ -227,7 +229,7 @@ impl<B: Backend> Loop<'_, B> {
         let moved: Vec<TaskId> = moved.map(Change::task).collect();
         self.close(&moved, false);
         self.recorder.decided(DecisionRecord {
-            snapshot: &self.snap,
+            snapshot: seen.as_ref().unwrap_or(&self.snap),
             samples: &self.samples,
             policy_state: state.as_ref(),
             rng,

@@ -91,7 +91,7 @@ fn ask<A: DeserializeOwned>(
     question: &impl Serialize,
     signals: &mut Signals,
 ) -> Result<A, WorldError> {
-    process.tell(question)?;
+    process.tell(question);
     let since = Instant::now();
     loop {
         let within = PATIENCE.min(since.elapsed() + LOOK);

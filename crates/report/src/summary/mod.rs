@@ -196,7 +196,7 @@ fn notes(record: &Record, page: &mut Page) {
     if faults > 0 {
         let faults = count(faults, "decision");
         page.paragraph(
-            &format!("the policy made {faults} that could not be carried out"),
+            &format!("round-robin made {faults} in place of the policy"),
             Style::Bad,
         );
     }

@@ -9,15 +9,16 @@ use anyhow::Result;
 use clap::Args;
 use cosched_core::{
     Backend as _, Capabilities, Importance, Nanos, NullRecorder, Params, PolicyEntry, RunConfig,
-    find_policy, run_all, spread_has_choice,
+    run_all, spread_has_choice,
 };
+use cosched_foreign::Patience;
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::root::Root;
 use cosched_linux::{Interrupts, settle_signals};
 use cosched_report::visible;
 use cosched_run::input::spec;
-use cosched_run::{once_each, unmet};
+use cosched_run::{find_policy, once_each, unmet};
 use std::process::ExitCode;
 
 /// The policy that only allocates.
@@ -114,12 +115,14 @@ pub fn run(args: AttachArgs, session: Session, mut output: Output) -> Result<Exi
 
 impl ManageArgs {
     fn policy(&self) -> Result<(&'static PolicyEntry, Params)> {
-        let entry = find_policy(&self.policy).ok_or_else(|| {
-            let name = &self.policy;
-            usage(format!(
+        let name = &self.policy;
+        if name == spec::AUTO {
+            return Err(usage(format!(
                 "--policy: {name} is for batches; name a policy, as in --policy {SPREAD}"
-            ))
-        })?;
+            )));
+        }
+        let found = find_policy(name, Patience::Limited);
+        let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         if !entry.time_shares {
             return Err(usage(format!(
                 "--policy: under {} jobs wait until others end, and these run already; use --policy {SPREAD}",

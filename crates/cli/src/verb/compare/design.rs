@@ -7,8 +7,10 @@ use crate::input::{self, spec, told};
 use crate::verb::compare::lines;
 use anyhow::Result;
 use cosched_core::metric::{METRICS, metric};
-use cosched_core::{Params, find_policy};
+use cosched_core::{Params, PolicyEntry};
 use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
+use cosched_foreign::Patience;
+use cosched_run::find_policy;
 use std::path::Path;
 
 /// Without --policies, a first look: the kernel, and what `cosched run` would take.
@@ -156,20 +158,21 @@ fn policies(args: &CompareArgs) -> Result<Vec<&str>> {
         return Ok(usual.to_vec());
     }
     for name in &args.policies {
-        if name != "auto" && find_policy(name).is_none() {
-            let problem = unknown("policy", name, &spec::policy_names());
-            return Err(usage(format!(
-                "--policies: {problem}, as in --policies linux,fair"
-            )));
+        if name != "auto" {
+            policy(name)?;
         }
     }
     Ok(args.policies.iter().map(String::as_str).collect())
 }
 
+fn policy(name: &str) -> Result<&'static PolicyEntry> {
+    let found = find_policy(name, Patience::Simulated);
+    found.map_err(|problem| usage(format!("--policies: {problem}")))
+}
+
 /// Whether a policy has a parameter of this name.
-fn has_param(policy: &str, name: &str) -> bool {
-    let entry = find_policy(policy);
-    entry.is_some_and(|entry| entry.params.iter().any(|spec| spec.name == name))
+fn has_param(name: &str, param: &str) -> bool {
+    policy(name).is_ok_and(|entry| entry.params.iter().any(|spec| spec.name == param))
 }
 
 /// Checks that each parameter is one of some policy.
@@ -185,12 +188,13 @@ fn check_params(args: &CompareArgs, policies: &[&str]) -> Result<()> {
 }
 
 /// A policy with each combination of the values of its parameters.
-fn swept(policy: &str, params: &[(String, String)]) -> Result<Vec<Candidate>> {
-    let mut all = vec![Candidate::policy(policy)];
+fn swept(of: &str, params: &[(String, String)]) -> Result<Vec<Candidate>> {
+    let mut all = vec![Candidate::policy(of)];
     for (name, values) in params {
-        let Some(entry) = find_policy(policy).filter(|_| has_param(policy, name)) else {
+        if !has_param(of, name) {
             continue;
-        };
+        }
+        let entry = policy(of)?;
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
         for value in &values {
             let setting = [(name.clone(), (*value).to_owned())];
