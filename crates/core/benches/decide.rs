@@ -316,6 +316,20 @@ fn check_decision(bencher: Bencher<'_, '_>, size: usize) {
     bencher.bench_local(|| check(black_box(&snap), black_box(&decision)));
 }
 
+/// What the loop does for a policy in another process, beside the pipe: it writes the question, and reads the answer.
+#[divan::bench(args = [0, 1, 2, 3])]
+fn question_and_answer_as_text(bencher: Bencher<'_, '_>, size: usize) {
+    let (tasks, cpus) = SIZES[size];
+    let snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    let decision = build("perf-fair").decide(&snap, &mut Rng::new(1));
+    let answer = serde_json::to_vec(&decision).expect("JSON");
+    bencher.bench_local(|| {
+        let question = serde_json::to_vec(black_box(&snap)).expect("JSON");
+        let answer: Decision = serde_json::from_slice(black_box(&answer)).expect("a decision");
+        (question, answer)
+    });
+}
+
 /// A backend with no latency, so that only the loop's own work is measured.
 struct Instant {
     machine: Arc<Machine>,

@@ -386,11 +386,11 @@ fn what_is_not_counted_is_absent_with_its_reason() {
     world.learner.observe(&world.machine, &[shared, filled]);
     assert_eq!(
         world.learner.known(TaskId(2)),
-        Reading::Absent(Absence::NotTold)
+        Reading::Absent(Absence::CoRunnersUnknown)
     );
     assert_eq!(
         world.learner.known(TaskId(3)),
-        Reading::Absent(Absence::NotTold)
+        Reading::Absent(Absence::CoRunnersUnknown)
     );
     // Without cache events, the costs between jobs in a core are still learnt.
     let mut counts = Counts::absent(Absence::NoSuchEvent);
