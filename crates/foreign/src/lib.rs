@@ -6,9 +6,12 @@
 //!
 //! - `process`: such a process, and the lines
 //! - `policy`: a policy behind it, `cosched.policy/1`
+//! - `world`: a simulated machine with its jobs behind it, `cosched.world/1`
 
 mod policy;
 mod process;
+mod world;
 
 pub use policy::{Patience, describe};
 pub use process::{Command, ForeignError};
+pub use world::{ForeignWorld, WorldError, WorldJob, run_alone};

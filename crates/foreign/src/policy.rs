@@ -357,7 +357,9 @@ impl Policy for ForeignPolicy {
             ForeignError::Late { .. } if self.patience == Patience::Simulated => {
                 return Err(PolicyFailure::Hangs(why));
             }
-            ForeignError::Late { .. } | ForeignError::Line { .. } => {}
+            ForeignError::Late { .. }
+            | ForeignError::Line { .. }
+            | ForeignError::Reported { .. } => {}
             ForeignError::Start { .. } | ForeignError::Ended { .. } => {
                 self.gone = Some(why.clone());
                 self.process = None;

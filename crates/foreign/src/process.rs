@@ -4,8 +4,8 @@ use cosched_linux::settle_child;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
@@ -73,6 +73,21 @@ pub enum ForeignError {
         /// The field and what is wrong with it.
         problem: String,
     },
+    /// It says itself that something is wrong.
+    #[error("{command} reports an error: {text}")]
+    Reported {
+        /// The command.
+        command: Command,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// An answer that no question expects: the process can't go on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Report {
+    error: String,
 }
 
 /// A running foreign process. It is ended when this is dropped.
@@ -237,6 +252,19 @@ impl Process {
     }
 
     fn parse<A: DeserializeOwned>(&self, line: &[u8]) -> Result<A, ForeignError> {
+        let parsed = self.parse_answer(line);
+        if parsed.is_err()
+            && let Ok(Report { error }) = serde_json::from_slice(line)
+        {
+            return Err(ForeignError::Reported {
+                command: self.command.clone(),
+                text: error,
+            });
+        }
+        parsed
+    }
+
+    fn parse_answer<A: DeserializeOwned>(&self, line: &[u8]) -> Result<A, ForeignError> {
         let mut from = serde_json::Deserializer::from_slice(line);
         let answer = serde_path_to_error::deserialize(&mut from).map_err(|error| {
             let path = error.path().to_string();

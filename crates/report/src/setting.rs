@@ -16,6 +16,9 @@ pub struct RunSetting {
     pub input: RunInput,
     /// Other files that were read: simulated machines and programs, a profile, solo times.
     pub files: Vec<SettingFile>,
+    /// The command that simulated the machine, as `--on` had it; `None` for any other machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
     /// The host's name.
     pub host: Option<String>,
     /// The release of its kernel.

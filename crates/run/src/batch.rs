@@ -148,6 +148,7 @@ impl<P: Platform> Batch<'_, P> {
         };
         let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
         let result = run_all(&mut backend, policy, &mut recorder, intake, self.config);
+        let late = P::late_failure(&mut backend);
         info.warnings = recorder.into_warnings();
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
@@ -161,6 +162,9 @@ impl<P: Platform> Batch<'_, P> {
             RunError::Backend(error) => P::failure(error),
             error => error.into(),
         })?;
+        if let Some(error) = late {
+            return Err(P::failure(error));
+        }
         let moved = files.watched.as_ref().and_then(Watched::moved);
         for warning in problem.into_iter().chain(moved) {
             session.screen.warn(warning);

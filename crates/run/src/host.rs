@@ -114,6 +114,7 @@ impl HostPlatform {
             },
             capabilities,
             params: measured_params(root),
+            world: None,
             files: Vec::new(),
             measures_width: true,
             refused,
@@ -450,6 +451,10 @@ impl Platform for HostPlatform {
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
         // Traces come from the series that every solo run writes.
         Ok(SoloWork::RunEach)
+    }
+
+    fn late_failure(_backend: &mut Host) -> Option<HostError> {
+        None
     }
 
     fn failure(error: HostError) -> anyhow::Error {

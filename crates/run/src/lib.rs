@@ -10,8 +10,8 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `simulated` and `nodes` (with
-//!   `launch`) do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `nodes` (with `launch`), and by
+//!   `simulation` `simulated` and `world` do it
 //! - `policy`: the choice of the policy; `replay`: recorded decisions as one; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
@@ -64,6 +64,7 @@ mod sha256;
 mod shell;
 mod signals;
 mod simulated;
+mod simulation;
 mod solo;
 mod stamp;
 pub mod stderr;
@@ -72,6 +73,7 @@ mod temporary;
 mod terminal;
 mod watch;
 pub mod whole_file;
+mod world;
 
 pub use allotted::Allotted;
 use anyhow::Result;
@@ -93,6 +95,7 @@ pub use stamp::stamp;
 pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, JobKind, Restart};
+use cosched_foreign::Command;
 use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
@@ -123,8 +126,10 @@ impl From<Exit> for Outcome {
 /// failed. The error is a [`Failure`](exit::Failure) if it has an exit code of its own.
 pub fn run(options: &RunOptions) -> Result<Outcome> {
     cosched_linux::settle_signals();
-    if let Some(on) = &options.machine.on {
-        simulated::check_options(options, on)?;
+    match &options.machine.on {
+        Some(on) if Command::of(on).is_some() => world::check_options(options, on)?,
+        Some(on) => simulated::check_options(options, on)?,
+        None => {}
     }
     if options.output.frames {
         frames::check_options(options)?;
@@ -143,7 +148,12 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
     // Reading the jobs may take for ever. What follows makes files.
     let signals = Signals::hold(options)?;
     if let Some(on) = &options.machine.on {
-        let platform = simulated::SimPlatform::open(options, on, &collected.jobs, signals.clone())?;
+        let (jobs, taken) = (&collected.jobs, signals.clone());
+        if let Some(command) = Command::of(on) {
+            let platform = world::WorldPlatform::open(options, command, on, jobs, taken)?;
+            return run_on(options, &platform, collected, &signals);
+        }
+        let platform = simulated::SimPlatform::open(options, on, jobs, taken)?;
         return run_on(options, &platform, collected, &signals);
     }
     if let Some(nodes) = &options.nodes {

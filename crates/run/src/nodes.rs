@@ -93,6 +93,7 @@ impl NodesPlatform {
             energy: EnergySource::Absent,
             measures_width: false,
             refused: None,
+            world: None,
             files: Vec::new(),
             warnings: Vec::new(),
             machine: machine.clone(),
@@ -235,6 +236,10 @@ impl Platform for NodesPlatform {
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
         unreachable!("--solo is refused before")
+    }
+
+    fn late_failure(_backend: &mut Cluster) -> Option<ClusterError> {
+        None
     }
 
     fn failure(error: ClusterError) -> anyhow::Error {

@@ -1,5 +1,5 @@
-//! Where a run takes place: this machine or a simulated one, behind one trait. All differences between the two are in
-//! the implementations `host` and `simulated`.
+//! Where a run takes place: this machine or a simulated one, behind one trait. All differences between them are in the
+//! implementations `host`, `nodes`, and `simulation` with `simulated` and `world`.
 
 use super::gauge::Gauge;
 use super::options::RunOptions;
@@ -48,6 +48,8 @@ pub(crate) struct View {
     pub(crate) measures_width: bool,
     /// Why a run would be refused here as things stand; a plan of it can be shown all the same.
     pub(crate) refused: Option<Failure>,
+    /// The command of a simulation in a process of its own; `None` for any other machine.
+    pub(crate) world: Option<String>,
     /// The files of simulated machines and programs.
     pub(crate) files: Vec<SettingFile>,
     /// What the user should know of the machine before anything is started.
@@ -205,6 +207,9 @@ pub(crate) trait Platform {
     /// # Errors
     /// The platform could not make the solo profiles, or the user interrupted it.
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork>;
+
+    /// An error of its backend that the run could not notice any more.
+    fn late_failure(backend: &mut Self::Backend) -> Option<<Self::Backend as Backend>::Error>;
 
     /// An error of its backend, worded for the user.
     fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;

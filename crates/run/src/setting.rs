@@ -91,6 +91,7 @@ pub(crate) fn setting(
         cwd: absent.note_option("cwd", process.cwd, why),
         input: input.clone(),
         files: files.to_vec(),
+        world: view.world.clone(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
         allocation: view.allocation.as_ref().map(allocation),

@@ -36,6 +36,11 @@ pub(crate) fn learn<P: Platform>(
         match session.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
                 for (ix, profile) in profiles.into_iter().enumerate() {
+                    if profile.time.is_none() {
+                        plan.infos[ix].solo_failed = true;
+                        let job = plan.specs[ix].name.clone();
+                        session.screen.warn(RunWarning::SoloFailed { job });
+                    }
                     plan.infos[ix].solo = profile.time.map(|time| Solo { time, source });
                     plan.specs[ix].solo = profile;
                 }

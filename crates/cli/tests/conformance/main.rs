@@ -1,9 +1,9 @@
 //! The contract of [`cosched_core::Backend`], as scenarios that are written once and played on every backend: on this
 //! machine with real processes, frozen by signals and by the cgroup freezer, with a scheduler in the kernel, with programs that
-//! run already, and in the simulation.
+//! run already, in the simulation, and in a simulation of somebody else's in a process of its own.
 //!
 //! `checked.rs` stands between each scenario and its backend, and checks what the contract says about every call. The
-//! scenarios are in `scenarios/`. The differences between the backends are in `host.rs` and `simulated.rs`. A scenario
+//! scenarios are in `scenarios/`. The differences between the backends are in `host.rs`, `simulated.rs` and `world.rs`. A scenario
 //! that a backend can't play says why.
 //!
 //! A backend of real processes must be the only thread of its process, so each scenario is played in a process of its
@@ -18,6 +18,7 @@ mod processes;
 mod runner;
 mod scenarios;
 mod simulated;
+mod world;
 
 use cosched_linux::Freezing;
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     cases.extend(scenarios::on_fixture("simulation", || {
         Ok(simulated::Simulation::new())
     }));
+    cases.extend(scenarios::on_fixture("world", world::QueueWorld::new));
     cases.extend(scenarios::on_fixture("signals", || {
         host::ThisMachine::new(Freezing::Signals)
     }));

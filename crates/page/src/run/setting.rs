@@ -19,10 +19,10 @@ fn command(record: &Record) -> String {
             params.push_str(&format!(" --param {}={}", param.name, param.value));
         }
     }
-    let on = if record.backend == BackendKind::Sim {
-        format!(" --on '{}'", record.machine)
-    } else {
-        String::new()
+    let on = match &setting.world {
+        Some(world) => format!(" --on '{}'", world.replace('\'', r"'\''")),
+        None if record.backend == BackendKind::Sim => format!(" --on '{}'", record.machine),
+        None => String::new(),
     };
     format!(
         "cosched run MIX{on} --policy {}{params} --seed {}",

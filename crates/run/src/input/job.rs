@@ -46,6 +46,8 @@ pub(crate) struct JobInput {
     pub(crate) cpus: Option<u32>,
     /// Its work in a simulation, in instructions; `None` is the default work.
     pub(crate) work_instructions: Option<u64>,
+    /// What a world in a process of its own is given with it.
+    pub(crate) given_to_world: serde_json::Map<String, serde_json::Value>,
     /// The memory that it is said to need, in bytes.
     pub(crate) mem: Option<u64>,
     /// The time that it is said to need, in seconds.
@@ -81,6 +83,7 @@ impl JobInput {
             start_s: 0.0,
             cpus: None,
             work_instructions: None,
+            given_to_world: serde_json::Map::new(),
             mem: None,
             expected_s: None,
             adopt: None,

@@ -44,6 +44,7 @@ struct Entry {
     /// A float, because 2e9 is easier to read than its zeros.
     work_instructions: Option<Spanned<f64>>,
     bus_use: Option<Spanned<f64>>,
+    given: Option<Spanned<toml::Table>>,
     nice: Option<Spanned<i8>>,
     weight: Option<Spanned<f64>>,
 }
@@ -127,11 +128,6 @@ pub fn parse(text: &str, file: &str) -> Result<Mix> {
 fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
     let place = source.at(entry.span());
     let entry = entry.into_inner();
-    if entry.command.is_none() && entry.program.is_none() {
-        return Err(usage(format!(
-            "{place}: the job has no command (to run) and no program (to simulate); {EXAMPLE}"
-        )));
-    }
     check_variables(&entry.env, &place)?;
     let copies = source.number("copies", entry.copies, 1..=100_000)?;
     let start_s = source.number("start_s", entry.start_s, 0.0..=LATEST_S)?;
@@ -159,6 +155,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
         start_s: start_s.unwrap_or(0.0),
         cpus: source.number("cpus", entry.cpus, 1..=65_536)?,
         work_instructions: instructions.map(|count| count as u64),
+        given_to_world: source.given(entry.given)?,
         mem: None,
         expected_s: None,
         bus_use_milli: bus_use.map(|share| (share * 1e3).round() as u16),
@@ -183,6 +180,44 @@ pub(super) fn check_variables(env: &BTreeMap<String, String>, place: &str) -> Re
         }
     }
     Ok(())
+}
+
+/// A table in JSON; the error names the key.
+fn json_table(
+    table: toml::Table,
+    key: &str,
+) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+    let mut object = serde_json::Map::new();
+    for (name, value) in table {
+        let value = json(value, &format!("{key}.{name}"))?;
+        object.insert(name, value);
+    }
+    Ok(object)
+}
+
+fn json(value: toml::Value, key: &str) -> Result<serde_json::Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Boolean(truth) => truth.into(),
+        toml::Value::Float(number) if number.is_finite() => number.into(),
+        toml::Value::Float(number) => {
+            return Err(format!("{key} is {number}, which JSON can't hold"));
+        }
+        toml::Value::Datetime(time) => {
+            return Err(format!(
+                "{key} is a time; write it as a text, as in \"{time}\""
+            ));
+        }
+        toml::Value::Array(values) => {
+            let mut list = Vec::new();
+            for (at, value) in values.into_iter().enumerate() {
+                list.push(json(value, &format!("{key}[{at}]"))?);
+            }
+            list.into()
+        }
+        toml::Value::Table(table) => json_table(table, key)?.into(),
+    })
 }
 
 impl Source<'_> {
@@ -236,6 +271,19 @@ impl Source<'_> {
         )))
     }
 
+    /// The table for a world, in JSON.
+    fn given(
+        &self,
+        table: Option<Spanned<toml::Table>>,
+    ) -> Result<serde_json::Map<String, serde_json::Value>> {
+        let Some(table) = table else {
+            return Ok(serde_json::Map::new());
+        };
+        let place = self.at(table.span());
+        json_table(table.into_inner(), "given")
+            .map_err(|problem| usage(format!("{place}: {problem}")))
+    }
+
     fn command(&self, words: Option<Spanned<Words>>) -> Result<Option<Command>> {
         let Some(words) = words else {
             return Ok(None);
@@ -275,6 +323,19 @@ mod tests {
         assert_eq!((jobs[0].nice, jobs[0].weight()), (Some(5), 2.5));
         assert_eq!(jobs[0].place, "mix.toml:3");
         assert_eq!(jobs[1].command, Some(Command::shell("sort < a")));
+    }
+
+    #[test]
+    fn what_a_world_is_given_is_kept_as_it_is() {
+        let text = "[[job]]\nname = \"a\"\n[job.given]\nwork = 5e9\nphases = [{ cpi = 1, name = \"x\" }]\non = true\n";
+        let given = parse(text, "mix.toml")
+            .unwrap()
+            .jobs
+            .remove(0)
+            .given_to_world;
+        let expected =
+            serde_json::json!({"work": 5e9, "phases": [{"cpi": 1, "name": "x"}], "on": true});
+        assert_eq!(serde_json::Value::Object(given), expected);
     }
 
     #[test]
@@ -329,7 +390,15 @@ mod tests {
             "[[job]]\ncommand = \"x\"\nweight = 0.0\n",
             &["mix.toml:3", "weight is 0.0", "0.001 to 1000.0"],
         );
-        check("[[job]]\nname = \"a\"\n", &["mix.toml:1", "command"]);
+        check(
+            "[[job]]\ngiven = { at = [{ day = 2026-11-29 }] }\n",
+            &["mix.toml:2", "given.at[0].day is a time", "\"2026-11-29\""],
+        );
+        check(
+            "[[job]]\ngiven = { x = nan }\n",
+            &["mix.toml:2", "given.x is NaN"],
+        );
+        check("[[job]]\ngiven = 5\n", &["mix.toml:2", "integer"]);
         check("[[job]]\ncommand = []\n", &["mix.toml:2", "empty"]);
         check("[[job]]\ncommand = 5\n", &["mix.toml:2", "list of words"]);
         check(

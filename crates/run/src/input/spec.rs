@@ -7,6 +7,7 @@ use super::read::read_spec;
 use crate::exit::usage;
 use anyhow::Result;
 use cosched_core::POLICIES;
+use cosched_foreign::Command;
 use cosched_linux::root::Root;
 use cosched_sim::{
     MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program,
@@ -42,8 +43,11 @@ impl<T> Described<T> {
     }
 }
 
-/// Whether `name` is the path of a file, not the name of something built in.
+/// Whether `name` is the path of a file, neither the name of something built in nor a command.
 pub fn is_path(name: &str) -> bool {
+    if Command::of(name).is_some() {
+        return false;
+    }
     name.contains('/') || name.ends_with(".toml")
 }
 

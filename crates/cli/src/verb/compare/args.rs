@@ -86,7 +86,7 @@ pub struct CompareArgs {
         long,
         default_value = "host",
         env = "COSCHED_ON",
-        value_name = "NAME|FILE"
+        value_name = "NAME|FILE|cmd:CMD"
     )]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
     pub on: String,

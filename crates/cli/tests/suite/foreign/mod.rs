@@ -1,4 +1,6 @@
-//! Policies in processes of their own.
+//! Policies and worlds in processes of their own.
+
+mod world;
 
 use crate::common::schema::Schemas;
 use crate::common::simulated::{MACHINE, with_mix};
@@ -7,10 +9,18 @@ use serde_json::Value;
 use std::process::Command;
 use tempfile::TempDir;
 
+/// Whether there is a Python; else a test is skipped.
+fn has_python() -> bool {
+    let has_python = Command::new("python3").arg("--version").output().is_ok();
+    if !has_python {
+        println!("skipped, because there is no python3");
+    }
+    has_python
+}
+
 /// The command of the policy, which goes wrong in this way; `None`, with a word, where there is no Python.
 fn policy(wrong: &str) -> Option<String> {
-    if Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped, because there is no python3");
+    if !has_python() {
         return None;
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/foreign/policy.py");

@@ -17,12 +17,13 @@ pub struct PolicyArgs {
     /// Simulate this machine; `host` is the real one
     ///
     /// `host` runs real processes. The name of a built-in machine (see `cosched list machines`) or a machine file (with
-    /// `/` or `.toml` in its name) simulates the jobs' programs on that machine.
+    /// `/` or `.toml` in its name) simulates the jobs' programs on that machine. `cmd:COMMAND` is a simulation of your own: a
+    /// process that speaks JSON Lines.
     #[arg(
         long,
         default_value = "host",
         env = "COSCHED_ON",
-        value_name = "NAME|FILE"
+        value_name = "NAME|FILE|cmd:CMD"
     )]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
     pub on: String,

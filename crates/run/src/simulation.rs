@@ -1,0 +1,337 @@
+//! What simulations share: the built-in one (`simulated`) and those in processes of their own (`world`). Their jobs are known
+//! beforehand, and leave neither output nor processes.
+
+use super::cpus::{CpuChoice, usable_text};
+use super::gauge::Gauge;
+use super::options::{Actuator, Freeze, RunOptions, Show, Source};
+use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
+use super::screen::Screen;
+use super::signals::Signals;
+use crate::exit::{Exit, Failure, usage};
+use crate::input::{Job, told};
+use anyhow::Result;
+use cosched_core::{
+    Absence, Backend, Capabilities, Capability, Counter, CpuSet, Event, Machine, Nanos, TaskId,
+};
+use cosched_linux::Requests;
+use cosched_memory::Key;
+use cosched_report::{BackendKind, EnergySource, Given, JobInfos, SettingFile};
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A simulated machine, with the jobs that are to run on it.
+pub(crate) trait Simulation {
+    /// What carries out decisions while a run goes on.
+    type Backend: Backend;
+
+    /// What is known about its machine.
+    fn view(&self) -> &View;
+
+    /// As [`Platform::prepare`].
+    fn prepare(&self) -> Result<()>;
+
+    /// As [`Platform::reads`].
+    fn reads(options: &RunOptions, jobs: &[(u64, Job)]) -> Vec<PathBuf>;
+
+    /// What a job simulates, in words.
+    fn shown(&self, job: &Job) -> String;
+
+    /// The simulation with its jobs; none has started.
+    ///
+    /// # Errors
+    /// It can't be started.
+    fn backend(&self) -> Result<Self::Backend>;
+
+    /// As [`Platform::solo_work`].
+    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork>;
+
+    /// As [`Platform::late_failure`].
+    fn late_failure(backend: &mut Self::Backend) -> Option<<Self::Backend as Backend>::Error>;
+
+    /// An error of its backend, worded for the user.
+    fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;
+}
+
+impl<S: Simulation> Platform for S {
+    /// A simulation is made with its jobs.
+    type Job = ();
+    type Backend = S::Backend;
+
+    /// Solo runs in a simulation take almost no time.
+    const SOLO_BY_DEFAULT: bool = true;
+    const HAS_OUTPUT: bool = false;
+    const HAS_FILES: bool = false;
+    const MARK: &'static str = "[simulated] ";
+    const UNMEASURED: Absence = Absence::Simulated;
+
+    fn view(&self) -> &View {
+        Simulation::view(self)
+    }
+
+    fn prepare(&self) -> Result<()> {
+        Simulation::prepare(self)
+    }
+
+    fn folders(&self) -> &[String] {
+        &[]
+    }
+
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
+        <S as Simulation>::reads(options, jobs)
+    }
+
+    fn key(&self, _job: &Job, _task: &()) -> Option<Key> {
+        None
+    }
+
+    fn shown(&self, job: &Job) -> String {
+        Simulation::shown(self, job)
+    }
+
+    fn given(_job: &Job) -> Given {
+        Given::default()
+    }
+
+    fn identity(_backend: &mut S::Backend) -> RunIdentity {
+        RunIdentity::default()
+    }
+
+    fn gauge(&self) -> Option<Gauge> {
+        None
+    }
+
+    fn backend(
+        &self,
+        _options: &RunOptions,
+        _part: KernelPart,
+        _jobs: Vec<()>,
+        _screen: &Screen,
+        _requests: Option<Requests>,
+        _logs: &Path,
+    ) -> Result<S::Backend> {
+        Simulation::backend(self)
+    }
+
+    fn note_hosts(_backend: &mut S::Backend, _infos: &JobInfos) {}
+
+    fn add(_: &mut S::Backend, _: TaskId, _: Result<(), String>) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn post(_: &mut S::Backend, _: Event) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn watch_input(_: &mut S::Backend, _: OwnedFd) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn wake_at_input(_: &mut S::Backend) {
+        unreachable!("a simulation knows its jobs beforehand")
+    }
+
+    fn look_anew(&self) {}
+
+    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
+        Simulation::solo_work(self, trace_step)
+    }
+
+    fn late_failure(backend: &mut S::Backend) -> Option<<S::Backend as Backend>::Error> {
+        <S as Simulation>::late_failure(backend)
+    }
+
+    fn failure(error: <S::Backend as Backend>::Error) -> anyhow::Error {
+        <S as Simulation>::failure(error)
+    }
+}
+
+/// What is known about a simulated machine before a run.
+pub(crate) fn view(
+    machine: Arc<Machine>,
+    capabilities: Capabilities,
+    params: Vec<(String, String)>,
+    files: Vec<SettingFile>,
+) -> View {
+    View {
+        kind: BackendKind::Sim,
+        whole: machine.clone(),
+        machine,
+        quota: None,
+        by_slurm: Vec::new(),
+        allocation: None,
+        memory: None,
+        counters: counted(&capabilities),
+        capabilities,
+        params,
+        freezing: "simulated".to_owned(),
+        // The report has a modelled figure even if policies have no meter to read.
+        energy: EnergySource::Modelled,
+        measures_width: false,
+        refused: None,
+        world: None,
+        files,
+        warnings: Vec::new(),
+    }
+}
+
+/// What can be counted, in words; `None` if nothing can.
+fn counted(capabilities: &Capabilities) -> Option<String> {
+    let mut counted = Vec::new();
+    for capability in Counter::ALL.into_iter().map(Capability::of) {
+        if capabilities.why_missing(capability).is_none() {
+            counted.push(capability.text());
+        }
+    }
+    // Several counters can be one capability.
+    counted.dedup();
+    if counted.is_empty() {
+        return None;
+    }
+    let counted = counted.join(", ");
+    Some(format!("simulated ({counted})"))
+}
+
+/// The CPUs of `--cpus`; `None` without it.
+pub(crate) fn usable_cpus(
+    options: &RunOptions,
+    machine: &str,
+    all: &CpuSet,
+) -> Result<Option<CpuSet>> {
+    let listed = options.machine.cpus.as_ref().and_then(CpuChoice::list);
+    if let Some(cpus) = listed
+        && (cpus.is_empty() || !cpus.is_subset(all))
+    {
+        let usable = usable_text(all);
+        return Err(usage(format!(
+            "--cpus {cpus}: not all of them exist on {machine}; {usable}"
+        )));
+    }
+    Ok(listed.cloned())
+}
+
+/// Refuses what has no meaning in a simulation. `jobs` says which jobs can be simulated.
+pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Result<()> {
+    let RunOptions {
+        machine,
+        limits,
+        output,
+        ..
+    } = options;
+    let given = [
+        ("--freeze", machine.freeze != Freeze::Auto),
+        ("--actuator", machine.actuator != Actuator::Freezer),
+        ("--polite", machine.polite),
+        ("--jobserver", machine.jobserver),
+        ("--event", !machine.events.is_empty()),
+        ("--mem-keep", limits.mem_keep.is_some()),
+        ("--load", limits.load.is_some()),
+        (
+            "--output",
+            output.show.is_some_and(|show| show != Show::Nothing),
+        ),
+        ("--keep-order", output.keep_order),
+        ("--metrics", output.metrics.is_some()),
+        ("--progress-pattern", output.progress_pattern.is_some()),
+        ("--shell", options.shell.is_some()),
+        ("--workdir", options.cwd.is_some()),
+        ("--nice", options.nice.is_some()),
+        ("--resume", options.resume.is_some()),
+    ];
+    let on = told(on);
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(usage(format!(
+            "{option} has no meaning in a simulation (--on {on}); leave it out"
+        )));
+    }
+    let has_commands = match &options.jobs {
+        Source::Mix(_) => false,
+        Source::List(_) => true,
+        Source::Command(words, _) => !words.is_empty(),
+    };
+    if has_commands {
+        return Err(usage(format!(
+            "--on {on}: commands can't be simulated; give a mix file{jobs}"
+        )));
+    }
+    Ok(())
+}
+
+/// Solo runs that take less than this show no progress line.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
+pub(crate) struct Alone {
+    screen: Screen,
+    jobs: usize,
+    since: Instant,
+    signals: Signals,
+    /// The signal that ended the solo runs.
+    signal: Cell<Option<i32>>,
+}
+
+impl Alone {
+    pub(crate) fn new(quiet: bool, jobs: usize, signals: Signals) -> Alone {
+        Alone {
+            screen: Screen::new(quiet),
+            jobs,
+            since: Instant::now(),
+            signals,
+            signal: Cell::new(None),
+        }
+    }
+
+    /// Shows how many solo runs are `done`.
+    pub(crate) fn show(&self, done: usize) {
+        if self.since.elapsed() > PATIENCE {
+            self.screen
+                .progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
+        }
+    }
+
+    /// Shows how many solo runs are `done`; returns whether a signal came.
+    pub(crate) fn look(&self, done: usize) -> bool {
+        self.show(done);
+        let signal = self.next_signal();
+        if signal.is_some() {
+            self.signal.set(signal);
+        }
+        signal.is_some()
+    }
+
+    /// Removes the progress line.
+    pub(crate) fn clear(&self) {
+        self.screen.clear();
+    }
+
+    /// The signal that ended the solo runs, if one did.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        self.signal.get()
+    }
+
+    /// The next signal that ends the run.
+    pub(crate) fn next_signal(&self) -> Option<i32> {
+        self.signals.next()
+    }
+}
+
+/// The error of a run that a signal ended before it began.
+pub(crate) fn interrupted(signal: i32, error: &impl ToString) -> anyhow::Error {
+    let failure = Failure {
+        exit: Exit::Signal(signal),
+        message: error.to_string(),
+    };
+    failure.into()
+}
+
+/// The error that nothing can be simulated; `on` is the machine.
+pub(crate) fn refused(on: &str, error: &impl ToString) -> anyhow::Error {
+    let error = error.to_string();
+    usage(format!("--on {}: {error}; nothing was started", told(on)))
+}
