@@ -56,6 +56,8 @@ enum Verb {
     Why(verb::why::WhyArgs),
     #[command(hide = true)]
     Decide(verb::decide::DecideArgs),
+    #[command(hide = true)]
+    Conform(verb::conform::ConformArgs),
     Report(verb::report::ReportArgs),
     Trace(verb::trace::TraceArgs),
     #[command(hide = true)]
@@ -166,6 +168,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Compare(args) => verb::compare::run(*args),
         Verb::Why(args) => verb::why::run(args),
         Verb::Decide(args) => verb::decide::run(args),
+        Verb::Conform(args) => verb::conform::run(&args),
         Verb::Report(args) => verb::report::run(args),
         Verb::Trace(args) => verb::trace::run(args),
         Verb::Reproduce(args) => verb::reproduce::run(args),

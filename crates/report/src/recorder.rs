@@ -407,7 +407,7 @@ mod tests {
             recorder.warn(
                 snapshot.now,
                 &Warning::PolicyFault {
-                    why: "task 9".to_owned(),
+                    why: "task #9 is unknown or has ended".to_owned(),
                 },
             );
         }

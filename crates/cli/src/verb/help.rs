@@ -65,7 +65,7 @@ pub fn is_page(name: &str) -> bool {
 fn more() -> String {
     let names = PAGES.map(|page| page.name);
     format!(
-        "For research: decide, reproduce, workload.\n\
+        "For research: conform, decide, reproduce, workload.\n\
          `cosched help VERB` explains a verb, `cosched help PAGE` prints a page of the documentation:\n{}",
         names.join(", ")
     )

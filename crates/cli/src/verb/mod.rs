@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod calibrate;
 pub mod compare;
+pub mod conform;
 pub mod decide;
 pub mod doctor;
 pub mod help;

@@ -2,9 +2,9 @@
 //! where this user may make one, so that it can be stopped. Its tasks can only be placed, stopped and let go, so scenarios
 //! in which a program starts or ends by itself are not played.
 
-use crate::fixture::{Does, Fixture, Job, Skip};
 use crate::host::{PATIENCE, ThisMachine};
 use crate::processes;
+use cosched_conformance::{Does, Fixture, Job, Skip};
 use cosched_core::{CpuSet, Intake as _, Nanos, TaskSpec};
 use cosched_linux::Interrupts;
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Sampler, Selection};

@@ -1,7 +1,7 @@
 //! This machine as a fixture: shells that count, sleep, fail and die.
 
-use crate::fixture::{Does, Fixture, Job, Skip, name};
 use crate::processes::{self, Seen};
+use cosched_conformance::{Does, Fixture, Job, Skip, name};
 use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;

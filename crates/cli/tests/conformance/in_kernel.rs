@@ -1,9 +1,9 @@
 //! This machine with a scheduler in the kernel. Where a plan is in force nothing is frozen and bound; decisions one by one
 //! are carried out as everywhere on this machine, beside the scheduler.
 
-use crate::fixture::{Fixture, Job, Skip, name};
 use crate::host::ThisMachine;
 use crate::processes;
+use cosched_conformance::{Fixture, Job, Skip, name};
 use cosched_core::{CpuId, CpuSet, Nanos};
 use cosched_linux::root::Root;
 use cosched_linux::{Freezing, Host, KernelScheduler};

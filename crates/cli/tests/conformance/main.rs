@@ -1,43 +1,47 @@
-//! The contract of [`cosched_core::Backend`], as scenarios that are written once and played on every backend: on this
-//! machine with real processes, frozen by signals and by the cgroup freezer, with a scheduler in the kernel, with programs that
-//! run already, in the simulation, and in a simulation of somebody else's in a process of its own.
-//!
-//! `checked.rs` stands between each scenario and its backend, and checks what the contract says about every call. The
-//! scenarios are in `scenarios/`. The differences between the backends are in `host.rs`, `simulated.rs` and `world.rs`. A scenario
-//! that a backend can't play says why.
+//! The scenarios of `cosched-conformance` on every backend: on this machine with real processes, frozen by signals and by the
+//! cgroup freezer, with a scheduler in the kernel, with programs that run already, in the simulation, and in an example world.
 //!
 //! A backend of real processes must be the only thread of its process, so each scenario is played in a process of its
 //! own: see `runner.rs`.
 
 mod adopted;
-mod checked;
-mod fixture;
 mod host;
 mod in_kernel;
 mod processes;
 mod runner;
-mod scenarios;
-mod simulated;
-mod world;
 
+use cosched_conformance::{Simulation, Skip, World, WorldJobs, on_fixture};
+use cosched_foreign::Command;
 use cosched_linux::Freezing;
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
 
 fn main() -> ExitCode {
     let mut cases = Vec::new();
-    cases.extend(scenarios::on_fixture("simulation", || {
-        Ok(simulated::Simulation::new())
-    }));
-    cases.extend(scenarios::on_fixture("world", world::QueueWorld::new));
-    cases.extend(scenarios::on_fixture("signals", || {
+    cases.extend(on_fixture("simulation", || Ok(Simulation::default())));
+    cases.extend(on_fixture("world", queue_world));
+    cases.extend(on_fixture("signals", || {
         host::ThisMachine::new(Freezing::Signals)
     }));
-    cases.extend(scenarios::on_fixture("cgroup", || {
+    cases.extend(on_fixture("cgroup", || {
         host::ThisMachine::new(Freezing::Cgroup)
     }));
-    cases.extend(scenarios::on_fixture("sched-ext", in_kernel::InKernel::new));
-    cases.extend(scenarios::on_fixture("adopted", || {
-        Ok(adopted::Adopted::new())
-    }));
+    cases.extend(on_fixture("sched-ext", in_kernel::InKernel::new));
+    cases.extend(on_fixture("adopted", || Ok(adopted::Adopted::new())));
     runner::main(&cases)
+}
+
+/// The world of `examples/foreign/queue_world.py`.
+fn queue_world() -> Result<World, Skip> {
+    let mut python = std::process::Command::new("python3");
+    python.arg("--version").stdout(Stdio::null());
+    if !python.status().is_ok_and(|status| status.success()) {
+        return Err(Skip("there is no python3".to_owned()));
+    }
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/foreign");
+    let world = examples.join("queue_world.py");
+    let word = format!("cmd:python3 '{}'", world.display());
+    let command = Command::of(&word).expect("a command");
+    let jobs = WorldJobs::read(&examples.join("queue_jobs.toml")).expect("what jobs are given");
+    Ok(World::new(command, jobs))
 }

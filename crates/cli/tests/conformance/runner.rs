@@ -3,8 +3,8 @@
 //!
 //! After each case, whatever its outcome, none of its processes may be stopped, and those that still run are killed.
 
-use crate::fixture::{Outcome, Skip};
 use crate::processes;
+use cosched_conformance::{Case, Skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read as _, Seek as _};
 use std::process::{Command, ExitCode, Stdio};
@@ -16,13 +16,6 @@ const PATIENCE_S: u64 = 120;
 
 /// Exit code of a case that could not be played; its output is the reason.
 const SKIPPED: u8 = 77;
-
-/// A scenario on a fixture.
-pub(crate) struct Case {
-    /// `fixture::scenario`.
-    pub(crate) name: String,
-    pub(crate) play: Box<dyn Fn() -> Outcome>,
-}
 
 /// The options of Rust's own test runner, as far as they make sense here.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Output;
 
 /// Verbs that the help names in one line.
-const FOR_RESEARCH: [&str; 3] = ["decide", "reproduce", "workload"];
+const FOR_RESEARCH: [&str; 4] = ["conform", "decide", "reproduce", "workload"];
 
 fn cosched(words: &[&str]) -> Output {
     common::command(Path::new("."), words)
@@ -217,7 +217,7 @@ fn a_report_for_a_bug_begins_with_versions() {
 fn research_comes_last() {
     let all = help(&[]);
     let told: Vec<&str> = all.lines().filter(|line| line.contains("decide")).collect();
-    let line = "For research: decide, reproduce, workload.";
+    let line = "For research: conform, decide, reproduce, workload.";
     assert_eq!(told, [line]);
     let text = full(&["run"]);
     let headings = text

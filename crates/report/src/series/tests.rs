@@ -83,7 +83,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
         None,
         &RunWarning::of_loop(
             &Warning::PolicyFault {
-                why: "task 9".to_owned(),
+                why: "task #9 is unknown or has ended".to_owned(),
             },
             |_| String::new(),
         ),

@@ -229,3 +229,32 @@ fn it_stands_beside_others_in_a_comparison() {
     assert!(run.status.success(), "{}", err(&run));
     assert!(out(&run).contains("policy.py nothing"), "{}", out(&run));
 }
+
+#[test]
+fn a_good_policy_conforms_and_a_bad_one_does_not() {
+    let folder = with_mix();
+    for (wrong, code) in [("nothing", 0), ("confuses", 1)] {
+        let Some(policy) = policy(wrong) else {
+            return;
+        };
+        let scenarios = ["masks", "repeats", "many_jobs_on_i5-2500"];
+        let words = [&["conform", "--policy", &policy][..], &scenarios].concat();
+        let run = cosched(&folder, &words);
+        assert_eq!(
+            run.status.code(),
+            Some(code),
+            "{}\n{}",
+            out(&run),
+            err(&run)
+        );
+        let told = out(&run).contains("FAILED\npanicked at");
+        assert_eq!(told, wrong == "confuses", "{}", out(&run));
+        let reason = out(&run).contains("task #99 is unknown or has ended");
+        assert_eq!(reason, wrong == "confuses", "{}", out(&run));
+    }
+    let run = cosched(
+        &folder,
+        &["conform", "--on", "i5-2500", "--jobs", "mix.toml"],
+    );
+    assert!(err(&run).contains("a world is a command"), "{}", err(&run));
+}

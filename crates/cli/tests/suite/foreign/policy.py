@@ -11,12 +11,20 @@ def say(answer):
     print(json.dumps(answer), flush=True)
 
 
+def may_use(task, cpu):
+    if task.get("allowed") is None:
+        return True
+    ranges = [part.split("-") for part in task["allowed"].split(",")]
+    return any(int(ends[0]) <= cpu <= int(ends[-1]) for ends in ranges)
+
+
 def decision(snapshot):
     cpus = [cpu["id"] for cpu in snapshot["machine"]["cpus"]]
     tasks = sorted(snapshot["tasks"], key=lambda task: task["estimates"]["progress"]["value"])
     stops, places = [], []
     for task in tasks:
-        own, rest = cpus[: task["cpus"]], cpus[task["cpus"] :]
+        own = [cpu for cpu in cpus if may_use(task, cpu)][: task["cpus"]]
+        rest = [cpu for cpu in cpus if cpu not in own]
         if len(own) == task["cpus"]:
             placement = {"exclusive": {"cpus": ",".join(map(str, own))}}
             places.append({"place": {"task": task["id"], "placement": placement}})

@@ -10,13 +10,15 @@ use cosched_sim::{
 use std::sync::Arc;
 
 /// A simulated machine.
-pub(crate) struct Simulation {
+#[derive(Clone)]
+pub struct Simulation {
     machine: Arc<MachineSpec>,
     compute: ProgramSpec,
 }
 
-impl Simulation {
-    pub(crate) fn new() -> Simulation {
+impl Default for Simulation {
+    /// Two cores of a built-in machine.
+    fn default() -> Simulation {
         Simulation {
             machine: Arc::new(builtin_machine("i5-2500").expect("a machine of that name")),
             compute: builtin_program("workload-compute").expect("a program of that name"),

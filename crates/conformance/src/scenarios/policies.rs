@@ -1,25 +1,34 @@
 //! The loop over each backend.
 
+use super::Entries;
 use crate::checked::Checked;
 use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job, needs, specs};
 use cosched_core::{
     Actuation, Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance,
-    Nanos, POLICIES, Params, Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig,
-    RunResult, Snapshot, TaskId, run,
+    Nanos, Params, Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult,
+    Snapshot, TaskId, Warning, run,
 };
 
 /// Short, so that tasks take turns while a scenario lasts.
 const QUANTUM: f64 = 0.02;
 
-/// Checks that no task is placed on a CPU that it may not use.
+/// Checks that no task is placed on a CPU that it may not use, and notes the decisions that could not be carried out.
 #[derive(Default)]
-struct Masks {
-    faults: u64,
+pub(super) struct Decisions {
+    stood_in: u64,
+    faults: Vec<String>,
 }
 
-impl Recorder for Masks {
+impl Decisions {
+    /// Panics with all faults, if there are some.
+    pub(super) fn none_is_wrong(&self) {
+        assert!(self.faults.is_empty(), "{}", self.faults.join("\n"));
+    }
+}
+
+impl Recorder for Decisions {
     fn decided(&mut self, record: DecisionRecord<'_>) {
-        self.faults += u64::from(record.stood_in);
+        self.stood_in += u64::from(record.stood_in);
         for change in &record.decision.changes {
             let Change::Place {
                 task, placement, ..
@@ -35,9 +44,15 @@ impl Recorder for Masks {
             assert!(is_allowed, "{change:?} of {view:?}");
         }
     }
+
+    fn warn(&mut self, now: Nanos, warning: &Warning) {
+        if let Warning::PolicyFault { why } = warning {
+            self.faults.push(format!("at {} s: {why}", now.as_s()));
+        }
+    }
 }
 
-/// Runs jobs under a policy. The backend and the tasks' masks are checked all the time.
+/// Runs jobs under a policy whose decisions can all be carried out.
 fn play<F: Fixture>(fixture: &F, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
     play_by(fixture, jobs, policy, Actuation::Decisions)
 }
@@ -48,6 +63,18 @@ fn play_by<F: Fixture>(
     policy: &mut dyn Policy,
     actuation: Actuation,
 ) -> Result<RunResult, Skip> {
+    let (result, decisions) = run_checked(fixture, jobs, policy, actuation)?;
+    decisions.none_is_wrong();
+    Ok(result)
+}
+
+/// Runs jobs under a policy. The backend and the tasks' masks are checked all the time.
+fn run_checked<F: Fixture>(
+    fixture: &F,
+    jobs: &[Job],
+    policy: &mut dyn Policy,
+    actuation: Actuation,
+) -> Result<(RunResult, Decisions), Skip> {
     let mut backend = Checked::new(fixture, jobs)?;
     backend.two_cpus()?;
     let config = RunConfig {
@@ -56,11 +83,12 @@ fn play_by<F: Fixture>(
         traffic: true,
         ..RunConfig::default()
     };
-    let mut masks = Masks::default();
+    let mut decisions = Decisions::default();
     let result =
-        run(&mut backend, policy, &mut masks, specs(jobs), &config).expect("a run to its end");
-    assert_eq!(result.policy_faults, masks.faults);
-    Ok(result)
+        run(&mut backend, policy, &mut decisions, specs(jobs), &config).expect("a run to its end");
+    assert_eq!(result.policy_faults, decisions.stood_in);
+    assert_eq!(result.policy_faults, decisions.faults.len() as u64);
+    Ok((result, decisions))
 }
 
 /// A policy of the table with a short quantum; or the reason why it can't run here.
@@ -77,10 +105,6 @@ fn build<F: Fixture>(fixture: &F, entry: &PolicyEntry) -> Result<Box<dyn Policy>
         }
     }
     Ok((entry.build)(&params))
-}
-
-fn find(name: &str) -> &'static PolicyEntry {
-    cosched_core::find_policy(name).expect("a policy of that name")
 }
 
 fn exits(result: &RunResult) -> Vec<Exit> {
@@ -104,18 +128,22 @@ pub(super) fn batch<F: Fixture>(fixture: &F) -> Result<Vec<Job>, Skip> {
         .collect())
 }
 
-pub(super) fn every_policy_completes_a_batch_within_its_masks<F: Fixture>(fixture: &F) -> Outcome {
-    assert_all_policies(fixture, &batch(fixture)?, Actuation::Decisions)
+pub(super) fn every_policy_completes_a_batch_within_its_masks<F: Fixture>(
+    fixture: &F,
+    entries: &Entries,
+) -> Outcome {
+    assert_all_policies(fixture, entries, &batch(fixture)?, Actuation::Decisions)
 }
 
-/// Every policy that can run here completes these jobs, and each job ends well.
+/// Every one of these policies that can run here completes these jobs, and each job ends well.
 pub(super) fn assert_all_policies<F: Fixture>(
     fixture: &F,
+    entries: &Entries,
     jobs: &[Job],
     actuation: Actuation,
 ) -> Outcome {
     let mut left_out = Vec::new();
-    for entry in POLICIES {
+    for entry in entries {
         let mut policy = match build(fixture, entry) {
             Ok(policy) => policy,
             Err(Skip(why)) => {
@@ -130,7 +158,6 @@ pub(super) fn assert_all_policies<F: Fixture>(
             "{}",
             entry.name
         );
-        assert_eq!(result.policy_faults, 0, "{}", entry.name);
         if let Some(plans) = result.plans {
             assert!(
                 plans.installed > 0 && plans.adopted == plans.installed && plans.given_up.is_none(),
@@ -157,7 +184,10 @@ pub(super) fn assert_all_policies<F: Fixture>(
     }
 }
 
-pub(super) fn failures_leave_the_others_alone<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn failures_leave_the_others_alone<F: Fixture>(
+    fixture: &F,
+    entries: &Entries,
+) -> Outcome {
     let jobs = [
         Does::Fails,
         Does::Crashes,
@@ -176,8 +206,9 @@ pub(super) fn failures_leave_the_others_alone<F: Fixture>(fixture: &F) -> Outcom
         Exit::Code(0),
         Exit::Code(0),
     ];
-    for name in ["fifo", "round-robin"] {
-        let mut policy = build(fixture, find(name))?;
+    for entry in entries {
+        let mut policy = build(fixture, entry)?;
+        let name = entry.name;
         assert_eq!(
             exits(&play(fixture, &jobs, &mut *policy)?),
             expected,
@@ -258,29 +289,30 @@ impl Policy for Nonsense {
 pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> Outcome {
     // The jobs end one after the other, so that the policy is asked often.
     let jobs = [5, 10, 15, 20, 25, 30, 35, 40].map(|ms| job(Does::Work(ms)));
-    let result = play(fixture, &jobs, &mut Nonsense::default())?;
+    let mut nonsense = Nonsense::default();
+    let (result, _) = run_checked(fixture, &jobs, &mut nonsense, Actuation::Decisions)?;
     assert_eq!(exits(&result), vec![Exit::Code(0); 8]);
     assert!(result.policy_faults > 0);
     assert_eq!(result.policy_faults, result.overhead.decisions);
     Ok(())
 }
 
-pub(super) fn gangs_take_turns_with_others<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn gangs_take_turns_with_others<F: Fixture>(fixture: &F, entries: &Entries) -> Outcome {
     let gang = Job {
         cpus: 2,
         ..job(Does::Work(40))
     };
     let jobs = [job(Does::Work(40)), gang.clone(), job(Does::Work(40)), gang];
-    for name in ["fifo", "round-robin"] {
-        let mut policy = build(fixture, find(name))?;
+    for entry in entries {
+        let mut policy = build(fixture, entry)?;
+        let name = entry.name;
         let result = play(fixture, &jobs, &mut *policy)?;
         assert_eq!(exits(&result), vec![Exit::Code(0); 4], "{name}");
-        assert_eq!(result.policy_faults, 0, "{name}");
     }
     Ok(())
 }
 
-pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F, entries: &Entries) -> Outcome {
     if let Some(why) = F::NOT_REPEATABLE {
         return Err(Skip(why.to_owned()));
     }
@@ -296,7 +328,7 @@ pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F) -> Outcome {
     if fixture.backend(std::slice::from_ref(&naps)).is_ok() {
         jobs.push(naps);
     }
-    for entry in POLICIES {
+    for entry in entries {
         let Ok(mut first) = build(fixture, entry) else {
             continue;
         };

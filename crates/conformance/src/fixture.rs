@@ -4,14 +4,14 @@ use cosched_core::{Backend, Capability, CpuSet, Nanos, TaskSpec};
 
 /// Why a scenario can't be played.
 #[derive(Debug)]
-pub(crate) struct Skip(pub(crate) String);
+pub struct Skip(pub String);
 
 /// A scenario fails by a panic.
-pub(crate) type Outcome = Result<(), Skip>;
+pub type Outcome = Result<(), Skip>;
 
 /// What a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Does {
+pub enum Does {
     /// Some milliseconds of work, more or less, and exit code 0.
     Work(u32),
     /// Work without end.
@@ -28,16 +28,17 @@ pub(crate) enum Does {
 
 /// A job of a scenario.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) does: Does,
+pub struct Job {
+    /// What it does.
+    pub does: Does,
     /// CPUs that it needs; as many processes or threads do its work.
-    pub(crate) cpus: u32,
+    pub cpus: u32,
     /// CPUs that it may use.
-    pub(crate) allowed: Option<CpuSet>,
+    pub allowed: Option<CpuSet>,
 }
 
 /// A job on one CPU, whichever.
-pub(crate) fn job(does: Does) -> Job {
+pub fn job(does: Does) -> Job {
     Job {
         does,
         cpus: 1,
@@ -56,12 +57,13 @@ pub(crate) fn specs(jobs: &[Job]) -> Vec<TaskSpec> {
 }
 
 /// The name of the job with this number.
-pub(crate) fn name(id: usize) -> String {
+pub fn name(id: usize) -> String {
     format!("job-{id}")
 }
 
 /// Where scenarios are played: what differs between backends.
-pub(crate) trait Fixture {
+pub trait Fixture {
+    /// What the scenarios are played on.
     type Backend: Backend;
 
     /// CPU time that a task may still use after it was stopped: the kernel stops a process with a delay.
@@ -84,6 +86,9 @@ pub(crate) trait Fixture {
     const RUNS_BEFORE: Option<&'static str> = None;
 
     /// A backend with these jobs, none of them started.
+    ///
+    /// # Errors
+    /// Such jobs can't be made here.
     fn backend(&self, jobs: &[Job]) -> Result<Self::Backend, Skip>;
 
     /// The CPUs that a task's processes may use, or are on, now; empty if it has no process. Where a move takes a moment, and

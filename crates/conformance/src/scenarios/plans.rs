@@ -1,5 +1,6 @@
 //! Plans, which a backend carries out by itself. A backend that does not carry out plans skips all of these.
 
+use super::Entries;
 use super::placing::{WATCHED, assert_share, assert_stands_still};
 use super::policies::{assert_all_policies, batch};
 use crate::checked::{Checked, exclusive, stop};
@@ -257,10 +258,13 @@ pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn every_policy_completes_a_batch_by_plans<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn every_policy_completes_a_batch_by_plans<F: Fixture>(
+    fixture: &F,
+    entries: &Entries,
+) -> Outcome {
     planner(fixture, &[])?;
     let mut jobs = batch(fixture)?;
     // One task sleeps, so that others can fill in.
     jobs.push(job(Does::Naps));
-    assert_all_policies(fixture, &jobs, Actuation::Plans)
+    assert_all_policies(fixture, entries, &jobs, Actuation::Plans)
 }

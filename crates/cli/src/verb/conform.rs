@@ -1,0 +1,100 @@
+//! `cosched conform`: does a policy or a world do what every one of them must?
+
+use crate::exit::usage;
+use crate::print::print;
+use crate::stderr::say;
+use anyhow::Result;
+use clap::Args;
+use cosched_conformance::{Case, Played, Verdict, World, WorldJobs, of_policy, on_fixture, play};
+use cosched_foreign::{Command, Patience};
+use cosched_report::{visible, visible_lines};
+use cosched_run::find_policy;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Play scenarios that every policy, or every world, must pass
+///
+/// A policy decides for simulated jobs that come, end, fail and need several CPUs, on all built-in machines. A world runs the jobs
+/// that `--jobs` describes, and each of its answers is checked.
+#[derive(Args)]
+pub struct ConformArgs {
+    /// Policy: a name, or `cmd:COMMAND`
+    #[arg(short, long, value_name = "P", required_unless_present = "on")]
+    policy: Option<String>,
+
+    /// World: `cmd:COMMAND`
+    #[arg(
+        long,
+        value_name = "cmd:COMMAND",
+        conflicts_with = "policy",
+        requires = "jobs"
+    )]
+    on: Option<String>,
+
+    /// File that says what the world is given for each kind of job
+    #[arg(long, value_name = "FILE", requires = "on")]
+    jobs: Option<PathBuf>,
+
+    /// Parts of the names of scenarios; default: all
+    scenarios: Vec<String>,
+}
+
+pub fn run(args: &ConformArgs) -> Result<ExitCode> {
+    let mut cases = cases(args)?;
+    cases.retain(|case| is_wanted(&case.name, &args.scenarios));
+    if cases.is_empty() {
+        return Err(usage("no scenario has such a name"));
+    }
+    let played = play(&cases, |played| {
+        // A reader that has gone hears the end in the exit code.
+        let _ = print(&line(played));
+    });
+    let count = |is: fn(&Verdict) -> bool| played.iter().filter(|one| is(&one.verdict)).count();
+    let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
+    let skipped = count(|verdict| matches!(verdict, Verdict::Skipped(_)));
+    let passed = played.len() - failed - skipped;
+    say(format_args!(
+        "{passed} passed, {failed} failed, {skipped} skipped"
+    ));
+    Ok(match failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn cases(args: &ConformArgs) -> Result<Vec<Case>> {
+    if let Some(word) = &args.policy {
+        let found = find_policy(word, Patience::Simulated);
+        let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
+        return Ok(of_policy(entry));
+    }
+    let word = args.on.as_deref().unwrap_or_default();
+    let command = Command::of(word).ok_or_else(|| {
+        usage(format!(
+            "--on {}: a world is a command, as in --on \"{}python3 world.py\"",
+            visible(word),
+            Command::MARK
+        ))
+    })?;
+    let jobs = match &args.jobs {
+        Some(file) => WorldJobs::read(file).map_err(|error| usage(format!("--jobs {error}")))?,
+        None => WorldJobs::default(),
+    };
+    let world = World::new(command, jobs);
+    Ok(on_fixture("world", move || Ok(world.clone())))
+}
+
+fn is_wanted(name: &str, parts: &[String]) -> bool {
+    parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
+}
+
+/// A scenario and what became of it.
+fn line(played: &Played) -> String {
+    let name = visible(&played.name);
+    let verdict = match &played.verdict {
+        Verdict::Passed => "ok".to_owned(),
+        Verdict::Skipped(why) => format!("skipped, because {}", visible(why)),
+        Verdict::Failed(said) => format!("FAILED\n{}", visible_lines(said)),
+    };
+    format!("{name} ... {verdict}\n")
+}
