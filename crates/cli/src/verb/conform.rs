@@ -47,7 +47,7 @@ pub fn run(args: &ConformArgs) -> Result<ExitCode> {
     }
     let played = play(&cases, |played| {
         // A reader that has gone hears the end in the exit code.
-        let _ = print(&line(played));
+        let _ = print(line(played));
     });
     let count = |is: fn(&Verdict) -> bool| played.iter().filter(|one| is(&one.verdict)).count();
     let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
