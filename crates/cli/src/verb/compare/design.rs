@@ -132,8 +132,9 @@ fn candidates(args: &CompareArgs) -> Result<Vec<Candidate>> {
     let policies = policies(args)?;
     check_params(args, &policies)?;
     let mut all: Vec<Candidate> = Vec::new();
-    for policy in policies {
-        all.extend(swept(policy, &args.params)?);
+    for policy in &policies {
+        let name = shown_name(policy, &policies)?;
+        all.extend(swept(policy, name, &args.params)?);
     }
     for (name, line) in &args.candidate {
         all.push(Candidate {
@@ -170,6 +171,18 @@ fn policy(name: &str) -> Result<&'static PolicyEntry> {
     found.map_err(|problem| usage(format!("--policies: {problem}")))
 }
 
+/// The name of a policy in tables: a command's is its own, unless another of the policies has the same.
+fn shown_name<'a>(word: &'a str, all: &[&str]) -> Result<&'a str> {
+    if word == "auto" {
+        return Ok(word);
+    }
+    let name = policy(word)?.name;
+    let namesakes = all
+        .iter()
+        .filter(|other| **other != "auto" && policy(other).is_ok_and(|entry| entry.name == name));
+    Ok(if namesakes.count() > 1 { word } else { name })
+}
+
 /// Whether a policy has a parameter of this name.
 fn has_param(name: &str, param: &str) -> bool {
     policy(name).is_ok_and(|entry| entry.params.iter().any(|spec| spec.name == param))
@@ -188,8 +201,12 @@ fn check_params(args: &CompareArgs, policies: &[&str]) -> Result<()> {
 }
 
 /// A policy with each combination of the values of its parameters.
-fn swept(of: &str, params: &[(String, String)]) -> Result<Vec<Candidate>> {
-    let mut all = vec![Candidate::policy(of)];
+fn swept(of: &str, name: &str, params: &[(String, String)]) -> Result<Vec<Candidate>> {
+    let first = Candidate {
+        name: name.to_owned(),
+        ..Candidate::policy(of)
+    };
+    let mut all = vec![first];
     for (name, values) in params {
         if !has_param(of, name) {
             continue;
