@@ -112,6 +112,7 @@ fn whatever_goes_wrong_round_robin_decides_and_the_jobs_end() {
     for (wrong, faults, told) in [
         ("crashes", 2.., "` has ended)"),
         ("hangs", 1.., "` has not answered within 0.3 s)"),
+        ("floods", 1.., "` has not answered within 0.3 s)"),
         ("talks", 1.., "line 3 of its output: expected value"),
         ("confuses", 1.., "task #99 is unknown or has ended"),
         (

@@ -53,6 +53,9 @@ for line in sys.stdin:
             sys.exit(3)
         if WRONG == "hangs" and seq == 2:
             time.sleep(1)
+        if WRONG == "floods" and seq == 2:
+            while True:
+                say({"seq": 0, "decision": {"changes": []}})
         if WRONG == "talks" and seq == 2:
             print("a line for a person", flush=True)
         answer = decision(question["snapshot"])
