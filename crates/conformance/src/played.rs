@@ -2,7 +2,7 @@
 
 use crate::fixture::Skip;
 use crate::scenarios::Case;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What became of a scenario.
@@ -25,14 +25,26 @@ pub struct Played {
     pub verdict: Verdict,
 }
 
-/// Plays scenarios, and tells of each when it ends.
-pub fn play(cases: &[Case], mut tell: impl FnMut(&Played)) -> Vec<Played> {
+/// What a panic says, and the line of the scenario.
+fn what_and_where(panicked: &PanicHookInfo<'_>) -> String {
+    let payload = panicked.payload();
+    let constant = payload.downcast_ref::<&str>().copied();
+    let made = payload.downcast_ref::<String>().map(String::as_str);
+    let what = constant.or(made).unwrap_or_default();
+    match panicked.location() {
+        Some(place) => format!("{what}\n({place})"),
+        None => what.to_owned(),
+    }
+}
+
+/// Plays scenarios, and tells of each when it ends; `tell` returns whether to go on.
+pub fn play(cases: &[Case], mut tell: impl FnMut(&Played) -> bool) -> Vec<Played> {
     let said = Arc::new(Mutex::new(String::new()));
     let listener = said.clone();
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         let mut said = listener.lock().unwrap_or_else(PoisonError::into_inner);
-        *said = panicked.to_string();
+        *said = what_and_where(panicked);
     }));
     let mut all = Vec::new();
     for case in cases {
@@ -46,8 +58,11 @@ pub fn play(cases: &[Case], mut tell: impl FnMut(&Played)) -> Vec<Played> {
             name: case.name.clone(),
             verdict,
         };
-        tell(&played);
+        let goes_on = tell(&played);
         all.push(played);
+        if !goes_on {
+            break;
+        }
     }
     panic::set_hook(usual);
     all

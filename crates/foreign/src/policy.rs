@@ -21,6 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Time for an answer, unless the process or the user says otherwise.
 const ANSWER_WITHIN_S: f64 = 0.05;
 
+/// So many late answers in a row end the process: it burns a CPU that jobs could use.
+const MOST_LATE: u32 = 10;
+
+/// So many decisions in a row may run nothing while tasks wait: a policy may measure an idle machine, or forget to start tasks.
+const MOST_IDLE: u32 = 50;
+
 /// What happens when a policy does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
@@ -276,6 +282,9 @@ struct ForeignPolicy {
     gone: Option<String>,
     /// The number of the next question.
     seq: u64,
+    /// Late answers, and decisions that run nothing, in a row.
+    late: u32,
+    idle: u32,
 }
 
 impl ForeignPolicy {
@@ -289,6 +298,8 @@ impl ForeignPolicy {
             process: None,
             gone: None,
             seq: 0,
+            late: 0,
+            idle: 0,
         }
     }
 
@@ -308,6 +319,26 @@ impl ForeignPolicy {
         self.process.as_mut().ok_or_else(|| ForeignError::Ended {
             command: self.command.clone(),
         })
+    }
+
+    /// The decision, unless nothing has run for long though tasks are ready.
+    fn started(
+        &mut self,
+        snapshot: &Snapshot,
+        decision: Decision,
+    ) -> Result<Decision, PolicyFailure> {
+        let waiting = decision.waits.len();
+        let is_idle =
+            waiting == snapshot.tasks.len() && snapshot.tasks.iter().any(|task| !task.asleep);
+        self.idle = if is_idle { self.idle + 1 } else { 0 };
+        if self.idle < MOST_IDLE {
+            return Ok(decision);
+        }
+        self.idle = 0;
+        let command = &self.command;
+        Err(PolicyFailure::NoAnswer(format!(
+            "{command} ran nothing in {MOST_IDLE} decisions, and {waiting} jobs wait"
+        )))
     }
 
     fn ask(&mut self, snapshot: &Snapshot, seed: u64) -> Result<Decision, ForeignError> {
@@ -349,7 +380,10 @@ impl Policy for ForeignPolicy {
             return Err(PolicyFailure::NoAnswer(why.clone()));
         }
         let error = match self.ask(snapshot, rng.state().seed) {
-            Ok(decision) => return Ok(complete(snapshot, decision)),
+            Ok(decision) => {
+                self.late = 0;
+                return self.started(snapshot, complete(snapshot, decision));
+            }
             Err(error) => error,
         };
         let why = error.to_string();
@@ -357,9 +391,14 @@ impl Policy for ForeignPolicy {
             ForeignError::Late { .. } if self.patience == Patience::Simulated => {
                 return Err(PolicyFailure::Hangs(why));
             }
-            ForeignError::Late { .. }
-            | ForeignError::Line { .. }
-            | ForeignError::Reported { .. } => {}
+            ForeignError::Late { .. } => {
+                self.late += 1;
+                if self.late >= MOST_LATE {
+                    self.gone = Some(why.clone());
+                    self.process = None;
+                }
+            }
+            ForeignError::Line { .. } | ForeignError::Reported { .. } => {}
             ForeignError::Start { .. } | ForeignError::Ended { .. } => {
                 self.gone = Some(why.clone());
                 self.process = None;

@@ -50,7 +50,7 @@ pub enum ForeignError {
         why: std::io::Error,
     },
     /// It ended, or closed its standard input or output.
-    #[error("{command} has ended")]
+    #[error("{command} has ended without an answer")]
     Ended {
         /// The command.
         command: Command,
@@ -376,7 +376,7 @@ mod tests {
             let mut process = start(command);
             assert_eq!(
                 ask(&mut process, LONG),
-                Err(format!("`{command}` has ended"))
+                Err(format!("`{command}` has ended without an answer"))
             );
         }
     }

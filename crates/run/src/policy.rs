@@ -11,6 +11,7 @@ use cosched_core::{
     Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
 use cosched_foreign::{Command, Patience, describe};
+use cosched_report::visible;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -135,6 +136,14 @@ pub fn find(word: &str, patience: Patience) -> Result<&'static PolicyEntry, Stri
         return replay::policy(file).map_err(|error| error.to_string());
     }
     find_policy(word).ok_or_else(|| {
+        if word.contains(['/', '.', ' ']) {
+            return format!(
+                "`{}` is no name; for a command write --policy \"{}{}\"",
+                visible(word),
+                Command::MARK,
+                visible(word)
+            );
+        }
         let problem = unknown("policy", word, &spec::policy_names());
         format!("{problem}, as in --policy fair")
     })

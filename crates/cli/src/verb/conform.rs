@@ -48,13 +48,23 @@ pub fn run(args: &ConformArgs) -> Result<ExitCode> {
     let played = play(&cases, |played| {
         // A reader that has gone hears the end in the exit code.
         let _ = print(line(played));
+        !hangs(&played.verdict)
     });
     let count = |is: fn(&Verdict) -> bool| played.iter().filter(|one| is(&one.verdict)).count();
     let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
     let skipped = count(|verdict| matches!(verdict, Verdict::Skipped(_)));
     let passed = played.len() - failed - skipped;
+    for one in &played {
+        if matches!(one.verdict, Verdict::Failed(_)) {
+            say(format_args!("FAILED {}", visible(&one.name)));
+        }
+    }
+    let left = match cases.len() - played.len() {
+        0 => String::new(),
+        left => format!("; {left} were not played, since one did not answer"),
+    };
     say(format_args!(
-        "{passed} passed, {failed} failed, {skipped} skipped"
+        "{passed} passed, {failed} failed, {skipped} skipped{left}"
     ));
     Ok(match failed {
         0 => ExitCode::SUCCESS,
@@ -82,6 +92,11 @@ fn cases(args: &ConformArgs) -> Result<Vec<Case>> {
     };
     let world = World::new(command, jobs);
     Ok(on_fixture("world", move || Ok(world.clone())))
+}
+
+/// Whether a process did not answer. It would not answer the others either, and each would wait for a minute.
+fn hangs(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Failed(said) if said.contains("has not answered within"))
 }
 
 fn is_wanted(name: &str, parts: &[String]) -> bool {

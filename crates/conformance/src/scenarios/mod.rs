@@ -67,8 +67,8 @@ pub fn on_fixture<F: Fixture>(
         plans::residency_is_what_happened,
         plans::an_old_plan_is_refused,
         plans::changes_end_a_plan,
-        plans::every_policy_completes_a_batch_by_plans with by_plans,
-        policies::every_policy_completes_a_batch_within_its_masks with batch,
+        plans::a_batch_completes_by_plans with by_plans,
+        policies::a_batch_completes_within_its_masks with batch,
         policies::failures_leave_the_others_alone with failures,
         policies::nonsense_is_replaced,
         policies::gangs_take_turns_with_others with gangs,
@@ -88,7 +88,7 @@ pub fn of_policy(entry: &'static PolicyEntry) -> Vec<Case> {
     let name = entry.name;
     let [batch, failures, gangs, again] = [(); 4].map(|()| vec![entry]);
     let mut cases = cases! { name, make:
-        policies::every_policy_completes_a_batch_within_its_masks with batch,
+        policies::a_batch_completes_within_its_masks with batch,
         policies::failures_leave_the_others_alone with failures,
         policies::gangs_take_turns_with_others with gangs,
         policies::a_run_repeats_itself with again,

@@ -22,7 +22,9 @@ pub(super) fn assert_share<F: Fixture>(used: Nanos, elapsed: Nanos, cpus: u64) {
     );
     assert!(
         used.share_of(most) >= F::LEAST_SHARE,
-        "only {used:?} in {elapsed:?} on {cpus} CPUs"
+        "{} s of CPU time in {} s; {cpus} CPUs of its own give more",
+        used.as_s(),
+        elapsed.as_s()
     );
 }
 

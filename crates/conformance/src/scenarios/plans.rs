@@ -258,10 +258,7 @@ pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn every_policy_completes_a_batch_by_plans<F: Fixture>(
-    fixture: &F,
-    entries: &Entries,
-) -> Outcome {
+pub(super) fn a_batch_completes_by_plans<F: Fixture>(fixture: &F, entries: &Entries) -> Outcome {
     planner(fixture, &[])?;
     let mut jobs = batch(fixture)?;
     // One task sleeps, so that others can fill in.

@@ -166,6 +166,9 @@ fn parse(
     let expected = match spec.kind {
         ParamKind::Number { min, max, .. } => match text.parse::<f64>() {
             Ok(value) if value >= min && value <= max => return Ok(ParamValue::Number(value)),
+            _ if min == f64::MIN && max == f64::MAX => "a number".to_owned(),
+            _ if max == f64::MAX => format!("a number of at least {min}"),
+            _ if min == f64::MIN => format!("a number of at most {max}"),
             _ => format!("a number from {min} to {max}"),
         },
         ParamKind::Choice(words) if words.contains(&text) => {

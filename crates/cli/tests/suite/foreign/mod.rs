@@ -110,9 +110,10 @@ fn its_lines_are_as_the_schema_says() {
 #[test]
 fn whatever_goes_wrong_round_robin_decides_and_the_jobs_end() {
     for (wrong, faults, told) in [
-        ("crashes", 2.., "` has ended)"),
+        ("crashes", 2.., "` has ended without an answer)"),
         ("hangs", 1.., "` has not answered within 0.3 s)"),
         ("floods", 1.., "` has not answered within 0.3 s)"),
+        ("forgets", 1.., "ran nothing in 50 decisions, and "),
         ("talks", 1.., "line 3 of its output: expected value"),
         ("confuses", 1.., "task #99 is unknown or has ended"),
         (
@@ -155,7 +156,7 @@ fn whatever_goes_wrong_round_robin_decides_and_the_jobs_end() {
 fn what_describes_no_policy_is_refused() {
     let folder = with_mix();
     for (command, told) in [
-        ("false", "`false` has ended"),
+        ("false", "`false` has ended without an answer"),
         ("echo 5", "line 1 of its output: invalid type: integer `5`"),
         (r#"echo "{}""#, "missing field `name`"),
         (
@@ -248,7 +249,7 @@ fn a_good_policy_conforms_and_a_bad_one_does_not() {
             out(&run),
             err(&run)
         );
-        let told = out(&run).contains("FAILED\npanicked at");
+        let told = out(&run).contains("FAILED\nat 0");
         assert_eq!(told, wrong == "confuses", "{}", out(&run));
         let reason = out(&run).contains("task #99 is unknown or has ended");
         assert_eq!(reason, wrong == "confuses", "{}", out(&run));

@@ -59,6 +59,9 @@ for line in sys.stdin:
         if WRONG == "talks" and seq == 2:
             print("a line for a person", flush=True)
         answer = decision(question["snapshot"])
+        if WRONG == "forgets" and seq >= 2:
+            answer = {"changes": [], "next_wake": question["snapshot"]["now"] + 20_000_000}
+            answer["changes"] = [{"stop": {"task": task["id"]}} for task in question["snapshot"]["tasks"] if task["running"]]
         if WRONG == "confuses" and seq == 2:
             answer["changes"] = [{"stop": {"task": 99}}]
         if WRONG == "misspells" and seq == 2:
