@@ -371,7 +371,7 @@ fn a_world_that_reports_an_error_or_ends_is_quoted() {
     );
     let mut world = running(&Folder::new(), &[]);
     let error = wait(&mut world, None).expect_err("an error");
-    assert!(error.ends_with("has ended"), "{error}");
+    assert!(error.ends_with("has ended without an answer"), "{error}");
     let mut world = running(&Folder::new(), &[json!({"ok": false})]);
     let error = world.apply(&[place(1, "1")]).expect_err("an error");
     assert!(error.to_string().contains("ok: it is false"), "{error}");
@@ -382,7 +382,10 @@ fn what_no_method_could_report_is_left_at_the_end() {
     let mut world = running(&Folder::new(), &[]);
     world.kill(TaskId(0), Kill::Kill);
     let failure = world.take_failure().expect("a failure");
-    assert!(failure.to_string().ends_with("has ended"), "{failure}");
+    assert!(
+        failure.to_string().ends_with("has ended without an answer"),
+        "{failure}"
+    );
     assert!(world.take_failure().is_none());
 }
 

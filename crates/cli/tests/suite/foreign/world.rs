@@ -166,7 +166,7 @@ fn what_is_no_world_is_refused() {
             "cmd:false",
             &[],
             2,
-            "`false` has ended; nothing was started",
+            "`false` has ended without an answer; nothing was started",
         ),
         ("cmd:echo 5", &[], 2, "line 1 of its output: invalid type"),
         (
