@@ -130,7 +130,7 @@ def shares(threads, rates, log_window):
     def excess(log_age):
         return sum(held(log_age)) - LLC_LINES
 
-    log_window = root(excess, 0.0, 40.0, log_window, 1e-3 * LLC_LINES, 0.05)
+    log_window = root(excess, 0.0, 40.0, log_window, 1e-5 * LLC_LINES, 0.05)
     return held(log_window), log_window
 
 
@@ -205,7 +205,7 @@ def solve(cores, channels):
             thread.active = 0.7
         threads += pair
     rates, log_window, queue = [1.0] * len(threads), 14.0, 20.0
-    for _ in range(200):
+    for turn in range(200):
         lines, log_window = shares(threads, rates, log_window)
         misses = [miss_ratio(thread.phase, held) for thread, held in zip(threads, lines)]
         times = [thread.times(ghz, miss) for thread, miss in zip(threads, misses)]
@@ -217,7 +217,7 @@ def solve(cores, channels):
             hits = sum(read * thread.phase.rows for read, thread in zip(reads, threads))
             return queue - min(queue_ns(sum(reads), writes, hits, channels), 1e5)
 
-        queue, before = root(excess, 0.0, 1e4, queue, 1e-3, 1.0), rates
+        queue, before = root(excess, 0.0, 1e4, queue, 1e-4, 1.0), rates
         rates = [1 / (busy + wait + each * queue) for busy, wait, each in times]
         for thread, rate, (busy, _, _) in zip(threads, rates, times):
             thread.active = (thread.active + busy * rate) / 2
@@ -226,8 +226,9 @@ def solve(cores, channels):
     flows = [Flow(rate, rate * thread.phase.l1 / 1000, rate * thread.llc, rate * thread.llc * miss,
                   rate * thread.llc * miss * thread.phase.dirty) for thread, rate, miss in zip(threads, rates, misses)]
     scale = (ghz / GHZ[0]) ** 2  # the voltage falls with the clock
-    watts = UNCORE_W + len(cores) * CORE_W * scale + sum(
-        scale * flow.instructions * INSTRUCTION_NJ + flow.llc * LLC_NJ + (flow.reads + flow.writes) * MEMORY_NJ for flow in flows)
+    watts = UNCORE_W + len(cores) * CORE_W * scale
+    for flow in flows:
+        watts += scale * flow.instructions * INSTRUCTION_NJ + flow.llc * LLC_NJ + (flow.reads + flow.writes) * MEMORY_NJ
     phases = [(core, phase) for core in cores for phase in core]
     return dict(zip(phases, flows)), watts, ghz
 

@@ -191,7 +191,8 @@ class Timeline(cosched.World):
         siblings = range(cpu % physics.cores, physics.cores * physics.threads, physics.cores)
         domain = physics.domain(cpu)
         moves = job.last is not None and physics.domain(job.last) != domain
-        return (not free.issuperset(siblings), moves, -sum(physics.domain(other) == domain for other in free), cpu != job.last, cpu)
+        room = sum(physics.domain(other) == domain for other in free)
+        return (not free.issuperset(siblings), moves, -room, cpu != job.last, cpu)
 
     def wait(self, until_s):
         until, since, ended = None if until_s is None else round(until_s * 1e9), self.now, []
