@@ -174,7 +174,7 @@ def solve(places, channels):
 
         latencies[domain] = crossing(found, low, high)
 
-    for turn in range(100):
+    for _ in range(100):
         before = [thread.rate for thread in threads]
         for socket in range(SOCKETS):
             here = [thread for thread in threads if thread.socket == socket]

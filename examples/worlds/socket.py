@@ -205,7 +205,7 @@ def solve(cores, channels):
             thread.active = 0.7
         threads += pair
     rates, log_window, queue = [1.0] * len(threads), 14.0, 20.0
-    for turn in range(200):
+    for _ in range(200):
         lines, log_window = shares(threads, rates, log_window)
         misses = [miss_ratio(thread.phase, held) for thread, held in zip(threads, lines)]
         times = [thread.times(ghz, miss) for thread, miss in zip(threads, misses)]
