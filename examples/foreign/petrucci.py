@@ -20,8 +20,8 @@ it has not run on, the time in the core grows with the clock period, and the tim
 `read_ns`, stays the same.
 
 **What differs.** This is the form of the paper's model, not its every equation. Threads there can demand a speed, which jobs
-of a batch do not. Here powers are linear in the speed, as in `lucky`, and come from the machine's file. Jobs that need several
-CPUs get none.
+of a batch do not. Here powers are linear in the speed, as in `lucky`. The defaults of powers and bandwidth are the table `params`
+of `machines/big1-small3.toml`, fitted to the simulated machine.
 
 **What it shows.** In the simulated mixes of `lucky` it mostly chooses as `bias` does: the same jobs keep the big core. That is
 best where one job gains most (155 kJ s in 1CI-3MI, `lucky` 467), and bad where several gain (939 in 2CI-2MI, `lucky` 487).
@@ -64,13 +64,14 @@ class petrucci:
     def decide(self, snapshot):
         for task in snapshot.all_tasks:
             self.observe(snapshot.machine, task)
-        tasks = [task for task in snapshot.tasks if task.cpus == 1]
+        if any(task.cpus > 1 or task.allowed for task in snapshot.tasks):
+            return snapshot.tasks  # The package places jobs that need several CPUs or may use only some.
         # The core types are listed fastest first; all but the first count as small.
         cores = [[cpu for cpu in snapshot.cpus if min(cpu.core_type, 1) == kind] for kind in (0, 1)]
-        if not tasks:
+        if not snapshot.tasks:
             return {}
-        chosen = self.solve(snapshot.machine, tasks, cores)
-        return put(tasks, chosen, cores)
+        chosen = self.solve(snapshot.machine, snapshot.tasks, cores)
+        return put(snapshot.tasks, chosen, cores)
 
     def observe(self, machine, task):
         """Remember what the last quantum showed."""
@@ -100,9 +101,10 @@ class petrucci:
         # A job that has waited for a quantum is worth twice as much.
         worth *= np.array([[1 + task.waited_s / self.quantum_s] for task in tasks])
         n = len(tasks)
-        one_core = np.kron(np.eye(n), np.ones((1, 2)))
-        of_a_type = np.kron(np.ones((1, n)), np.eye(2))
-        reads = speeds[:, :, 1].reshape(1, -1)
+        # The variables in a row: x[0, big], x[0, small], x[1, big] and so on.
+        one_core = np.kron(np.eye(n), np.ones((1, 2)))  # n rows, 2n columns: row j sums up job j.
+        of_a_type = np.kron(np.ones((1, n)), np.eye(2))  # 2 rows, 2n columns: row t sums up type t.
+        reads = speeds[:, :, 1].reshape(1, -1)  # 1 row, 2n columns.
         # One job may always run, or a job that reads more than the limit alone would never.
         limit = max(self.limit_per_s, reads.max())
         within = [
@@ -118,6 +120,7 @@ class petrucci:
 def put(tasks, chosen, cores):
     """Give the tasks their cores. A task stays on its own if that is of its type."""
     free, places = [list(of_type) for of_type in cores], {}
+    # Jobs that can stay come first, so that no other takes their core.
     order = sorted(zip(tasks, chosen), key=lambda pair: pair[1] is None or not set(pair[0].last_cpus) & set(free[pair[1]]))
     for task, kind in order:
         if kind is not None:

@@ -39,7 +39,7 @@ class World:
     def apply(self, changes):
         for change in changes:
             place = change.get("place") or {**change["stop"], "placement": {"stopped": {"cpus": ""}}}
-            [where] = place["placement"].values()  # exclusive or shared
+            [where] = place["placement"].values()  # the only value; its key is exclusive, shared or stopped
             self.jobs[place["task"]].on = cpu_list(where.get("cpus", where.get("mask")))
 
     def wait(self, question):

@@ -157,6 +157,38 @@ def test_a_policy_without_freeze_moves_and_never_stops():
     assert answer(nothing, *tasks)["changes"] == []
 
 
+def test_tasks_in_order_without_freeze_leave_running_ones_their_cpus():
+    loop = Loop(in_place.begin().answer, [task(id) for id in range(4)])
+    loop.ask()
+    assert loop.where() == {0: "0", 1: "1"}
+    assert loop.quantum()["changes"] == []
+    loop.now += 50_000_000
+    loop.end(0)
+    assert loop.where() == {1: "1", 2: "0"}
+    loop.quantum()
+    assert loop.where() == {1: "1", 2: "0"}
+    # The one that sleeps keeps its CPU, and one CPU is too few for a gang.
+    tasks = [task(0, on="0", asleep=True), task(1, cpus=2), task(2)]
+    assert places(answer(in_place, *tasks)) == {2: "1"}
+
+    @policy()
+    def first(snapshot):
+        return {snapshot.task(1): 0}
+
+    with pytest.raises(cosched.BadDecision, match="CPU 0 is for <task 1 job1> and for <task 0 job0> .which is not stopped"):
+        answer(first, task(0, on="0"), task(1))
+
+
+@pytest.mark.parametrize("kind", [cosched.Task, cosched.Snapshot, cosched.Machine, cosched._snapshot.Cpu])
+def test_help_lists_all_fields(kind):
+    machine = cosched.machine()
+    raw = {"Cpu": machine["cpus"][0], "Machine": machine, "Task": task(0)}.get(kind.__name__, snapshot([]))
+    seen = kind(raw, now_s=0.0) if kind is cosched.Task else kind(raw)
+    assert not [name for name in vars(seen) if not name.startswith("_")]
+    properties = {name: value for name, value in vars(kind).items() if isinstance(value, property)}
+    assert properties and all(value.__doc__ for value in properties.values())
+
+
 def test_a_task_that_sleeps_keeps_a_cpu_that_nobody_wants():
     sleeper = task(0, on="0", asleep=True)
     one = answer(in_turn, sleeper, task(1))
@@ -234,8 +266,21 @@ def test_parameters_and_arguments_must_agree():
         policy(k=None)(lambda snapshot, k: {})
     with pytest.raises(ValueError, match="not a whole number"):
         least_progress.begin(k=1.5)
-    with pytest.raises(TypeError, match="returned None"):
-        answer(policy()(lambda snapshot: None), task(0))
+
+
+@pytest.mark.parametrize(
+    "said, words",
+    [
+        (None, "returned None; it should return who runs"),
+        (0, "returned 0; it should return who runs"),
+        (Decision(None, 0.1), "returned None"),
+        ([0], "0 stands where a task belongs; return tasks of snapshot.tasks"),
+        ({0: 1}, "0 stands where a task belongs"),
+    ],
+)
+def test_what_is_no_decision_is_explained(said, words):
+    with pytest.raises(TypeError, match=words):
+        answer(policy()(lambda snapshot: said), task(0))
 
 
 SCRIPT = """
@@ -274,7 +319,8 @@ def test_an_exception_ends_the_process_with_its_traceback(folder):
     pipe.tell({"schema": "cosched.policy/1", "begin": {"seed": 7, "params": {}}})
     assert pipe.ask({"seq": 0, "snapshot": snapshot([task(9)])}) is None
     code, said = pipe.close()
-    assert code == 1 and "ZeroDivisionError" in said and "talks.py" in said
+    assert code == 1 and "talks.py" in said
+    assert said.splitlines()[-1] == "policy talks failed: ZeroDivisionError: division by zero"
 
 
 def test_lines_follow_the_schema():

@@ -42,6 +42,13 @@ def test_the_plot_is_drawn(files):
     assert (files / "plot.png").stat().st_size > 10_000
 
 
+def test_recorded_decisions_are_tried_again(files):
+    command = f"cmd:{sys.executable} mine.py"
+    record = cosched.simulate("mixes/efs/four-mcf.toml", "i5-2500", command, extra=["--events=events.jsonl"])
+    again = subprocess.run([sys.executable, "again.py"], check=True, capture_output=True, text=True).stdout
+    assert len(again.splitlines()) == record["overhead"]["decisions"]
+
+
 def test_a_recorded_snapshot_can_be_answered_again(files, monkeypatch):
     cosched.simulate("mixes/efs/four-mcf.toml", "i5-2500", f"cmd:{sys.executable} mine.py", extra=["--events=events.jsonl"])
     monkeypatch.syspath_prepend(str(files))

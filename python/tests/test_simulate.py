@@ -1,6 +1,7 @@
 """`cosched.simulate` with the real program, where it takes commands for policies and worlds."""
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -99,12 +100,22 @@ def test_a_decorated_function_runs_in_a_process_of_its_own(mine, takes_policies)
     assert same["jobs"] == record["jobs"]
 
 
-def test_a_policy_that_breaks_is_a_warning(mine, takes_policies, capfd):
+def test_a_policy_that_breaks_raises_with_the_record(mine, takes_policies, capfd):
     jobs = [{"program": "gamess", "copies": 5, "work_instructions": 2e10}]
-    with pytest.warns(UserWarning, match="(?i)round-robin"):
-        record = cosched.simulate(jobs, "i5-2500", mine.breaks)
+    with pytest.raises(cosched.PolicyFailed, match="(?i)round-robin") as failed:
+        cosched.simulate(jobs, "i5-2500", mine.breaks)
+    record = failed.value.record
     assert record["overhead"]["policy_faults"] > 0 and record["totals"]["succeeded"] == 5
-    assert "ZeroDivisionError" in capfd.readouterr().err
+    assert "policy breaks failed: ZeroDivisionError: division by zero" in capfd.readouterr().err
+    # As when it comes back from a pool of processes.
+    copied = pickle.loads(pickle.dumps(failed.value))
+    assert str(copied) == str(failed.value) and copied.record == record
+
+
+def test_other_warnings_are_warnings(mine, takes_policies):
+    with pytest.warns(UserWarning, match="timed out"):
+        record = cosched.simulate(JOBS, "i5-2500", mine.least_progress, timeout="100ms")
+    assert record["overhead"]["policy_faults"] == 0
 
 
 def test_a_policy_decides_on_this_machine(mine, takes_policies):
@@ -131,6 +142,15 @@ def test_a_function_without_a_file_is_refused():
 
     with pytest.raises(cosched.Error, match="move it to the top of its file"):
         cosched.simulate(JOBS, "i5-2500", inner)
+
+
+@pytest.mark.parametrize("words, text", [(["-"], POLICY), (["-c", POLICY], "")])
+def test_a_function_from_standard_input_is_refused(words, text):
+    call = 'cosched.simulate([{"program": "mcf"}], "i5-2500", least_progress)'
+    program = textwrap.dedent(POLICY).replace("least_progress.run()", call)
+    words = [program if word == POLICY else word for word in words]
+    done = subprocess.run([sys.executable, *words], input=program if text else "", capture_output=True, text=True)
+    assert "least_progress must be in a file" in done.stderr.splitlines()[-1]
 
 
 def test_a_world_is_served_by_its_name(mine, folder, monkeypatch):
@@ -173,6 +193,23 @@ def test_the_mix_of_the_replay_runs_and_its_cpus_are_shared_under_linux(takes_wo
         assert sum(job["cpu_s"] for job in record["jobs"]) <= 4 * record["metrics"]["turnaround_s"] * (1 + 1e-9)
         assert all(job["solo_s"] == pytest.approx(20) for job in record["jobs"])
     assert linux["metrics"]["turnaround_s"] > fair["metrics"]["turnaround_s"]
+
+
+@pytest.mark.parametrize(
+    "name, modules, passed", [("synpa", ["networkx", "numpy"], 13), ("petrucci", ["scipy"], 2), ("in_place", [], 13)]
+)
+def test_policies_conform(name, modules, passed, folder, takes_policies):
+    for module in modules:
+        pytest.importorskip(module, reason=f"the example {name} needs {module}")
+    text = "from cosched import policy\n\n@policy()\ndef in_place(snapshot):\n    return snapshot.tasks\n\nin_place.run()\n"
+    (folder / "in_place.py").write_text(text)
+    file = folder / "in_place.py" if name == "in_place" else EXAMPLES / f"{name}.py"
+    command = [sys.executable, "-m", "cosched.conform", "policy", f"{sys.executable} {file}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "unrecognized subcommand" in done.stderr:
+        pytest.skip("this cosched has no verb conform")
+    # A policy for big and small cores is skipped on other machines.
+    assert done.returncode == 0 and f"{passed} passed, 0 failed" in done.stderr, done.stdout + done.stderr[-2000:]
 
 
 def test_conform_starts_the_verb(folder, monkeypatch):

@@ -20,7 +20,7 @@ from ._policy import Number, Policy, Words, policy
 from ._record import record
 from ._run import run
 from ._session import Session
-from ._simulate import simulate
+from ._simulate import PolicyFailed, simulate
 from ._snapshot import CoreType, Cpu, Machine, Running, Snapshot, Task
 from ._world import Change, Ended, NewTask, Reading, Slept, Usage, Woke, World, machine
 
@@ -43,6 +43,7 @@ __all__ = [
     "Number",
     "Place",
     "Policy",
+    "PolicyFailed",
     "Reading",
     "Running",
     "Session",

@@ -67,6 +67,11 @@ def changes(snapshot: Snapshot, assignments: Assignments, stops: bool) -> list[d
     one that sleeps gives way to those that were given its CPUs.
     """
     if not isinstance(assignments, Mapping):
+        assignments = list(assignments)
+    for task in assignments:
+        if not isinstance(task, Task):
+            raise TypeError(f"{task!r} stands where a task belongs; return tasks of snapshot.tasks; snapshot.task(ID) finds one")
+    if not isinstance(assignments, Mapping):
         assignments = snapshot.assign(assignments)
     places = {task: place(where) for task, where in assignments.items()}
     owners = _owners(snapshot, places, stops)
@@ -105,7 +110,7 @@ def _owners(snapshot: Snapshot, places: Mapping[Task, Place], stops: bool) -> se
             continue
         if gives_way and any(cpu in used for cpu in snapshot.blocked(now.cpus, now.whole_core)):
             continue
-        _occupy(snapshot, used, task, where)
+        _occupy(snapshot, used, task, where, " (which is not stopped)")
         keep.add(task)
     return keep
 
@@ -127,11 +132,11 @@ def _check(snapshot: Snapshot, task: Task, where: Place) -> None:
         raise BadDecision(f"{task} needs {task.cpus} CPU(s) and was given {len(cpus)}; snapshot.assign gives what it needs")
 
 
-def _occupy(snapshot: Snapshot, used: dict[int, Task], task: Task, where: Place) -> None:
+def _occupy(snapshot: Snapshot, used: dict[int, Task], task: Task, where: Place, about: str = "") -> None:
     """Enter the CPUs of a task, unless another has them."""
     if where.shared:
         return
     for cpu in snapshot.blocked(where.cpus, where.whole_core):  # type: ignore[arg-type]
         other = used.setdefault(cpu, task)
         if other != task:
-            raise BadDecision(f"CPU {cpu} is for {other} and for {task}")
+            raise BadDecision(f"CPU {cpu} is for {other} and for {task}{about}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Union
@@ -103,13 +104,12 @@ class Session:
         length_ns = self._quantum_ns
         assignments: Assignments = {}
         if snapshot.is_quantum_end or (snapshot.tasks and snapshot.cpus):
-            said = self._decide(snapshot)
+            said: Any = self._decide(snapshot)
             if isinstance(said, Decision):
-                assignments, length_ns = said.assignments, ns(said.quantum_s)
-            elif said is not None:
-                assignments = said
-            else:
-                raise TypeError(f"{policy.name} returned None; it should return who runs, such as {{task: cpu}}")
+                said, length_ns = said.assignments, ns(said.quantum_s)
+            if not isinstance(said, Iterable):
+                raise TypeError(f"{policy.name} returned {said!r}; it should return who runs, such as {{task: cpu}} or [task]")
+            assignments = said
         if begins:
             self._end_ns = raw["now"] + length_ns
         return {"changes": changes(snapshot, assignments, policy.stops), "next_wake": self._end_ns}
@@ -167,9 +167,16 @@ class Policy:
     def run(self) -> None:
         """Answer cosched until it closes the pipe.
 
-        An exception of the policy ends the process. In a real run cosched then decides by round-robin, and warns.
+        An exception of the policy ends the process. Round-robin then decides, and cosched warns.
         """
-        channel = Channel()
+        try:
+            self._serve(Channel())
+        except Exception as error:
+            traceback.print_exc()
+            # The traceback of an error with a long text ends with part of it.
+            sys.exit(f"policy {self.name} failed: {type(error).__name__}: {' '.join(str(error).split())}")
+
+    def _serve(self, channel: Channel) -> None:
         session = self.begin()
         for question in channel.questions():
             if "describe" in question:

@@ -23,6 +23,19 @@ from ._world import World
 SERVING = "COSCHED_SERVING"
 """Variable that is set while a file is imported to serve what is in it. A simulation would import it again, without end."""
 
+
+class PolicyFailed(Error):
+    """A policy failed in a simulation, so round-robin decided instead of it."""
+
+    def __init__(self, text: str, record: dict[str, Any]) -> None:
+        super().__init__(text, record)
+        self.record = record
+        """The record of the run, part of which round-robin decided."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 Mix = Union[str, "PathLike[str]", Iterable[Mapping[str, Any]]]
 
 
@@ -41,8 +54,10 @@ def simulate(
 
     `mix` is a file, or dictionaries with the keys of a `[[job]]`. `machine` is a name, a file, "cmd:COMMAND" or a
     subclass of `World`. `policy` is a name, "cmd:COMMAND" or what the decorator made. Both classes and functions must be
-    in a file, since they run in processes of their own. Options are those of `cosched run`. Each warning of the run is a
-    Python warning.
+    in a file, since they run in processes of their own. Options are those of `cosched run`.
+
+    A policy that fails or decides what can't be done raises `PolicyFailed`. Its attribute `record` has the run, part of which
+    round-robin decided. Other warnings of the run are Python warnings.
     """
     if SERVING in os.environ:
         raise Error(
@@ -73,6 +88,9 @@ def simulate(
         sys.stderr.write(done.stderr)
         found: dict[str, Any] = json.loads(record.read_text())
     for warning in found["warnings"]:
+        if warning["code"] == "policy-fault":
+            raise PolicyFailed(warning["text"], found)
+    for warning in found["warnings"]:
         warnings.warn(warning["text"], stacklevel=2)
     return found
 
@@ -83,8 +101,12 @@ def _command(thing: Policy | type[World]) -> str:
     name, module = target.__qualname__, target.__module__
     if module == "__main__":
         main = getattr(sys.modules["__main__"], "__file__", None)
-        if main is None:
-            raise Error(f"{name} is in no file; write it to one, since it runs in a process of its own")
+        # Python that reads a program from standard input names its file <stdin>.
+        if main is None or not os.path.isfile(main):
+            raise Error(
+                f"{name} must be in a file, since it runs in a process of its own, which can't read a notebook or standard "
+                f"input; write it to a file such as mine.py, and add `from mine import {name}`"
+            )
         module = os.path.abspath(main)
     if "<locals>" in name:
         raise Error(f"{name} is defined in a function; move it to the top of its file")

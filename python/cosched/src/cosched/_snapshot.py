@@ -34,21 +34,34 @@ def format_cpus(cpus: Iterable[int]) -> str:
 
 
 class Cpu(int):
-    """A hardware thread: its number, with its place in the machine.
+    """A hardware thread: its number, with its place in the machine."""
 
-    The other fields are indices in the machine's lists of the same name.
-    """
-
-    core: int
-    llc: int
-    memory_domain: int
-    core_type: int
+    _raw: Mapping[str, int]
 
     def __new__(cls, raw: Mapping[str, int]) -> Cpu:
         cpu = super().__new__(cls, raw["id"])
-        cpu.core, cpu.llc = raw["core"], raw["llc"]
-        cpu.memory_domain, cpu.core_type = raw["memory_domain"], raw["core_type"]
+        cpu._raw = raw
         return cpu
+
+    @property
+    def core(self) -> int:
+        """Index in `Machine.cores`."""
+        return self._raw["core"]
+
+    @property
+    def llc(self) -> int:
+        """Index in `Machine.llcs`."""
+        return self._raw["llc"]
+
+    @property
+    def memory_domain(self) -> int:
+        """Index in `Machine.memory_domains`."""
+        return self._raw["memory_domain"]
+
+    @property
+    def core_type(self) -> int:
+        """Index in `Machine.core_types`; 0 is the fastest type."""
+        return self._raw["core_type"]
 
 
 @dataclass(frozen=True)
@@ -65,20 +78,57 @@ class Machine:
     """The machine, with the CPUs that can be used now."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
-        self.raw = raw
-        self.name: str = raw["name"]
-        self.cpus = tuple(Cpu(cpu) for cpu in raw["cpus"])
-        self._by_id = {int(cpu): cpu for cpu in self.cpus}
-        self.cores = self._sets(raw["cores"])
-        self.llcs = self._sets(raw["llcs"])
-        self.memory_domains = self._sets(raw["memory_domains"])
-        self.core_types = tuple(
+        self._raw = raw
+        self._cpus = tuple(Cpu(cpu) for cpu in raw["cpus"])
+        self._by_id = {int(cpu): cpu for cpu in self._cpus}
+        self._cores = self._sets(raw["cores"])
+        self._llcs = self._sets(raw["llcs"])
+        self._memory_domains = self._sets(raw["memory_domains"])
+        self._core_types = tuple(
             CoreType(kind["name"], kind["capacity"], kind["max_khz"] and kind["max_khz"] / 1e6)
             for kind in raw["core_types"]
         )
-        """Fastest first."""
-        self.llc_bytes: int | None = raw["llc_bytes"].get("value")
-        """Size of one last-level cache."""
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The machine as on the wire."""
+        return self._raw
+
+    @property
+    def name(self) -> str:
+        """Its name, such as `xeon-e5645`."""
+        return str(self._raw["name"])
+
+    @property
+    def cpus(self) -> tuple[Cpu, ...]:
+        """Hardware threads, by number."""
+        return self._cpus
+
+    @property
+    def cores(self) -> tuple[tuple[Cpu, ...], ...]:
+        """The CPUs of each core."""
+        return self._cores
+
+    @property
+    def llcs(self) -> tuple[tuple[Cpu, ...], ...]:
+        """The CPUs behind each last-level cache."""
+        return self._llcs
+
+    @property
+    def memory_domains(self) -> tuple[tuple[Cpu, ...], ...]:
+        """The CPUs of each memory domain: those that share memory channels, such as a socket."""
+        return self._memory_domains
+
+    @property
+    def core_types(self) -> tuple[CoreType, ...]:
+        """Types of cores, each with `name`, `capacity` (1024 for the fastest) and `max_ghz`. Fastest first."""
+        return self._core_types
+
+    @property
+    def llc_bytes(self) -> int | None:
+        """Size of one last-level cache in bytes."""
+        size: int | None = self._raw["llc_bytes"].get("value")
+        return size
 
     def cpu(self, id: int) -> Cpu:
         """The CPU with this number."""
@@ -86,7 +136,7 @@ class Machine:
 
     def siblings(self, cpu: int) -> tuple[Cpu, ...]:
         """The CPUs of the same core, with this one."""
-        return self.cores[self.cpu(cpu).core]
+        return self._cores[self.cpu(cpu).core]
 
     def _sets(self, sets: Iterable[str]) -> tuple[tuple[Cpu, ...], ...]:
         return tuple(tuple(self._by_id[id] for id in parse_cpus(one) if id in self._by_id) for one in sets)
@@ -126,38 +176,56 @@ class Task:
     """Names of estimates on the wire, where they differ."""
 
     def __init__(self, raw: Mapping[str, Any], now_s: float) -> None:
-        self.raw = raw
-        self.id: int = raw["id"]
-        self.name: str = raw["name"]
-        self.cpus: int = raw["cpus"]
-        """Hardware threads that it needs at once."""
+        self._raw = raw
+        # Kept apart, since equality and dictionaries ask for it all the time.
+        self._id: int = raw["id"]
         self._estimates: Mapping[str, Any] = raw["estimates"]
         self._now_s = now_s
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Task) and other.id == self.id
+        return isinstance(other, Task) and other._id == self._id
 
     def __hash__(self) -> int:
-        return hash(self.id)
+        return hash(self._id)
 
     def __repr__(self) -> str:
         return f"<task {self.id} {self.name}>"
 
     @property
+    def raw(self) -> Mapping[str, Any]:
+        """The task as on the wire."""
+        return self._raw
+
+    @property
+    def id(self) -> int:
+        """Its number, unique in the run."""
+        return self._id
+
+    @property
+    def name(self) -> str:
+        """The name of its job."""
+        return str(self._raw["name"])
+
+    @property
+    def cpus(self) -> int:
+        """Hardware threads that it needs at once."""
+        return int(self._raw["cpus"])
+
+    @property
     def allowed(self) -> tuple[int, ...] | None:
         """CPUs that it may use; None for all."""
-        allowed = self.raw["allowed"]
+        allowed = self._raw["allowed"]
         return None if allowed is None else parse_cpus(allowed)
 
     @property
     def weight(self) -> float:
         """Its share of the time, relative to other tasks."""
-        return float(self.raw.get("weight", 1.0))
+        return float(self._raw.get("weight", 1.0))
 
     @property
     def running(self) -> Running | None:
-        """Where it runs; None while it waits."""
-        raw = self.raw["running"]
+        """Where it runs: `cpus`, `shared`, `whole_core`, `purpose` and `since_s`; None while it waits."""
+        raw = self._raw["running"]
         if raw is None:
             return None
         placement = raw["placement"]
@@ -169,67 +237,73 @@ class Task:
     @property
     def last_cpus(self) -> tuple[int, ...]:
         """CPUs of its last run; empty if it never ran."""
-        return parse_cpus(self.raw["last_cpus"])
+        return parse_cpus(self._raw["last_cpus"])
 
     @property
     def may_place(self) -> bool:
         """Whether cosched may start and move it."""
-        return bool(self.raw["control"]["place"])
+        return bool(self._raw["control"]["place"])
 
     @property
     def may_stop(self) -> bool:
         """Whether cosched may freeze it."""
-        return bool(self.raw["control"]["freeze"])
+        return bool(self._raw["control"]["freeze"])
 
     @property
     def asleep(self) -> bool:
         """Whether it sleeps by itself, and needs no CPU now."""
-        return bool(self.raw["asleep"])
+        return bool(self._raw["asleep"])
 
     @property
     def overdue(self) -> bool:
         """Whether it has waited for longer than `--max-pause`. A good policy takes it first."""
-        return bool(self.raw["overdue"])
+        return bool(self._raw["overdue"])
 
     @property
     def arrived_s(self) -> float:
-        """Its arrival, from the start of the run."""
-        return float(self.raw["arrived"] * NS)
+        """Its arrival, in seconds from the start of the run."""
+        return float(self._raw["arrived"] * NS)
 
     @property
     def waited_s(self) -> float:
-        """How long it has waited since it last ran, or since its arrival; 0 while it runs."""
-        return self._now_s - float(self.raw["waiting_since"] * NS)
+        """Seconds that it has waited since it last ran, or since its arrival; 0 while it runs."""
+        return self._now_s - float(self._raw["waiting_since"] * NS)
 
     @property
     def ran_s(self) -> float:
-        """Total time on CPUs."""
+        """Seconds that it has run."""
         return float(self._estimates["ran"] * NS)
 
     @property
     def executed(self) -> int:
-        """Intervals that it has run, however short."""
+        """Number of intervals that it has run, however short."""
         return int(self._estimates["executed"])
 
     @property
     def expected_s(self) -> float | None:
-        """Run time by earlier runs or by the mix."""
-        expected = self.raw.get("expected")
+        """Run time in seconds, known from earlier runs or given with the job. None in simulations."""
+        expected = self._raw.get("expected")
         return expected and float(expected["time"] * NS)
 
     @property
     def memory_bytes(self) -> int | None:
-        """Memory that it needs."""
-        return self.raw.get("memory")
+        """Memory that it needs, in bytes; None if not known."""
+        return self._raw.get("memory")
 
     @property
     def progress(self) -> float | None:
-        """Solo execution that is done, in quanta. `progress_basis` says how it was found."""
+        """Solo execution that is done, in quanta of the parameter `quantum_s`, by default 0.2 s.
+
+        `progress_basis` says how it was found.
+        """
         return self._reading("progress")
 
     @property
     def progress_basis(self) -> str:
-        """`ipc` if measured against solo IPC, `provisional` if no solo IPC is known yet and time counts instead."""
+        """`ipc` (against solo IPC), `trace` (against the trace of a solo run), `cpu-time`, or `provisional`.
+
+        While it is provisional no solo IPC is known, and the time on CPUs counts.
+        """
         return str(self._estimates["progress_basis"])
 
     @property
@@ -244,32 +318,32 @@ class Task:
 
     @property
     def mm_reads_per_s(self) -> float | None:
-        """Lines read from memory, last quantum."""
+        """Lines of 64 bytes read from memory per second, last quantum."""
         return self._reading("mm_reads", PER_MS)
 
     @property
     def mm_reads_mean_per_s(self) -> float | None:
-        """Lines read from memory, mean of the time that it has run."""
+        """Lines of 64 bytes read from memory per second, mean of the time that it has run."""
         return self._reading("mm_reads_mean", PER_MS)
 
     @property
     def mm_writes_per_s(self) -> float | None:
-        """Lines written to memory, last quantum."""
+        """Lines of 64 bytes written to memory per second, last quantum."""
         return self._reading("mm_writes", PER_MS)
 
     @property
     def domain_lines_per_s(self) -> float | None:
-        """Lines that its memory domain moved for all tasks, last quantum."""
+        """Lines of 64 bytes that its memory domain moved per second for all tasks, last quantum."""
         return self._reading("domain_lines", PER_MS)
 
     @property
     def llc_accesses_per_s(self) -> float | None:
-        """Accesses to the last-level cache, last quantum."""
+        """Accesses to the last-level cache per second, last quantum."""
         return self._reading("llc", PER_MS)
 
     @property
     def l1_accesses_per_s(self) -> float | None:
-        """Accesses to the first-level cache, last quantum."""
+        """Accesses to the first-level cache per second, last quantum."""
         return self._reading("l1", PER_MS)
 
     @property
@@ -279,7 +353,7 @@ class Task:
 
     @property
     def mm_reads_per_cpu_s(self) -> float | None:
-        """Lines read from memory per second of CPU time, last quantum."""
+        """Lines of 64 bytes read from memory per second of CPU time, last quantum."""
         return self._reading("cpu_mm_reads", PER_MS)
 
     def absence(self, name: str) -> str | None:
@@ -303,26 +377,67 @@ class Snapshot:
 
     def __init__(self, raw: Mapping[str, Any], *, stops: bool = True, anew: bool = False) -> None:
         """`stops`: the policy stops tasks. `anew`: all CPUs are given out whenever the policy is asked."""
-        self.raw = raw
-        self.machine = Machine(raw["machine"])
-        self.now_s: float = raw["now"] * NS
-        """Time from the start of the run."""
-        self.triggers: Sequence[str | Mapping[str, int]] = raw["triggers"]
+        self._raw = raw
+        self._stops = stops
+        self._machine = Machine(raw["machine"])
+        self._all_tasks = tuple(Task(task, self.now_s) for task in raw["tasks"])
+        self._by_id = {task.id: task for task in self._all_tasks}
+        is_idle = all(task.running is None for task in self._all_tasks)
+        self._is_quantum_end = anew or is_idle or "quantum-end" in self.triggers
+        self._staying = frozenset(task for task in self._all_tasks if self._stays(task))
+        self._tasks = self._to_choose_from()
+        self._cpus = self._to_give_out()
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The snapshot as on the wire."""
+        return self._raw
+
+    @property
+    def machine(self) -> Machine:
+        """The machine."""
+        return self._machine
+
+    @property
+    def now_s(self) -> float:
+        """Time in seconds from the start of the run."""
+        return float(self._raw["now"] * NS)
+
+    @property
+    def triggers(self) -> Sequence[str | Mapping[str, int]]:
         """Why the policy is asked, as on the wire: "quantum-end", {"arrived": 3}, {"ended": 3} and the like."""
-        self.queued: int = raw.get("queued", 0)
-        """Tasks that have arrived and are not live yet."""
-        self.all_tasks = tuple(Task(task, self.now_s) for task in raw["tasks"])
+        triggers: Sequence[str | Mapping[str, int]] = self._raw["triggers"]
+        return triggers
+
+    @property
+    def queued(self) -> int:
+        """Number of tasks that have arrived and are not live yet."""
+        return int(self._raw.get("queued", 0))
+
+    @property
+    def all_tasks(self) -> tuple[Task, ...]:
         """All live tasks, by number."""
-        self._by_id = {task.id: task for task in self.all_tasks}
-        is_idle = all(task.running is None for task in self.all_tasks)
-        self.is_quantum_end: bool = anew or is_idle or "quantum-end" in self.triggers
-        """Whether a new quantum begins, and all CPUs are given out anew."""
-        self.staying = frozenset(task for task in self.all_tasks if self._stays(task, stops))
-        """Running tasks that this decision can't change."""
-        self.tasks = self._to_choose_from()
+        return self._all_tasks
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
         """Tasks to choose from: overdue ones, then by waiting time, longest first. Those that run come last."""
-        self.cpus = self._to_give_out()
+        return self._tasks
+
+    @property
+    def cpus(self) -> tuple[Cpu, ...]:
         """CPUs to give out. Those on which a task sleeps come last: it keeps its CPU if no other gets it."""
+        return self._cpus
+
+    @property
+    def is_quantum_end(self) -> bool:
+        """Whether a new quantum begins, and all CPUs are given out anew."""
+        return self._is_quantum_end
+
+    @property
+    def staying(self) -> frozenset[Task]:
+        """Running tasks that this decision can't change."""
+        return self._staying
 
     def task(self, id: int) -> Task:
         """The live task with this number."""
@@ -341,13 +456,17 @@ class Snapshot:
         """Give out CPUs in this order of tasks: each gets as many as it needs, of those that it may use.
 
         A task that fits no more is left out, and later ones are tried. Tasks stay on their last CPUs where these are free;
-        others go where the fewest CPUs of a core are busy.
+        others go where the fewest CPUs of a core are busy. If the policy does not stop tasks, running ones are left out and
+        keep their CPUs.
         """
         room = _Room(self)
+        keeping = self._keeping()
+        for task in keeping:
+            room.free.difference_update(self._occupied(task))
         unbound: list[Task] = []
         wanted = 0
         for task in order:
-            if task in self.staying or task.cpus > len(room.free) - wanted:
+            if task in keeping or task.cpus > len(room.free) - wanted:
                 continue
             if task.allowed is None:
                 unbound.append(task)
@@ -362,10 +481,19 @@ class Snapshot:
                 room.take(task, self.cpus)
         return room.taken
 
-    def _stays(self, task: Task, stops: bool) -> bool:
+    def _stays(self, task: Task) -> bool:
         if task.running is None:
             return False
-        return not self.is_quantum_end or not task.may_place or (stops and not task.may_stop)
+        return not self.is_quantum_end or not task.may_place or (self._stops and not task.may_stop)
+
+    def _keeping(self) -> frozenset[Task]:
+        """Running tasks whose CPUs no order of tasks gives away."""
+        return self.staying if self._stops else frozenset(task for task in self.all_tasks if task.running)
+
+    def _occupied(self, task: Task) -> set[int]:
+        """The CPUs that a task has now and leaves to no other."""
+        now = task.running
+        return set() if now is None or now.shared else set(self.blocked(now.cpus, now.whole_core))
 
     def _to_choose_from(self) -> tuple[Task, ...]:
         waiting: list[Task] = []
@@ -382,9 +510,10 @@ class Snapshot:
         taken: set[int] = set()
         slept_on: set[int] = set()
         for task in self.all_tasks:
-            if task.running and not task.running.shared and (task in self.staying or task.asleep):
-                blocked = self.blocked(task.running.cpus, task.running.whole_core)
-                (taken if task in self.staying else slept_on).update(blocked)
+            if task in self.staying:
+                taken |= self._occupied(task)
+            elif task.asleep:
+                slept_on |= self._occupied(task)
         free = [cpu for cpu in self.machine.cpus if cpu not in taken]
         return tuple(sorted(free, key=lambda cpu: (cpu in slept_on, cpu)))
 
