@@ -1,22 +1,15 @@
 //! A policy in a process of its own: `cosched.policy/1`. `docs/schema/policy-line.json` has the lines.
 
-use crate::process::{Command, ForeignError, Process};
+use crate::process::{Command, ForeignError, PATIENCE, Process};
 use cosched_core::{
     Capability, Change, Decision, Importance, InvalidDecision, Need, ParamKind, ParamSpec, Params,
     Policy, PolicyEntry, PolicyFailure, Rng, Snapshot, TaskId, Wait, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "cosched.policy/1";
-
-/// Time in which a process has to describe itself. Starting an interpreter with its libraries takes a while.
-const DESCRIBED_WITHIN: Duration = Duration::from_secs(60);
-
-/// Time for the first answer, which also is for starting, and for each answer to a simulated run.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time for an answer, unless the process or the user says otherwise.
 const ANSWER_WITHIN_S: f64 = 0.05;
@@ -125,10 +118,7 @@ enum Parameter {
     },
 }
 
-/// What was described so far. A user names few policies, and each entry lives as long as this process.
-static DESCRIBED: Mutex<Vec<(Command, Patience, &PolicyEntry)>> = Mutex::new(Vec::new());
-
-/// Asks a command for the policy behind it, once.
+/// Asks a command for the policy behind it. The entry lives as long as this process.
 ///
 /// # Errors
 /// The command can't be started, or what it says is no description.
@@ -136,23 +126,12 @@ pub fn describe(
     command: &Command,
     patience: Patience,
 ) -> Result<&'static PolicyEntry, ForeignError> {
-    let mut described = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut known = described.iter();
-    if let Some((_, _, entry)) = known.find(|(one, how, _)| one == command && *how == patience) {
-        return Ok(entry);
-    }
-    let entry = entry(command, patience)?;
-    described.push((command.clone(), patience, entry));
-    Ok(entry)
-}
-
-fn entry(command: &Command, patience: Patience) -> Result<&'static PolicyEntry, ForeignError> {
     let mut process = Process::start(command)?;
     let question = Describe {
         schema: SCHEMA,
         describe: Nothing {},
     };
-    let description: Description = process.ask(&question, DESCRIBED_WITHIN)?;
+    let description: Description = process.ask(&question, PATIENCE)?;
     let needs = needs(&description).map_err(|problem| process.wrong(problem))?;
     let params = params(&description).map_err(|problem| process.wrong(problem))?;
     let is_taken = cosched_core::find_policy(&description.name).is_some();
@@ -321,21 +300,17 @@ impl ForeignPolicy {
         })
     }
 
-    /// The decision, unless nothing has run for long though tasks are ready.
-    fn started(
-        &mut self,
-        snapshot: &Snapshot,
-        decision: Decision,
-    ) -> Result<Decision, PolicyFailure> {
-        let waiting = decision.waits.len();
-        let is_idle =
-            waiting == snapshot.tasks.len() && snapshot.tasks.iter().any(|task| !task.asleep);
+    /// Notes whether a decision that leaves these tasks waiting runs none though some are ready. After many of these in a row
+    /// the policy has failed.
+    fn note_idle(&mut self, snapshot: &Snapshot, waiting: &[TaskId]) -> Result<(), PolicyFailure> {
+        let some_are_ready = snapshot.tasks.iter().any(|task| !task.asleep);
+        let is_idle = some_are_ready && waiting.len() == snapshot.tasks.len();
         self.idle = if is_idle { self.idle + 1 } else { 0 };
         if self.idle < MOST_IDLE {
-            return Ok(decision);
+            return Ok(());
         }
         self.idle = 0;
-        let command = &self.command;
+        let (command, waiting) = (&self.command, waiting.len());
         Err(PolicyFailure::NoAnswer(format!(
             "{command} ran nothing in {MOST_IDLE} decisions, and {waiting} jobs wait"
         )))
@@ -382,7 +357,9 @@ impl Policy for ForeignPolicy {
         let error = match self.ask(snapshot, rng.state().seed) {
             Ok(decision) => {
                 self.late = 0;
-                return self.started(snapshot, complete(snapshot, decision));
+                let waiting = waiting(snapshot, &decision);
+                self.note_idle(snapshot, &waiting)?;
+                return Ok(explained(waiting, decision));
             }
             Err(error) => error,
         };
@@ -427,25 +404,30 @@ impl Policy for ForeignPolicy {
     }
 }
 
-/// Gives each task that waits without a reason the plainest one: others come first.
-fn complete(snapshot: &Snapshot, mut decision: Decision) -> Decision {
-    let mut placed: BTreeMap<TaskId, bool> = BTreeMap::new();
+/// The tasks that wait after a decision.
+fn waiting(snapshot: &Snapshot, decision: &Decision) -> Vec<TaskId> {
+    let mut changed: BTreeMap<TaskId, bool> = BTreeMap::new();
     for change in &decision.changes {
-        placed.insert(change.task(), matches!(change, Change::Place { .. }));
+        changed.insert(change.task(), matches!(change, Change::Place { .. }));
     }
+    let mut waiting = Vec::new();
+    for task in &snapshot.tasks {
+        let runs = changed.get(&task.id).copied();
+        if !runs.unwrap_or(task.running.is_some()) {
+            waiting.push(task.id);
+        }
+    }
+    waiting
+}
+
+/// Gives each waiting task without a reason the plainest one: others come first.
+fn explained(waiting: Vec<TaskId>, mut decision: Decision) -> Decision {
     let explained: BTreeSet<TaskId> = decision.waits.iter().map(|wait| wait.task).collect();
     let mut ahead = explained.len() as u32;
-    for task in &snapshot.tasks {
-        let runs = placed
-            .get(&task.id)
-            .copied()
-            .unwrap_or(task.running.is_some());
-        if !runs && !explained.contains(&task.id) {
+    for task in waiting {
+        if !explained.contains(&task) {
             let reason = WaitReason::Order { ahead };
-            decision.waits.push(Wait {
-                task: task.id,
-                reason,
-            });
+            decision.waits.push(Wait { task, reason });
             ahead += 1;
         }
     }

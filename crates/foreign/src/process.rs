@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// Longest line of a foreign process, in bytes.
 const LONGEST_LINE: usize = 16 << 20;
 
+/// Time in which a process has to answer where nothing else is said. Starting an interpreter with its libraries takes a while, and
+/// so may a simulation.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Time that a process gets to end after its standard input has ended.
 const PARTING: Duration = Duration::from_millis(500);
 

@@ -86,7 +86,7 @@ pub use options::{
     Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
     OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source, ThreadsEnv,
 };
-pub use policy::{find as find_policy, once_each, unmet};
+pub use policy::{once_each, policy_by_word, unmet};
 pub use progress_to::ProgressTarget;
 pub use screen::Screen;
 pub use sha256::sha256;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use strum::IntoStaticStr;
 
 /// The policy of a run.
@@ -109,7 +110,7 @@ fn has_param(entry: &PolicyEntry, name: &str) -> bool {
 /// The policy that the user names; `None` if it is to be chosen.
 ///
 /// # Errors
-/// There is none, as [`find`] says.
+/// There is none, as [`policy_by_word`] says.
 pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>> {
     let Some(word) = options.policy.name.as_deref() else {
         return Ok(None);
@@ -118,23 +119,38 @@ pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>
         Some(_) => Patience::Simulated,
         None => Patience::Limited,
     };
-    let found = find(word, patience);
+    let found = policy_by_word(word, patience);
     found
         .map(Some)
         .map_err(|problem| usage(format!("--policy: {problem}")))
 }
 
-/// The policy that a word of `--policy` means: a name, `cmd:` and a command, or `events:` and a file.
+/// The policies of commands and files that were named so far. A user names few, and each lives as long as this process.
+static NAMED: Mutex<Vec<(String, Patience, &PolicyEntry)>> = Mutex::new(Vec::new());
+
+/// The policy that a word of `--policy` means: a name, `cmd:` and a command, or `events:` and a file. A command is started, and a
+/// file read, at the first call.
 ///
 /// # Errors
 /// There is none of this name; the command is no policy; the file has no events.
-pub fn find(word: &str, patience: Patience) -> Result<&'static PolicyEntry, String> {
-    if let Some(command) = Command::of(word) {
-        return describe(&command, patience).map_err(|error| error.to_string());
+pub fn policy_by_word(word: &str, patience: Patience) -> Result<&'static PolicyEntry, String> {
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = named.iter();
+    if let Some((_, _, entry)) = known.find(|(one, how, _)| one == word && *how == patience) {
+        return Ok(entry);
     }
-    if let Some(file) = replay::file_of(word) {
-        return replay::policy(file).map_err(|error| error.to_string());
-    }
+    let entry = if let Some(command) = Command::of(word) {
+        describe(&command, patience).map_err(|error| error.to_string())?
+    } else if let Some(file) = replay::file_of(word) {
+        replay::policy(file).map_err(|error| error.to_string())?
+    } else {
+        return policy_of_table(word);
+    };
+    named.push((word.to_owned(), patience, entry));
+    Ok(entry)
+}
+
+fn policy_of_table(word: &str) -> Result<&'static PolicyEntry, String> {
     find_policy(word).ok_or_else(|| {
         if word.contains(['/', '.', ' ']) {
             return format!(
@@ -145,7 +161,7 @@ pub fn find(word: &str, patience: Patience) -> Result<&'static PolicyEntry, Stri
             );
         }
         let problem = unknown("policy", word, &spec::policy_names());
-        format!("{problem}, as in --policy fair")
+        format!("{problem}, as in `fair`")
     })
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use cosched_conformance::{Case, Played, Verdict, World, WorldJobs, of_policy, on_fixture, play};
 use cosched_foreign::{Command, Patience};
 use cosched_report::{visible, visible_lines};
-use cosched_run::find_policy;
+use cosched_run::policy_by_word;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -74,7 +74,7 @@ pub fn run(args: &ConformArgs) -> Result<ExitCode> {
 
 fn cases(args: &ConformArgs) -> Result<Vec<Case>> {
     if let Some(word) = &args.policy {
-        let found = find_policy(word, Patience::Simulated);
+        let found = policy_by_word(word, Patience::Simulated);
         let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         return Ok(of_policy(entry));
     }

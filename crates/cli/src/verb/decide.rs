@@ -14,7 +14,7 @@ use cosched_foreign::Patience;
 use cosched_report::{
     BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
 };
-use cosched_run::{find_policy, once_each, unmet};
+use cosched_run::{once_each, policy_by_word, unmet};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -121,7 +121,7 @@ fn policy_entry(args: &DecideArgs, event: &Event, file: &str) -> Result<&'static
             "{file} names no policy; give one, as in --policy perf-fair"
         )));
     };
-    find_policy(name, Patience::Simulated).map_err(usage)
+    policy_by_word(name, Patience::Simulated).map_err(usage)
 }
 
 /// The recorded parameters, then those of the arguments. Another policy than the recorded one takes the machine's alone.

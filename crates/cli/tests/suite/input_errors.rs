@@ -94,13 +94,7 @@ fn options_of_run() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["--policy", "nope"],
-            &[
-                "--policy",
-                "`nope`",
-                "fifo",
-                "perf-fair",
-                "as in --policy fair",
-            ],
+            &["--policy", "`nope`", "fifo", "perf-fair", "as in `fair`"],
         ),
         (
             &["--policy", "fair", "--param", "quantm_s=1"],

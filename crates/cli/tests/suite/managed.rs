@@ -173,6 +173,28 @@ fn programs_get_their_cpus_back_whatever_ends_the_session() {
 }
 
 #[test]
+fn a_policy_in_a_process_decides_and_its_first_fault_is_told() {
+    let Some(all) = all_cpus() else { return };
+    let Some(policy) = crate::foreign::policy("binds-confuses") else {
+        return;
+    };
+    let programs = Programs::start(2);
+    let pids = programs.pids();
+    let words = ["attach", "--pid", &pids, "--manage", "--policy", &policy];
+    let session = Session::run(&[&words[..], &["--interval", "50ms", "--for", "2s"]].concat());
+    let last = CpuSet::from(all.iter().last().expect("a CPU"));
+    until("both are on the last CPU", || {
+        programs.cpus().iter().all(|cpus| *cpus == last)
+    });
+    let text = session.end(Signal::CONT);
+    assert!(are_free(&programs, &all), "{:?} {text}", programs.cpus());
+    let told = text
+        .matches("task #99 is unknown or has ended); round-robin")
+        .count();
+    assert_eq!(told, 1, "{text}");
+}
+
+#[test]
 fn what_others_have_bound_is_left_alone() {
     let Some(all) = all_cpus() else { return };
     let programs = Programs::start(3);

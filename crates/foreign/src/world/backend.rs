@@ -5,7 +5,7 @@ use super::line::{
     Added, Done, Happening, Lines, Open, Opened, Passed, Question, Totals, WorldJob,
 };
 use super::machine;
-use crate::process::{Command, ForeignError, Process};
+use crate::process::{Command, ForeignError, PATIENCE, Process};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Counts, CpuSet, DeviceTime,
     Event, Exit, Kill, Machine, MayStart, Nanos, Placement, Planner, Reading, Resources, TaskId,
@@ -16,9 +16,6 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Time for an answer. Starting an interpreter with its libraries takes a while, and simulating may too.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time between two looks for signals while an answer is waited for.
 const LOOK: Duration = Duration::from_millis(100);

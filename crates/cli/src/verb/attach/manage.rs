@@ -8,17 +8,17 @@ use crate::verb::run::{Offered, name_value};
 use anyhow::Result;
 use clap::Args;
 use cosched_core::{
-    Backend as _, Capabilities, Importance, Nanos, NullRecorder, Params, PolicyEntry, RunConfig,
-    run_all, spread_has_choice,
+    Backend as _, Capabilities, Importance, Nanos, Params, PolicyEntry, Recorder, RunConfig,
+    Warning, run_all, spread_has_choice,
 };
 use cosched_foreign::Patience;
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::root::Root;
 use cosched_linux::{Interrupts, settle_signals};
-use cosched_report::visible;
+use cosched_report::{RunWarning, visible};
 use cosched_run::input::spec;
-use cosched_run::{find_policy, once_each, unmet};
+use cosched_run::{once_each, policy_by_word, unmet};
 use std::process::ExitCode;
 
 /// The policy that only allocates.
@@ -98,7 +98,7 @@ pub fn run(args: AttachArgs, session: Session, mut output: Output) -> Result<Exi
     let result = run_all(
         &mut backend,
         &mut *policy,
-        &mut NullRecorder,
+        &mut FirstFault::default(),
         &mut Newcomers::default(),
         &run,
     );
@@ -106,11 +106,27 @@ pub fn run(args: AttachArgs, session: Session, mut output: Output) -> Result<Exi
     let faults = result?.policy_faults;
     if faults > 0 {
         say(format_args!(
-            "{faults} decisions of policy {} could not be carried out; please report this",
+            "round-robin made {faults} decisions in place of policy {}",
             entry.name
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells the user of the first decision that could not be carried out.
+#[derive(Default)]
+struct FirstFault {
+    was_told: bool,
+}
+
+impl Recorder for FirstFault {
+    fn warn(&mut self, _now: Nanos, warning: &Warning) {
+        if matches!(warning, Warning::PolicyFault { .. })
+            && !std::mem::replace(&mut self.was_told, true)
+        {
+            say(RunWarning::of_loop(warning, |task| task.to_string()));
+        }
+    }
 }
 
 impl ManageArgs {
@@ -121,7 +137,7 @@ impl ManageArgs {
                 "--policy: {name} is for batches; name a policy, as in --policy {SPREAD}"
             )));
         }
-        let found = find_policy(name, Patience::Limited);
+        let found = policy_by_word(name, Patience::Limited);
         let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         if !entry.time_shares {
             return Err(usage(format!(

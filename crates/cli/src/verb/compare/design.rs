@@ -10,7 +10,7 @@ use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, PolicyEntry};
 use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
 use cosched_foreign::Patience;
-use cosched_run::find_policy;
+use cosched_run::policy_by_word;
 use std::path::Path;
 
 /// Without --policies, a first look: the kernel, and what `cosched run` would take.
@@ -167,7 +167,7 @@ fn policies(args: &CompareArgs) -> Result<Vec<&str>> {
 }
 
 fn policy(name: &str) -> Result<&'static PolicyEntry> {
-    let found = find_policy(name, Patience::Simulated);
+    let found = policy_by_word(name, Patience::Simulated);
     found.map_err(|problem| usage(format!("--policies: {problem}")))
 }
 

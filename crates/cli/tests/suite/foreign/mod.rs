@@ -19,7 +19,7 @@ fn has_python() -> bool {
 }
 
 /// The command of the policy, which goes wrong in this way; `None`, with a word, where there is no Python.
-fn policy(wrong: &str) -> Option<String> {
+pub(crate) fn policy(wrong: &str) -> Option<String> {
     if !has_python() {
         return None;
     }

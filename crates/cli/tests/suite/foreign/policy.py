@@ -18,7 +18,17 @@ def may_use(task, cpu):
     return any(int(ends[0]) <= cpu <= int(ends[-1]) for ends in ranges)
 
 
+def binding(snapshot):
+    """Every task that may be placed goes to the last CPU, which the kernel shares out."""
+    mask = str(snapshot["machine"]["cpus"][-1]["id"])
+    tasks = [task["id"] for task in snapshot["tasks"] if task["control"]["place"]]
+    places = [{"place": {"task": task, "placement": {"shared": {"mask": mask}}}} for task in tasks]
+    return {"changes": places, "next_wake": snapshot["now"] + 50_000_000}
+
+
 def decision(snapshot):
+    if "binds" in WRONG:
+        return binding(snapshot)
     cpus = [cpu["id"] for cpu in snapshot["machine"]["cpus"]]
     tasks = sorted(snapshot["tasks"], key=lambda task: task["estimates"]["progress"]["value"])
     stops, places = [], []
@@ -41,8 +51,8 @@ for line in sys.stdin:
             {
                 "name": "least-progress",
                 "about": "the tasks with the least progress run",
-                "needs": ["freeze"],
-                "wants": {"ipc": "progress is CPU time"},
+                "needs": [] if "binds" in WRONG else ["freeze"],
+                "wants": {"ipc": "progress is CPU time", "freeze": "nothing"} if "binds" in WRONG else {"ipc": "progress is CPU time"},
                 "params": {"k": {"default": 2, "min": 1, "max": 9}, "mode": {"words": ["a", "b"]}},
                 "answer_within_ns": 300_000_000,
             }
@@ -62,7 +72,7 @@ for line in sys.stdin:
         if WRONG == "forgets" and seq >= 2:
             answer = {"changes": [], "next_wake": question["snapshot"]["now"] + 20_000_000}
             answer["changes"] = [{"stop": {"task": task["id"]}} for task in question["snapshot"]["tasks"] if task["running"]]
-        if WRONG == "confuses" and seq == 2:
+        if "confuses" in WRONG and seq == 2:
             answer["changes"] = [{"stop": {"task": 99}}]
         if WRONG == "misspells" and seq == 2:
             answer["wake_at"] = answer.pop("next_wake")
