@@ -2,7 +2,7 @@
 
 mod world;
 
-use crate::common::schema::Schemas;
+use crate::common::schema::{self, Schemas};
 use crate::common::simulated::{MACHINE, with_mix};
 use crate::common::{cosched, err, json, out, read};
 use serde_json::Value;
@@ -175,6 +175,20 @@ fn what_describes_no_policy_is_refused() {
         let run = simulate(&folder, &format!("cmd:{command}"), "run");
         assert_eq!(run.status.code(), Some(2), "{command}");
         assert!(err(&run).contains(told), "{command}: {}", err(&run));
+    }
+}
+
+/// A policy names what it needs by the codes of the schema.
+#[test]
+fn every_capability_of_the_schema_can_be_needed() {
+    let file = std::fs::read_to_string(schema::folder().join("event.json")).expect("a schema");
+    let schema: Value = serde_json::from_str(&file).expect("JSON");
+    let codes = schema["$defs"]["capability"]["enum"]
+        .as_array()
+        .expect("a list");
+    for code in codes.iter().filter_map(Value::as_str) {
+        let capability = cosched_core::Capability::of_code(code).expect(code);
+        assert_eq!(capability.code(), code);
     }
 }
 

@@ -35,6 +35,23 @@ fn record(folder: &TempDir) -> Value {
 }
 
 #[test]
+fn a_policy_in_a_process_decides_there_too_and_is_repeated_without_it() {
+    let (Some(world), Some(policy)) = (world(), super::policy("nothing")) else {
+        return;
+    };
+    let folder = with_mix();
+    for (policy, events) in [(policy.as_str(), "once"), ("events:once", "again")] {
+        let words = [
+            "--policy", policy, "--events", events, "--record", "run.json",
+        ];
+        let ended = run(&folder, &world, &words);
+        assert!(ended.status.success(), "{}", err(&ended));
+        assert_eq!(record(&folder)["overhead"]["policy_faults"], 0);
+    }
+    assert_eq!(read(&folder, "once"), read(&folder, "again"));
+}
+
+#[test]
 fn a_batch_runs_under_every_policy_and_is_the_same_for_the_same_seed() {
     let Some(world) = world() else { return };
     let folder = with_mix();
