@@ -20,8 +20,8 @@ KINDS = {
         "mixed": ["compile", "mine"],
     },
 }
-JOBS = {"socket": (20, 28), "numa": (28, 40)}
-SECONDS_ALONE = (10, 20)
+JOBS = {"socket": (18, 24), "numa": (24, 32)}  # as many as live at once by default, so that none starts late
+SECONDS_ALONE = 15  # equal, so that the slowdowns of a batch can be compared: a short job that ends early is no unfairness
 MIXES = [
     ("many streams", {"compute": 2, "cache": 2, "stream": 5, "mixed": 1}),
     ("many streams", {"compute": 2, "cache": 2, "stream": 5, "mixed": 1}),
@@ -46,9 +46,8 @@ def draw(world, physics, number, about, weights):
     while count > 0:
         program = rng.choice(KINDS[world][rng.choices(list(weights), weights.values())[0]])
         copies = min(count, 2 if rng.random() < 0.3 else 1)
-        seconds = rng.uniform(*SECONDS_ALONE)
         cycle = sum(length for _, length in physics.lengths(program, 1))
-        instructions = round(seconds * cycle / physics.solo_s(program, cycle, 1) / 1e8) * 1e8
+        instructions = round(SECONDS_ALONE * cycle / physics.solo_s(program, cycle, 1) / 1e8) * 1e8
         seen[program] = seen.get(program, 0) + 1
         lines = ["[[job]]", f'name = "{program}-{seen[program]}"'] + [f"copies = {copies}"] * (copies > 1)
         jobs.append("\n".join([*lines, f'given = {{ program = "{program}", instructions = {instructions:.4g} }}']))

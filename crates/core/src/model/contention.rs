@@ -1,24 +1,25 @@
 //! Slowdown of jobs by co-runners in the cores, in the last-level cache and at the memory, and their solo speed.
 //!
 //! # The model
-//! Cycles per instruction of a job are those in the core, those of waiting for the first-level cache, and those of
-//! waiting for lines from beyond the private caches:
+//! Cycles per instruction of a job are those in the core, and those of waiting for lines from beyond the private caches.
+//! Siblings in the core stretch all of them:
 //!
 //! ```text
-//! CPI = own (1 + alpha A) + beta l L + penalty (hit (a - m) + latency m)
+//! CPI = (own + penalty (hit (a - m) + latency m)) (1 + sensitivity P)
 //! m   = min(a, reads share^-steepness)
 //! ```
 //!
-//! Of the job: `own` cycles in the core; `l`, `a` accesses to the first- and to the last-level cache; `m` lines read
-//! from memory; `penalty` cycles that a line costs at the latency of an idle memory, with overlaps counted once;
-//! `reads` is `m` with the whole last-level cache. All per instruction.
+//! Of the job: `own` cycles in the core; `a` accesses to the last-level cache; `m` lines read from memory; `penalty`
+//! cycles that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
+//! last-level cache. All per instruction. `sensitivity` to siblings, and the `pressure` on a sibling, are learnt from
+//! pairs, with no law of the core behind them.
 //!
-//! Of its surroundings: `A` other threads of its core that do not wait for lines; `L` their accesses to the first-level
-//! cache per cycle; `share` the job's part of the lines read into its last-level cache, which is the part that it holds
-//! if lines are replaced at random; and `latency` of memory relative to the idle one.
+//! Of its surroundings: `P` the sum of the pressures of the other threads of its core; `share` the job's part of the
+//! lines read into its last-level cache, which is the part that it holds if lines are replaced at random; and `latency`
+//! of memory relative to the idle one.
 //!
-//! Of the machine: `alpha`, `beta`, `hit` (a hit of the last level relative to a read from an idle memory), and the
-//! rise of the latency with the lines that all jobs read per ns.
+//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), and the rise of the latency
+//! with the lines that all jobs read per ns.
 //!
 //! The equations are ours; docs/even.md shows how well they fit.
 
@@ -28,10 +29,6 @@ use serde::{Deserialize, Serialize};
 /// The machine's coefficients of contention.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
-    /// Growth of the cycles in the core for each other busy thread.
-    pub alpha: f64,
-    /// Cycles that an access to the first-level cache waits, per access and cycle of the others.
-    pub beta: f64,
     /// Cost of a hit of the last-level cache, as a share of a read from an idle memory.
     pub hit: f64,
     /// Rise of the memory's latency.
@@ -97,8 +94,6 @@ impl Latency {
 impl Default for Contention {
     fn default() -> Contention {
         Contention {
-            alpha: 0.5,
-            beta: 0.5,
             hit: 0.17,
             memory: Latency {
                 most: None,
@@ -110,7 +105,7 @@ impl Default for Contention {
 }
 
 /// Demand of a job in its present phase, per instruction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asks {
     /// Cycles in the core.
     pub own: f64,
@@ -126,13 +121,47 @@ pub struct Asks {
     pub steepness: f64,
     /// Cycles per ns.
     pub ghz: f64,
+    /// How much siblings of a pressure of 1 stretch its time; 1 is common.
+    #[serde(default = "common_sensitivity")]
+    pub sensitivity: f64,
+    /// The share by which it stretches the time of a sibling of a sensitivity of 1.
+    #[serde(default = "common_pressure")]
+    pub pressure: f64,
 }
+
+fn common_sensitivity() -> f64 {
+    SENSITIVITY
+}
+
+fn common_pressure() -> f64 {
+    PRESSURE
+}
+
+/// Sensitivity and pressure of a job of which nothing is known: a sibling costs it a third of its speed.
+pub(crate) const SENSITIVITY: f64 = 1.0;
+pub(crate) const PRESSURE: f64 = 0.5;
 
 /// Least busy share of a thread's time, share of a cache, and cycles in a core: less means as little.
 pub(crate) const LEAST_PART: f64 = 0.05;
 
 /// Standard deviation between jobs of the exponent of reads, and of other shares and logarithms; also between machines.
 pub(crate) const SPREAD: f64 = 0.3;
+
+impl Default for Asks {
+    fn default() -> Asks {
+        Asks {
+            own: 0.0,
+            penalty: 0.0,
+            l1: 0.0,
+            llc: 0.0,
+            reads: 0.0,
+            steepness: 0.0,
+            ghz: 0.0,
+            sensitivity: SENSITIVITY,
+            pressure: PRESSURE,
+        }
+    }
+}
 
 impl Asks {
     /// Lines read from memory per instruction with this share of the last-level cache.
@@ -185,6 +214,8 @@ pub struct Predicted {
     pub cpi: f64,
     /// Lines read from memory per ns.
     pub reads: f64,
+    /// Cycles per instruction of waiting for memory, if it were idle.
+    pub waits: f64,
 }
 
 /// Predicted speeds of co-runners.
@@ -198,8 +229,8 @@ pub struct Prediction {
     pub cached: Vec<f64>,
     /// One per job, within a round.
     waits: Vec<Waits>,
-    /// Per core: busy threads, and their accesses to the first-level cache per cycle.
-    cores: Vec<[f64; 2]>,
+    /// The sum of the pressures on each core.
+    cores: Vec<f64>,
 }
 
 /// Waits of a job for memory, per instruction.
@@ -224,22 +255,18 @@ impl Waits {
 /// Number of rounds in which jobs adapt to each other.
 const ROUNDS: usize = 4;
 
-/// Busy share of a job's time, given its share of waiting for lines.
-pub fn activity(waits: f64) -> f64 {
-    (1.0 - waits).clamp(LEAST_PART, 1.0)
-}
-
 impl Prediction {
     /// Predicts the speeds of jobs in these seats, all running all the time. The latency of a memory domain is the one
     /// at which its jobs ask for exactly the load that has this latency.
     pub fn make(&mut self, shared: &Contention, seats: &[Seat]) {
         self.jobs.clear();
         self.jobs.extend(seats.iter().map(|seat| {
-            let cpi = seat.asks.own * (1.0 + 0.5 * shared.alpha)
-                + seat.asks.stall(shared, seat.asks.reads, 1.0);
+            let asks = &seat.asks;
+            let cpi = asks.own + asks.stall(shared, asks.reads, 1.0);
             Predicted {
                 cpi,
-                reads: seat.asks.reads * seat.asks.ghz / cpi,
+                reads: asks.reads * asks.ghz / cpi,
+                waits: asks.penalty * asks.reads,
             }
         }));
         let count =
@@ -251,7 +278,10 @@ impl Prediction {
         self.waits.clear();
         self.waits.resize(seats.len(), Waits::default());
         self.cores.clear();
-        self.cores.resize(count(|seat| seat.core), [0.0; 2]);
+        self.cores.resize(count(|seat| seat.core), 0.0);
+        for seat in seats {
+            self.cores[seat.core] += seat.asks.pressure;
+        }
         for _ in 0..ROUNDS {
             self.adapt(shared, seats);
         }
@@ -263,7 +293,6 @@ impl Prediction {
         for (seat, job) in seats.iter().zip(&self.jobs) {
             self.cached[seat.llc] += job.reads;
         }
-        self.fill_cores(shared, seats);
         for at in 0..seats.len() {
             self.waits[at] = self.waits_of(shared, seats, at);
         }
@@ -275,6 +304,7 @@ impl Prediction {
             *job = Predicted {
                 cpi,
                 reads: waits.lines / cpi,
+                waits: waits.cycles,
             };
         }
     }
@@ -288,35 +318,15 @@ impl Prediction {
         } else {
             1.0
         });
-        let [all_busy, all_ports] = self.cores[seats[at].core];
-        let [own_busy, own_ports] = self.in_core(shared, seats, at);
-        let (busy, ports) = (all_busy - own_busy, all_ports - own_ports);
-        let in_core = asks.own * (1.0 + shared.alpha * busy) + shared.beta * asks.l1 * ports;
+        let others = self.cores[seats[at].core] - asks.pressure;
+        let stretched = 1.0 + asks.sensitivity * others.max(0.0);
         let hits = asks.penalty * shared.hit * (asks.llc - m).max(0.0);
         Waits {
             domain: seats[at].domain,
             lines: m * asks.ghz,
-            fixed: in_core + hits,
-            cycles: asks.penalty * m,
+            fixed: (asks.own + hits) * stretched,
+            cycles: asks.penalty * m * stretched,
         }
-    }
-
-    /// Sums up the threads of each core.
-    fn fill_cores(&mut self, shared: &Contention, seats: &[Seat]) {
-        self.cores.fill([0.0; 2]);
-        for at in 0..seats.len() {
-            let [busy, ports] = self.in_core(shared, seats, at);
-            let core = &mut self.cores[seats[at].core];
-            *core = [core[0] + busy, core[1] + ports];
-        }
-    }
-
-    /// The busy share of a job's thread, and its accesses to the first-level cache per cycle.
-    fn in_core(&self, shared: &Contention, seats: &[Seat], at: usize) -> [f64; 2] {
-        let (Seat { asks, domain, .. }, job) = (&seats[at], &self.jobs[at]);
-        let reads = job.reads * job.cpi / asks.ghz;
-        let stall = asks.stall(shared, reads, self.latency[*domain]);
-        [activity(stall / job.cpi), asks.l1 / job.cpi]
     }
 
     /// The latency at which the jobs of a memory domain ask for the load that has it.
@@ -358,6 +368,7 @@ mod tests {
                     reads,
                     steepness: 0.4,
                     ghz: 2.4,
+                    ..Asks::default()
                 };
                 let mut prediction = Prediction::default();
                 prediction.make(

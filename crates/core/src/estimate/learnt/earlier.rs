@@ -43,8 +43,19 @@ impl EarlierPhase {
             reads,
             steepness,
             ghz,
+            sensitivity,
+            pressure,
         } = self.asks;
-        let all = [own, penalty, l1, llc, reads, steepness];
+        let all = [
+            own,
+            penalty,
+            l1,
+            llc,
+            reads,
+            steepness,
+            sensitivity,
+            pressure,
+        ];
         all.iter()
             .all(|figure| figure.is_finite() && *figure >= 0.0)
             && [ghz, self.solo_cpi, own]

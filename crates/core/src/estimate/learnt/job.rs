@@ -15,8 +15,9 @@ use crate::snapshot::{Learnt, Measured};
 use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 
-/// Relative distance below which samples belong to one phase.
+/// Relative distance below which samples belong to one phase, and what the distance from the present one counts.
 const SAME_PHASE: f64 = 0.12;
+const STAYS: f64 = 0.5;
 
 /// A job that has run.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +76,10 @@ impl Job {
     /// The present phase.
     pub(super) fn phase(&self) -> Option<&Phase> {
         self.phases.get(self.now)
+    }
+
+    pub(super) fn phase_mut(&mut self) -> Option<&mut Phase> {
+        self.phases.get_mut(self.now)
     }
 
     /// The learnt model of the job; progress is in units of `quantum` ns.
@@ -173,7 +178,7 @@ impl Job {
         let phase = &mut self.phases[self.now];
         phase.used_at = seen.until;
         phase.instructions += seen.instructions / seen.threads();
-        phase.time += time;
+        phase.ran += time;
         phase.asks.ghz = seen.ghz;
         phase.add(shared, row);
         phase.fit(shared, penalty, steepness);
@@ -212,15 +217,26 @@ impl Job {
     fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
-        if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, far) {
-            return ix;
+        if row.calm {
+            if let Some(ix) = self.identified(kind, far) {
+                return ix;
+            }
+        } else {
+            // Of two phases that explain a sample about as well, the present one goes on.
+            let nearer = |phase: &Phase| {
+                let stays = self.phase().is_some_and(|now| std::ptr::eq(now, phase));
+                far(phase) * if stays { STAYS } else { 1.0 }
+            };
+            if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, nearer) {
+                return ix;
+            }
         }
         // The cost of a read is carried over to the new phase.
         let penalty = self.phase().map_or(common.penalty, |last| {
             let asks = common.types.convert(&last.asks, last.core_type, kind);
             asks.penalty
         });
-        let mut phase = Phase::new(kind, row, penalty, common.steepness, seen.ghz);
+        let mut phase = Phase::new(kind, row, penalty, common.steepness, seen.ghz, self.phase());
         phase.number = self.number_of(kind, far);
         if self.phases.len() < PHASES {
             self.phases.push(phase);
@@ -232,6 +248,25 @@ impl Job {
         self.settled += worth(&self.phases[oldest]);
         self.phases[oldest] = phase;
         oldest
+    }
+
+    /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one, whose
+    /// figures were only guessed. If the present one turns out to be one measured before, both become one.
+    fn identified(&mut self, kind: usize, far: impl Fn(&Phase) -> f64) -> Option<usize> {
+        let known = |phase: &Phase| phase.core_type == kind && phase.is_measured();
+        let is_guess = self
+            .phase()
+            .is_some_and(|now| now.core_type == kind && !now.is_measured());
+        let Some(found) = self.nearest(SAME_PHASE, known, far) else {
+            return is_guess.then_some(self.now);
+        };
+        if !is_guess {
+            return Some(found);
+        }
+        let guess = self.phases.remove(self.now);
+        let found = if found > self.now { found - 1 } else { found };
+        self.phases[found].absorb(&guess);
+        Some(found)
     }
 
     /// The nearest of the selected phases, within a distance.
@@ -304,15 +339,24 @@ impl Job {
         let number = self.phases[self.now].number;
         for at in 0..self.phases.len() {
             if self.phases[at].number == number {
-                let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
-                let ghz = types.alone_ghz().unwrap_or(asks.ghz);
-                self.phases[at].solo_ns = solo_cpi / ghz.max(1e-3);
+                let measured = self.phases[at].measured_ns();
+                let measured = measured.filter(|_| self.phases[at].core_type == 0);
+                self.phases[at].solo_ns =
+                    measured.unwrap_or_else(|| self.modelled_ns(at, types, shared));
             }
         }
+    }
+
+    /// Solo time per instruction by the model, in ns. A faster clock speeds up the cycles in the core, not those of waiting.
+    fn modelled_ns(&self, at: usize, types: &CoreTypes, shared: &Contention) -> f64 {
+        let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
+        let ghz = asks.ghz.max(1e-3);
+        let alone = types.alone_ghz().unwrap_or(ghz).max(1e-3);
+        asks.own / alone + (solo_cpi - asks.own) / ghz
     }
 }
 
 /// Solo time of the work done in a phase, in ns.
 fn worth(phase: &Phase) -> f64 {
-    (phase.instructions * phase.solo_ns).min(phase.time)
+    (phase.instructions * phase.solo_ns).min(phase.ran)
 }

@@ -6,8 +6,8 @@
 //!    cache.
 //! 2. The memory latency in the interval, common to all jobs: the value that explains their cycles best.
 //! 3. Each sample is added to a phase of its job ([`phase`]), and the phase is fitted again.
-//! 4. The costs between threads of a core are fitted to all phases of all jobs at once; the latency curve is fitted to
-//!    the last intervals.
+//! 4. What siblings of a core raise in each other is learnt from each pair ([`rise`]); the latency curve is fitted to the
+//!    last intervals.
 //!
 //! Progress follows from the phases ([`job`]). With several core types, solo means alone on the fastest
 //! ([`core_types`]).
@@ -16,13 +16,14 @@ mod core_types;
 mod earlier;
 mod job;
 mod phase;
+mod rise;
 mod seen;
 mod shared;
 mod sums;
 #[cfg(test)]
 mod tests;
 
-use crate::model::contention::{Asks, Contention, activity};
+use crate::model::contention::{Asks, Contention};
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::task::TaskId;
@@ -32,6 +33,7 @@ use core_types::CoreTypes;
 pub use earlier::{Earlier, EarlierPhase};
 use job::{Common, Job};
 use phase::{Phase, Row};
+use rise::{Lesson, Rise, pressure_of};
 use seen::{Met, Seen, siblings};
 use shared::SharedFit;
 use std::collections::BTreeMap;
@@ -204,64 +206,51 @@ impl Learner {
     /// as a prior.
     fn latency(&self, all: &[Seen], met: &[Met], reads: f64) -> f64 {
         let expected = self.shared.memory.at(reads);
-        let mut latency = expected;
         // The expected latency counts like a job that reads cost a tenth of its cycles.
-        // The busy time of siblings depends on the latency too.
-        for _ in 0..2 {
-            let (mut xx, mut xy) = (NOISE, NOISE * expected);
-            for met in met {
-                let seen = &all[met.at];
-                let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.is_measured())
-                else {
-                    continue;
-                };
-                let (busy, ports) = self.siblings(all, met.at, latency);
-                let asks = Asks {
-                    llc: seen.per_instruction(seen.llc_accesses),
-                    ..phase.asks
-                };
-                let m = seen.per_instruction(seen.reads);
-                let base = asks.own * (1.0 + self.shared.alpha * busy)
-                    + self.shared.beta * seen.per_instruction(seen.l1) * ports
-                    + asks.stall(&self.shared, m, 0.0);
-                let x = asks.penalty * m / seen.cpi();
-                xx += x * x;
-                xy += x * (1.0 - base / seen.cpi());
-            }
-            latency = (xy / xx).max(0.5);
+        let (mut xx, mut xy) = (NOISE, NOISE * expected);
+        for met in met {
+            let seen = &all[met.at];
+            let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.is_measured()) else {
+                continue;
+            };
+            let (time, _) = self.beside(all, met.at);
+            let stretched = 1.0 + phase.time.sensitivity * pressure_of(&time);
+            let asks = Asks {
+                llc: seen.per_instruction(seen.llc_accesses),
+                ..phase.asks
+            };
+            let m = seen.per_instruction(seen.reads);
+            let base = asks.own + asks.stall(&self.shared, m, 0.0);
+            let x = asks.penalty * m * stretched / seen.cpi();
+            xx += x * x;
+            xy += x * (1.0 - base * stretched / seen.cpi());
         }
-        latency
+        (xy / xx).max(0.5)
     }
 
-    /// Per thread of a job: other busy threads in its core, and their accesses to the first-level cache per cycle.
-    fn siblings(&self, all: &[Seen], at: usize, latency: f64) -> (f64, f64) {
-        let (mut busy, mut ports) = (0.0, 0.0);
+    /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.
+    fn beside(&self, all: &[Seen], at: usize) -> (Vec<(Rise, f64)>, Vec<(Rise, f64)>) {
+        let (mut time, mut accesses) = (Vec::new(), Vec::new());
         for (other, met) in siblings(all, at) {
-            let threads = met * other.duty;
-            let stall = self.phase_of(other.task).map_or(0.0, |phase| {
-                let asks = Asks {
-                    llc: other.per_instruction(other.llc_accesses),
-                    ..phase.asks
-                };
-                asks.stall(&self.shared, other.per_instruction(other.reads), latency)
-            });
-            busy += threads * activity(stall / other.cpi());
-            ports += threads * other.l1 / other.cycles;
+            let part = met * other.duty;
+            let phase = self.phase_of(other.task);
+            time.push((phase.map(|phase| phase.time).unwrap_or_default(), part));
+            accesses.push((phase.map(|phase| phase.accesses).unwrap_or_default(), part));
         }
-        (busy, ports)
+        (time, accesses)
     }
 
     fn take_in(&mut self, all: &[Seen], met: Met, latency: f64) {
         let seen = &all[met.at];
-        let (activity, ports) = self.siblings(all, met.at, latency);
+        let (time, accesses) = self.beside(all, met.at);
         let reads = seen.per_instruction(seen.reads);
         let llc = seen.per_instruction(seen.llc_accesses).max(reads);
-        let l1 = seen.per_instruction(seen.l1);
         let row = Row {
             cpi: seen.cpi(),
-            activity,
-            ports: l1 * ports,
-            l1,
+            ns: seen.cpi() / seen.ghz,
+            pressure: pressure_of(&time),
+            crowd: pressure_of(&accesses),
+            l1: seen.per_instruction(seen.l1),
             llc,
             reads,
             latency,
@@ -274,8 +263,8 @@ impl Learner {
             weight: 1.0,
             since: seen.since,
             until: seen.until,
-            calm: seen.calm && activity == 0.0,
-            alone: seen.alone && activity == 0.0,
+            calm: seen.calm && time.is_empty(),
+            alone: seen.alone && time.is_empty(),
         };
         self.types.saw(seen.core_type, seen.ghz, row.alone);
         let common = Common {
@@ -284,9 +273,39 @@ impl Learner {
             penalty: self.fit.penalty() * self.types.penalty(seen.core_type),
             steepness: self.fit.steepness(),
         };
-        if let Some(job) = self.jobs.get_mut(&seen.task) {
-            let phase = job.take_in(&row, seen, common);
-            self.fit.note_core(&self.shared, phase, &row);
+        let Some(job) = self.jobs.get_mut(&seen.task) else {
+            return;
+        };
+        let phase = job.take_in(&row, seen, common);
+        if !phase.is_measured() || time.is_empty() {
+            return;
         }
+        let alone = phase.without_siblings(&self.shared, &row);
+        let noise = phase.noise(&self.shared, &row);
+        let of_time = Lesson::of(&phase.time, &time, row.cpi / alone - 1.0, noise);
+        let grown = libm::log((row.llc / phase.asks.llc).max(1.0));
+        let of_accesses = Lesson::of(&phase.accesses, &accesses, grown, 2.0 * ROUGH);
+        self.learn_rises(all, met.at, &of_time, &of_accesses);
+    }
+
+    /// Learns what siblings raise from a job's sample.
+    fn learn_rises(&mut self, all: &[Seen], at: usize, of_time: &Lesson, of_accesses: &Lesson) {
+        if let Some(phase) = self.phase_mut(all[at].task) {
+            phase.time.learn_sensitivity(of_time);
+            phase.accesses.learn_sensitivity(of_accesses);
+            phase.asks.sensitivity = phase.time.sensitivity;
+        }
+        for (other, met) in siblings(all, at) {
+            let part = met * other.duty;
+            if let Some(phase) = self.phase_mut(other.task) {
+                phase.time.learn_pressure(of_time, part);
+                phase.accesses.learn_pressure(of_accesses, part);
+                phase.asks.pressure = phase.time.pressure;
+            }
+        }
+    }
+
+    fn phase_mut(&mut self, task: TaskId) -> Option<&mut Phase> {
+        self.jobs.get_mut(&task)?.phase_mut()
     }
 }

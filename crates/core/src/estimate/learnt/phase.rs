@@ -1,13 +1,15 @@
-//! One phase of a job: intervals with nearly the same cache accesses per instruction, which hardly depend on
-//! co-runners.
+//! One phase of a job: intervals with nearly the same cache accesses per instruction. Accesses to the first-level cache do
+//! not depend on co-runners. Accesses to the last-level cache rise beside siblings, by as much as was learnt of them
+//! ([`rise`](super::rise)).
 //!
-//! Two lines are fitted to a phase by least squares. Its cycles per instruction are `own` (1 + alpha A) + beta l L +
-//! `penalty` x lines, with lines in units of a read from an idle memory. The logarithm of its reads is ln `reads` -
-//! `steepness` x ln share. Both fits need samples of different contention. The model of co-runners is less certain than
-//! a measurement without them, so a sample with more contention has less weight. All ordinary samples of a phase
-//! together weigh at most a part of the few measurements, because their errors are not independent.
+//! Two lines are fitted to a phase by least squares. Its cycles per instruction without siblings are `own` + `penalty` x
+//! lines, with lines in units of a read from an idle memory. The logarithm of its reads is ln `reads` - `steepness` x ln
+//! share. Both fits need samples of different contention. The model of co-runners is less certain than a measurement
+//! without them, so a sample with more contention has less weight. All ordinary samples of a phase together weigh at most
+//! a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
+use super::rise::Rise;
 use super::sums::Sums;
 use super::{ASSUMED, MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Asks, Contention, LEAST_PART, SPREAD};
@@ -18,17 +20,22 @@ const MISFIT: f64 = 0.5;
 const CALM_KEPT: usize = 4;
 /// Greatest weight of all ordinary samples together, as a part of that of the measurements.
 const BUSY: f64 = 0.25;
-/// Weight of a difference in reads, relative to one in accesses.
+/// Weights of a difference in reads, and of one in accesses to the first-level cache, relative to one in accesses to the
+/// last-level cache.
 const READS_TELL: f64 = 0.25;
+const L1_TELLS: f64 = 2.0;
+/// Growth of the tolerance with what siblings raise.
+const SIBLINGS_BLUR: f64 = 5.0;
 
 /// Figures of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Row {
     pub(super) cpi: f64,
-    /// Other busy threads of the core.
-    pub(super) activity: f64,
-    /// Own accesses to the first-level cache per instruction x those of the others per cycle.
-    pub(super) ports: f64,
+    /// Sums of the siblings' pressures on its time, and on its accesses to the last-level cache; 0 without siblings.
+    pub(super) pressure: f64,
+    pub(super) crowd: f64,
+    /// Time per instruction, in ns.
+    pub(super) ns: f64,
     pub(super) l1: f64,
     pub(super) llc: f64,
     pub(super) reads: f64,
@@ -55,11 +62,15 @@ impl Row {
         shared.hit * (self.llc - self.reads) + self.latency * self.reads
     }
 
-    /// Row of the cycle fit: 1 + alpha A, lines; cycles. All relative to the cycles.
-    fn cycles(&self, shared: &Contention) -> [f64; 3] {
-        let in_core = 1.0 + shared.alpha * self.activity;
-        let cycles = self.cpi - shared.beta * self.ports;
-        [in_core, self.lines(shared), cycles].map(|figure| figure / self.cpi)
+    /// Row of the cycle fit: 1, lines; cycles without siblings. All relative to the cycles.
+    fn cycles(&self, shared: &Contention, sensitivity: f64) -> [f64; 3] {
+        let cycles = self.cpi / (1.0 + sensitivity * self.pressure);
+        [1.0, self.lines(shared), cycles].map(|figure| figure / cycles)
+    }
+
+    /// Whether it had siblings in its core.
+    pub(super) fn has_siblings(&self) -> bool {
+        self.pressure > 0.0 || self.crowd > 0.0
     }
 
     /// Row of the read fit: 1, -ln share; ln reads. `None` if the job hardly reads.
@@ -76,6 +87,9 @@ pub(super) struct Phase {
     pub(super) number: u32,
     pub(super) core_type: usize,
     pub(super) asks: Asks,
+    /// How siblings raise its time, and the logarithm of its accesses to the last-level cache.
+    pub(super) time: Rise,
+    pub(super) accesses: Rise,
     /// The last measurements, the newest last. Their memory contention is recomputed for each fit, because at first it
     /// is unknown.
     calm: Vec<Row>,
@@ -87,7 +101,7 @@ pub(super) struct Phase {
     /// Per thread.
     pub(super) instructions: f64,
     /// CPU time per thread, in ns.
-    pub(super) time: f64,
+    pub(super) ran: f64,
     pub(super) used_at: u64,
     pub(super) solo_cpi: f64,
     /// Solo time per instruction on the fastest core type, in ns.
@@ -106,19 +120,28 @@ impl Phase {
         penalty: f64,
         steepness: f64,
         ghz: f64,
+        before: Option<&Phase>,
     ) -> Phase {
+        let [time, accesses] = before.map_or_else(Default::default, |before| {
+            [before.time, before.accesses].map(Rise::in_new_phase)
+        });
+        let grown = libm::exp(accesses.sensitivity * row.crowd);
         let asks = Asks {
             own: row.cpi,
             penalty,
             l1: row.l1,
-            llc: row.llc,
-            reads: row.reads,
+            llc: row.llc / grown,
+            reads: row.reads / grown,
             steepness,
             ghz,
+            sensitivity: time.sensitivity,
+            pressure: time.pressure,
         };
         Phase {
             core_type,
             asks,
+            time,
+            accesses,
             ..Phase::default()
         }
     }
@@ -142,14 +165,20 @@ impl Phase {
     }
 
     /// Distance of a sample from the phase: the larger relative difference of its accesses. Without a count of
-    /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache.
+    /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache. What siblings
+    /// raise is known less well.
     pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
+        let risen = self.accesses.sensitivity * row.crowd;
+        let grown = libm::exp(risen);
         let beyond = if counts_llc {
-            far(self.asks.llc, row.llc)
+            far(self.asks.llc * grown, row.llc)
         } else {
-            READS_TELL * far(self.asks.reads_at(row.share), row.reads)
+            READS_TELL * far(self.asks.reads_at(row.share) * grown, row.reads)
         };
-        far(self.asks.l1, row.l1).max(beyond)
+        f64::max(
+            L1_TELLS * far(self.asks.l1, row.l1),
+            beyond / (1.0 + SIBLINGS_BLUR * risen),
+        )
     }
 
     /// Distance of another phase from this one.
@@ -191,19 +220,45 @@ impl Phase {
     /// Adds a sample.
     pub(super) fn add(&mut self, shared: &Contention, row: &Row) {
         self.seen += 1.0;
-        let rate = 1.0 / self.seen.min(MEMORY);
-        self.asks.l1 += rate * (row.l1 - self.asks.l1);
-        self.asks.llc += rate * (row.llc - self.asks.llc);
+        let is_clean = !row.has_siblings();
+        if is_clean || !self.is_measured() {
+            let rate = 1.0 / self.seen.min(MEMORY);
+            let rate = if row.calm { rate.max(0.5) } else { rate };
+            let alone = row.llc / libm::exp(self.accesses.sensitivity * row.crowd);
+            self.asks.l1 += rate * (row.l1 - self.asks.l1);
+            self.asks.llc += rate * (alone - self.asks.llc);
+        }
         if row.calm {
             return self.measure(row);
         }
-        let trust = self.trust(shared, row);
-        self.busy.add(row.cycles(shared), trust);
-        self.busy.fade(1.0);
-        if let Some(misses) = row.misses() {
-            self.busy_misses.add(misses, row.weight * row.share);
-            self.busy_misses.fade(1.0);
+        if is_clean || !self.is_measured() {
+            let trust = self.trust(shared, row);
+            self.busy
+                .add(row.cycles(shared, self.time.sensitivity), trust);
+            self.busy.fade(1.0);
+            if let Some(misses) = row.misses() {
+                self.busy_misses.add(misses, row.weight * row.share);
+                self.busy_misses.fade(1.0);
+            }
         }
+    }
+
+    /// Cycles per instruction without siblings, by the model, in the caches and at the memory of a sample.
+    pub(super) fn without_siblings(&self, shared: &Contention, row: &Row) -> f64 {
+        let asks = &self.asks;
+        asks.own + asks.stall(shared, asks.reads_at(row.share), row.latency)
+    }
+
+    /// Standard error of a sample's time beside siblings, relative to that without.
+    pub(super) fn noise(&self, shared: &Contention, row: &Row) -> f64 {
+        ROUGH + MISFIT * self.lost_to_memory(shared, row)
+    }
+
+    /// Takes over the work of another phase, which was this one in fact.
+    pub(super) fn absorb(&mut self, other: &Phase) {
+        self.seen += other.seen;
+        self.instructions += other.instructions;
+        self.ran += other.ran;
     }
 
     /// Adds a sample of a measurement. A later one of the same measurement replaces the earlier one, because the cache
@@ -224,7 +279,7 @@ impl Phase {
         let (mut calm, mut misses) = (Sums::default(), Sums::default());
         for mut row in self.measurements() {
             row.latency = shared.memory.at(row.load);
-            calm.add(row.cycles(shared), self.trust(shared, &row));
+            calm.add(row.cycles(shared, 0.0), self.trust(shared, &row));
             if let Some(figures) = row.misses() {
                 misses.add(figures, row.weight * row.share);
             }
@@ -237,23 +292,9 @@ impl Phase {
 
     /// Weight of a sample in the cycle fit.
     fn trust(&self, shared: &Contention, row: &Row) -> f64 {
-        let in_core = shared.alpha * row.activity * self.asks.own + shared.beta * row.ports;
-        let misfit = MISFIT * (self.lost_to_memory(shared, row) + in_core / row.cpi) / NOISE;
+        let risen = self.time.sensitivity * row.pressure;
+        let misfit = MISFIT * (self.lost_to_memory(shared, row) + risen / (1.0 + risen)) / NOISE;
         row.weight / (1.0 + misfit * misfit)
-    }
-
-    /// Row of the fit of alpha and beta, and its weight: more if little is lost to memory. `None` if it shows nothing of
-    /// that.
-    pub(super) fn in_core(&self, shared: &Contention, row: &Row) -> Option<([f64; 3], f64)> {
-        if self.calm.is_empty() || row.activity == 0.0 {
-            return None;
-        }
-        let misfit = MISFIT * self.lost_to_memory(shared, row) / NOISE;
-        let doubt = self.error / NOISE;
-        let weight = row.weight / (1.0 + misfit * misfit + doubt * doubt);
-        let cost = row.cpi - self.asks.own - self.asks.penalty * row.lines(shared);
-        let figures = [self.asks.own * row.activity, row.ports, cost];
-        Some((figures.map(|figure| figure / row.cpi), weight))
     }
 
     /// The share of a sample's cycles that co-runners caused in caches and memory, by the present model.
@@ -270,6 +311,17 @@ impl Phase {
         let more = (1.0 - shared.hit) * (row.reads - asks.reads).max(0.0);
         let lost = asks.penalty * ((row.latency - alone) * row.reads + more);
         (lost / row.cpi).clamp(0.0, 1.0)
+    }
+
+    /// Solo time per instruction as it was measured alone, in ns; `None` without such a measurement.
+    pub(super) fn measured_ns(&self) -> Option<f64> {
+        let alone = self.calm.iter().filter(|row| row.alone);
+        let (mut sum, mut count) = (0.0, 0.0);
+        for row in alone {
+            sum += row.ns;
+            count += 1.0;
+        }
+        (count > 0.0).then(|| sum / count)
     }
 
     /// Fits own cost, penalty and reads, with the shared model or an earlier run as a prior.

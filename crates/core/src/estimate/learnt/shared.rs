@@ -1,11 +1,9 @@
-//! The shared part of the model: the costs between threads of a core, the latency curve of memory, and the priors for a
-//! new job.
+//! The shared part of the model: the latency curve of memory, and the priors for a new job.
 
 use super::core_types::CoreTypes;
-use super::phase::{Phase, Row};
-use super::sums::Sums;
-use super::{ASSUMED, KEPT, NOISE};
-use crate::model::contention::{Contention, Latency, SPREAD};
+use super::phase::Phase;
+use super::{ASSUMED, KEPT};
+use crate::model::contention::{Contention, Latency};
 use std::collections::VecDeque;
 
 /// Priors for a new job: cycles per read from an idle memory (several overlap),
@@ -20,10 +18,6 @@ const LATENCY_NOISE: f64 = 0.15;
 /// Least improvement of the fit that a memory closer to its limit must bring.
 const LEAST_BETTER: f64 = 0.5;
 
-/// Two threads of a core execute at least as much as one. A greater cost would keep siblings idle, so no sample of two
-/// threads would ever correct it.
-const MOST_ALPHA: f64 = 1.0;
-
 /// An interval kept for the latency fit.
 #[derive(Clone, Debug)]
 struct Interval {
@@ -37,8 +31,6 @@ struct Interval {
 
 #[derive(Clone, Debug)]
 pub(super) struct SharedFit {
-    /// The cycles that co-runners cost in a core.
-    in_core: Sums,
     /// On the fastest type of core.
     penalty: f64,
     steepness: f64,
@@ -48,7 +40,6 @@ pub(super) struct SharedFit {
 impl Default for SharedFit {
     fn default() -> SharedFit {
         SharedFit {
-            in_core: Sums::default(),
             penalty: PENALTY,
             steepness: STEEPNESS,
             intervals: VecDeque::new(),
@@ -77,25 +68,12 @@ impl SharedFit {
         }
     }
 
-    /// Learns the costs between threads of a core from a sample of a measured phase.
-    pub(super) fn note_core(&mut self, shared: &Contention, phase: &Phase, row: &Row) {
-        if let Some((figures, weight)) = phase.in_core(shared, row) {
-            self.in_core.add(figures, weight);
-        }
-    }
-
     pub(super) fn update<'a>(
         &mut self,
         shared: &mut Contention,
         types: &CoreTypes,
         phases: impl Iterator<Item = &'a Phase>,
     ) {
-        let Contention { alpha, beta, .. } = Contention::default();
-        let error = SPREAD / NOISE;
-        let in_core = self.in_core.assume(Some((alpha, error)), (beta, error));
-        if let Some(found) = in_core.solve([0.0, 0.0]) {
-            (shared.alpha, shared.beta) = (found.a.min(MOST_ALPHA), found.b);
-        }
         let (mut jobs, mut penalty, mut steepness) =
             (ASSUMED, ASSUMED * PENALTY, ASSUMED * STEEPNESS);
         for phase in phases.filter(|phase| phase.is_measured()) {
@@ -155,21 +133,5 @@ impl SharedFit {
             miss += interval.weight * (off * off).min(1.0);
         }
         miss
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sibling_costs_no_more_than_half_of_the_core() {
-        for (cost, expected) in [(0.3, 0.3), (3.0, 1.0)] {
-            let mut fit = SharedFit::default();
-            fit.in_core.add([1.0, 0.0, cost], 1e9);
-            let mut shared = Contention::default();
-            fit.update(&mut shared, &CoreTypes::new(&[]), std::iter::empty());
-            assert!((shared.alpha - expected).abs() < 1e-6, "{shared:?}");
-        }
     }
 }

@@ -294,7 +294,7 @@ impl<'a> Search<'a> {
         let place = &self.places[at];
         let market = &self.markets[place.domain];
         let load = self.load_on(candidate, self.core_of[at]);
-        let job = together(self.shared, std::iter::once(load), market.latency);
+        let job = together(std::iter::once(load), market.latency);
         let loss = market.loss(self.shared, job.reads);
         (job, loss)
     }
@@ -346,7 +346,7 @@ impl<'a> Search<'a> {
         for ((seat, job), (kind, who)) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
             let market = &mut self.markets[seat.domain];
-            let waits = seat.asks.penalty * job.reads * job.cpi / seat.asks.ghz;
+            let waits = job.waits;
             let worth = self.candidates[who].worth(&seat.asks);
             work += worth / job.cpi;
             market.reads += job.reads;
@@ -408,7 +408,8 @@ impl<'a> Search<'a> {
         }
         Load {
             own: asks.own,
-            l1: asks.l1,
+            sensitivity: asks.sensitivity,
+            pressure: asks.pressure,
             hits: asks.penalty * self.shared.hit * (asks.llc - m).max(0.0),
             waits: asks.penalty * m,
             lines: m * asks.ghz,
@@ -422,7 +423,7 @@ impl<'a> Search<'a> {
         let places = &self.cores[core];
         let latency = self.markets[self.places[places[0]].domain].latency;
         let jobs = places.iter().filter_map(|&place| self.who[place]);
-        together(self.shared, jobs.map(|at| self.load_on(at, core)), latency)
+        together(jobs.map(|at| self.load_on(at, core)), latency)
     }
 
     /// Whether it can matter to exchange the jobs of two places.

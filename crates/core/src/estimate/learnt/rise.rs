@@ -1,0 +1,97 @@
+//! What the siblings of a core raise in each other: the sensitivity of one times the sum of the pressures of the others.
+//!
+//! No law of the core is behind it. Sensitivity and pressure are learnt from the pairs that ran, by a Kalman filter with
+//! independent errors.
+
+use crate::model::contention::{PRESSURE, SENSITIVITY};
+use serde::{Deserialize, Serialize};
+
+/// Standard deviations between programs.
+const SPREAD: (f64, f64) = (0.5, 0.3);
+/// Standard deviation by which both drift from sample to sample.
+const DRIFT: f64 = 0.01;
+/// Greatest sensitivity and pressure.
+const MOST: f64 = 5.0;
+
+/// Sensitivity and pressure of a job in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rise {
+    pub(super) sensitivity: f64,
+    pub(super) pressure: f64,
+    /// The variances of both.
+    doubt: [f64; 2],
+}
+
+impl Default for Rise {
+    fn default() -> Rise {
+        Rise {
+            sensitivity: SENSITIVITY,
+            pressure: PRESSURE,
+            doubt: [SPREAD.0 * SPREAD.0, SPREAD.1 * SPREAD.1],
+        }
+    }
+}
+
+/// What a sample changes in the sensitivity of its job, and in the pressure of each sibling in proportion to its time
+/// beside the job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lesson {
+    surprise: f64,
+    /// Variance of the surprise.
+    variance: f64,
+    /// The sum of the pressures, and the sensitivity.
+    pressure: f64,
+    sensitivity: f64,
+}
+
+impl Lesson {
+    /// The lesson of a job that rose by `risen` beside these siblings, each with the part of the time that it was there.
+    /// `noise` is the standard deviation of the sample.
+    pub(super) fn of(own: &Rise, siblings: &[(Rise, f64)], risen: f64, noise: f64) -> Lesson {
+        let pressure = pressure_of(siblings);
+        let doubt: f64 = siblings
+            .iter()
+            .map(|(sibling, part)| sibling.doubt[1] * part * part)
+            .sum();
+        Lesson {
+            surprise: risen - own.sensitivity * pressure,
+            variance: own.doubt[0] * pressure * pressure
+                + doubt * own.sensitivity * own.sensitivity
+                + noise * noise,
+            pressure,
+            sensitivity: own.sensitivity,
+        }
+    }
+}
+
+/// The sum of the pressures of these siblings.
+pub(super) fn pressure_of(siblings: &[(Rise, f64)]) -> f64 {
+    let each = siblings.iter().map(|(one, part)| one.pressure * part);
+    each.sum()
+}
+
+impl Rise {
+    /// The same in a new phase: less certain.
+    pub(super) fn in_new_phase(self) -> Rise {
+        let all = Rise::default().doubt;
+        Rise {
+            doubt: [0, 1].map(|at| 0.5 * (self.doubt[at] + all[at])),
+            ..self
+        }
+    }
+
+    pub(super) fn learn_sensitivity(&mut self, lesson: &Lesson) {
+        let gain = self.doubt[0] * lesson.pressure / lesson.variance;
+        self.sensitivity = (self.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
+        self.doubt[0] *= 1.0 - gain * lesson.pressure;
+        self.doubt[0] += DRIFT * DRIFT;
+    }
+
+    pub(super) fn learn_pressure(&mut self, lesson: &Lesson, part: f64) {
+        let slope = lesson.sensitivity * part;
+        let gain = self.doubt[1] * slope / lesson.variance;
+        self.pressure = (self.pressure + gain * lesson.surprise).clamp(0.0, MOST);
+        self.doubt[1] *= 1.0 - gain * slope;
+        self.doubt[1] += DRIFT * DRIFT;
+    }
+}
