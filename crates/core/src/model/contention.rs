@@ -18,8 +18,8 @@
 //! lines read into its last-level cache, which is the part that it holds if lines are replaced at random; and `latency`
 //! of memory relative to the idle one.
 //!
-//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), and the rise of the latency
-//! with the lines that all jobs read per ns.
+//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), `far` (the further latency of a
+//! read from another memory domain), and the rise of the latency with the lines that all jobs read per ns.
 //!
 //! The equations are ours; docs/even.md shows how well they fit.
 
@@ -31,8 +31,18 @@ use serde::{Deserialize, Serialize};
 pub struct Contention {
     /// Cost of a hit of the last-level cache, as a share of a read from an idle memory.
     pub hit: f64,
+    /// Further latency of a read from another memory domain than the core's own, as a share of a read from an idle memory.
+    #[serde(default = "usual_way")]
+    pub far: f64,
     /// Rise of the memory's latency.
     pub memory: Latency,
+}
+
+/// Reads from another socket take some 1.6 times as long.
+pub(crate) const FAR: f64 = 0.6;
+
+fn usual_way() -> f64 {
+    FAR
 }
 
 /// The latency of a memory domain relative to the idle one: 1 + rise u^2 / (1.05 - u), with u the reads / `most`.
@@ -95,6 +105,7 @@ impl Default for Contention {
     fn default() -> Contention {
         Contention {
             hit: 0.17,
+            far: FAR,
             memory: Latency {
                 most: None,
                 // Close to measurements of DDR3 (PROFET, Radulovic et al., SIGMETRICS 2019).
@@ -203,8 +214,10 @@ pub struct Seat {
     pub core: usize,
     /// Number of its last-level cache.
     pub llc: usize,
-    /// Number of its memory domain.
+    /// Number of the memory domain where its lines come from.
     pub domain: usize,
+    /// Whether that is not its core's own.
+    pub away: bool,
 }
 
 /// Predicted speed of a job.
@@ -321,10 +334,12 @@ impl Prediction {
         let others = self.cores[seats[at].core] - asks.pressure;
         let stretched = 1.0 + asks.sensitivity * others.max(0.0);
         let hits = asks.penalty * shared.hit * (asks.llc - m).max(0.0);
+        let far = if seats[at].away { shared.far } else { 0.0 };
+        let on_the_way = asks.penalty * far * m;
         Waits {
             domain: seats[at].domain,
             lines: m * asks.ghz,
-            fixed: (asks.own + hits) * stretched,
+            fixed: (asks.own + hits + on_the_way) * stretched,
             cycles: asks.penalty * m * stretched,
         }
     }
@@ -378,6 +393,7 @@ mod tests {
                         core: 0,
                         llc: 0,
                         domain: 0,
+                        away: false,
                     }],
                 );
                 let (alone, cpi) = (prediction.jobs[0].cpi, asks.solo_cpi(&shared));

@@ -36,6 +36,8 @@ pub(super) struct Job {
     told: f64,
     /// Number of samples used.
     samples: f64,
+    /// The memory domain where it ran first, which has its memory.
+    home: Option<usize>,
     /// Why the last sample was unusable.
     absence: Option<Absence>,
 }
@@ -153,7 +155,10 @@ impl Job {
 
     /// Reads a sample. If it is unusable, its CPU time is settled.
     pub(super) fn see(&mut self, machine: &Machine, sample: &Sample) -> Option<Seen> {
-        let seen = Seen::of(machine, sample, self.width);
+        let mut seen = Seen::of(machine, sample, self.width);
+        if let Ok(seen) = &mut seen {
+            seen.memory = *self.home.get_or_insert(seen.domain);
+        }
         self.absence = seen.as_ref().err().copied();
         if seen.is_err() {
             // Under time-sharing it may have waited for others; otherwise all waiting was its own.

@@ -179,7 +179,7 @@ impl Learner {
     /// Learns from the jobs of one memory domain; jobs from position `first` on are new.
     fn learn(&mut self, all: &[Seen], first: usize, domain: usize) {
         let met: Vec<Met> = (first..all.len())
-            .filter(|&at| all[at].domain == domain)
+            .filter(|&at| all[at].memory == domain)
             .map(|at| Met::of(all, at))
             .collect();
         if met.is_empty() {
@@ -253,7 +253,7 @@ impl Learner {
             l1: seen.per_instruction(seen.l1),
             llc,
             reads,
-            latency,
+            latency: latency + if seen.is_away() { self.shared.far } else { 0.0 },
             share: if met.cached > 0.0 {
                 (seen.per_ns(seen.reads) / met.cached).min(1.0)
             } else {
@@ -263,8 +263,8 @@ impl Learner {
             weight: 1.0,
             since: seen.since,
             until: seen.until,
-            calm: seen.calm && time.is_empty(),
-            alone: seen.alone && time.is_empty(),
+            calm: seen.calm && time.is_empty() && !seen.is_away(),
+            alone: seen.alone && time.is_empty() && !seen.is_away(),
         };
         self.types.saw(seen.core_type, seen.ghz, row.alone);
         let common = Common {

@@ -18,7 +18,9 @@ pub(super) struct Seen {
     cores: Vec<(usize, f64)>,
     pub(super) core_type: usize,
     llc: usize,
+    /// The memory domain of its cores, and the one where its memory lies.
     pub(super) domain: usize,
+    pub(super) memory: usize,
     /// In ns.
     pub(super) since: u64,
     pub(super) until: u64,
@@ -77,6 +79,7 @@ impl Seen {
             core_type: cpu.core_type,
             llc: cpu.llc,
             domain: cpu.memory_domain,
+            memory: cpu.memory_domain,
             since: (sample.at - sample.interval).0,
             until: sample.at.0,
             ghz: cycles / time,
@@ -90,6 +93,11 @@ impl Seen {
             calm: sample.whole_core && sample.purpose != Purpose::Run,
             alone: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
         })
+    }
+
+    /// Whether its memory is in another domain than its cores.
+    pub(super) fn is_away(&self) -> bool {
+        self.memory != self.domain
     }
 
     pub(super) fn cpi(&self) -> f64 {
@@ -165,7 +173,7 @@ impl Met {
         let (mut reads, mut cached) = (0.0, 0.0);
         for other in all {
             let rate = other.per_ns(other.reads) * seen.overlap(other);
-            if other.domain == seen.domain {
+            if other.memory == seen.memory {
                 reads += rate;
             }
             if other.llc == seen.llc {

@@ -266,6 +266,7 @@ impl<'a> Group<'a> {
             core,
             llc: cpu.llc,
             domain: cpu.memory_domain,
+            away: false,
         });
         if self.is_calm() {
             self.taken[core] = true;
@@ -275,20 +276,21 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The core of a job's last run, else one of its type at the same cache, else any; `None` if no core may take it.
+    /// The core of a job's last run, else one of its type at the same cache, else any at its memory; `None` if no core may take
+    /// it.
     fn core_for(&self, ix: u32) -> Option<usize> {
         let last = last_core(self.round, ix);
         let site = |core: usize| self.first_cpu(core).map(|cpu| (cpu.core_type, cpu.llc));
         let home = last.map(site);
         let free = (0..self.taken.len()).filter(|&core| self.is_free(core));
         let memory = self.round.task(ix).home(&self.round.snap.machine);
-        let is_abroad = |core: usize| {
-            let cpu = self.first_cpu(core);
-            memory.is_some_and(|memory| cpu.is_some_and(|cpu| cpu.memory_domain != memory))
+        let is_at_home = |core: &usize| {
+            let cpu = self.first_cpu(*core);
+            memory.is_none_or(|memory| cpu.is_some_and(|cpu| cpu.memory_domain == memory))
         };
-        free.min_by_key(|&core| {
+        free.filter(is_at_home).min_by_key(|&core| {
             let is_elsewhere = home != Some(site(core));
-            (is_abroad(core), last != Some(core), is_elsewhere, core)
+            (last != Some(core), is_elsewhere, core)
         })
     }
 

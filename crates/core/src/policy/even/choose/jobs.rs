@@ -1,5 +1,7 @@
 //! The load of a job on its core and on memory, and the throughput of the jobs of a core.
 
+use super::market::Market;
+
 /// Load of a job on its core and on memory, per instruction, with its present share of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
@@ -15,6 +17,8 @@ pub(super) struct Load {
     pub(super) lines: f64,
     /// Cycles per ns.
     pub(super) ghz: f64,
+    /// Where its memory lies; `None` for the domain of its core.
+    pub(super) home: Option<usize>,
     /// Weight x solo cycles per instruction on the fastest type of core, at this clock.
     pub(super) worth: f64,
 }
@@ -24,22 +28,37 @@ pub(super) struct Load {
 pub(super) struct Done {
     pub(super) sum: f64,
     pub(super) reads: f64,
+    /// Lines read by jobs that are away from their memory, and its domain; of several the last.
+    pub(super) away: Option<(usize, f64)>,
     pub(super) instructions: f64,
     /// Whether there are any jobs.
     pub(super) is_busy: bool,
 }
 
-/// Throughput of the jobs of a core.
-pub(super) fn together<'a>(jobs: impl Iterator<Item = &'a Load> + Clone, latency: f64) -> Done {
+/// Throughput of the jobs of a core in this domain.
+pub(super) fn together<'a>(
+    jobs: impl Iterator<Item = &'a Load> + Clone,
+    domain: usize,
+    markets: &[Market],
+    far: f64,
+) -> Done {
     let pressure: f64 = jobs.clone().map(|job| job.pressure).sum();
     let mut done = Done::default();
     for job in jobs {
+        let home = job.home.unwrap_or(domain);
+        let way = if home == domain { 0.0 } else { far };
+        let latency = markets[home].latency + way;
         let others = (pressure - job.pressure).max(0.0);
         let ipc = 1.0 / ((job.own + job.stall(latency)) * (1.0 + job.sensitivity * others));
         done.sum += job.worth * ipc;
-        done.reads += job.lines * ipc;
         done.instructions += job.ghz * ipc;
         done.is_busy = true;
+        if home == domain {
+            done.reads += job.lines * ipc;
+        } else {
+            let before = done.away.map_or(0.0, |away| away.1);
+            done.away = Some((home, before + job.lines * ipc));
+        }
     }
     done
 }

@@ -151,7 +151,9 @@ impl<'a> Search<'a> {
                 who[place] = Some(at);
             }
         }
-        let domains = places.iter().map(|place| place.domain + 1).max();
+        let homes = candidates.iter().filter_map(|one| one.home);
+        let domains = places.iter().map(|place| place.domain);
+        let domains = domains.chain(homes).map(|domain| domain + 1).max();
         let llcs = places.iter().map(|place| place.llc + 1).max();
         Search {
             shared,
@@ -291,12 +293,25 @@ impl<'a> Search<'a> {
     /// Throughput of a waiting job with a core of its own, and the loss of the others by it.
     fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
         let at = self.candidates[candidate].last.unwrap_or(0);
-        let place = &self.places[at];
-        let market = &self.markets[place.domain];
+        let domain = self.places[at].domain;
         let load = self.load_on(candidate, self.core_of[at]);
-        let job = together(std::iter::once(load), market.latency);
-        let loss = market.loss(self.shared, job.reads);
+        let job = together(
+            std::iter::once(load),
+            domain,
+            &self.markets,
+            self.shared.far,
+        );
+        let loss = self.loss_by(domain, Done::default(), job);
         (job, loss)
+    }
+
+    /// The loss of the others if a core of this domain changes from `before` to `after`.
+    fn loss_by(&self, domain: usize, before: Done, after: Done) -> f64 {
+        let changes = changed_reads(domain, before, after);
+        let losses = changes.into_iter().flatten();
+        losses
+            .map(|(domain, reads)| self.markets[domain].loss(self.shared, reads))
+            .sum()
     }
 
     /// The candidates without a place.
@@ -317,7 +332,8 @@ impl<'a> Search<'a> {
                     asks: *self.candidates[*who].learnt.asks_on(place.kind),
                     core: place.core,
                     llc: place.llc,
-                    domain: place.domain,
+                    domain: self.candidates[*who].home.unwrap_or(place.domain),
+                    away: self.is_away(*who, place.domain),
                 });
             }
         }
@@ -414,6 +430,7 @@ impl<'a> Search<'a> {
             waits: asks.penalty * m,
             lines: m * asks.ghz,
             ghz: asks.ghz,
+            home: one.home,
             worth: one.worth(asks),
         }
     }
@@ -421,9 +438,16 @@ impl<'a> Search<'a> {
     /// Throughput of the jobs of a core at the present latency.
     fn done_on(&self, core: usize) -> Done {
         let places = &self.cores[core];
-        let latency = self.markets[self.places[places[0]].domain].latency;
+        let domain = self.places[places[0]].domain;
         let jobs = places.iter().filter_map(|&place| self.who[place]);
-        together(jobs.map(|at| self.load_on(at, core)), latency)
+        let loads = jobs.map(|at| self.load_on(at, core));
+        together(loads, domain, &self.markets, self.shared.far)
+    }
+
+    /// Whether a domain is not that of a candidate's memory.
+    fn is_away(&self, candidate: usize, domain: usize) -> bool {
+        let home = self.candidates[candidate].home;
+        home.is_some_and(|home| home != domain)
     }
 
     /// Whether it can matter to exchange the jobs of two places.
@@ -439,14 +463,6 @@ impl<'a> Search<'a> {
             && self.who[one] != self.who[other]
             && !self.is_fixed(one)
             && !self.is_fixed(other)
-            && !self.is_sent_away(one, other)
-            && !self.is_sent_away(other, one)
-    }
-
-    /// Whether the job of a place would leave its memory for another place.
-    fn is_sent_away(&self, from: usize, to: usize) -> bool {
-        let who = self.who[from];
-        !self.is_abroad(who, from) && self.is_abroad(who, to)
     }
 
     fn is_fixed(&self, place: usize) -> bool {
@@ -455,6 +471,13 @@ impl<'a> Search<'a> {
             one.is_critical || one.fixed.is_some()
         })
     }
+}
+
+/// The change of the lines read from each memory domain as a core of a domain changes.
+fn changed_reads(domain: usize, before: Done, after: Done) -> [Option<(usize, f64)>; 3] {
+    let came = after.away;
+    let went = before.away.map(|(home, reads)| (home, -reads));
+    [Some((domain, after.reads - before.reads)), came, went]
 }
 
 fn distinct(numbers: impl Iterator<Item = usize>) -> Vec<usize> {

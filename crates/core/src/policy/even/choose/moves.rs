@@ -1,7 +1,7 @@
 //! Improves a set by moves that prices propose. On a small machine the whole set is predicted for each.
 
 use super::jobs::Done;
-use super::{LEAST_GAIN, SMALL, Search};
+use super::{LEAST_GAIN, SMALL, Search, changed_reads};
 use crate::estimate::NOISE;
 
 /// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
@@ -20,8 +20,7 @@ struct Move {
 impl Search<'_> {
     /// Gain if a place's core changes from `before` to `after`.
     fn gain_of(&self, place: usize, before: Done, after: Done) -> f64 {
-        let market = &self.markets[self.places[place].domain];
-        let loss = market.loss(self.shared, after.reads - before.reads);
+        let loss = self.loss_by(self.places[place].domain, before, after);
         after.sum - before.sum - loss - self.cost(place, before, after)
     }
 
@@ -111,31 +110,16 @@ impl Search<'_> {
         }
     }
 
-    /// The move with the greatest gain at present prices of a waiting job, or of no job; away from the job's memory only
-    /// if no place at home gains. `None` if all places are taken for good.
+    /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the job's
+    /// last run comes first. On a large machine only the next ones are tried. `None` if all places are taken for good.
     fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
-        let at_home = self.best_of(who, |search, to| !search.is_abroad(who, to));
-        if at_home.is_some_and(|best| best.gain > 0.0) {
-            return at_home;
-        }
-        let is_free_abroad =
-            |search: &Self, to: usize| search.who[to].is_none() && search.is_abroad(who, to);
-        let abroad = self.best_of(who, is_free_abroad);
-        // Of equal ones the last: at home.
-        let both = [abroad, at_home].into_iter().flatten();
-        both.max_by(|one, other| one.gain.total_cmp(&other.gain))
-    }
-
-    /// The best move to these places. Of equal ones, the place of the job's last run comes first. On a large machine only
-    /// the next ones are tried.
-    fn best_of(&mut self, who: Option<usize>, may: impl Fn(&Self, usize) -> bool) -> Option<Move> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let reach = who.map_or(usize::MAX, |_| SMALL);
         let mut best: Option<Move> = None;
         let places = self.places.len();
         let circle = (first..first + places).map(|place| place % places);
         let open: Vec<usize> = circle
-            .filter(|&to| !self.is_fixed(to) && self.who[to] != who && may(self, to))
+            .filter(|&to| !self.is_fixed(to) && self.who[to] != who)
             .take(reach)
             .collect();
         for to in open {
@@ -150,12 +134,6 @@ impl Search<'_> {
             }
         }
         best
-    }
-
-    /// Whether a place is in another memory domain than a job's memory.
-    pub(super) fn is_abroad(&self, who: Option<usize>, to: usize) -> bool {
-        let home = who.and_then(|at| self.candidates[at].home);
-        home.is_some_and(|home| home != self.places[to].domain)
     }
 
     /// Gives the best waiting job its best place.
@@ -212,7 +190,10 @@ impl Search<'_> {
     fn update(&mut self, place: usize) {
         let core = self.core_of[place];
         let (before, after) = (self.done[core], self.done_on(core));
-        self.markets[self.places[place].domain].add(self.shared, after.reads - before.reads);
+        let changes = changed_reads(self.places[place].domain, before, after);
+        for (domain, reads) in changes.into_iter().flatten() {
+            self.markets[domain].add(self.shared, reads);
+        }
         self.turn(place, before, after);
         self.done[core] = after;
     }
