@@ -142,10 +142,22 @@ pub struct Learnt {
     pub measured: Measured,
     /// Solo execution done so far, in quanta.
     pub progress: f64,
+    /// Its last ordinary interval in this phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastCpi>,
     /// Number of the present phase, in the order of their first appearance.
     pub phase: u32,
     /// Consecutive intervals in that phase.
     pub stay: u32,
+}
+
+/// Cycles per instruction of a task in an interval beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastCpi {
+    /// As counted.
+    pub counted: f64,
+    /// As the model said before.
+    pub modelled: f64,
 }
 
 /// How far a task was measured without siblings, in this run or an earlier one.

@@ -5,12 +5,12 @@
 //! Siblings in the core stretch all of them:
 //!
 //! ```text
-//! CPI = (own + penalty (hit (a - m) + latency m)) (1 + sensitivity P)
+//! CPI = (own + clock penalty (hit (a - m) + latency m)) (1 + sensitivity P)
 //! m   = min(a, reads share^-steepness)
 //! ```
 //!
 //! Of the job: `own` cycles in the core; `a` accesses to the last-level cache; `m` lines read from memory; `penalty`
-//! cycles that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
+//! the time that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
 //! last-level cache. All per instruction. `sensitivity` to siblings, and the `pressure` on a sibling, are learnt from
 //! pairs, with no law of the core behind them.
 //!
@@ -36,6 +36,16 @@ pub struct Contention {
     pub far: f64,
     /// Rise of the memory's latency.
     pub memory: Latency,
+    /// How far the model is trusted to tell the change from a job's last interval, and how far it is pulled back to the model:
+    /// both from 0 to 1, by the errors so far.
+    #[serde(default = "whole")]
+    pub trust: f64,
+    #[serde(default = "whole")]
+    pub pull: f64,
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 /// Reads from another socket take some 1.6 times as long.
@@ -111,6 +121,8 @@ impl Default for Contention {
                 // Close to measurements of DDR3 (PROFET, Radulovic et al., SIGMETRICS 2019).
                 rise: 0.2,
             },
+            trust: 1.0,
+            pull: 1.0,
         }
     }
 }
@@ -120,7 +132,7 @@ impl Default for Contention {
 pub struct Asks {
     /// Cycles in the core.
     pub own: f64,
-    /// Cycles per line from an idle memory.
+    /// Time per line from an idle memory, in ns, with overlaps counted once.
     pub penalty: f64,
     /// Accesses to the first-level cache.
     pub l1: f64,
@@ -184,16 +196,21 @@ impl Asks {
         (self.reads * grown).min(self.llc.max(self.reads))
     }
 
+    /// Cycles per line from an idle memory.
+    pub fn line(&self) -> f64 {
+        self.penalty * self.ghz
+    }
+
     /// Cycles per instruction of waiting for lines.
     pub fn stall(&self, shared: &Contention, reads: f64, latency: f64) -> f64 {
-        self.penalty * (shared.hit * (self.llc - reads).max(0.0) + latency * reads)
+        self.line() * (shared.hit * (self.llc - reads).max(0.0) + latency * reads)
     }
 
     /// Doubt about the cycles per instruction alone, from a look with this share of the cache: the smaller the share, the
     /// less is known of the reads with all of it, as the exponent is known only roughly.
     pub fn unseen(&self, shared: &Contention, share: f64) -> f64 {
         let share = share.clamp(LEAST_PART, 1.0);
-        let cost = self.penalty * (1.0 - shared.hit) * self.reads_at(share);
+        let cost = self.line() * (1.0 - shared.hit) * self.reads_at(share);
         cost * SPREAD * libm::log(1.0 / share)
     }
 
@@ -279,7 +296,7 @@ impl Prediction {
             Predicted {
                 cpi,
                 reads: asks.reads * asks.ghz / cpi,
-                waits: asks.penalty * asks.reads,
+                waits: asks.line() * asks.reads,
             }
         }));
         let count =
@@ -333,14 +350,14 @@ impl Prediction {
         });
         let others = self.cores[seats[at].core] - asks.pressure;
         let stretched = 1.0 + asks.sensitivity * others.max(0.0);
-        let hits = asks.penalty * shared.hit * (asks.llc - m).max(0.0);
+        let hits = asks.line() * shared.hit * (asks.llc - m).max(0.0);
         let far = if seats[at].away { shared.far } else { 0.0 };
-        let on_the_way = asks.penalty * far * m;
+        let on_the_way = asks.line() * far * m;
         Waits {
             domain: seats[at].domain,
             lines: m * asks.ghz,
             fixed: (asks.own + hits + on_the_way) * stretched,
-            cycles: asks.penalty * m * stretched,
+            cycles: asks.line() * m * stretched,
         }
     }
 

@@ -129,11 +129,11 @@ impl CoreTypes {
             .map_or(0.0, |capacity| libm::log(clock / capacity));
         (
             one.own.with(assumed_own),
-            one.penalty.with(libm::log(clock)),
+            one.penalty.with(0.0),
         )
     }
 
-    /// Cost of a read from an idle memory in cycles on a type, relative to the fastest.
+    /// Time of a read from an idle memory on a type, relative to the fastest.
     pub(super) fn penalty(&self, kind: usize) -> f64 {
         libm::exp(self.factors(kind).1)
     }

@@ -6,12 +6,13 @@
 
 use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
+use super::forecast::Look;
 use super::phase::{Phase, Row};
 use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
 use crate::model::contention::{Asks, Contention, SPREAD};
 use crate::sample::Sample;
-use crate::snapshot::{Learnt, Measured};
+use crate::snapshot::{LastCpi, Learnt, Measured};
 use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 
@@ -38,6 +39,8 @@ pub(super) struct Job {
     samples: f64,
     /// The memory domain where it ran first, which has its memory.
     home: Option<usize>,
+    /// Its last ordinary interval.
+    pub(super) last: Option<Look>,
     /// Why the last sample was unusable.
     absence: Option<Absence>,
 }
@@ -105,8 +108,29 @@ impl Job {
             error: phase.error,
             measured: self.measured(phase),
             progress: self.told / quantum,
+            last: self.last_of(phase),
             phase: phase.number,
             stay: self.stay,
+        })
+    }
+
+    /// Its demand in the present phase on a core type.
+    pub(super) fn asks_in(
+        &self,
+        kind: usize,
+        types: &CoreTypes,
+        shared: &Contention,
+    ) -> Option<Asks> {
+        self.phase()?;
+        Some(self.asks_on(self.now, kind, types, shared).0)
+    }
+
+    /// Its last ordinary interval, if it was in this phase.
+    fn last_of(&self, phase: &Phase) -> Option<LastCpi> {
+        let last = self.last.filter(|last| last.phase == phase.number)?;
+        Some(LastCpi {
+            counted: libm::exp(last.counted),
+            modelled: libm::exp(last.modelled),
         })
     }
 
@@ -230,9 +254,18 @@ impl Job {
             // Of two phases that explain a sample about as well, the present one goes on.
             let nearer = |phase: &Phase| {
                 let stays = self.phase().is_some_and(|now| std::ptr::eq(now, phase));
-                far(phase) * if stays { STAYS } else { 1.0 }
+                far(phase)
+                    * if stays {
+                        crate::tune("stays", STAYS)
+                    } else {
+                        1.0
+                    }
             };
-            if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, nearer) {
+            if let Some(ix) = self.nearest(
+                crate::tune("same", SAME_PHASE),
+                |phase| phase.core_type == kind,
+                nearer,
+            ) {
                 return ix;
             }
         }
@@ -262,7 +295,7 @@ impl Job {
         let is_guess = self
             .phase()
             .is_some_and(|now| now.core_type == kind && !now.is_measured());
-        let Some(found) = self.nearest(SAME_PHASE, known, far) else {
+        let Some(found) = self.nearest(crate::tune("same", SAME_PHASE), known, far) else {
             return is_guess.then_some(self.now);
         };
         if !is_guess {

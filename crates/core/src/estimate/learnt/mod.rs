@@ -14,6 +14,7 @@
 
 mod core_types;
 mod earlier;
+mod forecast;
 mod job;
 mod phase;
 mod rise;
@@ -23,7 +24,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-use crate::model::contention::{Asks, Contention};
+use super::MISFIT;
+use crate::model::contention::{Asks, Contention, Prediction};
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::task::TaskId;
@@ -31,6 +33,7 @@ use crate::topology::{CoreType, Machine};
 use crate::units::{Absence, Nanos, Reading};
 use core_types::CoreTypes;
 pub use earlier::{Earlier, EarlierPhase};
+use forecast::{Forecast, Look};
 use job::{Common, Job};
 use phase::{Phase, Row};
 use rise::{Lesson, Rise, pressure_of};
@@ -60,6 +63,7 @@ pub(crate) struct Learner {
     shared: Contention,
     fit: SharedFit,
     types: CoreTypes,
+    forecast: Forecast,
     /// The live jobs.
     jobs: BTreeMap<TaskId, Job>,
     /// Recent intervals: co-runners of intervals that end later.
@@ -75,6 +79,7 @@ impl Learner {
             quantum: quantum.0.max(1) as f64,
             shared: Contention::default(),
             fit: SharedFit::default(),
+            forecast: Forecast::default(),
             types: CoreTypes::new(types),
             jobs: BTreeMap::new(),
             recent: Vec::new(),
@@ -105,12 +110,16 @@ impl Learner {
         let Some(earliest) = fresh.iter().map(|seen| seen.since).min() else {
             return;
         };
+        let looks = self.look(machine, &fresh);
         let mut all = std::mem::take(&mut self.recent);
         all.retain(|seen| seen.until > earliest);
         let first = all.len();
         all.extend(fresh);
         for domain in 0..machine.memory_domains.len() {
             self.learn(&all, first, domain);
+        }
+        for (task, look) in looks {
+            self.compare(task, look);
         }
         self.recent = all;
         let now = self
@@ -132,6 +141,66 @@ impl Learner {
             let pairs = self.jobs.values().flat_map(Job::on_two_types);
             self.types.update(pairs);
         }
+    }
+
+    /// What the model says of ordinary intervals before it learns from them, if all of them began and ended together: only
+    /// then are all co-runners known.
+    fn look(&self, machine: &Machine, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
+        let are_together = |seen: &Seen| {
+            seen.since == fresh[0].since && seen.until == fresh[0].until && !seen.calm
+        };
+        let is_long = (fresh[0].length() as f64) >= 0.5 * self.quantum;
+        if !is_long || !fresh.iter().all(are_together) {
+            return Vec::new();
+        }
+        let mut seats = Vec::with_capacity(fresh.len());
+        for seen in fresh {
+            let Some(job) = self.jobs.get(&seen.task) else {
+                return Vec::new();
+            };
+            let Some(asks) = job.asks_in(seen.core_type, &self.types, &self.shared) else {
+                return Vec::new();
+            };
+            seats.extend(seen.seat(asks));
+        }
+        let _ = machine;
+        if seats.len() != fresh.len() {
+            return Vec::new();
+        }
+        let mut prediction = Prediction::default();
+        prediction.make(&self.shared, &seats);
+        let predicted = prediction.jobs.iter();
+        if std::env::var("COSCHED_TUNE_DUMP").is_ok() {
+            for (at, (seen, job)) in fresh.iter().zip(&prediction.jobs).enumerate() {
+                let a = &seats[at].asks;
+                let press: f64 = seats.iter().enumerate().filter(|(i, s)| *i != at && s.core == seats[at].core).map(|(_, s)| s.asks.pressure).sum();
+                let reads: f64 = fresh.iter().map(|s| s.per_ns(s.reads)).sum();
+                let modreads: f64 = prediction.jobs.iter().map(|s| s.reads).sum();
+                eprintln!("dump {} {} {:.4} {:.4} {:.3} {:.3} {} {:.4} {:.4} {:.4} {:.3} {:.4} {:.3} {:.3} {:.5} {:.5} {:.5} {:.5} {:.3} {:.3}", seen.until, seen.task.0, seen.cpi(), job.cpi, press, a.sensitivity, fresh.len(), reads, modreads,
+                  self.shared.memory.most.unwrap_or(0.0), prediction.latency[seats[at].domain], seen.per_ns(seen.reads)/prediction.cached[seats[at].llc].max(1e-9), a.own, a.penalty, a.llc, a.reads, seen.per_instruction(seen.llc_accesses), seen.per_instruction(seen.reads), a.steepness, a.pressure);
+            }
+        }
+        let looks = fresh.iter().zip(predicted).map(|(seen, job)| {
+            let look = Look {
+                counted: libm::log(seen.cpi()),
+                modelled: libm::log(job.cpi),
+                phase: self.phase_of(seen.task).map_or(0, |phase| phase.number),
+            };
+            (seen.task, look)
+        });
+        looks.collect()
+    }
+
+    /// Compares what was predicted for a job with what was counted.
+    fn compare(&mut self, task: TaskId, look: Look) {
+        let Some(job) = self.jobs.get_mut(&task) else {
+            return;
+        };
+        if let Some(last) = job.last.replace(look) {
+            self.forecast.learn(&last, &look);
+        }
+        self.shared.trust = crate::tune("trust", self.forecast.trust);
+        self.shared.pull = crate::tune("pull", self.forecast.pull);
     }
 
     /// The learnt model of a task.
@@ -217,15 +286,20 @@ impl Learner {
             let stretched = 1.0 + phase.time.sensitivity * pressure_of(&time);
             let asks = Asks {
                 llc: seen.per_instruction(seen.llc_accesses),
+                ghz: seen.ghz,
                 ..phase.asks
             };
             let m = seen.per_instruction(seen.reads);
-            let base = asks.own + asks.stall(&self.shared, m, 0.0);
-            let x = asks.penalty * m * stretched / seen.cpi();
-            xx += x * x;
-            xy += x * (1.0 - base * stretched / seen.cpi());
+            let far = if seen.is_away() { self.shared.far } else { 0.0 };
+            let base = asks.own + asks.stall(&self.shared, m, far);
+            let x = asks.line() * m * stretched / seen.cpi();
+            // What siblings cost is known less well.
+            let misfit = MISFIT * (stretched - 1.0) / stretched / ROUGH;
+            let weight = 1.0 / (1.0 + misfit * misfit);
+            xx += weight * x * x;
+            xy += weight * x * (1.0 - base * stretched / seen.cpi());
         }
-        (xy / xx).max(0.5)
+        (xy / xx).max(crate::tune("latmin", 1.0))
     }
 
     /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.
@@ -247,7 +321,7 @@ impl Learner {
         let llc = seen.per_instruction(seen.llc_accesses).max(reads);
         let row = Row {
             cpi: seen.cpi(),
-            ns: seen.cpi() / seen.ghz,
+            ghz: seen.ghz,
             pressure: pressure_of(&time),
             crowd: pressure_of(&accesses),
             l1: seen.per_instruction(seen.l1),

@@ -16,6 +16,9 @@ use crate::model::contention::{Asks, Contention, LEAST_PART, SPREAD};
 
 /// Relative error of what is modelled, not measured: the effect of co-runners, and the penalty of a job before its fit.
 const MISFIT: f64 = 0.5;
+/// Cycles of an instruction in a core, of most programs: mean and standard deviation. A job that waits for memory half of its
+/// time would otherwise be taken for one that computes slowly.
+const OWN: (f64, f64) = (0.55, 0.25);
 /// Number of measurements kept.
 const CALM_KEPT: usize = 4;
 /// Greatest weight of all ordinary samples together, as a part of that of the measurements.
@@ -34,8 +37,8 @@ pub(super) struct Row {
     /// Sums of the siblings' pressures on its time, and on its accesses to the last-level cache; 0 without siblings.
     pub(super) pressure: f64,
     pub(super) crowd: f64,
-    /// Time per instruction, in ns.
-    pub(super) ns: f64,
+    /// Cycles per ns.
+    pub(super) ghz: f64,
     pub(super) l1: f64,
     pub(super) llc: f64,
     pub(super) reads: f64,
@@ -62,10 +65,10 @@ impl Row {
         shared.hit * (self.llc - self.reads) + self.latency * self.reads
     }
 
-    /// Row of the cycle fit: 1, lines; cycles without siblings. All relative to the cycles.
+    /// Row of the cycle fit: 1, lines x clock; cycles without siblings. All relative to the cycles.
     fn cycles(&self, shared: &Contention, sensitivity: f64) -> [f64; 3] {
         let cycles = self.cpi / (1.0 + sensitivity * self.pressure);
-        [1.0, self.lines(shared), cycles].map(|figure| figure / cycles)
+        [1.0, self.lines(shared) * self.ghz, cycles].map(|figure| figure / cycles)
     }
 
     /// Whether it had siblings in its core.
@@ -176,8 +179,8 @@ impl Phase {
             READS_TELL * far(self.asks.reads_at(row.share) * grown, row.reads)
         };
         f64::max(
-            L1_TELLS * far(self.asks.l1, row.l1),
-            beyond / (1.0 + SIBLINGS_BLUR * risen),
+            crate::tune("l1", L1_TELLS) * far(self.asks.l1, row.l1),
+            beyond / (1.0 + crate::tune("blur", SIBLINGS_BLUR) * risen),
         )
     }
 
@@ -208,6 +211,7 @@ impl Phase {
             l1: known.asks.l1,
             llc: known.asks.llc,
             reads: known.asks.reads,
+            ghz: known.asks.ghz,
             load: known.asks.reads * known.asks.ghz / known.solo_cpi,
             share: 1.0,
             weight: (NOISE / ROUGH) * (NOISE / ROUGH),
@@ -245,7 +249,10 @@ impl Phase {
 
     /// Cycles per instruction without siblings, by the model, in the caches and at the memory of a sample.
     pub(super) fn without_siblings(&self, shared: &Contention, row: &Row) -> f64 {
-        let asks = &self.asks;
+        let asks = Asks {
+            ghz: row.ghz,
+            ..self.asks
+        };
         asks.own + asks.stall(shared, asks.reads_at(row.share), row.latency)
     }
 
@@ -265,6 +272,10 @@ impl Phase {
     /// was warmer.
     fn measure(&mut self, row: &Row) {
         self.earlier = None;
+        if self.calm.is_empty() {
+            // Until now its own cycles and those that siblings cost were told apart by guess.
+            (self.busy, self.busy_misses) = Default::default();
+        }
         if self.calm.last().is_some_and(|last| last.until == row.since) {
             self.calm.pop();
         }
@@ -303,13 +314,13 @@ impl Phase {
         // In a measurement, the job's own load on memory is no disturbance. Its own reads are used, because reads that
         // others take from a saturated memory do not show in the load.
         let alone = if row.calm {
-            let own = row.reads * asks.ghz / row.cpi;
+            let own = row.reads * row.ghz / row.cpi;
             shared.memory.at(own).min(row.latency)
         } else {
             1.0
         };
         let more = (1.0 - shared.hit) * (row.reads - asks.reads).max(0.0);
-        let lost = asks.penalty * ((row.latency - alone) * row.reads + more);
+        let lost = asks.penalty * row.ghz * ((row.latency - alone) * row.reads + more);
         (lost / row.cpi).clamp(0.0, 1.0)
     }
 
@@ -318,7 +329,7 @@ impl Phase {
         let alone = self.calm.iter().filter(|row| row.alone);
         let (mut sum, mut count) = (0.0, 0.0);
         for row in alone {
-            sum += row.ns;
+            sum += row.cpi / row.ghz;
             count += 1.0;
         }
         (count > 0.0).then(|| sum / count)
@@ -335,12 +346,16 @@ impl Phase {
             self.asks.reads = libm::exp(found.a).min(self.asks.llc);
             self.asks.steepness = found.b;
         }
-        let cycles = cycles.assume(None, (penalty, MISFIT * penalty / NOISE));
+        let own = (crate::tune("own", OWN.0), crate::tune("ownsd", OWN.1) / NOISE);
+        let cycles = cycles.assume(Some(own), (penalty, crate::tune("pensd", MISFIT) * penalty / NOISE));
         let Some(found) = cycles.solve([LEAST_PART, 0.0]) else {
             self.solo_cpi = self.asks.solo_cpi(shared);
             self.error = 1.0;
             return;
         };
+        if std::env::var("COSCHED_TUNE_CALM").is_ok() && self.calm.len() >= 1 {
+            eprintln!("calm n{} {:.3} {:.3} {} busyw {:?} prior {:.1}", self.number, found.a, found.b, self.calm.iter().map(|r| format!("[cpi {:.3} lines {:.4} reads {:.4} share {:.2} lat {:.2} load {:.3} ghz {:.2} alone {} trust {:.3}]", r.cpi, r.lines(shared), r.reads, r.share, shared.memory.at(r.load), r.load, r.ghz, r.alone, self.trust(shared, r))).collect::<Vec<_>>().join(" "), self.busy, penalty);
+        }
         (self.asks.own, self.asks.penalty) = (found.a, found.b);
         self.solo_cpi = self.asks.solo_cpi(shared);
         self.error = self.error_of(shared, found.inverse);
@@ -350,6 +365,7 @@ impl Phase {
     fn error_of(&self, shared: &Contention, [own, both, penalty]: [f64; 3]) -> f64 {
         let asks = &self.asks;
         let lines = shared.hit * (asks.llc - asks.reads).max(0.0) + asks.reads;
+        let lines = lines * asks.ghz;
         let variance = own + 2.0 * lines * both + lines * lines * penalty;
         let shares = self.measurements().map(|row| row.share);
         let unseen = asks.unseen(shared, shares.fold(LEAST_PART, f64::max));

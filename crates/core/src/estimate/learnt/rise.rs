@@ -26,7 +26,7 @@ impl Default for Rise {
     fn default() -> Rise {
         Rise {
             sensitivity: SENSITIVITY,
-            pressure: PRESSURE,
+            pressure: crate::tune("pressure", PRESSURE),
             doubt: [SPREAD.0 * SPREAD.0, SPREAD.1 * SPREAD.1],
         }
     }
@@ -84,7 +84,7 @@ impl Rise {
         let gain = self.doubt[0] * lesson.pressure / lesson.variance;
         self.sensitivity = (self.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[0] *= 1.0 - gain * lesson.pressure;
-        self.doubt[0] += DRIFT * DRIFT;
+        self.doubt[0] += crate::tune("drift", DRIFT).powi(2);
     }
 
     pub(super) fn learn_pressure(&mut self, lesson: &Lesson, part: f64) {
@@ -92,6 +92,6 @@ impl Rise {
         let gain = self.doubt[1] * slope / lesson.variance;
         self.pressure = (self.pressure + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[1] *= 1.0 - gain * slope;
-        self.doubt[1] += DRIFT * DRIFT;
+        self.doubt[1] += crate::tune("drift", DRIFT).powi(2);
     }
 }

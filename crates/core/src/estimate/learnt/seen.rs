@@ -1,6 +1,7 @@
 //! The activity of tasks in the intervals that ended at an instant, and the contention between them.
 
 use crate::counter::Counter;
+use crate::model::contention::{Asks, Seat};
 use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::task::TaskId;
@@ -92,6 +93,20 @@ impl Seen {
             duty: time / (sample.interval.0.max(1) as f64 * threads),
             calm: sample.whole_core && sample.purpose != Purpose::Run,
             alone: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
+        })
+    }
+
+    /// Its seat, if it has one CPU.
+    pub(super) fn seat(&self, asks: Asks) -> Option<Seat> {
+        let &[(core, threads)] = self.cores.as_slice() else {
+            return None;
+        };
+        (threads == 1.0).then_some(Seat {
+            asks,
+            core,
+            llc: self.llc,
+            domain: self.memory,
+            away: self.is_away(),
         })
     }
 

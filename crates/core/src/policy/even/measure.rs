@@ -157,7 +157,7 @@ const KINDS: [Kind; 4] = [
         lead: MEMORY,
     },
     Kind {
-        is_for: |learnt| learnt.error > NOISE,
+        is_for: |learnt| learnt.error > crate::tune("renew", NOISE),
         alone: true,
         share: NOISE,
         lead: MEMORY,
@@ -167,7 +167,9 @@ const KINDS: [Kind; 4] = [
 impl Kind {
     /// The most time that such measurements may have taken in a run of this age.
     fn allowed(&self, age: Nanos, quantum: Nanos) -> Nanos {
-        Nanos::from_s(self.share * (age.as_s() + self.lead * quantum.as_s()))
+        Nanos::from_s(
+            crate::tune("share", 1.0) * self.share * (age.as_s() + self.lead * quantum.as_s()),
+        )
     }
 
     /// The jobs that may be measured, those that need it most first; none if no job needs it. Others fill a group up, but a
@@ -200,7 +202,7 @@ impl Kind {
 fn filling(round: &Round<'_>, quantum: Nanos) -> Nanos {
     let cache = round.snap.machine.llc_bytes.value().unwrap_or(0);
     let fills = Nanos((cache as f64 / FILL) as u64);
-    fills.min(quantum).max(LEAST_FILLING)
+    Nanos((fills.min(quantum).max(LEAST_FILLING).0 as f64 * crate::tune("fill", 1.0)) as u64)
 }
 
 fn learnt(task: &TaskView) -> Option<&Learnt> {

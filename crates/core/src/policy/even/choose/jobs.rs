@@ -21,6 +21,8 @@ pub(super) struct Load {
     pub(super) home: Option<usize>,
     /// Weight x solo cycles per instruction on the fastest type of core, at this clock.
     pub(super) worth: f64,
+    /// Weighted speed that does not depend on co-runners.
+    pub(super) steady: f64,
 }
 
 /// Throughput of the jobs of a core: their part of the sum, and lines read and instructions per ns.
@@ -50,7 +52,7 @@ pub(super) fn together<'a>(
         let latency = markets[home].latency + way;
         let others = (pressure - job.pressure).max(0.0);
         let ipc = 1.0 / ((job.own + job.stall(latency)) * (1.0 + job.sensitivity * others));
-        done.sum += job.worth * ipc;
+        done.sum += job.steady + job.worth * ipc;
         done.instructions += job.ghz * ipc;
         done.is_busy = true;
         if home == domain {

@@ -45,9 +45,27 @@ pub(super) struct Candidate<'a> {
 
 impl Candidate<'_> {
     /// Weight x the cycles per instruction at which it would be as fast as alone on the fastest type of core, for the
-    /// clock of `asks`.
-    fn worth(&self, asks: &Asks) -> f64 {
-        self.weight * self.learnt.solo_cpi * (asks.ghz / self.learnt.asks.ghz)
+    /// clock of `asks`. What the last interval showed corrects the model by a factor.
+    fn worth(&self, asks: &Asks, shared: &Contention) -> f64 {
+        let alone = self.learnt.solo_cpi * (asks.ghz / self.learnt.asks.ghz);
+        let trust = self.learnt.last.map_or(1.0, |_| shared.trust);
+        self.weight * alone * self.correction(shared) * trust
+    }
+
+    /// The part of its weighted speed that does not depend on co-runners, as far as the model is not trusted.
+    fn steady(&self, shared: &Contention) -> f64 {
+        let Some(last) = &self.learnt.last else {
+            return 0.0;
+        };
+        let speed = self.learnt.solo_cpi / last.modelled;
+        self.weight * speed * self.correction(shared) * (1.0 - shared.trust)
+    }
+
+    /// The factor on its modelled speed by its last interval.
+    fn correction(&self, shared: &Contention) -> f64 {
+        self.learnt.last.map_or(1.0, |last| {
+            libm::pow(last.modelled / last.counted, 1.0 - shared.pull)
+        })
     }
 }
 
@@ -284,7 +302,7 @@ impl<'a> Search<'a> {
     fn idle_gain(&self) -> f64 {
         let is_small = self.places.len() <= SMALL;
         self.part(if is_small && self.power.price == 0.0 {
-            NOISE
+            crate::tune("idle", NOISE)
         } else {
             LEAST_GAIN
         })
@@ -363,8 +381,9 @@ impl<'a> Search<'a> {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
             let market = &mut self.markets[seat.domain];
             let waits = job.waits;
-            let worth = self.candidates[who].worth(&seat.asks);
-            work += worth / job.cpi;
+            let one = &self.candidates[who];
+            let worth = one.worth(&seat.asks, self.shared);
+            work += one.steady(self.shared) + worth / job.cpi;
             market.reads += job.reads;
             market.yields += job.reads * waits / job.cpi;
             let slope = worth / (job.cpi * job.cpi) * waits;
@@ -426,12 +445,13 @@ impl<'a> Search<'a> {
             own: asks.own,
             sensitivity: asks.sensitivity,
             pressure: asks.pressure,
-            hits: asks.penalty * self.shared.hit * (asks.llc - m).max(0.0),
-            waits: asks.penalty * m,
+            hits: asks.line() * self.shared.hit * (asks.llc - m).max(0.0),
+            waits: asks.line() * m,
             lines: m * asks.ghz,
             ghz: asks.ghz,
             home: one.home,
-            worth: one.worth(asks),
+            worth: one.worth(asks, self.shared),
+            steady: one.steady(self.shared),
         }
     }
 
