@@ -256,7 +256,7 @@ impl Learner {
         }
         let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
         let is_calm = met.iter().any(|met| all[met.at].calm);
-        let latency = self.latency(all, &met, reads);
+        let (latency, certainty) = self.latency(all, &met, reads);
         if !is_calm {
             let length = met
                 .iter()
@@ -264,7 +264,7 @@ impl Learner {
                 .max()
                 .unwrap_or_default();
             self.fit
-                .note_interval(reads, latency, length as f64 / self.quantum);
+                .note_interval(reads, latency, (length as f64 / self.quantum).min(1.0) * certainty);
         }
         for met in met {
             self.take_in(all, met, latency);
@@ -273,7 +273,7 @@ impl Learner {
 
     /// The latency of an interval relative to an idle memory, by least squares over all jobs, with the expected latency
     /// as a prior.
-    fn latency(&self, all: &[Seen], met: &[Met], reads: f64) -> f64 {
+    fn latency(&self, all: &[Seen], met: &[Met], reads: f64) -> (f64, f64) {
         let expected = self.shared.memory.at(reads);
         // The expected latency counts like a job that reads cost a tenth of its cycles.
         let (mut xx, mut xy) = (NOISE, NOISE * expected);
@@ -294,12 +294,13 @@ impl Learner {
             let base = asks.own + asks.stall(&self.shared, m, far);
             let x = asks.line() * m * stretched / seen.cpi();
             // What siblings cost is known less well.
-            let misfit = MISFIT * (stretched - 1.0) / stretched / ROUGH;
+            let misfit = MISFIT * (stretched - 1.0) / stretched / crate::tune("latw", NOISE);
             let weight = 1.0 / (1.0 + misfit * misfit);
             xx += weight * x * x;
             xy += weight * x * (1.0 - base * stretched / seen.cpi());
         }
-        (xy / xx).max(crate::tune("latmin", 1.0))
+        let certainty = (xx - NOISE) / xx;
+        ((xy / xx).max(crate::tune("latmin", 1.0)), certainty)
     }
 
     /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.
