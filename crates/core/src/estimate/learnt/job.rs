@@ -136,14 +136,14 @@ impl Job {
 
     /// How far it was measured, when it is in this phase.
     fn measured(&self, phase: &Phase) -> Measured {
-        if !self.phases.iter().any(Phase::is_measured) {
-            Measured::Never
-        } else if !self.phases.iter().any(Phase::is_measured_alone) {
+        if phase.is_measured_alone() {
+            Measured::Phase
+        } else if phase.is_measured() {
             Measured::NeverAlone
-        } else if !phase.is_measured() {
+        } else if self.phases.iter().any(Phase::is_measured) {
             Measured::OtherPhase
         } else {
-            Measured::Phase
+            Measured::Never
         }
     }
 

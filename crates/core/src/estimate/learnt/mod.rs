@@ -238,7 +238,12 @@ impl Learner {
 
     /// Forgets a task that ended. The shared model keeps what it learnt from it.
     pub(crate) fn end(&mut self, task: TaskId) {
-        self.jobs.remove(&task);
+        let job = self.jobs.remove(&task);
+        if std::env::var("COSCHED_TUNE_PHASES").is_ok() {
+            for p in job.iter().flat_map(|job| &job.phases) {
+                eprintln!("phase task {} n{} instr {:.3e} ran {:.2} solo_ns {:.4} measured {:?} calm {} l1 {:.4} llc {:.5} own {:.3} pen {:.2} acc {:?}", task.0, p.number, p.instructions, p.ran / 1e9, p.solo_ns, p.measured_ns(), p.is_measured(), p.asks.l1, p.asks.llc, p.asks.own, p.asks.penalty, p.accesses);
+            }
+        }
     }
 
     fn phase_of(&self, task: TaskId) -> Option<&Phase> {

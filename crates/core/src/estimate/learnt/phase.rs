@@ -26,7 +26,7 @@ const BUSY: f64 = 0.25;
 /// Weights of a difference in reads, and of one in accesses to the first-level cache, relative to one in accesses to the
 /// last-level cache.
 const READS_TELL: f64 = 0.25;
-const L1_TELLS: f64 = 2.0;
+const L1_TELLS: f64 = 3.0;
 /// Growth of the tolerance with what siblings raise.
 const SIBLINGS_BLUR: f64 = 5.0;
 

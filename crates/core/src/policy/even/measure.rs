@@ -10,7 +10,7 @@
 
 use super::is_predictable;
 use crate::estimate::{MEMORY, NOISE, ROUGH};
-use crate::model::contention::{Predicted, Prediction, Seat};
+use crate::model::contention::{Contention, Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
 use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
@@ -127,7 +127,7 @@ impl MeasuringState {
 /// A kind of measurement.
 struct Kind {
     /// Whether a task needs it.
-    is_for: fn(&Learnt) -> bool,
+    is_for: fn(&Learnt, &Contention) -> bool,
     /// Whether a job is alone behind its last-level cache.
     alone: bool,
     /// The share of the time that all measurements alone, or all with others, may take.
@@ -137,32 +137,40 @@ struct Kind {
 }
 
 /// In the order of their need.
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 3] = [
     Kind {
-        is_for: |learnt| learnt.measured == Measured::Never,
+        is_for: |learnt, shared| is_new(learnt) && !is_heavy(learnt, shared),
         alone: false,
         share: ROUGH,
         lead: MEMORY,
     },
     Kind {
-        is_for: |learnt| learnt.measured == Measured::NeverAlone,
+        is_for: |learnt, shared| is_new(learnt) && is_heavy(learnt, shared),
         alone: true,
-        share: 2.0 * NOISE,
-        lead: 5.0 * MEMORY,
-    },
-    Kind {
-        is_for: |learnt| learnt.measured == Measured::OtherPhase,
-        alone: false,
         share: ROUGH,
         lead: MEMORY,
     },
     Kind {
-        is_for: |learnt| learnt.error > crate::tune("renew", NOISE),
+        is_for: |learnt, shared| learnt.error > NOISE && is_heavy(learnt, shared),
         alone: true,
         share: NOISE,
         lead: MEMORY,
     },
 ];
+
+/// Whether a job was not measured yet in its present phase.
+fn is_new(learnt: &Learnt) -> bool {
+    learnt.measured != Measured::Phase && learnt.measured != Measured::NeverAlone
+}
+
+/// Whether a job waits so long for lines that a measurement beside others would not show how fast it is alone.
+fn is_heavy(learnt: &Learnt, shared: &Contention) -> bool {
+    let asks = &learnt.asks;
+    asks.stall(shared, asks.reads, 1.0) > HEAVY * learnt.solo_cpi
+}
+
+/// Share of waiting for lines above which a job is measured alone.
+const HEAVY: f64 = 2.0 * ROUGH;
 
 impl Kind {
     /// The most time that such measurements may have taken in a run of this age.
@@ -178,10 +186,9 @@ impl Kind {
         let mut needy: Vec<u32> = round.order.clone();
         needy.retain(|&ix| is_predictable(round.task(ix)));
         needy.sort_by(|&a, &b| {
-            self.need(round.task(b))
-                .total_cmp(&self.need(round.task(a)))
+            self.need(round, b).total_cmp(&self.need(round, a))
         });
-        let in_need = needy.partition_point(|&ix| self.need(round.task(ix)) > 0.0);
+        let in_need = needy.partition_point(|&ix| self.need(round, ix) > 0.0);
         if self.alone || in_need == 0 {
             needy.truncate(in_need);
         }
@@ -189,10 +196,11 @@ impl Kind {
     }
 
     /// How much a task needs it: the relative error of its solo cycles per instruction; 0 if it does not.
-    fn need(&self, task: &TaskView) -> f64 {
-        match learnt(task) {
+    fn need(&self, round: &Round<'_>, ix: u32) -> f64 {
+        let shared = &round.snap.contention;
+        match learnt(round.task(ix)) {
             // A phase seen once may be a transition.
-            Some(learnt) if learnt.stay >= 2 && (self.is_for)(learnt) => learnt.error.max(NOISE),
+            Some(learnt) if learnt.stay >= 2 && (self.is_for)(learnt, shared) => learnt.error.max(NOISE),
             _ => 0.0,
         }
     }
