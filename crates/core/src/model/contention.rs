@@ -5,16 +5,16 @@
 //! Siblings in the core stretch all of them:
 //!
 //! ```text
-//! CPI = (own + clock penalty (hit (a - m) + latency m)) (1 + sensitivity P)
+//! CPI = (own + clock penalty (hit (a - m) + latency m) (1 + sensitivity' P')) (1 + sensitivity P)
 //! m   = min(a, reads share^-steepness)
 //! ```
 //!
 //! Of the job: `own` cycles in the core; `a` accesses to the last-level cache; `m` lines read from memory; `penalty`
 //! the time that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
-//! last-level cache. All per instruction. `sensitivity` to siblings, and the `pressure` on a sibling, are learnt from
-//! pairs, with no law of the core behind them.
+//! last-level cache. All per instruction. `sensitivity` to siblings and the `pressure` on them are
+//! learnt from pairs, with no law of the core behind them: those of its time, and those of its accesses (with a prime).
 //!
-//! Of its surroundings: `P` the sum of the pressures of the other threads of its core; `share` the job's part of the
+//! Of its surroundings: `P`, `P'` the sums of the pressures of the other threads of its core; `share` the job's part of the
 //! lines read into its last-level cache, which is the part that it holds if lines are replaced at random; and `latency`
 //! of memory relative to the idle one.
 //!
@@ -144,20 +144,38 @@ pub struct Asks {
     pub steepness: f64,
     /// Cycles per ns.
     pub ghz: f64,
-    /// How much siblings of a pressure of 1 stretch its time; 1 is common.
-    #[serde(default = "common_sensitivity")]
+    /// How siblings stretch its time.
+    #[serde(default)]
+    pub time: Siblings,
+    /// How siblings add to its accesses to the last-level cache and to its reads, because they share the private caches.
+    #[serde(default)]
+    pub accesses: Siblings,
+}
+
+/// What siblings of a core do to each other: something of one grows by the share sensitivity x the sum of the pressures
+/// of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Siblings {
+    /// How much siblings of a pressure of 1 do to it; 1 is common.
     pub sensitivity: f64,
-    /// The share by which it stretches the time of a sibling of a sensitivity of 1.
-    #[serde(default = "common_pressure")]
+    /// The growth that it causes in a sibling of a sensitivity of 1.
     pub pressure: f64,
 }
 
-fn common_sensitivity() -> f64 {
-    SENSITIVITY
+impl Default for Siblings {
+    fn default() -> Siblings {
+        Siblings {
+            sensitivity: SENSITIVITY,
+            pressure: PRESSURE,
+        }
+    }
 }
 
-fn common_pressure() -> f64 {
-    PRESSURE
+impl Siblings {
+    /// The factor beside siblings with this sum of pressures, which may have a rounding error below 0.
+    pub(crate) fn growth(&self, pressure: f64) -> f64 {
+        1.0 + self.sensitivity * pressure.max(0.0)
+    }
 }
 
 /// Sensitivity and pressure of a job of which nothing is known: a sibling costs it a third of its speed.
@@ -180,8 +198,8 @@ impl Default for Asks {
             reads: 0.0,
             steepness: 0.0,
             ghz: 0.0,
-            sensitivity: SENSITIVITY,
-            pressure: PRESSURE,
+            time: Siblings::default(),
+            accesses: Siblings::default(),
         }
     }
 }
@@ -259,8 +277,8 @@ pub struct Prediction {
     pub cached: Vec<f64>,
     /// One per job, within a round.
     waits: Vec<Waits>,
-    /// The sum of the pressures on each core.
-    cores: Vec<f64>,
+    /// The sums of the pressures on each core, on time and on accesses.
+    cores: Vec<[f64; 2]>,
 }
 
 /// Waits of a job for memory, per instruction.
@@ -308,9 +326,11 @@ impl Prediction {
         self.waits.clear();
         self.waits.resize(seats.len(), Waits::default());
         self.cores.clear();
-        self.cores.resize(count(|seat| seat.core), 0.0);
+        self.cores.resize(count(|seat| seat.core), [0.0; 2]);
         for seat in seats {
-            self.cores[seat.core] += seat.asks.pressure;
+            let [time, accesses] = &mut self.cores[seat.core];
+            *time += seat.asks.time.pressure;
+            *accesses += seat.asks.accesses.pressure;
         }
         for _ in 0..ROUNDS {
             self.adapt(shared, seats);
@@ -348,9 +368,11 @@ impl Prediction {
         } else {
             1.0
         });
-        let others = self.cores[seats[at].core] - asks.pressure;
-        let stretched = 1.0 + asks.sensitivity * others.max(0.0);
-        let hits = asks.line() * shared.hit * (asks.llc - m).max(0.0);
+        let [time, accesses] = self.cores[seats[at].core];
+        let stretched = asks.time.growth(time - asks.time.pressure);
+        let grown = asks.accesses.growth(accesses - asks.accesses.pressure);
+        let m = m * grown;
+        let hits = asks.line() * shared.hit * (asks.llc * grown - m).max(0.0);
         let far = if seats[at].away { shared.far } else { 0.0 };
         let on_the_way = asks.line() * far * m;
         Waits {

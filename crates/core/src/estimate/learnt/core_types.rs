@@ -127,10 +127,7 @@ impl CoreTypes {
         let assumed_own = one
             .capacity
             .map_or(0.0, |capacity| libm::log(clock / capacity));
-        (
-            one.own.with(assumed_own),
-            one.penalty.with(0.0),
-        )
+        (one.own.with(assumed_own), one.penalty.with(0.0))
     }
 
     /// Time of a read from an idle memory on a type, relative to the fastest.

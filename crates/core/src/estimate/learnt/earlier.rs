@@ -43,8 +43,8 @@ impl EarlierPhase {
             reads,
             steepness,
             ghz,
-            sensitivity,
-            pressure,
+            time,
+            accesses,
         } = self.asks;
         let all = [
             own,
@@ -53,8 +53,10 @@ impl EarlierPhase {
             llc,
             reads,
             steepness,
-            sensitivity,
-            pressure,
+            time.sensitivity,
+            time.pressure,
+            accesses.sensitivity,
+            accesses.pressure,
         ];
         all.iter()
             .all(|figure| figure.is_finite() && *figure >= 0.0)

@@ -173,11 +173,37 @@ impl Learner {
         if std::env::var("COSCHED_TUNE_DUMP").is_ok() {
             for (at, (seen, job)) in fresh.iter().zip(&prediction.jobs).enumerate() {
                 let a = &seats[at].asks;
-                let press: f64 = seats.iter().enumerate().filter(|(i, s)| *i != at && s.core == seats[at].core).map(|(_, s)| s.asks.pressure).sum();
+                let press: f64 = seats
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, s)| *i != at && s.core == seats[at].core)
+                    .map(|(_, s)| s.asks.time.pressure)
+                    .sum();
                 let reads: f64 = fresh.iter().map(|s| s.per_ns(s.reads)).sum();
                 let modreads: f64 = prediction.jobs.iter().map(|s| s.reads).sum();
-                eprintln!("dump {} {} {:.4} {:.4} {:.3} {:.3} {} {:.4} {:.4} {:.4} {:.3} {:.4} {:.3} {:.3} {:.5} {:.5} {:.5} {:.5} {:.3} {:.3}", seen.until, seen.task.0, seen.cpi(), job.cpi, press, a.sensitivity, fresh.len(), reads, modreads,
-                  self.shared.memory.most.unwrap_or(0.0), prediction.latency[seats[at].domain], seen.per_ns(seen.reads)/prediction.cached[seats[at].llc].max(1e-9), a.own, a.penalty, a.llc, a.reads, seen.per_instruction(seen.llc_accesses), seen.per_instruction(seen.reads), a.steepness, a.pressure);
+                eprintln!(
+                    "dump {} {} {:.4} {:.4} {:.3} {:.3} {} {:.4} {:.4} {:.4} {:.3} {:.4} {:.3} {:.3} {:.5} {:.5} {:.5} {:.5} {:.3} {:.3}",
+                    seen.until,
+                    seen.task.0,
+                    seen.cpi(),
+                    job.cpi,
+                    press,
+                    a.time.sensitivity,
+                    fresh.len(),
+                    reads,
+                    modreads,
+                    self.shared.memory.most.unwrap_or(0.0),
+                    prediction.latency[seats[at].domain],
+                    seen.per_ns(seen.reads) / prediction.cached[seats[at].llc].max(1e-9),
+                    a.own,
+                    a.penalty,
+                    a.llc,
+                    a.reads,
+                    seen.per_instruction(seen.llc_accesses),
+                    seen.per_instruction(seen.reads),
+                    a.steepness,
+                    a.time.pressure
+                );
             }
         }
         let looks = fresh.iter().zip(predicted).map(|(seen, job)| {
@@ -241,7 +267,21 @@ impl Learner {
         let job = self.jobs.remove(&task);
         if std::env::var("COSCHED_TUNE_PHASES").is_ok() {
             for p in job.iter().flat_map(|job| &job.phases) {
-                eprintln!("phase task {} n{} instr {:.3e} ran {:.2} solo_ns {:.4} measured {:?} calm {} l1 {:.4} llc {:.5} own {:.3} pen {:.2} acc {:?}", task.0, p.number, p.instructions, p.ran / 1e9, p.solo_ns, p.measured_ns(), p.is_measured(), p.asks.l1, p.asks.llc, p.asks.own, p.asks.penalty, p.accesses);
+                eprintln!(
+                    "phase task {} n{} instr {:.3e} ran {:.2} solo_ns {:.4} measured {:?} calm {} l1 {:.4} llc {:.5} own {:.3} pen {:.2} acc {:?}",
+                    task.0,
+                    p.number,
+                    p.instructions,
+                    p.ran / 1e9,
+                    p.solo_ns,
+                    p.measured_ns(),
+                    p.is_measured(),
+                    p.asks.l1,
+                    p.asks.llc,
+                    p.asks.own,
+                    p.asks.penalty,
+                    p.accesses
+                );
             }
         }
     }
@@ -268,8 +308,11 @@ impl Learner {
                 .map(|met| all[met.at].length())
                 .max()
                 .unwrap_or_default();
-            self.fit
-                .note_interval(reads, latency, (length as f64 / self.quantum).min(1.0) * certainty);
+            self.fit.note_interval(
+                reads,
+                latency,
+                (length as f64 / self.quantum).min(1.0) * certainty,
+            );
         }
         for met in met {
             self.take_in(all, met, latency);
@@ -288,7 +331,7 @@ impl Learner {
                 continue;
             };
             let (time, _) = self.beside(all, met.at);
-            let stretched = 1.0 + phase.time.sensitivity * pressure_of(&time);
+            let stretched = phase.time.of.growth(pressure_of(&time));
             let asks = Asks {
                 llc: seen.per_instruction(seen.llc_accesses),
                 ghz: seen.ghz,
@@ -363,7 +406,7 @@ impl Learner {
         let alone = phase.without_siblings(&self.shared, &row);
         let noise = phase.noise(&self.shared, &row);
         let of_time = Lesson::of(&phase.time, &time, row.cpi / alone - 1.0, noise);
-        let grown = libm::log((row.llc / phase.asks.llc).max(1.0));
+        let grown = (row.llc / phase.asks.llc - 1.0).max(0.0);
         let of_accesses = Lesson::of(&phase.accesses, &accesses, grown, 2.0 * ROUGH);
         self.learn_rises(all, met.at, &of_time, &of_accesses);
     }
@@ -373,14 +416,16 @@ impl Learner {
         if let Some(phase) = self.phase_mut(all[at].task) {
             phase.time.learn_sensitivity(of_time);
             phase.accesses.learn_sensitivity(of_accesses);
-            phase.asks.sensitivity = phase.time.sensitivity;
+            phase.asks.time.sensitivity = phase.time.of.sensitivity;
+            phase.asks.accesses.sensitivity = phase.accesses.of.sensitivity;
         }
         for (other, met) in siblings(all, at) {
             let part = met * other.duty;
             if let Some(phase) = self.phase_mut(other.task) {
                 phase.time.learn_pressure(of_time, part);
                 phase.accesses.learn_pressure(of_accesses, part);
-                phase.asks.pressure = phase.time.pressure;
+                phase.asks.time.pressure = phase.time.of.pressure;
+                phase.asks.accesses.pressure = phase.accesses.of.pressure;
             }
         }
     }

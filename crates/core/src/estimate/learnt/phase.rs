@@ -128,7 +128,7 @@ impl Phase {
         let [time, accesses] = before.map_or_else(Default::default, |before| {
             [before.time, before.accesses].map(Rise::in_new_phase)
         });
-        let grown = libm::exp(accesses.sensitivity * row.crowd);
+        let grown = accesses.of.growth(row.crowd);
         let asks = Asks {
             own: row.cpi,
             penalty,
@@ -137,8 +137,8 @@ impl Phase {
             reads: row.reads / grown,
             steepness,
             ghz,
-            sensitivity: time.sensitivity,
-            pressure: time.pressure,
+            time: time.of,
+            accesses: accesses.of,
         };
         Phase {
             core_type,
@@ -171,8 +171,7 @@ impl Phase {
     /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache. What siblings
     /// raise is known less well.
     pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
-        let risen = self.accesses.sensitivity * row.crowd;
-        let grown = libm::exp(risen);
+        let grown = self.accesses.of.growth(row.crowd);
         let beyond = if counts_llc {
             far(self.asks.llc * grown, row.llc)
         } else {
@@ -180,7 +179,7 @@ impl Phase {
         };
         f64::max(
             crate::tune("l1", L1_TELLS) * far(self.asks.l1, row.l1),
-            beyond / (1.0 + crate::tune("blur", SIBLINGS_BLUR) * risen),
+            beyond / (1.0 + crate::tune("blur", SIBLINGS_BLUR) * (grown - 1.0)),
         )
     }
 
@@ -228,7 +227,7 @@ impl Phase {
         if is_clean || !self.is_measured() {
             let rate = 1.0 / self.seen.min(MEMORY);
             let rate = if row.calm { rate.max(0.5) } else { rate };
-            let alone = row.llc / libm::exp(self.accesses.sensitivity * row.crowd);
+            let alone = row.llc / self.accesses.of.growth(row.crowd);
             self.asks.l1 += rate * (row.l1 - self.asks.l1);
             self.asks.llc += rate * (alone - self.asks.llc);
         }
@@ -238,7 +237,7 @@ impl Phase {
         if is_clean || !self.is_measured() {
             let trust = self.trust(shared, row);
             self.busy
-                .add(row.cycles(shared, self.time.sensitivity), trust);
+                .add(row.cycles(shared, self.time.of.sensitivity), trust);
             self.busy.fade(1.0);
             if let Some(misses) = row.misses() {
                 self.busy_misses.add(misses, row.weight * row.share);
@@ -253,7 +252,8 @@ impl Phase {
             ghz: row.ghz,
             ..self.asks
         };
-        asks.own + asks.stall(shared, asks.reads_at(row.share), row.latency)
+        let grown = self.accesses.of.growth(row.crowd);
+        asks.own + asks.stall(shared, asks.reads_at(row.share), row.latency) * grown
     }
 
     /// Standard error of a sample's time beside siblings, relative to that without.
@@ -303,7 +303,7 @@ impl Phase {
 
     /// Weight of a sample in the cycle fit.
     fn trust(&self, shared: &Contention, row: &Row) -> f64 {
-        let risen = self.time.sensitivity * row.pressure;
+        let risen = self.time.of.sensitivity * row.pressure;
         let misfit = MISFIT * (self.lost_to_memory(shared, row) + risen / (1.0 + risen)) / NOISE;
         row.weight / (1.0 + misfit * misfit)
     }
@@ -346,8 +346,14 @@ impl Phase {
             self.asks.reads = libm::exp(found.a).min(self.asks.llc);
             self.asks.steepness = found.b;
         }
-        let own = (crate::tune("own", OWN.0), crate::tune("ownsd", OWN.1) / NOISE);
-        let cycles = cycles.assume(Some(own), (penalty, crate::tune("pensd", MISFIT) * penalty / NOISE));
+        let own = (
+            crate::tune("own", OWN.0),
+            crate::tune("ownsd", OWN.1) / NOISE,
+        );
+        let cycles = cycles.assume(
+            Some(own),
+            (penalty, crate::tune("pensd", MISFIT) * penalty / NOISE),
+        );
         let Some(found) = cycles.solve([LEAST_PART, 0.0]) else {
             self.solo_cpi = self.asks.solo_cpi(shared);
             self.error = 1.0;

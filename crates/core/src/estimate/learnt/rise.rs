@@ -3,8 +3,7 @@
 //! No law of the core is behind it. Sensitivity and pressure are learnt from the pairs that ran, by a Kalman filter with
 //! independent errors.
 
-use crate::model::contention::{PRESSURE, SENSITIVITY};
-use serde::{Deserialize, Serialize};
+use crate::model::contention::Siblings;
 
 /// Standard deviations between programs.
 const SPREAD: (f64, f64) = (0.5, 0.3);
@@ -14,10 +13,9 @@ const DRIFT: f64 = 0.01;
 const MOST: f64 = 5.0;
 
 /// Sensitivity and pressure of a job in a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rise {
-    pub(super) sensitivity: f64,
-    pub(super) pressure: f64,
+    pub(super) of: Siblings,
     /// The variances of both.
     doubt: [f64; 2],
 }
@@ -25,8 +23,7 @@ pub(super) struct Rise {
 impl Default for Rise {
     fn default() -> Rise {
         Rise {
-            sensitivity: SENSITIVITY,
-            pressure: crate::tune("pressure", PRESSURE),
+            of: Siblings::default(),
             doubt: [SPREAD.0 * SPREAD.0, SPREAD.1 * SPREAD.1],
         }
     }
@@ -54,19 +51,19 @@ impl Lesson {
             .map(|(sibling, part)| sibling.doubt[1] * part * part)
             .sum();
         Lesson {
-            surprise: risen - own.sensitivity * pressure,
+            surprise: risen - own.of.sensitivity * pressure,
             variance: own.doubt[0] * pressure * pressure
-                + doubt * own.sensitivity * own.sensitivity
+                + doubt * own.of.sensitivity * own.of.sensitivity
                 + noise * noise,
             pressure,
-            sensitivity: own.sensitivity,
+            sensitivity: own.of.sensitivity,
         }
     }
 }
 
 /// The sum of the pressures of these siblings.
 pub(super) fn pressure_of(siblings: &[(Rise, f64)]) -> f64 {
-    let each = siblings.iter().map(|(one, part)| one.pressure * part);
+    let each = siblings.iter().map(|(one, part)| one.of.pressure * part);
     each.sum()
 }
 
@@ -82,7 +79,7 @@ impl Rise {
 
     pub(super) fn learn_sensitivity(&mut self, lesson: &Lesson) {
         let gain = self.doubt[0] * lesson.pressure / lesson.variance;
-        self.sensitivity = (self.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
+        self.of.sensitivity = (self.of.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[0] *= 1.0 - gain * lesson.pressure;
         self.doubt[0] += crate::tune("drift", DRIFT).powi(2);
     }
@@ -90,7 +87,7 @@ impl Rise {
     pub(super) fn learn_pressure(&mut self, lesson: &Lesson, part: f64) {
         let slope = lesson.sensitivity * part;
         let gain = self.doubt[1] * slope / lesson.variance;
-        self.pressure = (self.pressure + gain * lesson.surprise).clamp(0.0, MOST);
+        self.of.pressure = (self.of.pressure + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[1] *= 1.0 - gain * slope;
         self.doubt[1] += crate::tune("drift", DRIFT).powi(2);
     }

@@ -185,9 +185,7 @@ impl Kind {
     fn needy(&self, round: &Round<'_>) -> Vec<u32> {
         let mut needy: Vec<u32> = round.order.clone();
         needy.retain(|&ix| is_predictable(round.task(ix)));
-        needy.sort_by(|&a, &b| {
-            self.need(round, b).total_cmp(&self.need(round, a))
-        });
+        needy.sort_by(|&a, &b| self.need(round, b).total_cmp(&self.need(round, a)));
         let in_need = needy.partition_point(|&ix| self.need(round, ix) > 0.0);
         if self.alone || in_need == 0 {
             needy.truncate(in_need);
@@ -200,7 +198,9 @@ impl Kind {
         let shared = &round.snap.contention;
         match learnt(round.task(ix)) {
             // A phase seen once may be a transition.
-            Some(learnt) if learnt.stay >= 2 && (self.is_for)(learnt, shared) => learnt.error.max(NOISE),
+            Some(learnt) if learnt.stay >= 2 && (self.is_for)(learnt, shared) => {
+                learnt.error.max(NOISE)
+            }
             _ => 0.0,
         }
     }

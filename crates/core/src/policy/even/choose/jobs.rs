@@ -1,14 +1,16 @@
 //! The load of a job on its core and on memory, and the throughput of the jobs of a core.
 
 use super::market::Market;
+use crate::model::contention::Siblings;
 
 /// Load of a job on its core and on memory, per instruction, with its present share of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     pub(super) own: f64,
     /// How siblings stretch its time, and how it stretches theirs.
-    pub(super) sensitivity: f64,
-    pub(super) pressure: f64,
+    pub(super) time: Siblings,
+    /// The same of its accesses.
+    pub(super) accesses: Siblings,
     /// Cycles of waiting for hits of the last-level cache.
     pub(super) hits: f64,
     /// Cycles of waiting for an idle memory.
@@ -44,22 +46,25 @@ pub(super) fn together<'a>(
     markets: &[Market],
     far: f64,
 ) -> Done {
-    let pressure: f64 = jobs.clone().map(|job| job.pressure).sum();
+    let time: f64 = jobs.clone().map(|job| job.time.pressure).sum();
+    let accesses: f64 = jobs.clone().map(|job| job.accesses.pressure).sum();
     let mut done = Done::default();
     for job in jobs {
         let home = job.home.unwrap_or(domain);
         let way = if home == domain { 0.0 } else { far };
         let latency = markets[home].latency + way;
-        let others = (pressure - job.pressure).max(0.0);
-        let ipc = 1.0 / ((job.own + job.stall(latency)) * (1.0 + job.sensitivity * others));
+        let stretched = job.time.growth(time - job.time.pressure);
+        let grown = job.accesses.growth(accesses - job.accesses.pressure);
+        let ipc = 1.0 / ((job.own + job.stall(latency) * grown) * stretched);
+        let lines = job.lines * grown * ipc;
         done.sum += job.steady + job.worth * ipc;
         done.instructions += job.ghz * ipc;
         done.is_busy = true;
         if home == domain {
-            done.reads += job.lines * ipc;
+            done.reads += lines;
         } else {
             let before = done.away.map_or(0.0, |away| away.1);
-            done.away = Some((home, before + job.lines * ipc));
+            done.away = Some((home, before + lines));
         }
     }
     done

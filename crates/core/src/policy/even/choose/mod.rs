@@ -443,8 +443,8 @@ impl<'a> Search<'a> {
         }
         Load {
             own: asks.own,
-            sensitivity: asks.sensitivity,
-            pressure: asks.pressure,
+            time: asks.time,
+            accesses: asks.accesses,
             hits: asks.line() * self.shared.hit * (asks.llc - m).max(0.0),
             waits: asks.line() * m,
             lines: m * asks.ghz,
