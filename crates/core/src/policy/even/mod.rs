@@ -11,6 +11,7 @@
 
 mod alone;
 mod choose;
+mod homes;
 mod leads;
 mod lengths;
 mod measure;
@@ -27,6 +28,7 @@ use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
 use alone::choose_alone;
 use choose::{Candidate, LeftOut, Model, Power, Search};
+use homes::Homes;
 use leads::Leads;
 use lengths::Lengths;
 use measure::MeasuringState;
@@ -329,6 +331,7 @@ impl Even {
 fn choose_unpredictable(round: &mut Round<'_>) {
     let mut claimed = 0;
     let mut critical = 0;
+    let mut homes = Homes::of(round.snap);
     let some_are_predictable = round.snap.tasks.iter().any(|task| is_predictable(task));
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
@@ -348,6 +351,9 @@ fn choose_unpredictable(round: &mut Round<'_>) {
                 needs: task.cpus,
                 free,
             })
+        } else if let Some(cpus) = homes.first_cpus(round, ix) {
+            round.choose_on(ix, cpus, Purpose::Run);
+            Ok(())
         } else if some_are_predictable && task.allowed.is_none() && task.cpus <= round.left() {
             // It gets its CPUs now, and the others are chosen for the rest.
             let cpus = round.pick(ix);

@@ -1,0 +1,149 @@
+//! How far the model is trusted: by its errors as they are measured.
+//!
+//! The next cycles per instruction of a job are predicted from those of its last interval, `last`, and from the model: its
+//! value for the last interval, `before`, and for the next, `next`.
+//!
+//! ```text
+//! ln predicted = ln last + trust (ln next - ln before) + pull (ln before - ln last)
+//! ```
+//!
+//! With `trust` and `pull` 0 that is "as in the last interval"; with both 1 it is the model alone. Least squares over the
+//! intervals so far find both. So a model that is worse than the last interval fades out.
+
+use super::sums::Sums;
+use super::{MEMORY, NOISE};
+
+/// Weight of what is assumed before: that the model tells changes, and that its offset for a job stays.
+const ASSUMED: (f64, f64) = (1.0, 0.3);
+/// Standard errors of that, as a multiple of the error of an interval.
+const DOUBT: f64 = 0.5 / 0.05;
+/// Number of intervals that count.
+const KEPT: f64 = 100.0 * MEMORY;
+/// Larger changes have other causes: a new phase that was not noticed yet.
+const MOST_CHANGE: f64 = 0.7;
+/// Bins of the errors, each of so much.
+const BINS: usize = 1000;
+const BIN: f64 = 0.001;
+
+/// A job's cycles per instruction in its last interval: as counted, and by the model; logarithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Look {
+    pub(super) counted: f64,
+    pub(super) modelled: f64,
+    /// The number of its phase.
+    pub(super) phase: u32,
+}
+
+/// The trust in the model.
+#[derive(Clone, Debug)]
+pub(super) struct Forecast {
+    sums: Sums,
+    pub(super) trust: f64,
+    pub(super) pull: f64,
+    errors: Errors,
+    of_last: Errors,
+}
+
+impl Default for Forecast {
+    fn default() -> Forecast {
+        Forecast {
+            sums: Sums::default(),
+            trust: ASSUMED.0,
+            pull: ASSUMED.1,
+            errors: Errors::default(),
+            of_last: Errors::default(),
+        }
+    }
+}
+
+impl Forecast {
+    /// The logarithm of the predicted cycles per instruction.
+    pub(super) fn predict(&self, last: &Look, next: f64) -> f64 {
+        last.counted
+            + self.trust * (next - last.modelled)
+            + self.pull * (last.modelled - last.counted)
+    }
+
+    /// Learns from an interval that followed another.
+    pub(super) fn learn(&mut self, last: &Look, now: &Look) {
+        let change = now.counted - last.counted;
+        self.errors
+            .add(self.predict(last, now.modelled) - now.counted);
+        self.of_last.add(change);
+        if change.abs() > MOST_CHANGE || now.phase != last.phase {
+            return;
+        }
+        let row = [
+            now.modelled - last.modelled,
+            last.modelled - last.counted,
+            change,
+        ];
+        self.sums.add(row, 1.0);
+        self.sums.fade(KEPT);
+        let with_assumed = self
+            .sums
+            .assume(Some((ASSUMED.0, DOUBT)), (ASSUMED.1, DOUBT));
+        if let Some(found) = with_assumed.solve([0.0, 0.0]) {
+            self.trust = found.a.min(1.0);
+            self.pull = found.b.min(1.0);
+        }
+    }
+
+    /// The median error of the predictions, and of "as in the last interval"; `None` before any.
+    pub(super) fn medians(&self) -> Option<(f64, f64)> {
+        Some((self.errors.median()?, self.of_last.median()?))
+    }
+}
+
+/// The distribution of errors.
+#[derive(Clone, Debug)]
+struct Errors {
+    bins: Vec<u32>,
+    count: u32,
+}
+
+impl Default for Errors {
+    fn default() -> Errors {
+        Errors {
+            bins: vec![0; BINS],
+            count: 0,
+        }
+    }
+}
+
+impl Errors {
+    /// Adds an error of a logarithm.
+    fn add(&mut self, error: f64) {
+        let relative = (libm::exp(error) - 1.0).abs();
+        let bin = ((relative / BIN) as usize).min(BINS - 1);
+        self.bins[bin] += 1;
+        self.count += 1;
+    }
+
+    fn median(&self) -> Option<f64> {
+        let mut seen = 0;
+        for (bin, count) in self.bins.iter().enumerate() {
+            seen += count;
+            if 2 * seen >= self.count && self.count > 0 {
+                return Some((bin as f64 + 0.5) * BIN);
+            }
+        }
+        None
+    }
+}
+
+#[allow(dead_code)]
+const UNUSED: f64 = NOISE;
+
+impl Drop for Forecast {
+    fn drop(&mut self) {
+        if std::env::var("COSCHED_TUNE_SHOW").is_ok()
+            && let Some((one, last)) = self.medians()
+        {
+            eprintln!(
+                "forecast: median {one:.4} last {last:.4} trust {:.3} pull {:.3} n {}",
+                self.trust, self.pull, self.errors.count
+            );
+        }
+    }
+}
