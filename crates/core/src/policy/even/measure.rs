@@ -19,6 +19,10 @@ use crate::topology::Cpu;
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 2;
+/// A job that got so much faster in a step goes on in a step of twice the length, up to so many steps: its cache still
+/// fills.
+const WARMER: f64 = 1.0 + 2.0 * NOISE;
+const MOST_STEPS: u32 = 6;
 /// Bytes per ns with which a cache fills. While it fills, a job reads more than alone, and would seem slower alone than it
 /// is. 12 MB fill within `LEAST_FILLING`, which was enough on simulated machines with such caches.
 const FILL: f64 = 0.85;
@@ -33,6 +37,8 @@ pub(super) struct MeasuringState {
     /// The jobs being measured, and whether each is alone behind its last-level cache.
     measured: Vec<TaskId>,
     alone: bool,
+    /// The instructions per ns of each in the last step.
+    rates: Vec<f64>,
     /// Steps of this measurement so far.
     steps: u32,
     /// End of the present step.
@@ -63,13 +69,14 @@ impl MeasuringState {
         if last.is_empty() {
             self.steps = 0;
             self.begin(round, now - started, quantum)?;
-        } else if self.steps < STEPS {
+        } else if self.steps < STEPS || self.warms(round, &last) {
             self.go_on(round, &last);
         }
+        self.rates = rates_of(round, &last);
         let first = *self.measured.first()?;
         let step = match self.steps {
             0 => filling(round, quantum),
-            _ => COUNTED.min(quantum),
+            more => Nanos(COUNTED.0 << (more - 1)).min(quantum),
         };
         self.steps += 1;
         match self.alone {
@@ -95,6 +102,15 @@ impl MeasuringState {
             self.measure(round, ix, core, Purpose::LowContention);
         }
         Some(())
+    }
+
+    /// Whether a job got faster from the last step but one to the last.
+    fn warms(&self, round: &Round<'_>, last: &[TaskId]) -> bool {
+        let rates = rates_of(round, last);
+        let mut pairs = self.rates.iter().zip(&rates);
+        self.steps < MOST_STEPS
+            && self.rates.len() == rates.len()
+            && pairs.any(|(before, now)| *now > before * WARMER)
     }
 
     /// Measures the same jobs on the same cores.
@@ -215,6 +231,15 @@ fn filling(round: &Round<'_>, quantum: Nanos) -> Nanos {
 
 fn learnt(task: &TaskView) -> Option<&Learnt> {
     task.estimates.learnt.as_ref().value()
+}
+
+/// The instructions per ns of these tasks in their last intervals; 0 if unknown.
+fn rates_of(round: &Round<'_>, tasks: &[TaskId]) -> Vec<f64> {
+    let rate = |id: &TaskId| {
+        let task = round.snap.task(*id)?;
+        task.estimates.cpu_instructions.value().map(|rate| rate as f64)
+    };
+    tasks.iter().map(|id| rate(id).unwrap_or(0.0)).collect()
 }
 
 fn is_running(round: &Round<'_>, id: TaskId) -> bool {
