@@ -21,7 +21,7 @@ const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 2;
 /// A job that got so much faster in a step goes on in a step of twice the length, up to so many steps: its cache still
 /// fills.
-const WARMER: f64 = 1.0 + 2.0 * NOISE;
+const WARMER: f64 = 1.0 + NOISE;
 const MOST_STEPS: u32 = 6;
 /// Bytes per ns with which a cache fills. While it fills, a job reads more than alone, and would seem slower alone than it
 /// is. 12 MB fill within `LEAST_FILLING`, which was enough on simulated machines with such caches.
