@@ -157,19 +157,19 @@ const KINDS: [Kind; 3] = [
     Kind {
         is_for: |learnt, shared| is_new(learnt) && !is_heavy(learnt, shared),
         alone: false,
-        share: ROUGH,
+        share: 3.0 * NOISE,
         lead: MEMORY,
     },
     Kind {
         is_for: |learnt, shared| is_new(learnt) && is_heavy(learnt, shared),
         alone: true,
-        share: ROUGH,
+        share: 3.0 * NOISE,
         lead: MEMORY,
     },
     Kind {
         is_for: |learnt, shared| learnt.error > NOISE && is_heavy(learnt, shared),
         alone: true,
-        share: NOISE,
+        share: 0.5 * NOISE,
         lead: MEMORY,
     },
 ];
@@ -192,7 +192,7 @@ impl Kind {
     /// The most time that such measurements may have taken in a run of this age.
     fn allowed(&self, age: Nanos, quantum: Nanos) -> Nanos {
         Nanos::from_s(
-            crate::tune("share", 1.0) * self.share * (age.as_s() + self.lead * quantum.as_s()),
+            self.share * (age.as_s() + self.lead * quantum.as_s()),
         )
     }
 
@@ -226,7 +226,7 @@ impl Kind {
 fn filling(round: &Round<'_>, quantum: Nanos) -> Nanos {
     let cache = round.snap.machine.llc_bytes.value().unwrap_or(0);
     let fills = Nanos((cache as f64 / FILL) as u64);
-    Nanos((fills.min(quantum).max(LEAST_FILLING).0 as f64 * crate::tune("fill", 1.0)) as u64)
+    fills.min(quantum).max(LEAST_FILLING)
 }
 
 fn learnt(task: &TaskView) -> Option<&Learnt> {
