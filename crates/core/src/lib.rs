@@ -48,8 +48,8 @@ pub use disturbance::{
     disturbances,
 };
 pub use estimate::{
-    Earlier, EarlierPhase, IdealBandwidth, Interference, NeighbouredRun, Pace, Start,
-    TaskEstimator, interferences,
+    Earlier, EarlierPhase, IdealBandwidth, Interference, NeighbouredRun, Pace, PredictionErrors,
+    Start, TaskEstimator, interferences,
 };
 pub use expected::{Expected, ExpectedFrom};
 pub use niceness::{kernel_weight, weight_of_nice};

@@ -428,6 +428,7 @@ pub(crate) fn result() -> RunResult {
         policy_faults: 0,
         plans: None,
         rates: Vec::new(),
+        predictions: None,
         energy_j: Reading::Value(412.5),
     }
 }

@@ -22,7 +22,7 @@ use bandwidth::MeanRate;
 pub(crate) use crowding::Crowding;
 pub(crate) use interference::MISFIT;
 pub use interference::{Interference, NeighbouredRun, interferences};
-pub use learnt::{Earlier, EarlierPhase};
+pub use learnt::{Earlier, EarlierPhase, PredictionErrors};
 pub(crate) use learnt::{KEPT, Learner, MEMORY, NOISE, ROUGH};
 pub use pace::Pace;
 use progress::Progress;

@@ -126,6 +126,7 @@ impl<B: Backend> Loop<'_, B> {
             policy_faults: self.policy_faults,
             plans,
             rates: self.at_once.as_ref().map_or(Vec::new(), AtOnce::learnt),
+            predictions: self.learner.prediction_errors(),
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
     }

@@ -5,6 +5,7 @@ use super::histogram::Histogram;
 use super::now::RunNow;
 use crate::decision::{Decision, WaitReason};
 use crate::estimate::Earlier;
+use crate::estimate::PredictionErrors;
 use crate::resources::Resources;
 use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
@@ -363,6 +364,8 @@ pub struct RunResult {
     pub plans: Option<PlanCounts>,
     /// The rates with different numbers of tasks at once, for later runs; empty if nothing was learnt.
     pub rates: Vec<RateAt>,
+    /// How well speeds were predicted; `None` where nothing was.
+    pub predictions: Option<PredictionErrors>,
     /// Energy of the package in joules, until every task had ended once.
     pub energy_j: Reading<f64>,
 }

@@ -90,6 +90,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
         overhead: overhead(result, info),
+        predictions: result.predictions,
         machine_load: MachineLoad::of(info.machine_use),
         plans: absent.note_option("plans", plans, "decisions were carried out one by one"),
         warnings: warnings(&info.warnings),

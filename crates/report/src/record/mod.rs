@@ -16,7 +16,7 @@ use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 pub(crate) use build::rfc3339;
 pub use build::{exit_status, record};
-use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
+use cosched_core::{Expected, ExpectedFrom, PredictionErrors, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -81,6 +81,9 @@ pub struct Record {
     pub energy: Energy,
     /// Cost of cosched itself.
     pub overhead: OverheadRecord,
+    /// How well the speeds of jobs beside others were predicted, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predictions: Option<PredictionErrors>,
     /// How far the run had its CPUs for itself.
     pub machine_load: MachineLoad,
     /// The use of plans, if decisions were carried out as plans.

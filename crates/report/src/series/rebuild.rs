@@ -222,6 +222,7 @@ impl RebuiltRun {
             policy_faults: self.policy_faults,
             plans: None,
             rates: Vec::new(),
+            predictions: None,
             energy_j: Reading::Absent(Absence::NotYetMeasured),
         }
     }

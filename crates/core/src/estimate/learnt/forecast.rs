@@ -10,8 +10,9 @@
 //! With `trust` and `pull` 0 that is "as in the last interval"; with both 1 it is the model alone. Least squares over the
 //! intervals so far find both. So a model that is worse than the last interval fades out.
 
+use super::MEMORY;
 use super::sums::Sums;
-use super::{MEMORY, NOISE};
+use serde::{Deserialize, Serialize};
 
 /// Weight of what is assumed before: that the model tells changes, and that its offset for a job stays.
 const ASSUMED: (f64, f64) = (1.0, 0.3);
@@ -21,9 +22,9 @@ const DOUBT: f64 = 0.5 / 0.05;
 const KEPT: f64 = 100.0 * MEMORY;
 /// Larger changes have other causes: a new phase that was not noticed yet.
 const MOST_CHANGE: f64 = 0.7;
-/// Bins of the errors, each of so much.
+/// Bins of the errors, and how many cover an error of 1.
 const BINS: usize = 1000;
-const BIN: f64 = 0.001;
+const PER_UNIT: f64 = 1000.0;
 
 /// A job's cycles per instruction in its last interval: as counted, and by the model; logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +33,17 @@ pub(super) struct Look {
     pub(super) modelled: f64,
     /// The number of its phase.
     pub(super) phase: u32,
+}
+
+/// How well the next cycles per instruction of jobs beside others were predicted in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictionErrors {
+    /// Median relative error of the predictions by which policies decide.
+    pub median: f64,
+    /// Median relative error if each interval were as the job's last one.
+    pub median_as_last: f64,
+    /// Number of intervals predicted.
+    pub intervals: u32,
 }
 
 /// The trust in the model.
@@ -89,9 +101,13 @@ impl Forecast {
         }
     }
 
-    /// The median error of the predictions, and of "as in the last interval"; `None` before any.
-    pub(super) fn medians(&self) -> Option<(f64, f64)> {
-        Some((self.errors.median()?, self.of_last.median()?))
+    /// The errors so far; `None` before any prediction.
+    pub(super) fn errors(&self) -> Option<PredictionErrors> {
+        Some(PredictionErrors {
+            median: self.errors.median()?,
+            median_as_last: self.of_last.median()?,
+            intervals: self.errors.count,
+        })
     }
 }
 
@@ -115,7 +131,7 @@ impl Errors {
     /// Adds an error of a logarithm.
     fn add(&mut self, error: f64) {
         let relative = (libm::exp(error) - 1.0).abs();
-        let bin = ((relative / BIN) as usize).min(BINS - 1);
+        let bin = ((relative * PER_UNIT) as usize).min(BINS - 1);
         self.bins[bin] += 1;
         self.count += 1;
     }
@@ -125,25 +141,9 @@ impl Errors {
         for (bin, count) in self.bins.iter().enumerate() {
             seen += count;
             if 2 * seen >= self.count && self.count > 0 {
-                return Some((bin as f64 + 0.5) * BIN);
+                return Some((bin as f64 + 0.5) / PER_UNIT);
             }
         }
         None
-    }
-}
-
-#[allow(dead_code)]
-const UNUSED: f64 = NOISE;
-
-impl Drop for Forecast {
-    fn drop(&mut self) {
-        if std::env::var("COSCHED_TUNE_SHOW").is_ok()
-            && let Some((one, last)) = self.medians()
-        {
-            eprintln!(
-                "forecast: median {one:.4} last {last:.4} trust {:.3} pull {:.3} n {}",
-                self.trust, self.pull, self.errors.count
-            );
-        }
     }
 }

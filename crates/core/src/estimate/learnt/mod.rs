@@ -33,6 +33,7 @@ use crate::topology::{CoreType, Machine};
 use crate::units::{Absence, Nanos, Reading};
 use core_types::CoreTypes;
 pub use earlier::{Earlier, EarlierPhase};
+pub use forecast::PredictionErrors;
 use forecast::{Forecast, Look};
 use job::{Common, Job};
 use phase::{Phase, Row};
@@ -255,6 +256,11 @@ impl Learner {
             Some(job) => job.earned().map(|ns| ns / self.quantum),
             None => Reading::Absent(Absence::NotYetMeasured),
         }
+    }
+
+    /// How well the next intervals were predicted.
+    pub(crate) fn prediction_errors(&self) -> Option<PredictionErrors> {
+        self.forecast.errors()
     }
 
     /// The learnt phases of a task, for a later run; `None` without any.

@@ -44,7 +44,8 @@ impl Homes {
         let free = machine.cpus.iter().filter(|cpu| round.is_free(cpu.id));
         let is_shared = |core: usize| !machine.cores[core].iter().all(|cpu| round.is_free(cpu));
         let best = free.min_by(|one, other| {
-            let demands = self.demand[one.memory_domain].total_cmp(&self.demand[other.memory_domain]);
+            let demands =
+                self.demand[one.memory_domain].total_cmp(&self.demand[other.memory_domain]);
             demands.then((is_shared(one.core), one.id).cmp(&(is_shared(other.core), other.id)))
         })?;
         self.demand[best.memory_domain] += self.usual;

@@ -191,9 +191,7 @@ const HEAVY: f64 = 2.0 * ROUGH;
 impl Kind {
     /// The most time that such measurements may have taken in a run of this age.
     fn allowed(&self, age: Nanos, quantum: Nanos) -> Nanos {
-        Nanos::from_s(
-            self.share * (age.as_s() + self.lead * quantum.as_s()),
-        )
+        Nanos::from_s(self.share * (age.as_s() + self.lead * quantum.as_s()))
     }
 
     /// The jobs that may be measured, those that need it most first; none if no job needs it. Others fill a group up, but a
@@ -237,7 +235,10 @@ fn learnt(task: &TaskView) -> Option<&Learnt> {
 fn rates_of(round: &Round<'_>, tasks: &[TaskId]) -> Vec<f64> {
     let rate = |id: &TaskId| {
         let task = round.snap.task(*id)?;
-        task.estimates.cpu_instructions.value().map(|rate| rate as f64)
+        task.estimates
+            .cpu_instructions
+            .value()
+            .map(|rate| rate as f64)
     };
     tasks.iter().map(|id| rate(id).unwrap_or(0.0)).collect()
 }
