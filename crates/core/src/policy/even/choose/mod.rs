@@ -302,7 +302,7 @@ impl<'a> Search<'a> {
     fn idle_gain(&self) -> f64 {
         let is_small = self.places.len() <= SMALL;
         self.part(if is_small && self.power.price == 0.0 {
-            crate::tune("idle", NOISE)
+            crate::tune("idle", 0.0)
         } else {
             LEAST_GAIN
         })
