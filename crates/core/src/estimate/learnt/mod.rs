@@ -147,8 +147,11 @@ impl Learner {
     /// What the model says of ordinary intervals before it learns from them, if all of them began and ended together: only
     /// then are all co-runners known.
     fn look(&self, machine: &Machine, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
+        let near = (0.02 * self.quantum) as u64;
         let are_together = |seen: &Seen| {
-            seen.since == fresh[0].since && seen.until == fresh[0].until && !seen.calm
+            seen.since.abs_diff(fresh[0].since) < near
+                && seen.until.abs_diff(fresh[0].until) < near
+                && !seen.calm
         };
         let is_long = (fresh[0].length() as f64) >= 0.5 * self.quantum;
         if !is_long || !fresh.iter().all(are_together) {

@@ -19,6 +19,11 @@ use crate::topology::Cpu;
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 2;
+/// The share of the time that measurements may take, and the share up to which old ones are renewed. They pay for all later
+/// quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
+const SHARE: f64 = 2.0 * NOISE;
+const RENEWED: f64 = 0.5 * NOISE;
+const LEAD: f64 = MEMORY;
 /// A job that got so much faster in a step goes on in a step of twice the length, up to so many steps: its cache still
 /// fills.
 const WARMER: f64 = 1.0 + NOISE;
@@ -31,9 +36,8 @@ const FILL: f64 = 0.85;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MeasuringState {
     started: Option<Nanos>,
-    /// Time spent on measurements with others, and alone.
-    spent_together: Nanos,
-    spent_alone: Nanos,
+    /// Time spent on measurements.
+    spent: Nanos,
     /// The jobs being measured, and whether each is alone behind its last-level cache.
     measured: Vec<TaskId>,
     alone: bool,
@@ -79,20 +83,15 @@ impl MeasuringState {
             more => Nanos(COUNTED.0 << (more - 1)).min(quantum),
         };
         self.steps += 1;
-        match self.alone {
-            true => self.spent_alone += step,
-            false => self.spent_together += step,
-        }
+        self.spent += step;
         self.until = now + step;
         Some((self.until, first))
     }
 
     /// Begins a measurement of the jobs that need it most, in a run of this age.
     fn begin(&mut self, round: &mut Round<'_>, age: Nanos, quantum: Nanos) -> Option<()> {
-        let is_allowed = |kind: &&Kind| match kind.alone {
-            true => self.spent_alone <= kind.allowed(age, quantum),
-            false => self.spent_together <= kind.allowed(age, quantum),
-        };
+        let lengthened = age.as_s() + LEAD * quantum.as_s();
+        let is_allowed = |kind: &&Kind| self.spent <= Nanos::from_s(crate::tune("share",1.0) * kind.share * lengthened);
         let kinds = KINDS.iter().filter(is_allowed);
         let (kind, needy) = kinds
             .map(|kind| (kind, kind.needy(round)))
@@ -146,10 +145,8 @@ struct Kind {
     is_for: fn(&Learnt, &Contention) -> bool,
     /// Whether a job is alone behind its last-level cache.
     alone: bool,
-    /// The share of the time that all measurements alone, or all with others, may take.
+    /// The share of the time that measurements may have taken before one of this kind.
     share: f64,
-    /// They pay for all later quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
-    lead: f64,
 }
 
 /// In the order of their need.
@@ -157,20 +154,17 @@ const KINDS: [Kind; 3] = [
     Kind {
         is_for: |learnt, shared| is_new(learnt) && !is_heavy(learnt, shared),
         alone: false,
-        share: 3.0 * NOISE,
-        lead: MEMORY,
+        share: SHARE,
     },
     Kind {
         is_for: |learnt, shared| is_new(learnt) && is_heavy(learnt, shared),
         alone: true,
-        share: 3.0 * NOISE,
-        lead: MEMORY,
+        share: SHARE,
     },
     Kind {
         is_for: |learnt, shared| learnt.error > NOISE && is_heavy(learnt, shared),
         alone: true,
-        share: 0.5 * NOISE,
-        lead: MEMORY,
+        share: RENEWED,
     },
 ];
 
@@ -189,11 +183,6 @@ fn is_heavy(learnt: &Learnt, shared: &Contention) -> bool {
 const HEAVY: f64 = 2.0 * ROUGH;
 
 impl Kind {
-    /// The most time that such measurements may have taken in a run of this age.
-    fn allowed(&self, age: Nanos, quantum: Nanos) -> Nanos {
-        Nanos::from_s(self.share * (age.as_s() + self.lead * quantum.as_s()))
-    }
-
     /// The jobs that may be measured, those that need it most first; none if no job needs it. Others fill a group up, but a
     /// job is not left alone for nothing.
     fn needy(&self, round: &Round<'_>) -> Vec<u32> {
