@@ -226,7 +226,13 @@ impl Phase {
         let is_clean = !row.has_siblings();
         if is_clean || !self.is_measured() {
             let rate = 1.0 / self.seen.min(MEMORY);
-            let rate = if row.calm { rate.max(0.5) } else { rate };
+            // What was learnt beside siblings before the first measurement is a guess.
+            let is_first = self.calm.is_empty();
+            let rate = match row.calm {
+                true if is_first => 1.0,
+                true => rate.max(0.5),
+                false => rate,
+            };
             let alone = row.llc / self.accesses.of.growth(row.crowd);
             self.asks.l1 += rate * (row.l1 - self.asks.l1);
             self.asks.llc += rate * (alone - self.asks.llc);
