@@ -5,7 +5,7 @@
 //! Siblings in the core stretch all of them:
 //!
 //! ```text
-//! CPI = (own + clock penalty (hit (a - m) + latency m) (1 + sensitivity' P')) (1 + sensitivity P)
+//! CPI = (own + clock penalty (hit (a (1 + sensitivity' P') - m) + latency m)) (1 + sensitivity P)
 //! m   = min(a, reads share^-steepness)
 //! ```
 //!
@@ -13,6 +13,7 @@
 //! the time that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
 //! last-level cache. All per instruction. `sensitivity` to siblings and the `pressure` on them are
 //! learnt from pairs, with no law of the core behind them: those of its time, and those of its accesses (with a prime).
+//! Siblings share the private caches. The last-level cache has what they drive out of them, so `m` does not rise.
 //!
 //! Of its surroundings: `P`, `P'` the sums of the pressures of the other threads of its core; `share` the job's part of the
 //! lines read into its last-level cache, which is the part that it holds if lines are replaced at random; and `latency`
@@ -147,7 +148,7 @@ pub struct Asks {
     /// How siblings stretch its time.
     #[serde(default)]
     pub time: Siblings,
-    /// How siblings add to its accesses to the last-level cache and to its reads, because they share the private caches.
+    /// How siblings add to its accesses to the last-level cache, because they share the private caches.
     #[serde(default)]
     pub accesses: Siblings,
 }
@@ -371,7 +372,6 @@ impl Prediction {
         let [time, accesses] = self.cores[seats[at].core];
         let stretched = asks.time.growth(time - asks.time.pressure);
         let grown = asks.accesses.growth(accesses - asks.accesses.pressure);
-        let m = m * grown;
         let hits = asks.line() * shared.hit * (asks.llc * grown - m).max(0.0);
         let far = if seats[at].away { shared.far } else { 0.0 };
         let on_the_way = asks.line() * far * m;

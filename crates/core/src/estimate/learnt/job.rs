@@ -288,23 +288,30 @@ impl Job {
         oldest
     }
 
-    /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one, whose
-    /// figures were only guessed. If the present one turns out to be one measured before, both become one.
+    /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one,
+    /// whose figures were only guessed. If the present one turns out to be one measured before, both become one.
     fn identified(&mut self, kind: usize, far: impl Fn(&Phase) -> f64) -> Option<usize> {
         let known = |phase: &Phase| phase.core_type == kind && phase.is_measured();
-        let is_guess = self
-            .phase()
-            .is_some_and(|now| now.core_type == kind && !now.is_measured());
+        let guess = self.guess_on(kind);
         let Some(found) = self.nearest(crate::tune("same", SAME_PHASE), known, far) else {
-            return is_guess.then_some(self.now);
+            return guess;
         };
-        if !is_guess {
+        let Some(guess) = guess else {
             return Some(found);
-        }
-        let guess = self.phases.remove(self.now);
-        let found = if found > self.now { found - 1 } else { found };
-        self.phases[found].absorb(&guess);
+        };
+        let guessed = self.phases.remove(guess);
+        let found = if found > guess { found - 1 } else { found };
+        self.phases[found].absorb(&guessed);
         Some(found)
+    }
+
+    /// The present phase on this core type, if it was not measured there.
+    fn guess_on(&self, kind: usize) -> Option<usize> {
+        let number = self.phase()?.number;
+        let mut phases = self.phases.iter();
+        phases.position(|phase| {
+            phase.number == number && phase.core_type == kind && !phase.is_measured()
+        })
     }
 
     /// The nearest of the selected phases, within a distance.

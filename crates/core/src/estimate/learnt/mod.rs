@@ -15,6 +15,8 @@
 mod core_types;
 mod earlier;
 mod forecast;
+#[cfg(test)]
+mod foreign;
 mod job;
 mod phase;
 mod rise;

@@ -134,7 +134,7 @@ impl Phase {
             penalty,
             l1: row.l1,
             llc: row.llc / grown,
-            reads: row.reads / grown,
+            reads: row.reads,
             steepness,
             ghz,
             time: time.of,
@@ -175,7 +175,7 @@ impl Phase {
         let beyond = if counts_llc {
             far(self.asks.llc * grown, row.llc)
         } else {
-            READS_TELL * far(self.asks.reads_at(row.share) * grown, row.reads)
+            READS_TELL * far(self.asks.reads_at(row.share), row.reads)
         };
         f64::max(
             crate::tune("l1", L1_TELLS) * far(self.asks.l1, row.l1),
@@ -226,7 +226,13 @@ impl Phase {
         let is_clean = !row.has_siblings();
         if is_clean || !self.is_measured() {
             let rate = 1.0 / self.seen.min(MEMORY);
-            let rate = if row.calm { rate.max(0.5) } else { rate };
+            // What was learnt beside siblings before the first measurement is a guess.
+            let is_first = self.calm.is_empty();
+            let rate = match row.calm {
+                true if is_first => 1.0,
+                true => rate.max(0.5),
+                false => rate,
+            };
             let alone = row.llc / self.accesses.of.growth(row.crowd);
             self.asks.l1 += rate * (row.l1 - self.asks.l1);
             self.asks.llc += rate * (alone - self.asks.llc);
@@ -249,11 +255,11 @@ impl Phase {
     /// Cycles per instruction without siblings, by the model, in the caches and at the memory of a sample.
     pub(super) fn without_siblings(&self, shared: &Contention, row: &Row) -> f64 {
         let asks = Asks {
+            llc: self.asks.llc * self.accesses.of.growth(row.crowd),
             ghz: row.ghz,
             ..self.asks
         };
-        let grown = self.accesses.of.growth(row.crowd);
-        asks.own + asks.stall(shared, asks.reads_at(row.share), row.latency) * grown
+        asks.own + asks.stall(shared, self.asks.reads_at(row.share), row.latency)
     }
 
     /// Standard error of a sample's time beside siblings, relative to that without.

@@ -137,6 +137,7 @@ mod tests {
                     error: 0.0,
                     measured: Measured::Phase,
                     progress: 0.0,
+                    last: None,
                     phase: 0,
                     stay: 0,
                 });

@@ -1,7 +1,7 @@
 //! Compares the search with trying all sets.
 
 use super::*;
-use crate::model::contention::Latency;
+use crate::model::contention::{Latency, Siblings};
 use crate::model::power::PowerModel;
 use crate::rng::Rng;
 use crate::snapshot::Measured;
@@ -107,6 +107,7 @@ fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
         error: 0.01,
         measured: Measured::Phase,
         progress: 1.0,
+        last: None,
         phase: 0,
         stay: 9,
     }
@@ -144,6 +145,7 @@ fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
                 reads: heavy,
                 steepness: 0.6 * random(100),
                 ghz: 2.4,
+                ..Asks::default()
             };
             let weight = libm::exp(-3.0 * random(100));
             let slow = Asks {
@@ -230,14 +232,15 @@ fn those_that_stay_stay_and_nobody_runs_twice() {
 #[test]
 fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
     // Two jobs that compute have great weights, the third hardly any, and siblings cost a lot.
-    let shared = Contention {
-        alpha: 0.8,
-        ..Contention::default()
-    };
+    let shared = Contention::default();
     let asks = Asks {
         own: 0.5,
         l1: 0.3,
         ghz: 2.0,
+        time: Siblings {
+            sensitivity: 1.0,
+            pressure: 0.8,
+        },
         ..Asks::default()
     };
     let jobs = [1.0, 1.0, 0.01].map(|weight| (weight, learnt(asks, 0.5)));
