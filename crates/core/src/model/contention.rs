@@ -5,22 +5,22 @@
 //! Siblings in the core stretch all of them:
 //!
 //! ```text
-//! CPI = (own + clock penalty (hit (a (1 + sensitivity' P') - m) + latency m)) (1 + sensitivity P)
-//! m   = min(a, reads share^-steepness)
+//! CPI = (own + clock penalty (hit (a (1 + g) - m) + latency m)) (1 + sensitivity P)
+//! m   = min(a, reads share^-steepness) (1 + missed g),  g = sensitivity' P'
 //! ```
 //!
 //! Of the job: `own` cycles in the core; `a` accesses to the last-level cache; `m` lines read from memory; `penalty`
 //! the time that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
 //! last-level cache. All per instruction. `sensitivity` to siblings and the `pressure` on them are
 //! learnt from pairs, with no law of the core behind them: those of its time, and those of its accesses (with a prime).
-//! Siblings share the private caches. The last-level cache has what they drive out of them, so `m` does not rise.
+//! Siblings share the private caches, so `g` more accesses reach the last-level cache.
 //!
 //! Of its surroundings: `P`, `P'` the sums of the pressures of the other threads of its core; `share` the job's part of the
 //! lines read into its last-level cache, which is the part that it holds if lines are replaced at random; and `latency`
 //! of memory relative to the idle one.
 //!
-//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), `far` (the further latency of a
-//! read from another memory domain), and the rise of the latency with the lines that all jobs read per ns.
+//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), `missed` (the share of what siblings
+//! add that the last level does not have), `far` (the further latency of a read from another memory domain), and the rise of the latency with the lines that all jobs read per ns.
 //!
 //! The equations are ours; docs/even.md shows how well they fit.
 
@@ -32,6 +32,9 @@ use serde::{Deserialize, Serialize};
 pub struct Contention {
     /// Cost of a hit of the last-level cache, as a share of a read from an idle memory.
     pub hit: f64,
+    /// Share of the accesses added by siblings that miss as the others do; 0 if the last-level cache has them all.
+    #[serde(default = "half")]
+    pub missed: f64,
     /// Further latency of a read from another memory domain than the core's own, as a share of a read from an idle memory.
     #[serde(default = "usual_way")]
     pub far: f64,
@@ -52,8 +55,22 @@ fn whole() -> f64 {
 /// Reads from another socket take some 1.6 times as long.
 pub(crate) const FAR: f64 = 0.6;
 
+/// The share of the added accesses that miss, while nothing is known.
+pub(crate) const MISSED: f64 = 0.5;
+
+fn half() -> f64 {
+    MISSED
+}
+
 fn usual_way() -> f64 {
     FAR
+}
+
+impl Contention {
+    /// The factor on a job's reads while siblings raise its accesses by this factor.
+    pub(crate) fn reads_growth(&self, grown: f64) -> f64 {
+        1.0 + self.missed * (grown - 1.0)
+    }
 }
 
 /// The latency of a memory domain relative to the idle one: 1 + rise u^2 / (1.05 - u), with u the reads / `most`.
@@ -116,6 +133,7 @@ impl Default for Contention {
     fn default() -> Contention {
         Contention {
             hit: 0.17,
+            missed: MISSED,
             far: FAR,
             memory: Latency {
                 most: None,
@@ -372,6 +390,7 @@ impl Prediction {
         let [time, accesses] = self.cores[seats[at].core];
         let stretched = asks.time.growth(time - asks.time.pressure);
         let grown = asks.accesses.growth(accesses - asks.accesses.pressure);
+        let m = m * shared.reads_growth(grown);
         let hits = asks.line() * shared.hit * (asks.llc * grown - m).max(0.0);
         let far = if seats[at].away { shared.far } else { 0.0 };
         let on_the_way = asks.line() * far * m;

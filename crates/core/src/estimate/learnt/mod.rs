@@ -414,6 +414,7 @@ impl Learner {
         if !phase.is_measured() || time.is_empty() {
             return;
         }
+        self.fit.note_growth(phase.growths(&row));
         let alone = phase.without_siblings(&self.shared, &row);
         let noise = phase.noise(&self.shared, &row);
         let of_time = Lesson::of(&phase.time, &time, row.cpi / alone - 1.0, noise);

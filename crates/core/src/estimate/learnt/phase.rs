@@ -254,12 +254,27 @@ impl Phase {
 
     /// Cycles per instruction without siblings, by the model, in the caches and at the memory of a sample.
     pub(super) fn without_siblings(&self, shared: &Contention, row: &Row) -> f64 {
+        let grown = self.accesses.of.growth(row.crowd);
+        let reads = self.asks.reads_at(row.share) * shared.reads_growth(grown);
         let asks = Asks {
-            llc: self.asks.llc * self.accesses.of.growth(row.crowd),
+            llc: self.asks.llc * grown,
             ghz: row.ghz,
             ..self.asks
         };
-        asks.own + asks.stall(shared, self.asks.reads_at(row.share), row.latency)
+        asks.own + asks.stall(shared, reads, row.latency)
+    }
+
+    /// Growth of accesses and of reads in a sample, relative to those without siblings, and how much the reads cost as a share
+    /// of the cycles.
+    pub(super) fn growths(&self, row: &Row) -> [f64; 3] {
+        let asks = &self.asks;
+        let reads = asks.reads_at(row.share).max(f64::MIN_POSITIVE);
+        let cost = asks.penalty * row.ghz * row.reads / row.cpi;
+        [
+            row.llc / asks.llc.max(f64::MIN_POSITIVE) - 1.0,
+            row.reads / reads - 1.0,
+            cost,
+        ]
     }
 
     /// Standard error of a sample's time beside siblings, relative to that without.

@@ -3,7 +3,7 @@
 use super::core_types::CoreTypes;
 use super::phase::Phase;
 use super::{ASSUMED, KEPT};
-use crate::model::contention::{Contention, Latency};
+use crate::model::contention::{Contention, Latency, MISSED};
 use std::collections::VecDeque;
 
 /// Priors for a new job: cycles per read from an idle memory (several overlap),
@@ -17,6 +17,9 @@ const HEADROOM: [f64; 10] = [5.0, 3.0, 2.2, 1.8, 1.5, 1.3, 1.18, 1.1, 1.06, 1.02
 const LATENCY_NOISE: f64 = 0.15;
 /// Least improvement of the fit that a memory closer to its limit must bring.
 const LEAST_BETTER: f64 = 0.5;
+
+/// A smaller growth of accesses says nothing of where they went.
+const LEAST_GROWTH: f64 = 0.05;
 
 /// An interval kept for the latency fit.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub(super) struct SharedFit {
     /// On the fastest type of core.
     penalty: f64,
     steepness: f64,
+    /// Sums of the squares of the growth of accesses beside siblings, and of its products with the growth of reads.
+    missed: [f64; 2],
     intervals: VecDeque<Interval>,
 }
 
@@ -42,6 +47,7 @@ impl Default for SharedFit {
         SharedFit {
             penalty: PENALTY,
             steepness: STEEPNESS,
+            missed: [ASSUMED, ASSUMED * MISSED],
             intervals: VecDeque::new(),
         }
     }
@@ -68,6 +74,19 @@ impl SharedFit {
         }
     }
 
+    /// Learns from a sample beside siblings by which factors accesses and reads grew, each less 1. `cost`: the share of the
+    /// cycles that waited for the reads.
+    pub(super) fn note_growth(&mut self, [accesses, reads, cost]: [f64; 3]) {
+        if accesses < LEAST_GROWTH {
+            return;
+        }
+        let reads = reads.clamp(0.0, accesses);
+        self.missed[0] += cost * accesses * accesses;
+        self.missed[1] += cost * accesses * reads;
+        let fades = (KEPT as f64 / self.missed[0]).min(1.0);
+        self.missed = self.missed.map(|sum| sum * fades);
+    }
+
     pub(super) fn update<'a>(
         &mut self,
         shared: &mut Contention,
@@ -83,6 +102,7 @@ impl SharedFit {
         }
         self.penalty = penalty / jobs;
         self.steepness = steepness / jobs;
+        shared.missed = self.missed[1] / self.missed[0];
         self.fit_memory(shared);
     }
 

@@ -1,7 +1,7 @@
 //! The load of a job on its core and on memory, and the throughput of the jobs of a core.
 
 use super::market::Market;
-use crate::model::contention::Siblings;
+use crate::model::contention::{Contention, Siblings};
 
 /// Load of a job on its core and on memory, per instruction, with its present share of the cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,8 +11,9 @@ pub(super) struct Load {
     pub(super) time: Siblings,
     /// The same of its accesses.
     pub(super) accesses: Siblings,
-    /// Cycles of waiting for hits of the last-level cache.
-    pub(super) hits: f64,
+    /// Cycles of waiting for the last-level cache if it had all, and the part of them that reads from memory replace.
+    pub(super) touches: f64,
+    pub(super) replaced: f64,
     /// Cycles of waiting for an idle memory.
     pub(super) waits: f64,
     /// Lines read x cycles per ns.
@@ -44,19 +45,21 @@ pub(super) fn together<'a>(
     jobs: impl Iterator<Item = &'a Load> + Clone,
     domain: usize,
     markets: &[Market],
-    far: f64,
+    shared: &Contention,
 ) -> Done {
     let time: f64 = jobs.clone().map(|job| job.time.pressure).sum();
     let accesses: f64 = jobs.clone().map(|job| job.accesses.pressure).sum();
     let mut done = Done::default();
     for job in jobs {
         let home = job.home.unwrap_or(domain);
-        let way = if home == domain { 0.0 } else { far };
+        let way = if home == domain { 0.0 } else { shared.far };
         let latency = markets[home].latency + way;
         let stretched = job.time.growth(time - job.time.pressure);
         let grown = job.accesses.growth(accesses - job.accesses.pressure);
-        let ipc = 1.0 / ((job.own + job.stall(latency) * grown) * stretched);
-        let lines = job.lines * grown * ipc;
+        let more = shared.reads_growth(grown);
+        let hits = (job.touches * grown - job.replaced * more).max(0.0);
+        let ipc = 1.0 / ((job.own + hits + job.waits * latency * more) * stretched);
+        let lines = job.lines * more * ipc;
         done.sum += job.steady + job.worth * ipc;
         done.instructions += job.ghz * ipc;
         done.is_busy = true;
@@ -68,11 +71,4 @@ pub(super) fn together<'a>(
         }
     }
     done
-}
-
-impl Load {
-    /// Cycles per instruction of waiting for caches and memory.
-    fn stall(&self, latency: f64) -> f64 {
-        self.hits + self.waits * latency
-    }
 }

@@ -317,7 +317,7 @@ impl<'a> Search<'a> {
             std::iter::once(load),
             domain,
             &self.markets,
-            self.shared.far,
+            self.shared,
         );
         let loss = self.loss_by(domain, Done::default(), job);
         (job, loss)
@@ -445,7 +445,8 @@ impl<'a> Search<'a> {
             own: asks.own,
             time: asks.time,
             accesses: asks.accesses,
-            hits: asks.line() * self.shared.hit * (asks.llc - m).max(0.0),
+            touches: asks.line() * self.shared.hit * asks.llc,
+            replaced: asks.line() * self.shared.hit * m,
             waits: asks.line() * m,
             lines: m * asks.ghz,
             ghz: asks.ghz,
@@ -461,7 +462,7 @@ impl<'a> Search<'a> {
         let domain = self.places[places[0]].domain;
         let jobs = places.iter().filter_map(|&place| self.who[place]);
         let loads = jobs.map(|at| self.load_on(at, core));
-        together(loads, domain, &self.markets, self.shared.far)
+        together(loads, domain, &self.markets, self.shared)
     }
 
     /// Whether a domain is not that of a candidate's memory.
