@@ -1,4 +1,7 @@
-"""Draw the mixes of both worlds with fixed seeds, before any policy has run them: python3 examples/worlds/draw_mixes.py"""
+"""Draw the mixes of both worlds with fixed seeds: python3 examples/worlds/draw_mixes.py
+
+Mixes 7 to 12 repeat the kinds of 1 to 6 with other random seeds. They were drawn later, and no policy was tuned on them.
+"""
 
 import importlib.util
 import random
@@ -56,7 +59,8 @@ def draw(world, physics, number, about, weights):
     (HERE / "mixes" / f"{world}-{number}.toml").write_text("\n\n".join([head, *jobs]) + "\n")
 
 
-for world in KINDS:
-    physics = load(world).World.physics
-    for number, (about, weights) in enumerate(MIXES, 1):
-        draw(world, physics, number, about, weights)
+if __name__ == "__main__":
+    for world in KINDS:
+        physics = load(world).World.physics
+        for number, (about, weights) in enumerate(MIXES * 2, 1):
+            draw(world, physics, number, about, weights)

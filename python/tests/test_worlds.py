@@ -1,4 +1,4 @@
-"""The worlds in examples/worlds: what their laws must obey whatever their numbers are."""
+"""The worlds in examples/worlds: what their laws must obey whatever their numbers are, and the page about them."""
 
 import importlib.util
 import json
@@ -29,6 +29,8 @@ def load(name):
 
 
 MODULES = {name: load(name) for name in NAMES}
+# After `load`, which puts the folder on the path.
+draw_mixes, make_page, oracle, page_text = map(importlib.import_module, ("draw_mixes", "make_page", "oracle", "page_text"))
 
 
 def speed(name, placement):
@@ -191,3 +193,111 @@ def test_a_world_conforms(name):
     command = [os.environ["COSCHED"], "conform", "--on", f"cmd:{sys.executable} {world}", "--jobs", str(jobs)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def round_robin_s(world, jobs, quantum_s=0.2):
+    """Time of a batch where the jobs that waited longest run, each on the next CPU."""
+    world.add(jobs)
+    queue, now, quantum = [job.id for job in jobs], 0.0, 0
+    while queue:
+        quantum += 1
+        cpus = len(world.machine()["cpus"])
+        running, queue = queue[:cpus], queue[cpus:]
+        changes = [cosched._world.Change(id, cosched.Place((cpu,), False, "run")) for cpu, id in enumerate(running)]
+        world.apply(changes)
+        ended = True
+        while ended and running:
+            now, events = world.wait(quantum * quantum_s)
+            ended = {event.task for event in events}
+            running = [id for id in running if id not in ended]
+        world.apply([cosched._world.Change(id, None) for id in running])
+        queue += running
+    return now
+
+
+def test_the_oracle_is_at_least_as_fast_as_round_robin(folder):
+    programs = ["lattice", "gates", "waves", "fields"] * 2 + ["molecule", "chess", "render", "encode", "events", "speech"]
+    job = '[[job]]\nname = "{0}-{1}"\ngiven = {{ program = "{0}", instructions = 4e9 }}\n'
+    entries = [job.format(program, number) for number, program in enumerate(programs)]
+    (folder / "mix.toml").write_text('schema = "cosched.mix/1"\n' + "".join(entries))
+    jobs = oracle.jobs_of(folder / "mix.toml")
+    assert len(jobs) == 14
+    found = oracle.run(MODULES["socket"].World(1), folder / "mix.toml", 1)
+    # The work is the same, so the sum of speeds is greater where the time is less.
+    assert found["turnaround_s"] <= round_robin_s(MODULES["socket"].World(1), jobs)
+    assert found["unfairness"] >= 1
+
+
+def made_up_runs(times, seeds=(1, 2)):
+    """Runs of two mixes for {policy: (time, unfairness)}. The second mix takes twice as long. The other published take 200 s."""
+    figures = {**dict.fromkeys(page_text.PUBLISHED, (200.0, 2.0)), **times}
+    return {(policy, mix, seed): make_page.Run(time * mix, unfair, 0.05, 0.06, [0.01, -0.03])
+            for policy, (time, unfair) in figures.items() for mix in (1, 2) for seed in seeds}
+
+
+MADE_UP = {"round-robin": (100.0, 1.5), "perf-fair": (99.0, 1.1), "even": (95.0, 1.05)}
+ORACLE = {1: {"turnaround_s": 90.0, "unfairness": 1.02}, 2: {"turnaround_s": 180.0, "unfairness": 1.04}}
+
+
+def test_the_page_has_a_row_for_each_policy_and_the_oracle():
+    rows = page_text.policy_table(made_up_runs(MADE_UP), ORACLE).splitlines()
+    assert "| `even` | -5.0 % (-5.0 to -5.0) | 1.05, 1.05 | 50 % | 5.0 % | 6.0 % | 2.0 %, 3.0 % |" in rows
+    assert "| `oracle.py`, seed 1 | -10.0 % (-10.0 to -10.0) | 1.03, 1.04 | 100 % | - | - | - |" in rows
+    assert len(rows) == 2 + len(page_text.PUBLISHED) + 2
+
+
+def test_the_page_names_the_best_published_policy_of_each_mix():
+    rows = page_text.mix_table(made_up_runs(MADE_UP), ORACLE, {1: "balanced"}).splitlines()
+    assert rows[2] == "| 1, balanced | `perf-fair`, 99.0 s | `perf-fair`, 1.10 | 95.0 s, 1.05 | 90.0 s, 1.02 |"
+    assert rows[3] == "| 2 | `perf-fair`, 198.0 s | `perf-fair`, 1.10 | 190.0 s, 1.05 | 180.0 s, 1.04 |"
+
+
+@pytest.mark.parametrize(
+    ("even", "missed"),
+    [
+        ((95.0, 1.05), []),
+        ((95.0, 1.09), ["Unfairness is at most"]),
+        ((95.0, 1.2), ["Unfairness is at most", "Unfairness is never above"]),
+        ((97.0, 1.05), ["It reaches at least"]),
+        ((101.0, 1.05), ["Time is at most", "It reaches at least"]),
+    ],
+)
+def test_the_page_says_which_promises_are_missed(even, missed):
+    bounds = page_text.bounds(made_up_runs({**MADE_UP, "even": even}), ORACLE)
+    sentences = [bound.sentence() for bound in bounds]
+    found = [sentence for sentence in sentences if "**missed**" in sentence]
+    assert len(found) == len(missed) and all(sentence.startswith(start) for sentence, start in zip(found, missed))
+
+
+def test_the_page_counts_a_prediction_that_is_absent_or_bad_as_missed():
+    runs = made_up_runs(MADE_UP)
+    for error, last in ((0.07, 0.06), (None, None)):
+        runs["even", 1, 1] = runs["even", 1, 2] = make_page.Run(95.0, 1.05, error, last, [])
+        sentences = [bound.sentence() for bound in page_text.bounds(runs, {})]
+        assert sum("**missed** in 1 of 2 mixes" in sentence for sentence in sentences) == 1
+        assert sum("**missed** in 2 of 4 runs" in sentence for sentence in sentences) == 1
+
+
+def test_the_page_warns_where_a_policy_beats_the_oracle():
+    assert "no bound" not in page_text.beaten_oracle(made_up_runs(MADE_UP), ORACLE)
+    assert "`even` (120 %)" in page_text.beaten_oracle(made_up_runs({**MADE_UP, "even": (88.0, 1.05)}), ORACLE)
+
+
+def test_a_full_memory_moves_about_what_streams_move():
+    for name, channels in (("socket", 2), ("numa", 3)):
+        module = MODULES[name]
+        physics, phase = module.World.physics, module.PROGRAMS[STREAM[name]][0]
+        cpus = range(physics.cores * physics.threads)
+        flows, _ = physics.flows({cpu: (phase, physics.touched((cpu,))) for cpu in cpus})
+        moved = 1000 * sum(flow.reads + flow.writes for flow, _ in flows.values()) / physics.domains
+        assert 0.8 < moved / make_page.full_rate(name, channels) < 1.05
+
+
+def test_mixes_are_drawn_as_they_are_stored(folder, monkeypatch):
+    monkeypatch.setattr(draw_mixes, "HERE", folder)
+    (folder / "mixes").mkdir()
+    for world in NAMES:
+        for number, (about, weights) in enumerate(draw_mixes.MIXES * 2, 1):
+            draw_mixes.draw(world, MODULES[world].World.physics, number, about, weights)
+            mix = f"mixes/{world}-{number}.toml"
+            assert (folder / mix).read_bytes() == (WORLDS / mix).read_bytes()
