@@ -76,6 +76,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                             reads: reads as f64 / 1_000_000.0,
                             steepness: random(60) as f64 / 100.0,
                             ghz: 2.4,
+                            ..Default::default()
                         },
                         solo_cpi: 1.0,
                         error: 0.005,
@@ -84,6 +85,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                         phase: 0,
                         slower: Vec::new(),
                         stay: 9,
+                        last: None,
                     }),
                     executed: 150,
                     ran: Nanos::from_ms(30_000),

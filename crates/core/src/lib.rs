@@ -74,7 +74,7 @@ pub use run::{
 };
 pub use sample::{Counts, Sample, Usage, Wanting};
 pub use snapshot::{
-    Estimates, Learnt, Measured, ProgressBasis, Running, Snapshot, TaskView, Trigger,
+    Estimates, LastCpi, Learnt, Measured, ProgressBasis, Running, Snapshot, TaskView, Trigger,
 };
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use spare::spare_cpus;
@@ -85,18 +85,3 @@ pub use topology::{
 pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};
 pub use visible::{Visible, VisibleFrom};
-
-/// TEMPORARY: constants from the environment.
-pub fn tune(name: &str, default: f64) -> f64 {
-    use std::collections::HashMap;
-    use std::sync::OnceLock;
-    static ALL: OnceLock<HashMap<String, f64>> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let text = std::env::var("COSCHED_TUNE").unwrap_or_default();
-        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-        pairs
-            .filter_map(|(k, v)| Some((k.to_owned(), v.parse().ok()?)))
-            .collect()
-    });
-    all.get(name).copied().unwrap_or(default)
-}

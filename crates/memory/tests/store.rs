@@ -59,6 +59,7 @@ fn learnt(own: f64) -> Arc<Earlier> {
         reads: 0.0125,
         steepness: 0.5,
         ghz: 2.5,
+        ..Default::default()
     };
     let phase = |core_type| EarlierPhase {
         core_type,

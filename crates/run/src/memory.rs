@@ -304,6 +304,7 @@ pub(crate) mod tests {
             reads: 0.01,
             steepness: 0.5,
             ghz: 2.0,
+            ..Default::default()
         };
         Arc::new(Earlier {
             phases: vec![EarlierPhase {

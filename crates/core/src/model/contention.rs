@@ -40,10 +40,10 @@ pub struct Contention {
     pub far: f64,
     /// Rise of the memory's latency.
     pub memory: Latency,
-    /// How far the model is trusted to tell the change from a job's last interval, and how far it is pulled back to the model:
-    /// both from 0 to 1, by the errors so far.
+    /// How far the model is trusted to tell how a job changes from its last interval, from 0 to 1, by its errors so far.
     #[serde(default = "whole")]
     pub trust: f64,
+    /// How far a prediction is drawn from the last interval back to the model, from 0 to 1, by the errors so far.
     #[serde(default = "whole")]
     pub pull: f64,
 }

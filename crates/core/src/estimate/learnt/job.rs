@@ -254,18 +254,9 @@ impl Job {
             // Of two phases that explain a sample about as well, the present one goes on.
             let nearer = |phase: &Phase| {
                 let stays = self.phase().is_some_and(|now| std::ptr::eq(now, phase));
-                far(phase)
-                    * if stays {
-                        crate::tune("stays", STAYS)
-                    } else {
-                        1.0
-                    }
+                far(phase) * if stays { STAYS } else { 1.0 }
             };
-            if let Some(ix) = self.nearest(
-                crate::tune("same", SAME_PHASE),
-                |phase| phase.core_type == kind,
-                nearer,
-            ) {
+            if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, nearer) {
                 return ix;
             }
         }
@@ -293,7 +284,7 @@ impl Job {
     fn identified(&mut self, kind: usize, far: impl Fn(&Phase) -> f64) -> Option<usize> {
         let known = |phase: &Phase| phase.core_type == kind && phase.is_measured();
         let guess = self.guess_on(kind);
-        let Some(found) = self.nearest(crate::tune("same", SAME_PHASE), known, far) else {
+        let Some(found) = self.nearest(SAME_PHASE, known, far) else {
             return guess;
         };
         let Some(guess) = guess else {

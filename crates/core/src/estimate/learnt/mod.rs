@@ -27,7 +27,7 @@ mod sums;
 mod tests;
 
 use super::MISFIT;
-use crate::model::contention::{Asks, Contention, Prediction};
+use crate::model::contention::{Asks, Contention, Prediction, Seat};
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::task::TaskId;
@@ -54,6 +54,8 @@ pub(crate) const NOISE: f64 = 0.01;
 pub(crate) const ROUGH: f64 = 0.05;
 /// Number of intervals kept for the latency fit, and of jobs that ended for the lengths of others.
 pub(crate) const KEPT: usize = 64;
+/// Intervals that differ by less than this part of a quantum count as one.
+const SAME_TIME: f64 = 0.02;
 /// Number of past samples or quanta that a moving average covers; also the length in quanta of a job while nothing is
 /// known.
 pub(crate) const MEMORY: f64 = 20.0;
@@ -113,7 +115,7 @@ impl Learner {
         let Some(earliest) = fresh.iter().map(|seen| seen.since).min() else {
             return;
         };
-        let looks = self.look(machine, &fresh);
+        let looks = self.look(&fresh);
         let mut all = std::mem::take(&mut self.recent);
         all.retain(|seen| seen.until > earliest);
         let first = all.len();
@@ -146,81 +148,44 @@ impl Learner {
         }
     }
 
-    /// What the model says of ordinary intervals before it learns from them, if all of them began and ended together: only
-    /// then are all co-runners known.
-    fn look(&self, machine: &Machine, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
-        let near = (0.02 * self.quantum) as u64;
-        let are_together = |seen: &Seen| {
-            seen.since.abs_diff(fresh[0].since) < near
-                && seen.until.abs_diff(fresh[0].until) < near
-                && !seen.calm
-        };
-        let is_long = (fresh[0].length() as f64) >= 0.5 * self.quantum;
-        if !is_long || !fresh.iter().all(are_together) {
+    /// What the model says of ordinary intervals before it learns from them. None of them unless all began and ended together,
+    /// as otherwise the co-runners are not the same all the time, and unless each job is known.
+    fn look(&self, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
+        let is_whole = |seen: &Seen| !seen.calm && self.is_same_quantum(seen, &fresh[0]);
+        if !fresh.iter().all(is_whole) {
             return Vec::new();
         }
-        let mut seats = Vec::with_capacity(fresh.len());
-        for seen in fresh {
-            let Some(job) = self.jobs.get(&seen.task) else {
-                return Vec::new();
-            };
-            let Some(asks) = job.asks_in(seen.core_type, &self.types, &self.shared) else {
-                return Vec::new();
-            };
-            seats.extend(seen.seat(asks));
-        }
-        let _ = machine;
+        let seats: Vec<Seat> = fresh.iter().filter_map(|seen| self.seat_of(seen)).collect();
         if seats.len() != fresh.len() {
             return Vec::new();
         }
         let mut prediction = Prediction::default();
         prediction.make(&self.shared, &seats);
-        let predicted = prediction.jobs.iter();
-        if std::env::var("COSCHED_TUNE_DUMP").is_ok() {
-            for (at, (seen, job)) in fresh.iter().zip(&prediction.jobs).enumerate() {
-                let a = &seats[at].asks;
-                let press: f64 = seats
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, s)| *i != at && s.core == seats[at].core)
-                    .map(|(_, s)| s.asks.time.pressure)
-                    .sum();
-                let reads: f64 = fresh.iter().map(|s| s.per_ns(s.reads)).sum();
-                let modreads: f64 = prediction.jobs.iter().map(|s| s.reads).sum();
-                eprintln!(
-                    "dump {} {} {:.4} {:.4} {:.3} {:.3} {} {:.4} {:.4} {:.4} {:.3} {:.4} {:.3} {:.3} {:.5} {:.5} {:.5} {:.5} {:.3} {:.3}",
-                    seen.until,
-                    seen.task.0,
-                    seen.cpi(),
-                    job.cpi,
-                    press,
-                    a.time.sensitivity,
-                    fresh.len(),
-                    reads,
-                    modreads,
-                    self.shared.memory.most.unwrap_or(0.0),
-                    prediction.latency[seats[at].domain],
-                    seen.per_ns(seen.reads) / prediction.cached[seats[at].llc].max(1e-9),
-                    a.own,
-                    a.penalty,
-                    a.llc,
-                    a.reads,
-                    seen.per_instruction(seen.llc_accesses),
-                    seen.per_instruction(seen.reads),
-                    a.steepness,
-                    a.time.pressure
-                );
-            }
-        }
-        let looks = fresh.iter().zip(predicted).map(|(seen, job)| {
+        let mut looks = Vec::with_capacity(fresh.len());
+        for (seen, predicted) in fresh.iter().zip(&prediction.jobs) {
             let look = Look {
                 counted: libm::log(seen.cpi()),
-                modelled: libm::log(job.cpi),
+                modelled: libm::log(predicted.cpi),
                 phase: self.phase_of(seen.task).map_or(0, |phase| phase.number),
             };
-            (seen.task, look)
-        });
-        looks.collect()
+            looks.push((seen.task, look));
+        }
+        looks
+    }
+
+    /// Whether both intervals are nearly the same, and no less than half of a quantum. The counters of jobs are read one after
+    /// the other.
+    fn is_same_quantum(&self, one: &Seen, other: &Seen) -> bool {
+        let near = (SAME_TIME * self.quantum) as u64;
+        one.since.abs_diff(other.since) < near
+            && one.until.abs_diff(other.until) < near
+            && one.length() as f64 >= 0.5 * self.quantum
+    }
+
+    /// The seat of a job of one CPU, by its present phase.
+    fn seat_of(&self, seen: &Seen) -> Option<Seat> {
+        let job = self.jobs.get(&seen.task)?;
+        seen.seat(job.asks_in(seen.core_type, &self.types, &self.shared)?)
     }
 
     /// Compares what was predicted for a job with what was counted.
@@ -231,8 +196,8 @@ impl Learner {
         if let Some(last) = job.last.replace(look) {
             self.forecast.learn(&last, &look);
         }
-        self.shared.trust = crate::tune("trust", self.forecast.trust);
-        self.shared.pull = crate::tune("pull", self.forecast.pull);
+        self.shared.trust = self.forecast.trust;
+        self.shared.pull = self.forecast.pull;
     }
 
     /// The learnt model of a task.
@@ -275,26 +240,7 @@ impl Learner {
 
     /// Forgets a task that ended. The shared model keeps what it learnt from it.
     pub(crate) fn end(&mut self, task: TaskId) {
-        let job = self.jobs.remove(&task);
-        if std::env::var("COSCHED_TUNE_PHASES").is_ok() {
-            for p in job.iter().flat_map(|job| &job.phases) {
-                eprintln!(
-                    "phase task {} n{} instr {:.3e} ran {:.2} solo_ns {:.4} measured {:?} calm {} l1 {:.4} llc {:.5} own {:.3} pen {:.2} acc {:?}",
-                    task.0,
-                    p.number,
-                    p.instructions,
-                    p.ran / 1e9,
-                    p.solo_ns,
-                    p.measured_ns(),
-                    p.is_measured(),
-                    p.asks.l1,
-                    p.asks.llc,
-                    p.asks.own,
-                    p.asks.penalty,
-                    p.accesses
-                );
-            }
-        }
+        self.jobs.remove(&task);
     }
 
     fn phase_of(&self, task: TaskId) -> Option<&Phase> {
@@ -353,13 +299,13 @@ impl Learner {
             let base = asks.own + asks.stall(&self.shared, m, far);
             let x = asks.line() * m * stretched / seen.cpi();
             // What siblings cost is known less well.
-            let misfit = MISFIT * (stretched - 1.0) / stretched / crate::tune("latw", NOISE);
+            let misfit = MISFIT * (stretched - 1.0) / stretched / NOISE;
             let weight = 1.0 / (1.0 + misfit * misfit);
             xx += weight * x * x;
             xy += weight * x * (1.0 - base * stretched / seen.cpi());
         }
         let certainty = (xx - NOISE) / xx;
-        ((xy / xx).max(crate::tune("latmin", 1.0)), certainty)
+        ((xy / xx).max(1.0), certainty)
     }
 
     /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.

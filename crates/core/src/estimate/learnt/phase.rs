@@ -178,8 +178,8 @@ impl Phase {
             READS_TELL * far(self.asks.reads_at(row.share), row.reads)
         };
         f64::max(
-            crate::tune("l1", L1_TELLS) * far(self.asks.l1, row.l1),
-            beyond / (1.0 + crate::tune("blur", SIBLINGS_BLUR) * (grown - 1.0)),
+            L1_TELLS * far(self.asks.l1, row.l1),
+            beyond / (1.0 + SIBLINGS_BLUR * (grown - 1.0)),
         )
     }
 
@@ -367,22 +367,13 @@ impl Phase {
             self.asks.reads = libm::exp(found.a).min(self.asks.llc);
             self.asks.steepness = found.b;
         }
-        let own = (
-            crate::tune("own", OWN.0),
-            crate::tune("ownsd", OWN.1) / NOISE,
-        );
-        let cycles = cycles.assume(
-            Some(own),
-            (penalty, crate::tune("pensd", MISFIT) * penalty / NOISE),
-        );
+        let own = (OWN.0, OWN.1 / NOISE);
+        let cycles = cycles.assume(Some(own), (penalty, MISFIT * penalty / NOISE));
         let Some(found) = cycles.solve([LEAST_PART, 0.0]) else {
             self.solo_cpi = self.asks.solo_cpi(shared);
             self.error = 1.0;
             return;
         };
-        if std::env::var("COSCHED_TUNE_CALM").is_ok() && self.calm.len() >= 1 {
-            eprintln!("calm n{} {:.3} {:.3} {} busyw {:?} prior {:.1}", self.number, found.a, found.b, self.calm.iter().map(|r| format!("[cpi {:.3} lines {:.4} reads {:.4} share {:.2} lat {:.2} load {:.3} ghz {:.2} alone {} trust {:.3}]", r.cpi, r.lines(shared), r.reads, r.share, shared.memory.at(r.load), r.load, r.ghz, r.alone, self.trust(shared, r))).collect::<Vec<_>>().join(" "), self.busy, penalty);
-        }
         (self.asks.own, self.asks.penalty) = (found.a, found.b);
         self.solo_cpi = self.asks.solo_cpi(shared);
         self.error = self.error_of(shared, found.inverse);

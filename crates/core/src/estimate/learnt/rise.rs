@@ -81,7 +81,7 @@ impl Rise {
         let gain = self.doubt[0] * lesson.pressure / lesson.variance;
         self.of.sensitivity = (self.of.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[0] *= 1.0 - gain * lesson.pressure;
-        self.doubt[0] += crate::tune("drift", DRIFT).powi(2);
+        self.doubt[0] += DRIFT.powi(2);
     }
 
     pub(super) fn learn_pressure(&mut self, lesson: &Lesson, part: f64) {
@@ -89,6 +89,6 @@ impl Rise {
         let gain = self.doubt[1] * slope / lesson.variance;
         self.of.pressure = (self.of.pressure + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[1] *= 1.0 - gain * slope;
-        self.doubt[1] += crate::tune("drift", DRIFT).powi(2);
+        self.doubt[1] += DRIFT.powi(2);
     }
 }

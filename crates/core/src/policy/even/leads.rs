@@ -36,14 +36,13 @@ impl Leads {
         }
         all.sort_unstable_by(f64::total_cmp);
         let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-        let tau = f64::max(crate::tune("tau0", 1.0), crate::tune("tau", TAU) * mean);
+        let tau = f64::max(1.0, TAU * mean);
         let nth = |nth: usize| all.get(nth).or(all.last()).copied().unwrap_or(0.0);
         let median = nth(all.len() / 2);
         // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
-        let busy = (crate::tune("busy", LEAST_BUSY) * f64::from(round.left())) as usize;
+        let busy = (LEAST_BUSY * f64::from(round.left())) as usize;
         let filling = nth(busy.saturating_sub(1));
-        let near =
-            (nth(0) + crate::tune("near", 0.5 * FARTHEST) * tau).max(median - FARTHEST * tau);
+        let near = (nth(0) + 0.5 * FARTHEST * tau).max(median - FARTHEST * tau);
         let limit = near.max(filling);
         Leads {
             progress,
@@ -73,7 +72,7 @@ impl Leads {
     /// How far a task is behind the median, in tau.
     pub(super) fn behind(&self, ix: u32) -> f64 {
         let behind = (self.median - self.progress[ix as usize]) / self.tau;
-        behind.clamp(-FARTHEST, crate::tune("farthest", FARTHEST))
+        behind.clamp(-FARTHEST, FARTHEST)
     }
 }
 

@@ -91,9 +91,7 @@ impl MeasuringState {
     /// Begins a measurement of the jobs that need it most, in a run of this age.
     fn begin(&mut self, round: &mut Round<'_>, age: Nanos, quantum: Nanos) -> Option<()> {
         let lengthened = age.as_s() + LEAD * quantum.as_s();
-        let is_allowed = |kind: &&Kind| {
-            self.spent <= Nanos::from_s(crate::tune("share", 1.0) * kind.share * lengthened)
-        };
+        let is_allowed = |kind: &&Kind| self.spent <= Nanos::from_s(1.0 * kind.share * lengthened);
         let kinds = KINDS.iter().filter(is_allowed);
         let (kind, needy) = kinds
             .map(|kind| (kind, kind.needy(round)))

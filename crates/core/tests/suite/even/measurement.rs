@@ -51,9 +51,14 @@ fn set_measured(play: &mut Play, measured: Measured, error: f64) {
 }
 
 #[test]
-fn each_job_is_then_measured_alone_behind_its_cache() {
+fn a_job_that_waits_for_lines_is_measured_alone_behind_its_cache() {
     let mut play = Play::new();
-    set_measured(&mut play, Measured::NeverAlone, 0.001);
+    set_measured(&mut play, Measured::Never, 0.3);
+    play.all_learnt(|learnt| {
+        learnt.asks.llc = 0.02;
+        learnt.asks.reads = 0.01;
+        learnt.solo_cpi = learnt.asks.solo_cpi(&Default::default());
+    });
     play.decide(0, None);
     let first = play.measured();
     assert_eq!(first.len(), 1);

@@ -24,6 +24,7 @@ impl Play {
                 reads: 1e-4,
                 steepness: 0.3,
                 ghz: 2.0,
+                ..Default::default()
             };
             let learnt = Learnt {
                 asks,
@@ -33,6 +34,7 @@ impl Play {
                 progress: 10.0,
                 phase: 0,
                 stay: 9,
+                last: None,
                 slower: Vec::new(),
             };
             let estimates = Estimates {

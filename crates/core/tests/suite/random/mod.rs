@@ -118,6 +118,7 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                 reads,
                 steepness: f64::from(steepness) / 4.0,
                 ghz: 2.4,
+                ..Default::default()
             }
         },
     );
@@ -127,16 +128,28 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
         Measured::NeverAlone,
         Measured::Never,
     ];
-    let known = (asks, 0usize..4, 0u32..12, 1u32..4, 0usize..3).prop_map(
-        move |(asks, known, progress, stay, slower)| {
+    let known = (
+        asks,
+        0u32..4,
+        0usize..4,
+        0u32..12,
+        1u32..4,
+        0usize..3,
+        0u32..4,
+    )
+        .prop_map(move |(asks, error, how, progress, stay, slower, last)| {
             Reading::Value(Learnt {
                 asks,
                 solo_cpi: asks.solo_cpi(&Default::default()),
-                error: known as f64 / 100.0,
-                measured: measured[known],
+                error: f64::from(error) / 100.0,
+                measured: measured[how],
                 progress: f64::from(progress) / 2.0,
                 phase: 0,
                 stay,
+                last: (last > 0).then(|| LastCpi {
+                    counted: f64::from(last) * asks.solo_cpi(&Default::default()),
+                    modelled: 2.0 * asks.solo_cpi(&Default::default()),
+                }),
                 slower: vec![
                     model::contention::Asks {
                         own: 1.5 * asks.own,
@@ -146,8 +159,7 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                     slower
                 ],
             })
-        },
-    );
+        });
     prop_oneof![1 => Just(Reading::Absent(Absence::NoCounters)), 4 => known]
 }
 

@@ -297,28 +297,12 @@ impl<'a> Search<'a> {
         part * self.work
     }
 
-    /// Minimum gain of the sum for which a CPU stays idle: more than predictions are off, but where power counts. Of a
-    /// large machine, a CPU is a small part.
-    fn idle_gain(&self) -> f64 {
-        let is_small = self.places.len() <= SMALL;
-        self.part(if is_small && self.power.price == 0.0 {
-            crate::tune("idle", 0.0)
-        } else {
-            LEAST_GAIN
-        })
-    }
-
     /// Throughput of a waiting job with a core of its own, and the loss of the others by it.
     fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
         let at = self.candidates[candidate].last.unwrap_or(0);
         let domain = self.places[at].domain;
         let load = self.load_on(candidate, self.core_of[at]);
-        let job = together(
-            std::iter::once(load),
-            domain,
-            &self.markets,
-            self.shared,
-        );
+        let job = together(std::iter::once(load), domain, &self.markets, self.shared);
         let loss = self.loss_by(domain, Done::default(), job);
         (job, loss)
     }

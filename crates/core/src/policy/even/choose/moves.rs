@@ -55,9 +55,8 @@ impl Search<'_> {
         moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
         for one in moves.iter().take(TRIES) {
             let kept = std::mem::replace(&mut self.who[one.to], one.who);
-            let least = self.least_gain(one.who, kept);
             let now = self.settle();
-            if now > sum + least {
+            if now > sum + self.part(LEAST_GAIN) {
                 return Some(now);
             }
             self.who[one.to] = kept;
@@ -75,7 +74,7 @@ impl Search<'_> {
                 continue;
             };
             let kept = std::mem::replace(&mut self.who[one.to], one.who);
-            if one.gain > self.least_gain(one.who, kept) {
+            if one.gain > self.part(LEAST_GAIN) {
                 self.update(one.to);
             } else {
                 self.who[one.to] = kept;
@@ -99,15 +98,6 @@ impl Search<'_> {
         waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let jobs = waiting.into_iter().take(most).map(|(_, at)| Some(at));
         jobs.chain([None]).collect()
-    }
-
-    /// Minimum gain of a move that takes a place from `kept`: more if a CPU falls idle, less if one wakes.
-    fn least_gain(&self, who: Option<usize>, kept: Option<usize>) -> f64 {
-        match (who, kept) {
-            (None, _) => self.idle_gain(),
-            (_, None) => -self.idle_gain(),
-            _ => self.part(LEAST_GAIN),
-        }
     }
 
     /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the job's

@@ -272,9 +272,13 @@ fn nothing_to_fill_and_nobody_to_run() {
 }
 
 #[test]
-fn a_job_comes_home_to_a_free_place_and_a_swap_sends_nobody_away() {
-    let shared = Contention::default();
-    let asks = light();
+fn jobs_that_read_run_at_their_memory_while_it_has_places_and_is_not_full() {
+    let asks = Asks {
+        llc: 0.02,
+        reads: 0.02,
+        penalty: 30.0,
+        ..light()
+    };
     let jobs: Vec<Job> = (0..3).map(|_| (1.0, learnt(asks, 0.5))).collect();
     let mut candidates = candidates(&jobs);
     for (at, one) in candidates.iter_mut().enumerate() {
@@ -284,12 +288,18 @@ fn a_job_comes_home_to_a_free_place_and_a_swap_sends_nobody_away() {
     for place in &mut places[2..] {
         place.domain = 1;
     }
-    let Chosen { who, .. } = free_power(&shared, &candidates, &places).run();
-    let abroad = who[..2].iter().flatten().count();
-    assert_eq!((abroad, who[2..].iter().flatten().count()), (1, 2));
-    let mut search = free_power(&shared, &candidates, &places);
-    search.who = vec![None, None, Some(0), Some(1)];
-    assert!(!search.may_swap(0, 2) && !search.may_swap(3, 1));
+    let away = |shared: &Contention| {
+        let Chosen { who, .. } = free_power(shared, &candidates, &places).run();
+        (
+            who[..2].iter().flatten().count(),
+            who[2..].iter().flatten().count(),
+        )
+    };
+    let wide = Contention::default();
+    assert_eq!(away(&wide), (1, 2), "the third has no place at home");
+    // A read from far away is worth nothing: it runs at home, or not at all.
+    let far = Contention { far: 1e3, ..wide };
+    assert_eq!(away(&far).1, 2);
 }
 
 /// The greatest sum of all sets, with its work.
