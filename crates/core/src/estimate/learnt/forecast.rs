@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 const ASSUMED: (f64, f64) = (1.0, 0.3);
 /// Standard errors of that, as a multiple of the error of an interval.
 const DOUBT: f64 = 0.5 / 0.05;
-/// Number of intervals that count.
+/// An error of a prediction that halves the weight of its interval.
+const USUAL: f64 = 0.02;
+/// Weight of the intervals that count.
 const KEPT: f64 = 100.0 * MEMORY;
 /// Larger changes have other causes: a new phase that was not noticed yet.
 const MOST_CHANGE: f64 = 0.7;
@@ -90,7 +92,9 @@ impl Forecast {
             last.modelled - last.counted,
             change,
         ];
-        self.sums.add(row, 1.0);
+        // Large errors have many causes. Without these weights they would decide alone.
+        let error = (self.predict(last, now.modelled) - now.counted).abs();
+        self.sums.add(row, USUAL / (USUAL + error));
         self.sums.fade(KEPT);
         let with_assumed = self
             .sums

@@ -8,6 +8,7 @@ use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
 use super::forecast::Look;
 use super::phase::{Phase, Row};
+use super::rise::Rise;
 use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
 use crate::model::contention::{Asks, Contention, SPREAD};
@@ -53,6 +54,8 @@ pub(super) struct Common<'a> {
     /// Assumed for a job before its own fit.
     pub(super) penalty: f64,
     pub(super) steepness: f64,
+    /// What siblings raise of it: its time, and its accesses.
+    pub(super) rises: [Rise; 2],
 }
 
 impl Job {
@@ -202,9 +205,14 @@ impl Job {
             types,
             penalty,
             steepness,
+            rises,
         } = common;
         let time = seen.cycles / seen.ghz / seen.threads();
         let phase = &mut self.phases[self.now];
+        if !phase.is_measured() {
+            // Only measured phases show their own.
+            phase.assume_sensitivities(rises);
+        }
         phase.used_at = seen.until;
         phase.instructions += seen.instructions / seen.threads();
         phase.ran += time;
@@ -265,7 +273,14 @@ impl Job {
             let asks = common.types.convert(&last.asks, last.core_type, kind);
             asks.penalty
         });
-        let mut phase = Phase::new(kind, row, penalty, common.steepness, seen.ghz, self.phase());
+        let mut phase = Phase::new(
+            kind,
+            row,
+            penalty,
+            common.steepness,
+            seen.ghz,
+            self.rises(common.rises),
+        );
         phase.number = self.number_of(kind, far);
         if self.phases.len() < PHASES {
             self.phases.push(phase);
@@ -277,6 +292,14 @@ impl Job {
         self.settled += worth(&self.phases[oldest]);
         self.phases[oldest] = phase;
         oldest
+    }
+
+    /// What siblings raise in a new phase, before anything of it is known: as in the last one, else as of other jobs.
+    fn rises(&self, of_others: [Rise; 2]) -> [Rise; 2] {
+        let last = self.phase().filter(|last| last.is_measured());
+        last.map_or(of_others, |last| {
+            [last.time, last.accesses].map(Rise::in_new_phase)
+        })
     }
 
     /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one,

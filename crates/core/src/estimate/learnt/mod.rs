@@ -352,6 +352,7 @@ impl Learner {
             types: &self.types,
             penalty: self.fit.penalty() * self.types.penalty(seen.core_type),
             steepness: self.fit.steepness(),
+            rises: self.fit.rises(),
         };
         let Some(job) = self.jobs.get_mut(&seen.task) else {
             return;

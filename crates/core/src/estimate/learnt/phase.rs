@@ -123,11 +123,8 @@ impl Phase {
         penalty: f64,
         steepness: f64,
         ghz: f64,
-        before: Option<&Phase>,
+        [time, accesses]: [Rise; 2],
     ) -> Phase {
-        let [time, accesses] = before.map_or_else(Default::default, |before| {
-            [before.time, before.accesses].map(Rise::in_new_phase)
-        });
         let grown = accesses.of.growth(row.crowd);
         let asks = Asks {
             own: row.cpi,
@@ -147,6 +144,13 @@ impl Phase {
             accesses,
             ..Phase::default()
         }
+    }
+
+    /// Takes over the sensitivities of other jobs.
+    pub(super) fn assume_sensitivities(&mut self, [time, accesses]: [Rise; 2]) {
+        self.time.of.sensitivity = time.of.sensitivity;
+        self.accesses.of.sensitivity = accesses.of.sensitivity;
+        (self.asks.time, self.asks.accesses) = (self.time.of, self.accesses.of);
     }
 
     /// Maximum memory use of a phase.

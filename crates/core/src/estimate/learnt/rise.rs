@@ -3,6 +3,7 @@
 //! No law of the core is behind it. Sensitivity and pressure are learnt from the pairs that ran, by a Kalman filter with
 //! independent errors.
 
+use super::ASSUMED;
 use crate::model::contention::Siblings;
 
 /// Standard deviations between programs.
@@ -90,5 +91,45 @@ impl Rise {
         self.of.pressure = (self.of.pressure + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[1] *= 1.0 - gain * slope;
         self.doubt[1] += DRIFT.powi(2);
+    }
+}
+
+/// The mean over jobs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mean {
+    jobs: f64,
+    sensitivity: f64,
+    pressure: f64,
+}
+
+impl Default for Mean {
+    /// What is assumed counts like some jobs.
+    fn default() -> Mean {
+        let assumed = Siblings::default();
+        Mean {
+            jobs: ASSUMED,
+            sensitivity: ASSUMED * assumed.sensitivity,
+            pressure: ASSUMED * assumed.pressure,
+        }
+    }
+}
+
+impl Mean {
+    pub(super) fn add(&mut self, rise: &Rise) {
+        self.jobs += 1.0;
+        self.sensitivity += rise.of.sensitivity;
+        self.pressure += rise.of.pressure;
+    }
+
+    /// What a job is like of which nothing is known.
+    pub(super) fn rise(&self) -> Rise {
+        let of = Siblings {
+            sensitivity: self.sensitivity / self.jobs,
+            pressure: self.pressure / self.jobs,
+        };
+        Rise {
+            of,
+            ..Rise::default()
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::core_types::CoreTypes;
 use super::phase::Phase;
+use super::rise::{Mean, Rise};
 use super::{ASSUMED, KEPT};
 use crate::model::contention::{Contention, Latency, MISSED};
 use std::collections::VecDeque;
@@ -37,6 +38,9 @@ pub(super) struct SharedFit {
     /// On the fastest type of core.
     penalty: f64,
     steepness: f64,
+    /// How siblings raise the time and the accesses of measured jobs, on average.
+    time: Rise,
+    accesses: Rise,
     /// Sums of the squares of the growth of accesses beside siblings, and of its products with the growth of reads.
     missed: [f64; 2],
     intervals: VecDeque<Interval>,
@@ -47,6 +51,8 @@ impl Default for SharedFit {
         SharedFit {
             penalty: PENALTY,
             steepness: STEEPNESS,
+            time: Rise::default(),
+            accesses: Rise::default(),
             missed: [ASSUMED, ASSUMED * MISSED],
             intervals: VecDeque::new(),
         }
@@ -56,6 +62,11 @@ impl Default for SharedFit {
 impl SharedFit {
     pub(super) fn penalty(&self) -> f64 {
         self.penalty
+    }
+
+    /// What siblings raise of a job of which nothing was measured: its time, and its accesses.
+    pub(super) fn rises(&self) -> [Rise; 2] {
+        [self.time, self.accesses]
     }
 
     pub(super) fn steepness(&self) -> f64 {
@@ -95,11 +106,15 @@ impl SharedFit {
     ) {
         let (mut jobs, mut penalty, mut steepness) =
             (ASSUMED, ASSUMED * PENALTY, ASSUMED * STEEPNESS);
+        let (mut time, mut accesses) = (Mean::default(), Mean::default());
         for phase in phases.filter(|phase| phase.is_measured()) {
             jobs += 1.0;
+            time.add(&phase.time);
+            accesses.add(&phase.accesses);
             penalty += phase.asks.penalty / types.penalty(phase.core_type);
             steepness += phase.asks.steepness;
         }
+        (self.time, self.accesses) = (time.rise(), accesses.rise());
         self.penalty = penalty / jobs;
         self.steepness = steepness / jobs;
         shared.missed = self.missed[1] / self.missed[0];
