@@ -208,8 +208,9 @@ impl Job {
             rises,
         } = common;
         let time = seen.cycles / seen.ghz / seen.threads();
+        let is_unknown = !self.phases.iter().any(Phase::is_measured);
         let phase = &mut self.phases[self.now];
-        if !phase.is_measured() {
+        if is_unknown {
             // Only measured phases show their own.
             phase.assume_sensitivities(rises);
         }
@@ -294,9 +295,11 @@ impl Job {
         oldest
     }
 
-    /// What siblings raise in a new phase, before anything of it is known: as in the last one, else as of other jobs.
+    /// What siblings raise in a new phase, before anything of it is known: as in one that was measured, else as
+    /// of other jobs.
     fn rises(&self, of_others: [Rise; 2]) -> [Rise; 2] {
-        let last = self.phase().filter(|last| last.is_measured());
+        let now = self.phase().filter(|now| now.is_measured());
+        let last = now.or_else(|| self.phases.iter().find(|phase| phase.is_measured()));
         last.map_or(of_others, |last| {
             [last.time, last.accesses].map(Rise::in_new_phase)
         })
