@@ -261,11 +261,12 @@ impl Job {
             }
         } else {
             // Of two phases that explain a sample about as well, the present one goes on.
-            let nearer = |phase: &Phase| {
-                let stays = self.phase().is_some_and(|now| std::ptr::eq(now, phase));
-                far(phase) * if stays { STAYS } else { 1.0 }
-            };
-            if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, nearer) {
+            let nearest = self.nearest(
+                SAME_PHASE,
+                |phase| phase.core_type == kind,
+                |phase| far(phase) * self.reluctance(phase),
+            );
+            if let Some(ix) = nearest {
                 return ix;
             }
         }
@@ -295,6 +296,14 @@ impl Job {
         oldest
     }
 
+    /// The factor on the distance from a phase.
+    fn reluctance(&self, phase: &Phase) -> f64 {
+        match self.phase() {
+            Some(now) if std::ptr::eq(now, phase) => STAYS,
+            _ => 1.0,
+        }
+    }
+
     /// What siblings raise in a new phase, before anything of it is known: as in one that was measured, else as
     /// of other jobs.
     fn rises(&self, of_others: [Rise; 2]) -> [Rise; 2] {
@@ -308,9 +317,13 @@ impl Job {
     /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one,
     /// whose figures were only guessed. If the present one turns out to be one measured before, both become one.
     fn identified(&mut self, kind: usize, far: impl Fn(&Phase) -> f64) -> Option<usize> {
-        let known = |phase: &Phase| phase.core_type == kind && phase.is_measured();
         let guess = self.guess_on(kind);
-        let Some(found) = self.nearest(SAME_PHASE, known, far) else {
+        let found = self.nearest(
+            SAME_PHASE,
+            |phase| phase.core_type == kind && phase.is_measured(),
+            far,
+        );
+        let Some(found) = found else {
             return guess;
         };
         let Some(guess) = guess else {

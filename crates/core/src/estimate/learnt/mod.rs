@@ -39,7 +39,7 @@ pub use forecast::PredictionErrors;
 use forecast::{Forecast, Look};
 use job::{Common, Job};
 use phase::{Phase, Row};
-use rise::{Lesson, Rise, pressure_of};
+use rise::{Beside, Lesson, pressure_of};
 use seen::{Met, Seen, siblings};
 use shared::SharedFit;
 use std::collections::BTreeMap;
@@ -151,11 +151,13 @@ impl Learner {
     /// What the model says of ordinary intervals before it learns from them. None of them unless all began and ended together,
     /// as otherwise the co-runners are not the same all the time, and unless each job is known.
     fn look(&self, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
-        let is_whole = |seen: &Seen| !seen.calm && self.is_same_quantum(seen, &fresh[0]);
-        if !fresh.iter().all(is_whole) {
-            return Vec::new();
+        let mut seats = Vec::with_capacity(fresh.len());
+        for seen in fresh {
+            if seen.calm || !self.is_same_quantum(seen, &fresh[0]) {
+                return Vec::new();
+            }
+            seats.extend(self.seat_of(seen));
         }
-        let seats: Vec<Seat> = fresh.iter().filter_map(|seen| self.seat_of(seen)).collect();
         if seats.len() != fresh.len() {
             return Vec::new();
         }
@@ -309,8 +311,8 @@ impl Learner {
     }
 
     /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.
-    fn beside(&self, all: &[Seen], at: usize) -> (Vec<(Rise, f64)>, Vec<(Rise, f64)>) {
-        let (mut time, mut accesses) = (Vec::new(), Vec::new());
+    fn beside(&self, all: &[Seen], at: usize) -> (Beside, Beside) {
+        let (mut time, mut accesses) = (Beside::new(), Beside::new());
         for (other, met) in siblings(all, at) {
             let part = met * other.duty;
             let phase = self.phase_of(other.task);

@@ -30,6 +30,9 @@ impl Default for Rise {
     }
 }
 
+/// The rises of siblings, each with the part of the time that it was there.
+pub(super) type Beside = Vec<(Rise, f64)>;
+
 /// What a sample changes in the sensitivity of its job, and in the pressure of each sibling in proportion to its time
 /// beside the job.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +85,7 @@ impl Rise {
         let gain = self.doubt[0] * lesson.pressure / lesson.variance;
         self.of.sensitivity = (self.of.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[0] *= 1.0 - gain * lesson.pressure;
-        self.doubt[0] += DRIFT.powi(2);
+        self.doubt[0] += DRIFT * DRIFT;
     }
 
     pub(super) fn learn_pressure(&mut self, lesson: &Lesson, part: f64) {
@@ -90,7 +93,7 @@ impl Rise {
         let gain = self.doubt[1] * slope / lesson.variance;
         self.of.pressure = (self.of.pressure + gain * lesson.surprise).clamp(0.0, MOST);
         self.doubt[1] *= 1.0 - gain * slope;
-        self.doubt[1] += DRIFT.powi(2);
+        self.doubt[1] += DRIFT * DRIFT;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests the learner in worlds with a law of their own ([`foreign`](super::foreign)), so that a wrong equation shows.
 
 use super::foreign::{Place, Program, Speed, run};
+use super::rise::Rise;
 use super::*;
 use crate::counter::Counter;
 use crate::model::contention::Seat;
@@ -232,15 +233,18 @@ impl World {
         }
     }
 
+    fn is_heavy(&self, at: usize) -> bool {
+        alone(self.programs[at], 0).waits() > 0.1
+    }
+
     /// Measures the next job, as the policy does: alone if it waits for memory, else together with two others.
     fn measure_next(&mut self) {
         let count = self.programs.len();
-        let is_heavy = |at: usize| alone(self.programs[at], 0).waits() > 0.1;
         let next = self.turn % count;
         let mut group = vec![next];
-        if !is_heavy(next) {
+        if !self.is_heavy(next) {
             let others = (next + 1..next + count).map(|at| at % count);
-            group.extend(others.filter(|&at| !is_heavy(at)).take(2));
+            group.extend(others.filter(|&at| !self.is_heavy(at)).take(2));
         }
         // In later rounds on another core, which may be of another type.
         let cores = (0..3).map(|nth| (nth + 2 * (self.turn / count)) as u32 % 3);
@@ -802,11 +806,10 @@ fn what_siblings_raise_is_learnt_also_for_pairs_that_never_ran() {
         .collect();
     let mut learnt = vec![Rise::default(); table.len()];
     // Every second pair may run. 120 pairs are 20 samples a job.
-    let runs = |one: usize, other: usize| (one + other) % 2 == 1;
     for _ in 0..120 {
         let (one, other) = loop {
             let [one, other] = [0, 1].map(|_| rng.below(12) as usize);
-            if runs(one, other) {
+            if (one + other) % 2 == 1 {
                 break (one, other);
             }
         };
@@ -822,7 +825,7 @@ fn what_siblings_raise_is_learnt_also_for_pairs_that_never_ran() {
     let errors = |ran: bool| {
         let mut all = Vec::new();
         for one in 0..12 {
-            for other in (0..12).filter(|&other| other != one && runs(one, other) == ran) {
+            for other in (0..12).filter(|&other| other != one && ((one + other) % 2 == 1) == ran) {
                 let truth = 1.0 + table[one].0 * table[other].1;
                 let predicted = learnt[one].of.growth(learnt[other].of.pressure);
                 all.push((predicted / truth - 1.0).abs());

@@ -91,8 +91,9 @@ impl MeasuringState {
     /// Begins a measurement of the jobs that need it most, in a run of this age.
     fn begin(&mut self, round: &mut Round<'_>, age: Nanos, quantum: Nanos) -> Option<()> {
         let lengthened = age.as_s() + LEAD * quantum.as_s();
-        let is_allowed = |kind: &&Kind| self.spent <= Nanos::from_s(1.0 * kind.share * lengthened);
-        let kinds = KINDS.iter().filter(is_allowed);
+        let kinds = KINDS
+            .iter()
+            .filter(|kind| self.spent <= Nanos::from_s(kind.share * lengthened));
         let (kind, needy) = kinds
             .map(|kind| (kind, kind.needy(round)))
             .find(|(_, needy)| !needy.is_empty())?;
@@ -222,14 +223,13 @@ fn learnt(task: &TaskView) -> Option<&Learnt> {
 
 /// The instructions per ns of these tasks in their last intervals; 0 if unknown.
 fn rates_of(round: &Round<'_>, tasks: &[TaskId]) -> Vec<f64> {
-    let rate = |id: &TaskId| {
-        let task = round.snap.task(*id)?;
-        task.estimates
-            .cpu_instructions
-            .value()
-            .map(|rate| rate as f64)
-    };
-    tasks.iter().map(|id| rate(id).unwrap_or(0.0)).collect()
+    let mut rates = Vec::with_capacity(tasks.len());
+    for id in tasks {
+        let task = round.snap.task(*id);
+        let rate = task.and_then(|task| task.estimates.cpu_instructions.value());
+        rates.push(rate.unwrap_or(0) as f64);
+    }
+    rates
 }
 
 fn is_running(round: &Round<'_>, id: TaskId) -> bool {
