@@ -20,7 +20,7 @@ mod power;
 mod tests;
 
 use crate::estimate::NOISE;
-use crate::model::contention::{Asks, Contention, Prediction, Seat};
+use crate::model::contention::{Contention, Prediction, Seat};
 use crate::snapshot::Learnt;
 use jobs::{Done, Load, together};
 use market::Market;
@@ -43,29 +43,29 @@ pub(super) struct Candidate<'a> {
     pub(super) is_critical: bool,
 }
 
-impl Candidate<'_> {
-    /// Weight x the cycles per instruction at which it would be as fast as alone on the fastest type of core, for the
-    /// clock of `asks`. What the last interval showed corrects the model by a factor.
-    fn worth(&self, asks: &Asks, shared: &Contention) -> f64 {
-        let alone = self.learnt.solo_cpi * (asks.ghz / self.learnt.asks.ghz);
-        let trust = self.learnt.last.map_or(1.0, |_| shared.trust);
-        self.weight * alone * self.correction(shared) * trust
-    }
-
+/// The weighted speed of a candidate, as far as it is known before its place. What its last interval showed corrects the
+/// model by a factor.
+#[derive(Clone, Copy, Debug)]
+struct Worth {
+    /// Weight x the instructions per ns that would make it as fast as alone, for each cycle per instruction and ns.
+    alone: f64,
     /// The part of its weighted speed that does not depend on co-runners, as far as the model is not trusted.
-    fn steady(&self, shared: &Contention) -> f64 {
-        let Some(last) = &self.learnt.last else {
-            return 0.0;
-        };
-        let speed = self.learnt.solo_cpi / last.modelled;
-        self.weight * speed * self.correction(shared) * (1.0 - shared.trust)
-    }
+    steady: f64,
+}
 
-    /// The factor on its modelled speed by its last interval.
-    fn correction(&self, shared: &Contention) -> f64 {
-        self.learnt.last.map_or(1.0, |last| {
-            libm::pow(last.modelled / last.counted, 1.0 - shared.pull)
-        })
+impl Worth {
+    fn of(one: &Candidate<'_>, shared: &Contention) -> Worth {
+        let learnt = one.learnt;
+        let alone = one.weight * learnt.solo_cpi / learnt.asks.ghz;
+        let Some(last) = learnt.last else {
+            return Worth { alone, steady: 0.0 };
+        };
+        let correction = libm::pow(last.modelled / last.counted, 1.0 - shared.pull);
+        let speed = one.weight * correction * learnt.solo_cpi / last.modelled;
+        Worth {
+            alone: alone * correction * shared.trust,
+            steady: speed * (1.0 - shared.trust),
+        }
     }
 }
 
@@ -113,6 +113,7 @@ const ROUNDS: usize = 3;
 pub(super) struct Search<'a> {
     shared: &'a Contention,
     candidates: &'a [Candidate<'a>],
+    worths: Vec<Worth>,
     places: &'a [Place],
     power: Power<'a>,
     /// The job in each place.
@@ -176,6 +177,10 @@ impl<'a> Search<'a> {
         Search {
             shared,
             candidates,
+            worths: candidates
+                .iter()
+                .map(|one| Worth::of(one, shared))
+                .collect(),
             places,
             power,
             who,
@@ -309,6 +314,10 @@ impl<'a> Search<'a> {
 
     /// The loss of the others if a core of this domain changes from `before` to `after`.
     fn loss_by(&self, domain: usize, before: Done, after: Done) -> f64 {
+        if before.away.is_none() && after.away.is_none() {
+            let more = after.reads - before.reads;
+            return self.markets[domain].loss(self.shared, more);
+        }
         let changes = changed_reads(domain, before, after);
         let losses = changes.into_iter().flatten();
         losses
@@ -365,9 +374,9 @@ impl<'a> Search<'a> {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
             let market = &mut self.markets[seat.domain];
             let waits = job.waits;
-            let one = &self.candidates[who];
-            let worth = one.worth(&seat.asks, self.shared);
-            work += one.steady(self.shared) + worth / job.cpi;
+            let of_job = self.worths[who];
+            let worth = of_job.alone * seat.asks.ghz;
+            work += of_job.steady + worth / job.cpi;
             market.reads += job.reads;
             market.yields += job.reads * waits / job.cpi;
             let slope = worth / (job.cpi * job.cpi) * waits;
@@ -435,8 +444,8 @@ impl<'a> Search<'a> {
             lines: m * asks.ghz,
             ghz: asks.ghz,
             home: one.home,
-            worth: one.worth(asks, self.shared),
-            steady: one.steady(self.shared),
+            worth: self.worths[candidate].alone * asks.ghz,
+            steady: self.worths[candidate].steady,
         }
     }
 

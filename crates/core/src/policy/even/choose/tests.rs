@@ -1,7 +1,7 @@
 //! Compares the search with trying all sets.
 
 use super::*;
-use crate::model::contention::{Latency, Siblings};
+use crate::model::contention::{Asks, Latency, Siblings};
 use crate::model::power::PowerModel;
 use crate::rng::Rng;
 use crate::snapshot::Measured;
