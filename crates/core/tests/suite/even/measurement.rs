@@ -76,6 +76,28 @@ fn a_job_that_waits_for_lines_is_measured_alone_behind_its_cache() {
 }
 
 #[test]
+fn a_measurement_goes_on_while_a_job_gets_faster() {
+    let mut play = Play::new();
+    let mut steps = Vec::new();
+    for (ms, rate) in [
+        (0, 1_000),
+        (15, 1_000),
+        (5, 1_100),
+        (10, 1_150),
+        (20, 1_151),
+    ] {
+        for task in &mut play.snap.tasks {
+            task.estimates.cpu_instructions = Reading::Value(rate);
+        }
+        play.decide(ms, None);
+        steps.push((play.measured().len(), play.wake_in()));
+    }
+    let two = |ms: u64| (2, Nanos::from_ms(ms));
+    assert_eq!(steps[..4], [two(15), two(5), two(10), two(20)]);
+    assert_eq!(steps[4].0, 0, "less than 1 % faster: it is over");
+}
+
+#[test]
 fn a_phase_that_was_never_measured_is_measured_with_others_and_a_known_one_not_at_all() {
     let mut play = Play::new();
     set_measured(&mut play, Measured::OtherPhase, 0.001);
