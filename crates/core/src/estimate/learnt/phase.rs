@@ -28,7 +28,7 @@ const BUSY: f64 = 0.25;
 const READS_TELL: f64 = 0.25;
 const L1_TELLS: f64 = 3.0;
 /// Growth of the tolerance with what siblings raise.
-const SIBLINGS_BLUR: f64 = 5.0;
+const SIBLINGS_BLUR: f64 = 3.0;
 
 /// Figures of an interval.
 #[derive(Clone, Copy, Debug, Default)]
