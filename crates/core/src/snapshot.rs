@@ -166,11 +166,11 @@ pub struct LastCpi {
 pub enum Measured {
     /// In no phase.
     Never,
-    /// In some phase, but in none alone behind its last-level cache.
+    /// In the present phase, but never alone behind its last-level cache.
     NeverAlone,
     /// In other phases, but not in the present one.
     OtherPhase,
-    /// In the present phase.
+    /// In the present phase, alone.
     Phase,
 }
 

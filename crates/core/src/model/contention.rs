@@ -11,16 +11,17 @@
 //!
 //! Of the job: `own` cycles in the core; `a` accesses to the last-level cache; `m` lines read from memory; `penalty`
 //! the time that a line costs at the latency of an idle memory, with overlaps counted once; `reads` is `m` with the whole
-//! last-level cache. All per instruction. `sensitivity` to siblings and the `pressure` on them are
-//! learnt from pairs, with no law of the core behind them: those of its time, and those of its accesses (with a prime).
-//! Siblings share the private caches, so `g` more accesses reach the last-level cache.
+//! last-level cache. All per instruction. `sensitivity` to siblings and the `pressure` on them are learnt from pairs, with
+//! no law of the core behind them: those of its time, and those of its accesses (with a prime). Siblings share the private
+//! caches, so `g` more accesses reach the last-level cache.
 //!
 //! Of its surroundings: `P`, `P'` the sums of the pressures of the other threads of its core; `share` the job's part of the
 //! lines read into its last-level cache, which is the part that it holds if lines are replaced at random; and `latency`
 //! of memory relative to the idle one.
 //!
-//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), `missed` (the share of what siblings
-//! add that the last level does not have), `far` (the further latency of a read from another memory domain), and the rise of the latency with the lines that all jobs read per ns.
+//! Of the machine: `hit` (a hit of the last level relative to a read from an idle memory), `missed` (the share of what
+//! siblings add that the last level does not have), `far` (the further latency of a read from another memory domain), and the
+//! rise of the latency with the lines that all jobs read per ns. `hit` and `far` are constants.
 //!
 //! The equations are ours; docs/even.md shows how well they fit.
 
@@ -33,38 +34,26 @@ pub struct Contention {
     /// Cost of a hit of the last-level cache, as a share of a read from an idle memory.
     pub hit: f64,
     /// Share of the accesses added by siblings that miss as the others do; 0 if the last-level cache has them all.
-    #[serde(default = "half")]
     pub missed: f64,
     /// Further latency of a read from another memory domain than the core's own, as a share of a read from an idle memory.
-    #[serde(default = "usual_way")]
     pub far: f64,
     /// Rise of the memory's latency.
     pub memory: Latency,
     /// How far the model is trusted to tell how a job changes from its last interval, from 0 to 1, by its errors so far.
-    #[serde(default = "whole")]
     pub trust: f64,
     /// How far a prediction is drawn from the last interval back to the model, from 0 to 1, by the errors so far.
-    #[serde(default = "whole")]
     pub pull: f64,
 }
 
-fn whole() -> f64 {
-    1.0
-}
+/// Assumed of the model: that it tells changes, and that most of its offset for a job stays.
+pub(crate) const TRUST: f64 = 1.0;
+pub(crate) const PULL: f64 = 0.3;
 
 /// Reads from another socket take some 1.6 times as long.
 pub(crate) const FAR: f64 = 0.6;
 
 /// The share of the added accesses that miss, while nothing is known.
 pub(crate) const MISSED: f64 = 0.5;
-
-fn half() -> f64 {
-    MISSED
-}
-
-fn usual_way() -> f64 {
-    FAR
-}
 
 impl Contention {
     /// The factor on a job's reads while siblings raise its accesses by this factor.
@@ -140,8 +129,8 @@ impl Default for Contention {
                 // Close to measurements of DDR3 (PROFET, Radulovic et al., SIGMETRICS 2019).
                 rise: 0.2,
             },
-            trust: 1.0,
-            pull: 1.0,
+            trust: TRUST,
+            pull: PULL,
         }
     }
 }
@@ -164,10 +153,8 @@ pub struct Asks {
     /// Cycles per ns.
     pub ghz: f64,
     /// How siblings stretch its time.
-    #[serde(default)]
     pub time: Siblings,
     /// How siblings add to its accesses to the last-level cache, because they share the private caches.
-    #[serde(default)]
     pub accesses: Siblings,
 }
 

@@ -12,11 +12,10 @@
 
 use super::MEMORY;
 use super::sums::Sums;
+use crate::model::contention::{Contention, PULL, TRUST};
 use serde::{Deserialize, Serialize};
 
-/// Weight of what is assumed before: that the model tells changes, and that its offset for a job stays.
-const ASSUMED: (f64, f64) = (1.0, 0.3);
-/// Standard errors of that, as a multiple of the error of an interval.
+/// Standard errors of the trust and the pull that are assumed, as a multiple of the error of an interval.
 const DOUBT: f64 = 0.5 / 0.05;
 /// An error of a prediction that halves the weight of its interval.
 const USUAL: f64 = 0.02;
@@ -48,41 +47,27 @@ pub struct PredictionErrors {
     pub intervals: u32,
 }
 
-/// The trust in the model.
-#[derive(Clone, Debug)]
+/// What the intervals so far show of the model.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Forecast {
     sums: Sums,
-    pub(super) trust: f64,
-    pub(super) pull: f64,
     errors: Errors,
     of_last: Errors,
 }
 
-impl Default for Forecast {
-    fn default() -> Forecast {
-        Forecast {
-            sums: Sums::default(),
-            trust: ASSUMED.0,
-            pull: ASSUMED.1,
-            errors: Errors::default(),
-            of_last: Errors::default(),
-        }
-    }
+/// The logarithm of the predicted cycles per instruction.
+fn predict(shared: &Contention, last: &Look, next: f64) -> f64 {
+    last.counted
+        + shared.trust * (next - last.modelled)
+        + shared.pull * (last.modelled - last.counted)
 }
 
 impl Forecast {
-    /// The logarithm of the predicted cycles per instruction.
-    pub(super) fn predict(&self, last: &Look, next: f64) -> f64 {
-        last.counted
-            + self.trust * (next - last.modelled)
-            + self.pull * (last.modelled - last.counted)
-    }
-
-    /// Learns from an interval that followed another.
-    pub(super) fn learn(&mut self, last: &Look, now: &Look) {
+    /// Learns how far to trust the model from an interval that followed another.
+    pub(super) fn learn(&mut self, shared: &mut Contention, last: &Look, now: &Look) {
         let change = now.counted - last.counted;
-        self.errors
-            .add(self.predict(last, now.modelled) - now.counted);
+        let error = predict(shared, last, now.modelled) - now.counted;
+        self.errors.add(error);
         self.of_last.add(change);
         if change.abs() > MOST_CHANGE || now.phase != last.phase {
             return;
@@ -93,15 +78,12 @@ impl Forecast {
             change,
         ];
         // Large errors have many causes. Without these weights they would decide alone.
-        let error = (self.predict(last, now.modelled) - now.counted).abs();
-        self.sums.add(row, USUAL / (USUAL + error));
+        self.sums.add(row, USUAL / (USUAL + error.abs()));
         self.sums.fade(KEPT);
-        let with_assumed = self
-            .sums
-            .assume(Some((ASSUMED.0, DOUBT)), (ASSUMED.1, DOUBT));
+        let with_assumed = self.sums.assume(Some((TRUST, DOUBT)), (PULL, DOUBT));
         if let Some(found) = with_assumed.solve([0.0, 0.0]) {
-            self.trust = found.a.min(1.0);
-            self.pull = found.b.min(1.0);
+            shared.trust = found.a.min(1.0);
+            shared.pull = found.b.min(1.0);
         }
     }
 

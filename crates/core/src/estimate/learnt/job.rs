@@ -8,10 +8,10 @@ use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
 use super::forecast::Look;
 use super::phase::{Phase, Row};
-use super::rise::Rise;
+use super::rise::Doubt;
 use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
-use crate::model::contention::{Asks, Contention, SPREAD};
+use crate::model::contention::{Asks, Contention, SPREAD, Siblings};
 use crate::sample::Sample;
 use crate::snapshot::{LastCpi, Learnt, Measured};
 use crate::topology::Machine;
@@ -55,7 +55,7 @@ pub(super) struct Common<'a> {
     pub(super) penalty: f64,
     pub(super) steepness: f64,
     /// What siblings raise of it: its time, and its accesses.
-    pub(super) rises: [Rise; 2],
+    pub(super) rises: [Siblings; 2],
 }
 
 impl Job {
@@ -306,12 +306,13 @@ impl Job {
 
     /// What siblings raise in a new phase, before anything of it is known: as in one that was measured, else as
     /// of other jobs.
-    fn rises(&self, of_others: [Rise; 2]) -> [Rise; 2] {
+    fn rises(&self, of_others: [Siblings; 2]) -> [(Siblings, Doubt); 2] {
         let now = self.phase().filter(|now| now.is_measured());
         let last = now.or_else(|| self.phases.iter().find(|phase| phase.is_measured()));
-        last.map_or(of_others, |last| {
-            [last.time, last.accesses].map(Rise::in_new_phase)
-        })
+        match last {
+            Some(last) => last.rises().map(|(of, doubt)| (of, doubt.in_new_phase())),
+            None => of_others.map(|of| (of, Doubt::default())),
+        }
     }
 
     /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one,

@@ -196,10 +196,8 @@ impl Learner {
             return;
         };
         if let Some(last) = job.last.replace(look) {
-            self.forecast.learn(&last, &look);
+            self.forecast.learn(&mut self.shared, &last, &look);
         }
-        self.shared.trust = self.forecast.trust;
-        self.shared.pull = self.forecast.pull;
     }
 
     /// The learnt model of a task.
@@ -290,7 +288,7 @@ impl Learner {
                 continue;
             };
             let (time, _) = self.beside(all, met.at);
-            let stretched = phase.time.of.growth(pressure_of(&time));
+            let stretched = phase.asks.time.growth(pressure_of(&time));
             let asks = Asks {
                 llc: seen.per_instruction(seen.llc_accesses),
                 ghz: seen.ghz,
@@ -311,13 +309,15 @@ impl Learner {
     }
 
     /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.
-    fn beside(&self, all: &[Seen], at: usize) -> (Beside, Beside) {
-        let (mut time, mut accesses) = (Beside::new(), Beside::new());
+    fn beside(&self, all: &[Seen], at: usize) -> (Vec<Beside>, Vec<Beside>) {
+        let (mut time, mut accesses) = (Vec::new(), Vec::new());
         for (other, met) in siblings(all, at) {
             let part = met * other.duty;
             let phase = self.phase_of(other.task);
-            time.push((phase.map(|phase| phase.time).unwrap_or_default(), part));
-            accesses.push((phase.map(|phase| phase.accesses).unwrap_or_default(), part));
+            let rises = phase.map_or_else(Default::default, Phase::rises);
+            let [of_time, of_accesses] = rises;
+            time.push(Beside::of(part, of_time.0, of_time.1));
+            accesses.push(Beside::of(part, of_accesses.0, of_accesses.1));
         }
         (time, accesses)
     }
@@ -366,27 +366,21 @@ impl Learner {
         self.fit.note_growth(phase.growths(&row));
         let alone = phase.without_siblings(&self.shared, &row);
         let noise = phase.noise(&self.shared, &row);
-        let of_time = Lesson::of(&phase.time, &time, row.cpi / alone - 1.0, noise);
+        let [of_time, of_accesses] = phase.rises();
+        let of_time = Lesson::of(of_time, &time, row.cpi / alone - 1.0, noise);
         let grown = (row.llc / phase.asks.llc - 1.0).max(0.0);
-        let of_accesses = Lesson::of(&phase.accesses, &accesses, grown, 2.0 * ROUGH);
-        self.learn_rises(all, met.at, &of_time, &of_accesses);
+        let of_accesses = Lesson::of(of_accesses, &accesses, grown, 2.0 * ROUGH);
+        self.learn_rises(all, met.at, [&of_time, &of_accesses]);
     }
 
     /// Learns what siblings raise from a job's sample.
-    fn learn_rises(&mut self, all: &[Seen], at: usize, of_time: &Lesson, of_accesses: &Lesson) {
+    fn learn_rises(&mut self, all: &[Seen], at: usize, lessons: [&Lesson; 2]) {
         if let Some(phase) = self.phase_mut(all[at].task) {
-            phase.time.learn_sensitivity(of_time);
-            phase.accesses.learn_sensitivity(of_accesses);
-            phase.asks.time.sensitivity = phase.time.of.sensitivity;
-            phase.asks.accesses.sensitivity = phase.accesses.of.sensitivity;
+            phase.learn_sensitivity(lessons);
         }
         for (other, met) in siblings(all, at) {
-            let part = met * other.duty;
             if let Some(phase) = self.phase_mut(other.task) {
-                phase.time.learn_pressure(of_time, part);
-                phase.accesses.learn_pressure(of_accesses, part);
-                phase.asks.time.pressure = phase.time.of.pressure;
-                phase.asks.accesses.pressure = phase.accesses.of.pressure;
+                phase.learn_pressure(lessons, met * other.duty);
             }
         }
     }

@@ -9,10 +9,10 @@
 //! a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
-use super::rise::Rise;
+use super::rise::{Doubt, Lesson};
 use super::sums::Sums;
 use super::{ASSUMED, MEMORY, NOISE, ROUGH};
-use crate::model::contention::{Asks, Contention, LEAST_PART, SPREAD};
+use crate::model::contention::{Asks, Contention, LEAST_PART, SPREAD, Siblings};
 
 /// Relative error of what is modelled, not measured: the effect of co-runners, and the penalty of a job before its fit.
 const MISFIT: f64 = 0.5;
@@ -90,9 +90,9 @@ pub(super) struct Phase {
     pub(super) number: u32,
     pub(super) core_type: usize,
     pub(super) asks: Asks,
-    /// How siblings raise its time, and the logarithm of its accesses to the last-level cache.
-    pub(super) time: Rise,
-    pub(super) accesses: Rise,
+    /// The doubt of what siblings raise: its time, and its accesses to the last-level cache.
+    pub(super) doubt_of_time: Doubt,
+    pub(super) doubt_of_accesses: Doubt,
     /// The last measurements, the newest last. Their memory contention is recomputed for each fit, because at first it
     /// is unknown.
     calm: Vec<Row>,
@@ -123,9 +123,9 @@ impl Phase {
         penalty: f64,
         steepness: f64,
         ghz: f64,
-        [time, accesses]: [Rise; 2],
+        [time, accesses]: [(Siblings, Doubt); 2],
     ) -> Phase {
-        let grown = accesses.of.growth(row.crowd);
+        let grown = accesses.0.growth(row.crowd);
         let asks = Asks {
             own: row.cpi,
             penalty,
@@ -134,23 +134,47 @@ impl Phase {
             reads: row.reads,
             steepness,
             ghz,
-            time: time.of,
-            accesses: accesses.of,
+            time: time.0,
+            accesses: accesses.0,
         };
         Phase {
             core_type,
             asks,
-            time,
-            accesses,
+            doubt_of_time: time.1,
+            doubt_of_accesses: accesses.1,
             ..Phase::default()
         }
     }
 
     /// Takes over the sensitivities of other jobs.
-    pub(super) fn assume_sensitivities(&mut self, [time, accesses]: [Rise; 2]) {
-        self.time.of.sensitivity = time.of.sensitivity;
-        self.accesses.of.sensitivity = accesses.of.sensitivity;
-        (self.asks.time, self.asks.accesses) = (self.time.of, self.accesses.of);
+    pub(super) fn assume_sensitivities(&mut self, [time, accesses]: [Siblings; 2]) {
+        self.asks.time.sensitivity = time.sensitivity;
+        self.asks.accesses.sensitivity = accesses.sensitivity;
+    }
+
+    /// What siblings raise: its time, and its accesses.
+    pub(super) fn rises(&self) -> [(Siblings, Doubt); 2] {
+        [
+            (self.asks.time, self.doubt_of_time),
+            (self.asks.accesses, self.doubt_of_accesses),
+        ]
+    }
+
+    /// Learns how sensitive it is to siblings.
+    pub(super) fn learn_sensitivity(&mut self, [time, accesses]: [&Lesson; 2]) {
+        let asks = &mut self.asks;
+        self.doubt_of_time.learn_sensitivity(&mut asks.time, time);
+        self.doubt_of_accesses
+            .learn_sensitivity(&mut asks.accesses, accesses);
+    }
+
+    /// Learns its pressure on a sibling, beside which it was for this part of the time.
+    pub(super) fn learn_pressure(&mut self, [time, accesses]: [&Lesson; 2], part: f64) {
+        let asks = &mut self.asks;
+        self.doubt_of_time
+            .learn_pressure(&mut asks.time, time, part);
+        self.doubt_of_accesses
+            .learn_pressure(&mut asks.accesses, accesses, part);
     }
 
     /// Maximum memory use of a phase.
@@ -175,7 +199,7 @@ impl Phase {
     /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache. What siblings
     /// raise is known less well.
     pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
-        let grown = self.accesses.of.growth(row.crowd);
+        let grown = self.asks.accesses.growth(row.crowd);
         let beyond = if counts_llc {
             far(self.asks.llc * grown, row.llc)
         } else {
@@ -237,7 +261,7 @@ impl Phase {
                 true => rate.max(0.5),
                 false => rate,
             };
-            let alone = row.llc / self.accesses.of.growth(row.crowd);
+            let alone = row.llc / self.asks.accesses.growth(row.crowd);
             self.asks.l1 += rate * (row.l1 - self.asks.l1);
             self.asks.llc += rate * (alone - self.asks.llc);
         }
@@ -247,7 +271,7 @@ impl Phase {
         if is_clean || !self.is_measured() {
             let trust = self.trust(shared, row);
             self.busy
-                .add(row.cycles(shared, self.time.of.sensitivity), trust);
+                .add(row.cycles(shared, self.asks.time.sensitivity), trust);
             self.busy.fade(1.0);
             if let Some(misses) = row.misses() {
                 self.busy_misses.add(misses, row.weight * row.share);
@@ -258,7 +282,7 @@ impl Phase {
 
     /// Cycles per instruction without siblings, by the model, in the caches and at the memory of a sample.
     pub(super) fn without_siblings(&self, shared: &Contention, row: &Row) -> f64 {
-        let grown = self.accesses.of.growth(row.crowd);
+        let grown = self.asks.accesses.growth(row.crowd);
         let reads = self.asks.reads_at(row.share) * shared.reads_growth(grown);
         let asks = Asks {
             llc: self.asks.llc * grown,
@@ -328,7 +352,7 @@ impl Phase {
 
     /// Weight of a sample in the cycle fit.
     fn trust(&self, shared: &Contention, row: &Row) -> f64 {
-        let risen = self.time.of.sensitivity * row.pressure;
+        let risen = self.asks.time.sensitivity * row.pressure;
         let misfit = MISFIT * (self.lost_to_memory(shared, row) + risen / (1.0 + risen)) / NOISE;
         row.weight / (1.0 + misfit * misfit)
     }

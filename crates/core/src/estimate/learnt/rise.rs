@@ -13,25 +13,44 @@ const DRIFT: f64 = 0.01;
 /// Greatest sensitivity and pressure.
 const MOST: f64 = 5.0;
 
-/// Sensitivity and pressure of a job in a phase.
+/// The variances of a job's sensitivity and pressure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Rise {
-    pub(super) of: Siblings,
-    /// The variances of both.
-    doubt: [f64; 2],
+pub(super) struct Doubt {
+    sensitivity: f64,
+    pressure: f64,
 }
 
-impl Default for Rise {
-    fn default() -> Rise {
-        Rise {
-            of: Siblings::default(),
-            doubt: [SPREAD.0 * SPREAD.0, SPREAD.1 * SPREAD.1],
+impl Default for Doubt {
+    fn default() -> Doubt {
+        Doubt {
+            sensitivity: SPREAD.0 * SPREAD.0,
+            pressure: SPREAD.1 * SPREAD.1,
         }
     }
 }
 
-/// The rises of siblings, each with the part of the time that it was there.
-pub(super) type Beside = Vec<(Rise, f64)>;
+/// A sibling: the part of the time that it was there, its pressure, and the variance of that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
+    part: f64,
+    pressure: f64,
+    doubt: f64,
+}
+
+impl Beside {
+    pub(super) fn of(part: f64, known: Siblings, doubt: Doubt) -> Beside {
+        Beside {
+            part,
+            pressure: known.pressure,
+            doubt: doubt.pressure,
+        }
+    }
+}
+
+/// The sum of the pressures of these siblings.
+pub(super) fn pressure_of(siblings: &[Beside]) -> f64 {
+    siblings.iter().map(|one| one.pressure * one.part).sum()
+}
 
 /// What a sample changes in the sensitivity of its job, and in the pressure of each sibling in proportion to its time
 /// beside the job.
@@ -46,54 +65,52 @@ pub(super) struct Lesson {
 }
 
 impl Lesson {
-    /// The lesson of a job that rose by `risen` beside these siblings, each with the part of the time that it was there.
-    /// `noise` is the standard deviation of the sample.
-    pub(super) fn of(own: &Rise, siblings: &[(Rise, f64)], risen: f64, noise: f64) -> Lesson {
+    /// The lesson of a job that rose by `risen` beside these siblings. `noise` is the standard deviation of the sample.
+    pub(super) fn of(
+        (own, doubt): (Siblings, Doubt),
+        siblings: &[Beside],
+        risen: f64,
+        noise: f64,
+    ) -> Lesson {
         let pressure = pressure_of(siblings);
-        let doubt: f64 = siblings
+        let of_siblings: f64 = siblings
             .iter()
-            .map(|(sibling, part)| sibling.doubt[1] * part * part)
+            .map(|one| one.doubt * one.part * one.part)
             .sum();
         Lesson {
-            surprise: risen - own.of.sensitivity * pressure,
-            variance: own.doubt[0] * pressure * pressure
-                + doubt * own.of.sensitivity * own.of.sensitivity
+            surprise: risen - own.sensitivity * pressure,
+            variance: doubt.sensitivity * pressure * pressure
+                + of_siblings * own.sensitivity * own.sensitivity
                 + noise * noise,
             pressure,
-            sensitivity: own.of.sensitivity,
+            sensitivity: own.sensitivity,
         }
     }
 }
 
-/// The sum of the pressures of these siblings.
-pub(super) fn pressure_of(siblings: &[(Rise, f64)]) -> f64 {
-    let each = siblings.iter().map(|(one, part)| one.of.pressure * part);
-    each.sum()
-}
-
-impl Rise {
-    /// The same in a new phase: less certain.
-    pub(super) fn in_new_phase(self) -> Rise {
-        let all = Rise::default().doubt;
-        Rise {
-            doubt: [0, 1].map(|at| 0.5 * (self.doubt[at] + all[at])),
-            ..self
+impl Doubt {
+    /// The doubt of the same figures in a new phase: greater.
+    pub(super) fn in_new_phase(self) -> Doubt {
+        let all = Doubt::default();
+        Doubt {
+            sensitivity: 0.5 * (self.sensitivity + all.sensitivity),
+            pressure: 0.5 * (self.pressure + all.pressure),
         }
     }
 
-    pub(super) fn learn_sensitivity(&mut self, lesson: &Lesson) {
-        let gain = self.doubt[0] * lesson.pressure / lesson.variance;
-        self.of.sensitivity = (self.of.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
-        self.doubt[0] *= 1.0 - gain * lesson.pressure;
-        self.doubt[0] += DRIFT * DRIFT;
+    pub(super) fn learn_sensitivity(&mut self, of: &mut Siblings, lesson: &Lesson) {
+        let gain = self.sensitivity * lesson.pressure / lesson.variance;
+        of.sensitivity = (of.sensitivity + gain * lesson.surprise).clamp(0.0, MOST);
+        self.sensitivity *= 1.0 - gain * lesson.pressure;
+        self.sensitivity += DRIFT * DRIFT;
     }
 
-    pub(super) fn learn_pressure(&mut self, lesson: &Lesson, part: f64) {
+    pub(super) fn learn_pressure(&mut self, of: &mut Siblings, lesson: &Lesson, part: f64) {
         let slope = lesson.sensitivity * part;
-        let gain = self.doubt[1] * slope / lesson.variance;
-        self.of.pressure = (self.of.pressure + gain * lesson.surprise).clamp(0.0, MOST);
-        self.doubt[1] *= 1.0 - gain * slope;
-        self.doubt[1] += DRIFT * DRIFT;
+        let gain = self.pressure * slope / lesson.variance;
+        of.pressure = (of.pressure + gain * lesson.surprise).clamp(0.0, MOST);
+        self.pressure *= 1.0 - gain * slope;
+        self.pressure += DRIFT * DRIFT;
     }
 }
 
@@ -118,21 +135,17 @@ impl Default for Mean {
 }
 
 impl Mean {
-    pub(super) fn add(&mut self, rise: &Rise) {
+    pub(super) fn add(&mut self, of: Siblings) {
         self.jobs += 1.0;
-        self.sensitivity += rise.of.sensitivity;
-        self.pressure += rise.of.pressure;
+        self.sensitivity += of.sensitivity;
+        self.pressure += of.pressure;
     }
 
     /// What a job is like of which nothing is known.
-    pub(super) fn rise(&self) -> Rise {
-        let of = Siblings {
+    pub(super) fn siblings(&self) -> Siblings {
+        Siblings {
             sensitivity: self.sensitivity / self.jobs,
             pressure: self.pressure / self.jobs,
-        };
-        Rise {
-            of,
-            ..Rise::default()
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::core_types::CoreTypes;
 use super::phase::Phase;
-use super::rise::{Mean, Rise};
+use super::rise::Mean;
 use super::{ASSUMED, KEPT};
-use crate::model::contention::{Contention, Latency, MISSED};
+use crate::model::contention::{Contention, Latency, MISSED, Siblings};
 use std::collections::VecDeque;
 
 /// Priors for a new job: cycles per read from an idle memory (several overlap),
@@ -39,8 +39,8 @@ pub(super) struct SharedFit {
     penalty: f64,
     steepness: f64,
     /// How siblings raise the time and the accesses of measured jobs, on average.
-    time: Rise,
-    accesses: Rise,
+    time: Siblings,
+    accesses: Siblings,
     /// Sums of the squares of the growth of accesses beside siblings, and of its products with the growth of reads.
     missed: [f64; 2],
     intervals: VecDeque<Interval>,
@@ -51,8 +51,8 @@ impl Default for SharedFit {
         SharedFit {
             penalty: PENALTY,
             steepness: STEEPNESS,
-            time: Rise::default(),
-            accesses: Rise::default(),
+            time: Siblings::default(),
+            accesses: Siblings::default(),
             missed: [ASSUMED, ASSUMED * MISSED],
             intervals: VecDeque::new(),
         }
@@ -65,7 +65,7 @@ impl SharedFit {
     }
 
     /// What siblings raise of a job of which nothing was measured: its time, and its accesses.
-    pub(super) fn rises(&self) -> [Rise; 2] {
+    pub(super) fn rises(&self) -> [Siblings; 2] {
         [self.time, self.accesses]
     }
 
@@ -109,12 +109,12 @@ impl SharedFit {
         let (mut time, mut accesses) = (Mean::default(), Mean::default());
         for phase in phases.filter(|phase| phase.is_measured()) {
             jobs += 1.0;
-            time.add(&phase.time);
-            accesses.add(&phase.accesses);
+            time.add(phase.asks.time);
+            accesses.add(phase.asks.accesses);
             penalty += phase.asks.penalty / types.penalty(phase.core_type);
             steepness += phase.asks.steepness;
         }
-        (self.time, self.accesses) = (time.rise(), accesses.rise());
+        (self.time, self.accesses) = (time.siblings(), accesses.siblings());
         self.penalty = penalty / jobs;
         self.steepness = steepness / jobs;
         shared.missed = self.missed[1] / self.missed[0];
