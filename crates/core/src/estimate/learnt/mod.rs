@@ -39,7 +39,7 @@ pub use forecast::PredictionErrors;
 use forecast::{Forecast, Look};
 use job::{Common, Job};
 use phase::{Phase, Row};
-use rise::{Beside, Lesson, pressure_of};
+use rise::{Beside, Lesson, doubt_of, pressure_of};
 use seen::{Met, Seen, siblings};
 use shared::SharedFit;
 use std::collections::BTreeMap;
@@ -332,6 +332,7 @@ impl Learner {
             ghz: seen.ghz,
             pressure: pressure_of(&time),
             crowd: pressure_of(&accesses),
+            crowd_doubt: doubt_of(&accesses),
             l1: seen.per_instruction(seen.l1),
             llc,
             reads,

@@ -27,8 +27,10 @@ const BUSY: f64 = 0.25;
 /// last-level cache.
 const READS_TELL: f64 = 0.25;
 const L1_TELLS: f64 = 3.0;
-/// Growth of the tolerance with what siblings raise.
-const SIBLINGS_BLUR: f64 = 3.0;
+/// Growth of the tolerance with the standard error of what siblings raise, and the part of that error that no learning
+/// removes: no two numbers a job tell all of it.
+const SIBLINGS_BLUR: f64 = 10.0;
+const SIBLINGS_MISFIT: f64 = 0.2;
 
 /// Figures of an interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +39,8 @@ pub(super) struct Row {
     /// Sums of the siblings' pressures on its time, and on its accesses to the last-level cache; 0 without siblings.
     pub(super) pressure: f64,
     pub(super) crowd: f64,
+    /// The variance of `crowd`.
+    pub(super) crowd_doubt: f64,
     /// Cycles per ns.
     pub(super) ghz: f64,
     pub(super) l1: f64,
@@ -207,8 +211,18 @@ impl Phase {
         };
         f64::max(
             L1_TELLS * far(self.asks.l1, row.l1),
-            beyond / (1.0 + SIBLINGS_BLUR * (grown - 1.0)),
+            beyond / (1.0 + self.blur(row, grown)),
         )
+    }
+
+    /// Growth of the tolerance by the doubt of what siblings raise.
+    fn blur(&self, row: &Row, grown: f64) -> f64 {
+        let misfit = SIBLINGS_MISFIT * (grown - 1.0);
+        let sensitivity = self.asks.accesses.sensitivity;
+        let doubt = self
+            .doubt_of_accesses
+            .of_growth(sensitivity, row.crowd, row.crowd_doubt);
+        SIBLINGS_BLUR * (doubt + misfit * misfit).sqrt() / grown
     }
 
     /// Distance of another phase from this one.

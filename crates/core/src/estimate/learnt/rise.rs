@@ -52,6 +52,12 @@ pub(super) fn pressure_of(siblings: &[Beside]) -> f64 {
     siblings.iter().map(|one| one.pressure * one.part).sum()
 }
 
+/// The variance of that sum.
+pub(super) fn doubt_of(siblings: &[Beside]) -> f64 {
+    let each = siblings.iter().map(|one| one.doubt * one.part * one.part);
+    each.sum()
+}
+
 /// What a sample changes in the sensitivity of its job, and in the pressure of each sibling in proportion to its time
 /// beside the job.
 #[derive(Clone, Copy, Debug)]
@@ -73,15 +79,10 @@ impl Lesson {
         noise: f64,
     ) -> Lesson {
         let pressure = pressure_of(siblings);
-        let of_siblings: f64 = siblings
-            .iter()
-            .map(|one| one.doubt * one.part * one.part)
-            .sum();
+        let of_growth = doubt.of_growth(own.sensitivity, pressure, doubt_of(siblings));
         Lesson {
             surprise: risen - own.sensitivity * pressure,
-            variance: doubt.sensitivity * pressure * pressure
-                + of_siblings * own.sensitivity * own.sensitivity
-                + noise * noise,
+            variance: of_growth + noise * noise,
             pressure,
             sensitivity: own.sensitivity,
         }
@@ -96,6 +97,11 @@ impl Doubt {
             sensitivity: 0.5 * (self.sensitivity + all.sensitivity),
             pressure: 0.5 * (self.pressure + all.pressure),
         }
+    }
+
+    /// The variance of a growth by this sensitivity and pressure, the latter with a variance of its own.
+    pub(super) fn of_growth(self, sensitivity: f64, pressure: f64, doubt: f64) -> f64 {
+        self.sensitivity * pressure * pressure + sensitivity * sensitivity * doubt
     }
 
     pub(super) fn learn_sensitivity(&mut self, of: &mut Siblings, lesson: &Lesson) {
