@@ -1,6 +1,6 @@
 """Draw the mixes of both worlds with fixed seeds: python3 examples/worlds/draw_mixes.py
 
-Mixes 7 to 12 repeat the kinds of 1 to 6 with other random seeds. They were drawn later, and no policy was tuned on them.
+Mixes 7 to 12 repeat the kinds of 1 to 6 with other random seeds. They were drawn later.
 """
 
 import importlib.util

@@ -6,7 +6,7 @@ use super::*;
 fn with_measurements_it_learns_what_jobs_do_alone() {
     // Accesses to the first-level cache that are 4 % off are taken for another phase. With a noise of 0.05 that happens
     // often, and progress was up to 20 % off.
-    for (noise, found, most) in [(0.0, 0.016, 0.75), (0.01, 0.016, 0.75), (0.02, 0.028, 0.8)] {
+    for (noise, found, most) in [(0.0, 0.016, 0.65), (0.01, 0.016, 0.66), (0.02, 0.028, 0.7)] {
         let (mut solo, mut progress, mut ratio) = (0.0f64, 0.0f64, 0.0);
         for seed in SEEDS {
             let mut world = World::new(seed, noise);
@@ -24,7 +24,7 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
         check(&format!("noise {noise}: progress"), progress, found);
         assert!(
             ratio < most,
-            "noise {noise}: the error is {ratio:.2} of that of the last interval; 0.65 to 0.7 were found"
+            "noise {noise}: the error is {ratio:.2} of that of the last interval; 0.60, 0.61 and 0.65 were found"
         );
     }
 }
