@@ -145,7 +145,7 @@ fn what_was_learnt_is_shown_and_stays_where_nothing_new_is_learnt() {
     let run = || with_history(&folder, &["run", "-q", "sleep {}", ":::", "0.11", "0.12"]);
     run();
     let phase = r#"{"core_type":0,"asks":{"own":0.5,"penalty":60.0,"l1":0.25,"llc":0.02,"reads":0.01,"steepness":0.5,
-        "ghz":2.0},"solo_cpi":1.25}"#;
+        "ghz":2.0,"time":{"sensitivity":1.0,"pressure":0.5},"accesses":{"sensitivity":1.0,"pressure":0.0}},"solo_cpi":1.25}"#;
     let database = rusqlite::Connection::open(folder.path().join("h/history.sqlite")).unwrap();
     let put = "UPDATE command SET known = json_set(known, '$.learnt', json(?1))
                WHERE known ->> 'command' = 'sleep 0.12'";
