@@ -73,8 +73,10 @@ pub struct Latency {
 
 /// The load at which the latency has a pole, as a share of `most`.
 const POLE: f64 = 1.05;
-/// Number of halvings of the interval of a memory domain's load.
-const HALVINGS: usize = 12;
+/// Maximum number of steps to a memory domain's load, the step that ends the search, and the highest first guess.
+const STEPS: usize = 16;
+const CLOSE: f64 = 1e-5;
+const FULL: f64 = 0.98;
 
 impl Latency {
     /// The latency at a rate of lines read per ns.
@@ -84,37 +86,60 @@ impl Latency {
         })
     }
 
-    /// The latency at which the jobs ask for exactly the load that has this latency, by halving. `asked` must fall with
-    /// the latency.
-    pub(crate) fn settled(&self, asked: impl Fn(f64) -> f64) -> f64 {
-        let Some(most) = self.most else { return 1.0 };
+    /// The share of the maximum load at which the jobs ask for exactly that load, by Newton's method between bounds.
+    /// `asked` tells the lines per ns at a latency, which must fall with it, and their slope.
+    pub(crate) fn settled(&self, guess: f64, asked: impl Fn(f64) -> (f64, f64)) -> f64 {
+        let Some(most) = self.most else { return 0.0 };
         let (mut low, mut high) = (0.0, POLE);
-        for _ in 0..HALVINGS {
-            let u = 0.5 * (low + high);
-            if asked(self.at_share(u)) > u * most {
+        let mut u = guess.clamp(0.0, FULL);
+        for _ in 0..STEPS {
+            let (lines, slope) = asked(self.at_share(u));
+            let excess = lines - u * most;
+            if excess > 0.0 {
                 low = u;
             } else {
                 high = u;
             }
+            let newton = u - excess / (slope * self.rise * Latency::slope(u) - most);
+            let next = if newton > low && newton < high {
+                newton
+            } else {
+                0.5 * (low + high)
+            };
+            let step = (next - u).abs();
+            u = next;
+            if step < CLOSE {
+                break;
+            }
         }
-        self.at_share(0.5 * (low + high))
+        u
+    }
+
+    /// Lines per ns as a share of the maximum load.
+    fn share(&self, reads: f64) -> f64 {
+        self.most.map_or(0.0, |most| reads / most)
     }
 
     /// The latency at a share of the maximum load.
-    fn at_share(&self, u: f64) -> f64 {
+    pub(crate) fn at_share(&self, u: f64) -> f64 {
         1.0 + self.rise * Latency::shape(u)
     }
 
     /// Growth of the latency per further line per ns at a load of `reads`.
     pub(crate) fn growth(&self, reads: f64) -> f64 {
         let Some(most) = self.most else { return 0.0 };
-        let u = (reads / most).clamp(0.0, 1.0);
-        self.rise * (2.0 * u * (POLE - u) + u * u) / ((POLE - u) * (POLE - u) * most)
+        self.rise * Latency::slope((reads / most).clamp(0.0, 1.0)) / most
     }
 
     /// The rise at a share of the maximum load, in units of `rise`.
     pub(crate) fn shape(u: f64) -> f64 {
         u * u / (POLE - u)
+    }
+
+    /// Its slope.
+    fn slope(u: f64) -> f64 {
+        let room = POLE - u;
+        u * (room + POLE) / (room * room)
     }
 }
 
@@ -240,9 +265,17 @@ impl Asks {
 
     /// Cycles per instruction alone on the machine.
     pub fn solo_cpi(&self, shared: &Contention) -> f64 {
-        let cpi = |latency: f64| self.own + self.stall(shared, self.reads, latency);
-        let asked = |latency: f64| self.reads * self.ghz / cpi(latency);
-        cpi(shared.memory.settled(asked))
+        let waits = Waits {
+            domain: 0,
+            lines: self.reads * self.ghz,
+            fixed: self.own + self.stall(shared, self.reads, 0.0),
+            cycles: self.line() * self.reads,
+        };
+        let memory = &shared.memory;
+        let load = memory.settled(memory.share(waits.lines / waits.cpi(1.0)), |latency| {
+            asked(&[waits], latency)
+        });
+        waits.cpi(memory.at_share(load))
     }
 }
 
@@ -281,8 +314,11 @@ pub struct Prediction {
     pub latency: Vec<f64>,
     /// Lines per ns read into each last-level cache.
     pub cached: Vec<f64>,
-    /// One per job, within a round.
+    /// The load of each memory domain, as a share of the maximum.
+    load: Vec<f64>,
+    /// One per job, within a round, and those of one memory domain.
     waits: Vec<Waits>,
+    here: Vec<Waits>,
     /// The sums of the pressures on each core, on time and on accesses.
     cores: Vec<[f64; 2]>,
 }
@@ -306,6 +342,18 @@ impl Waits {
     }
 }
 
+/// Lines per ns that jobs ask for at a latency, and their slope.
+fn asked(jobs: &[Waits], latency: f64) -> (f64, f64) {
+    let (mut lines, mut slope) = (0.0, 0.0);
+    for job in jobs {
+        let ipc = 1.0 / job.cpi(latency);
+        let reads = job.lines * ipc;
+        lines += reads;
+        slope -= reads * job.cycles * ipc;
+    }
+    (lines, slope)
+}
+
 /// Number of rounds in which jobs adapt to each other.
 const ROUNDS: usize = 4;
 
@@ -327,6 +375,11 @@ impl Prediction {
             |of: fn(&Seat) -> usize| seats.iter().map(|seat| of(seat) + 1).max().unwrap_or(0);
         self.latency.clear();
         self.latency.resize(count(|seat| seat.domain), 1.0);
+        self.load.clear();
+        self.load.resize(self.latency.len(), 0.0);
+        for (seat, job) in seats.iter().zip(&self.jobs) {
+            self.load[seat.domain] += shared.memory.share(job.reads);
+        }
         self.cached.clear();
         self.cached.resize(count(|seat| seat.llc), 0.0);
         self.waits.clear();
@@ -353,7 +406,7 @@ impl Prediction {
             self.waits[at] = self.waits_of(shared, seats, at);
         }
         for domain in 0..self.latency.len() {
-            self.latency[domain] = self.settle(shared, domain);
+            self.settle(shared, domain);
         }
         for (job, waits) in self.jobs.iter_mut().zip(&self.waits) {
             let cpi = waits.cpi(self.latency[waits.domain]);
@@ -389,17 +442,16 @@ impl Prediction {
         }
     }
 
-    /// The latency at which the jobs of a memory domain ask for the load that has it.
-    fn settle(&self, shared: &Contention, domain: usize) -> f64 {
-        let waits = self.waits.iter();
-        let here: Vec<Waits> = waits
-            .filter(|waits| waits.domain == domain)
-            .copied()
-            .collect();
-        shared.memory.settled(|latency| {
-            let reads = here.iter().map(|waits| waits.lines / waits.cpi(latency));
-            reads.sum()
-        })
+    /// Finds the load of a memory domain at which its jobs ask for exactly that load.
+    fn settle(&mut self, shared: &Contention, domain: usize) {
+        let here = self.waits.iter().filter(|waits| waits.domain == domain);
+        self.here.clear();
+        self.here.extend(here);
+        let load = shared
+            .memory
+            .settled(self.load[domain], |latency| asked(&self.here, latency));
+        self.load[domain] = load;
+        self.latency[domain] = shared.memory.at_share(load);
     }
 }
 
