@@ -139,8 +139,9 @@ pub(super) struct Search<'a> {
     active: Vec<usize>,
     /// Load of each candidate on each type of core.
     loads: Vec<Load>,
-    /// Throughput of the jobs of each core at present prices.
+    /// Throughput of the jobs of each core at present prices, and of the core of each place without that place's job.
     done: Vec<Done>,
+    vacated: Vec<Done>,
 }
 
 impl<'a> Search<'a> {
@@ -198,6 +199,7 @@ impl<'a> Search<'a> {
             active: Vec::new(),
             loads: Vec::new(),
             done: Vec::new(),
+            vacated: Vec::new(),
         }
     }
 
@@ -216,7 +218,7 @@ impl<'a> Search<'a> {
             self.seat_best();
         }
         self.climb();
-        if self.power.price > 0.0 && self.places.len() <= SMALL {
+        if self.power.price > 0.0 && self.is_small() {
             self.climb_from_full();
         }
         if self.sum < least {
@@ -244,10 +246,10 @@ impl<'a> Search<'a> {
     /// together.
     fn climb_from_full(&mut self) {
         let (kept, sum) = (self.who.clone(), self.sum);
-        let waiting = self.newcomers(self.places.len());
+        let waiting = self.newcomers();
         let free = self.who.iter_mut().filter(|who| who.is_none());
-        for (place, who) in free.zip(waiting) {
-            *place = who;
+        for (place, (_, at)) in free.zip(waiting) {
+            *place = Some(at);
         }
         self.climb();
         if self.sum < sum {
@@ -261,8 +263,11 @@ impl<'a> Search<'a> {
         for at in 0..self.candidates.len() {
             let one = &self.candidates[at];
             if one.is_critical && one.fixed.is_none() {
-                self.settle();
-                self.find_loads();
+                // On a large machine a single job hardly changes the shares of the caches.
+                if self.is_small() || self.done.is_empty() {
+                    self.settle();
+                    self.find_loads();
+                }
                 self.seat(at);
             }
         }
@@ -297,6 +302,11 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether the machine is small.
+    fn is_small(&self) -> bool {
+        self.places.len() <= SMALL
+    }
+
     /// This share of the weighted speeds of the present set.
     fn part(&self, part: f64) -> f64 {
         part * self.work
@@ -305,11 +315,16 @@ impl<'a> Search<'a> {
     /// Throughput of a waiting job with a core of its own, and the loss of the others by it.
     fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
         let at = self.candidates[candidate].last.unwrap_or(0);
-        let domain = self.places[at].domain;
-        let load = self.load_on(candidate, self.core_of[at]);
-        let job = together(std::iter::once(load), domain, &self.markets, self.shared);
-        let loss = self.loss_by(domain, Done::default(), job);
+        let job = self.alone_on(candidate, self.core_of[at]);
+        let loss = self.loss_by(self.places[at].domain, Done::default(), job);
         (job, loss)
+    }
+
+    /// Throughput of a candidate alone on a core.
+    fn alone_on(&self, candidate: usize, core: usize) -> Done {
+        let domain = self.places[self.cores[core][0]].domain;
+        let load = self.load_on(candidate, core);
+        together(std::iter::once(load), domain, &self.markets, self.shared)
     }
 
     /// The loss of the others if a core of this domain changes from `before` to `after`.
@@ -407,9 +422,15 @@ impl<'a> Search<'a> {
                 self.loads.push(self.load(at, kind, llc));
             }
         }
-        self.done = (0..self.cores.len())
-            .map(|core| self.done_on(core))
-            .collect();
+        self.done.clear();
+        self.vacated.clear();
+        for core in 0..self.cores.len() {
+            self.done.push(self.done_on(core));
+        }
+        for place in 0..self.places.len() {
+            let vacated = self.done_with(self.core_of[place], place, None);
+            self.vacated.push(vacated);
+        }
     }
 
     /// The load of a candidate on the type of a core.
@@ -451,9 +472,17 @@ impl<'a> Search<'a> {
 
     /// Throughput of the jobs of a core at the present latency.
     fn done_on(&self, core: usize) -> Done {
+        let first = self.cores[core][0];
+        self.done_with(core, first, self.who[first])
+    }
+
+    /// The same with this job, or none, in a place of the core.
+    fn done_with(&self, core: usize, to: usize, who: Option<usize>) -> Done {
         let places = &self.cores[core];
-        let domain = self.places[places[0]].domain;
-        let jobs = places.iter().filter_map(|&place| self.who[place]);
+        let domain = self.places[to].domain;
+        let jobs = places
+            .iter()
+            .filter_map(|&place| if place == to { who } else { self.who[place] });
         let loads = jobs.map(|at| self.load_on(at, core));
         together(loads, domain, &self.markets, self.shared)
     }

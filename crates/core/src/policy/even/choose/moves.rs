@@ -17,6 +17,14 @@ struct Move {
     to: usize,
 }
 
+/// What a job does on a core of its own, of a type and in a memory domain.
+#[derive(Clone, Copy, Debug)]
+struct Alone {
+    domain: usize,
+    kind: usize,
+    done: Done,
+}
+
 impl Search<'_> {
     /// Gain if a place's core changes from `before` to `after`.
     fn gain_of(&self, place: usize, before: Done, after: Done) -> f64 {
@@ -31,7 +39,7 @@ impl Search<'_> {
             sum = self.make_all(sum).unwrap_or(sum);
         }
         for _ in 0..2 * self.places.len() {
-            let better = if self.places.len() <= SMALL {
+            let better = if self.is_small() {
                 self.make_one(sum)
             } else {
                 self.make_all(sum)
@@ -47,9 +55,10 @@ impl Search<'_> {
     /// Makes the first of the best moves that raises the predicted sum. Returns the new sum.
     fn make_one(&mut self, sum: f64) -> Option<f64> {
         self.find_loads();
-        let mut moves: Vec<Move> = self
-            .newcomers(CONSIDERED)
-            .into_iter()
+        let waiting = self.newcomers();
+        let jobs = waiting.iter().take(CONSIDERED).map(|(_, at)| Some(*at));
+        let mut moves: Vec<Move> = jobs
+            .chain([None])
             .filter_map(|who| self.best_move(who))
             .collect();
         moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
@@ -69,17 +78,16 @@ impl Search<'_> {
     fn make_all(&mut self, sum: f64) -> Option<f64> {
         self.find_loads();
         let before = self.who.clone();
-        for who in self.newcomers(self.places.len()) {
-            let Some(one) = self.best_move(who) else {
-                continue;
-            };
-            let kept = std::mem::replace(&mut self.who[one.to], one.who);
-            if one.gain > self.part(LEAST_GAIN) {
-                self.update(one.to);
-            } else {
-                self.who[one.to] = kept;
+        let waiting = self.newcomers();
+        let cheapest = self.cheapest_place();
+        for (worth, at) in waiting.into_iter().take(self.places.len()) {
+            // On a large machine a single job hardly changes a price, so this much it gains at most.
+            if !self.is_small() && worth < cheapest {
+                break;
             }
+            self.make_if_better(Some(at));
         }
+        self.make_if_better(None);
         let now = self.settle();
         if now > sum + self.part(NOISE) {
             return Some(now);
@@ -88,56 +96,101 @@ impl Search<'_> {
         None
     }
 
-    /// The waiting jobs with the greatest worth at present prices, and then none, which clears a place.
-    pub(super) fn newcomers(&self, most: usize) -> Vec<Option<usize>> {
+    /// Makes the best move of a job, or of none, if the sum at present prices rises by it.
+    fn make_if_better(&mut self, who: Option<usize>) {
+        let best = self.best_move(who);
+        if let Some(one) = best.filter(|one| one.gain > self.part(LEAST_GAIN)) {
+            self.put(one);
+        }
+    }
+
+    /// Makes a move, and updates the prices.
+    fn put(&mut self, one: Move) {
+        self.who[one.to] = one.who;
+        self.update(one.to);
+    }
+
+    /// The least worth of a place's present job, minus what the others lose by it. 0 for an empty place.
+    fn cheapest_place(&self) -> f64 {
+        let open = (0..self.places.len()).filter(|&to| !self.is_fixed(to));
+        let worths =
+            open.map(|to| -self.gain_of(to, self.done[self.core_of[to]], self.vacated[to]));
+        worths.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The waiting jobs, those with the greatest worth at present prices first.
+    pub(super) fn newcomers(&self) -> Vec<(f64, usize)> {
         let mut waiting: Vec<(f64, usize)> = Vec::new();
         for at in self.waiting() {
             let (job, loss) = self.job_and_loss(at);
             waiting.push((job.sum - loss, at));
         }
-        waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let jobs = waiting.into_iter().take(most).map(|(_, at)| Some(at));
-        jobs.chain([None]).collect()
+        waiting.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        waiting
     }
 
     /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the job's
     /// last run comes first. On a large machine only the next ones are tried. `None` if all places are taken for good.
-    fn best_move(&mut self, who: Option<usize>) -> Option<Move> {
+    fn best_move(&self, who: Option<usize>) -> Option<Move> {
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let reach = who.map_or(usize::MAX, |_| SMALL);
-        let mut best: Option<Move> = None;
         let places = self.places.len();
         let circle = (first..first + places).map(|place| place % places);
-        let open: Vec<usize> = circle
-            .filter(|&to| !self.is_fixed(to) && self.who[to] != who)
-            .take(reach)
-            .collect();
-        for to in open {
-            let kept = self.who[to];
-            let core = self.core_of[to];
-            self.who[to] = who;
-            let after = self.done_on(core);
-            self.who[to] = kept;
-            let gain = self.gain_of(to, self.done[core], after);
-            if best.is_none_or(|best| gain > best.gain) {
+        let open = circle.filter(|&to| !self.is_fixed(to) && self.who[to] != who);
+        let mut best: Option<Move> = None;
+        let mut alone = None;
+        for to in open.take(reach) {
+            let least = best.map_or(f64::NEG_INFINITY, |best| best.gain);
+            let gain = self.gain_above(least, who, to, &mut alone);
+            if best.is_none() || gain > least {
                 best = Some(Move { gain, who, to });
             }
         }
         best
     }
 
+    /// The gain of a move if it is above `least`; otherwise that, or something less. `alone` keeps what the job does on a
+    /// core of its own, from one place to the next.
+    fn gain_above(
+        &self,
+        least: f64,
+        who: Option<usize>,
+        to: usize,
+        alone: &mut Option<Alone>,
+    ) -> f64 {
+        let core = self.core_of[to];
+        let (before, vacated) = (self.done[core], self.vacated[to]);
+        let Some(at) = who else {
+            return self.gain_of(to, before, vacated);
+        };
+        let (domain, kind) = (self.places[to].domain, self.kind_of[core]);
+        let alone = match *alone {
+            Some(known) if (known.domain, known.kind) == (domain, kind) => known,
+            _ => {
+                let done = self.alone_on(at, core);
+                *alone.insert(Alone { domain, kind, done })
+            }
+        };
+        // Siblings only slow each other.
+        let most = self.gain_of(to, before, vacated.plus(alone.done));
+        if most <= least || !vacated.is_busy {
+            return most;
+        }
+        self.gain_of(to, before, self.done_with(core, to, who))
+    }
+
     /// Gives the best waiting job its best place.
     pub(super) fn seat_best(&mut self) {
         self.find_loads();
-        if let Some(Some(best)) = self.newcomers(1).first() {
-            self.seat(*best);
+        if let Some(&(_, best)) = self.newcomers().first() {
+            self.seat(best);
         }
     }
 
-    /// Gives a job its best place, if any is left.
+    /// Gives a job its best place, if any is left, and updates the prices.
     pub(super) fn seat(&mut self, at: usize) {
         if let Some(one) = self.best_move(Some(at)) {
-            self.who[one.to] = Some(at);
+            self.put(one);
         }
     }
 
@@ -146,7 +199,7 @@ impl Search<'_> {
         self.find_loads();
         let before = self.who.clone();
         let places = self.places.len();
-        let reach = if places <= SMALL { places } else { TRIES };
+        let reach = if self.is_small() { places } else { TRIES };
         for place in 0..places {
             for other in place + 1..places.min(place + reach) {
                 if self.may_swap(place, other) {
@@ -186,5 +239,9 @@ impl Search<'_> {
         }
         self.turn(place, before, after);
         self.done[core] = after;
+        for at in 0..self.cores[core].len() {
+            let place = self.cores[core][at];
+            self.vacated[place] = self.done_with(core, place, None);
+        }
     }
 }
