@@ -299,6 +299,7 @@ impl Even {
                     weight: self.weight(round, leads, ix),
                     learnt,
                     last: room.place_of(&task.last_cpus),
+                    runs: task.running.is_some(),
                     home: task.home(&round.snap.machine),
                     fixed,
                     is_critical: round.is_critical(ix),

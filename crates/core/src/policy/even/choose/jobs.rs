@@ -40,23 +40,6 @@ pub(super) struct Done {
     pub(super) is_busy: bool,
 }
 
-impl Done {
-    /// The throughput of both, if neither slowed the other.
-    pub(super) fn plus(self, other: Done) -> Done {
-        let away = match (self.away, other.away) {
-            (Some((_, before)), Some((home, reads))) => Some((home, before + reads)),
-            (mine, theirs) => mine.or(theirs),
-        };
-        Done {
-            sum: self.sum + other.sum,
-            reads: self.reads + other.reads,
-            away,
-            instructions: self.instructions + other.instructions,
-            is_busy: self.is_busy || other.is_busy,
-        }
-    }
-}
-
 /// Throughput of the jobs of a core in this domain.
 pub(super) fn together<'a>(
     jobs: impl Iterator<Item = &'a Load> + Clone,

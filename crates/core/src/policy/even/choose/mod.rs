@@ -35,6 +35,8 @@ pub(super) struct Candidate<'a> {
     pub(super) learnt: &'a Learnt,
     /// The place of its last run, if it is one of those to fill.
     pub(super) last: Option<usize>,
+    /// Whether it has run until now.
+    pub(super) runs: bool,
     /// The memory domain where its memory lies, if there are several.
     pub(super) home: Option<usize>,
     /// The place that it runs in and keeps.
@@ -139,9 +141,10 @@ pub(super) struct Search<'a> {
     active: Vec<usize>,
     /// Load of each candidate on each type of core.
     loads: Vec<Load>,
-    /// Throughput of the jobs of each core at present prices, and of the core of each place without that place's job.
+    /// Throughput of the jobs of each core at present prices.
     done: Vec<Done>,
-    vacated: Vec<Done>,
+    /// Gain at present prices if each place were cleared.
+    vacating: Vec<f64>,
 }
 
 impl<'a> Search<'a> {
@@ -166,8 +169,11 @@ impl<'a> Search<'a> {
             .map(Result::unwrap_or_default)
             .collect();
         let mut who = vec![None; places.len()];
+        // On a large machine the search improves the present set.
+        let is_start = |one: &&Candidate<'_>| one.runs && places.len() > SMALL;
         for (at, candidate) in candidates.iter().enumerate() {
-            if let Some(place) = candidate.fixed {
+            let start = Some(candidate).filter(is_start).and_then(|one| one.last);
+            if let Some(place) = candidate.fixed.or(start) {
                 who[place] = Some(at);
             }
         }
@@ -199,7 +205,7 @@ impl<'a> Search<'a> {
             active: Vec::new(),
             loads: Vec::new(),
             done: Vec::new(),
-            vacated: Vec::new(),
+            vacating: Vec::new(),
         }
     }
 
@@ -423,13 +429,13 @@ impl<'a> Search<'a> {
             }
         }
         self.done.clear();
-        self.vacated.clear();
         for core in 0..self.cores.len() {
             self.done.push(self.done_on(core));
         }
+        self.vacating.clear();
         for place in 0..self.places.len() {
-            let vacated = self.done_with(self.core_of[place], place, None);
-            self.vacated.push(vacated);
+            let gain = self.a_move(None, place).gain;
+            self.vacating.push(gain);
         }
     }
 

@@ -7,22 +7,16 @@ use crate::estimate::NOISE;
 /// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
 const CONSIDERED: usize = 24;
 const TRIES: usize = 8;
+/// Number of waiting jobs to consider at once on a large machine.
+const NEWCOMERS: usize = 128;
 
 /// A job, or none, takes a place.
 #[derive(Clone, Copy, Debug)]
-struct Move {
+pub(super) struct Move {
     /// Gain of the sum at present prices.
-    gain: f64,
+    pub(super) gain: f64,
     who: Option<usize>,
     to: usize,
-}
-
-/// What a job does on a core of its own, of a type and in a memory domain.
-#[derive(Clone, Copy, Debug)]
-struct Alone {
-    domain: usize,
-    kind: usize,
-    done: Done,
 }
 
 impl Search<'_> {
@@ -73,21 +67,27 @@ impl Search<'_> {
         None
     }
 
-    /// Makes the best move of each waiting job that raises the sum at present prices. Returns the new sum, if it is
-    /// greater.
+    /// Makes the best move of each waiting job that raises the sum at present prices, and clears the places whose jobs cost
+    /// the others more than they do. Returns the new sum, if it is greater.
     fn make_all(&mut self, sum: f64) -> Option<f64> {
         self.find_loads();
         let before = self.who.clone();
+        let most = if self.is_small() {
+            self.places.len()
+        } else {
+            NEWCOMERS
+        };
         let waiting = self.newcomers();
-        let cheapest = self.cheapest_place();
-        for (worth, at) in waiting.into_iter().take(self.places.len()) {
-            // On a large machine a single job hardly changes a price, so this much it gains at most.
-            if !self.is_small() && worth < cheapest {
+        for (worth, at) in waiting.into_iter().take(most) {
+            if worth <= 0.0 && !self.is_small() {
                 break;
             }
-            self.make_if_better(Some(at));
+            let best = self.best_move(Some(at));
+            if let Some(one) = best.filter(|one| one.gain > self.part(LEAST_GAIN)) {
+                self.put(one);
+            }
         }
-        self.make_if_better(None);
+        self.clear_places();
         let now = self.settle();
         if now > sum + self.part(NOISE) {
             return Some(now);
@@ -96,26 +96,55 @@ impl Search<'_> {
         None
     }
 
-    /// Makes the best move of a job, or of none, if the sum at present prices rises by it.
-    fn make_if_better(&mut self, who: Option<usize>) {
-        let best = self.best_move(who);
-        if let Some(one) = best.filter(|one| one.gain > self.part(LEAST_GAIN)) {
-            self.put(one);
+    /// Clears places, the best ones first, while the sum at present prices rises.
+    fn clear_places(&mut self) {
+        let least = self.part(LEAST_GAIN);
+        let mut moves: Vec<(f64, usize)> = Vec::new();
+        for to in 0..self.places.len() {
+            if self.vacating[to] > least && !self.is_fixed(to) {
+                moves.push((self.vacating[to], to));
+            }
         }
+        moves.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for (_, to) in moves {
+            let now = self.a_move(None, to);
+            if now.gain > least {
+                self.put(now);
+            }
+        }
+    }
+
+    /// The worth of a job on a core of its own, minus the loss of the others, in the memory domain and on the type of core
+    /// of a place. Siblings and the power of a core only lower it. `known` is its last result.
+    fn worth_on(&self, at: usize, to: usize, known: &mut Option<(usize, usize, f64)>) -> f64 {
+        let core = self.core_of[to];
+        let (domain, kind) = (self.places[to].domain, self.kind_of[core]);
+        match *known {
+            Some((known_domain, known_kind, worth))
+                if (known_domain, known_kind) == (domain, kind) =>
+            {
+                worth
+            }
+            _ => {
+                let job = self.alone_on(at, core);
+                let worth = job.sum - self.loss_by(domain, Done::default(), job);
+                *known = Some((domain, kind, worth));
+                worth
+            }
+        }
+    }
+
+    /// The gain if this job, or none, takes a place.
+    pub(super) fn a_move(&self, who: Option<usize>, to: usize) -> Move {
+        let core = self.core_of[to];
+        let gain = self.gain_of(to, self.done[core], self.done_with(core, to, who));
+        Move { gain, who, to }
     }
 
     /// Makes a move, and updates the prices.
     fn put(&mut self, one: Move) {
         self.who[one.to] = one.who;
         self.update(one.to);
-    }
-
-    /// The least worth of a place's present job, minus what the others lose by it. 0 for an empty place.
-    fn cheapest_place(&self) -> f64 {
-        let open = (0..self.places.len()).filter(|&to| !self.is_fixed(to));
-        let worths =
-            open.map(|to| -self.gain_of(to, self.done[self.core_of[to]], self.vacated[to]));
-        worths.fold(f64::INFINITY, f64::min)
     }
 
     /// The waiting jobs, those with the greatest worth at present prices first.
@@ -130,53 +159,36 @@ impl Search<'_> {
     }
 
     /// The move with the greatest gain at present prices of a waiting job, or of no job. Of equal ones, the place of the job's
-    /// last run comes first. On a large machine only the next ones are tried. `None` if all places are taken for good.
+    /// last run comes first. On a large machine only the next ones are tried, of the empty ones and of the others. `None` if
+    /// all places are taken for good.
     fn best_move(&self, who: Option<usize>) -> Option<Move> {
-        let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
-        let reach = who.map_or(usize::MAX, |_| SMALL);
         let places = self.places.len();
+        let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let circle = (first..first + places).map(|place| place % places);
-        let open = circle.filter(|&to| !self.is_fixed(to) && self.who[to] != who);
-        let mut best: Option<Move> = None;
+        let (mut empty, mut taken) = (SMALL, SMALL);
         let mut alone = None;
-        for to in open.take(reach) {
-            let least = best.map_or(f64::NEG_INFINITY, |best| best.gain);
-            let gain = self.gain_above(least, who, to, &mut alone);
-            if best.is_none() || gain > least {
-                best = Some(Move { gain, who, to });
+        let mut best: Option<Move> = None;
+        for to in circle {
+            let left = if self.who[to].is_none() {
+                &mut empty
+            } else {
+                &mut taken
+            };
+            if *left == 0 || self.is_fixed(to) || self.who[to] == who {
+                continue;
+            }
+            *left -= 1;
+            if let (Some(best), Some(at)) = (best, who)
+                && self.vacating[to] + self.worth_on(at, to, &mut alone) <= best.gain
+            {
+                continue;
+            }
+            let one = self.a_move(who, to);
+            if best.is_none_or(|best| one.gain > best.gain) {
+                best = Some(one);
             }
         }
         best
-    }
-
-    /// The gain of a move if it is above `least`; otherwise that, or something less. `alone` keeps what the job does on a
-    /// core of its own, from one place to the next.
-    fn gain_above(
-        &self,
-        least: f64,
-        who: Option<usize>,
-        to: usize,
-        alone: &mut Option<Alone>,
-    ) -> f64 {
-        let core = self.core_of[to];
-        let (before, vacated) = (self.done[core], self.vacated[to]);
-        let Some(at) = who else {
-            return self.gain_of(to, before, vacated);
-        };
-        let (domain, kind) = (self.places[to].domain, self.kind_of[core]);
-        let alone = match *alone {
-            Some(known) if (known.domain, known.kind) == (domain, kind) => known,
-            _ => {
-                let done = self.alone_on(at, core);
-                *alone.insert(Alone { domain, kind, done })
-            }
-        };
-        // Siblings only slow each other.
-        let most = self.gain_of(to, before, vacated.plus(alone.done));
-        if most <= least || !vacated.is_busy {
-            return most;
-        }
-        self.gain_of(to, before, self.done_with(core, to, who))
     }
 
     /// Gives the best waiting job its best place.
@@ -241,7 +253,7 @@ impl Search<'_> {
         self.done[core] = after;
         for at in 0..self.cores[core].len() {
             let place = self.cores[core][at];
-            self.vacated[place] = self.done_with(core, place, None);
+            self.vacating[place] = self.a_move(None, place).gain;
         }
     }
 }

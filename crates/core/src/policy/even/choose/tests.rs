@@ -121,6 +121,7 @@ fn candidates(jobs: &[Job]) -> Vec<Candidate<'_>> {
             weight: *weight,
             learnt,
             last: None,
+            runs: false,
             home: None,
             fixed: None,
             is_critical: false,
