@@ -125,10 +125,16 @@ impl Latency {
         1.0 + self.rise * Latency::shape(u)
     }
 
-    /// Growth of the latency per further line per ns at a load of `reads`.
-    pub(crate) fn growth(&self, reads: f64) -> f64 {
-        let Some(most) = self.most else { return 0.0 };
-        self.rise * Latency::slope((reads / most).clamp(0.0, 1.0)) / most
+    /// Growth of the latency per further line per ns at a load of `reads`, as a fraction, since the choice of sets asks for
+    /// it often and a division is slow.
+    pub(crate) fn growth(&self, reads: f64) -> (f64, f64) {
+        let Some(most) = self.most else {
+            return (0.0, 1.0);
+        };
+        // u = reads / most, and both parts are multiplied by most^2.
+        let reads = reads.clamp(0.0, most);
+        let room = POLE * most - reads;
+        (self.rise * reads * (room + POLE * most), room * room * most)
     }
 
     /// The rise at a share of the maximum load, in units of `rise`.

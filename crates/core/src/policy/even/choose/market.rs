@@ -31,8 +31,8 @@ impl Default for Market {
 impl Market {
     /// Rise of the latency if these lines per ns are added.
     fn rise(&self, shared: &Contention, reads: f64) -> f64 {
-        let growth = shared.memory.growth(self.reads + 0.5 * reads);
-        let rise = growth * reads / (1.0 + growth * self.yields);
+        let (growth, per) = shared.memory.growth(self.reads + 0.5 * reads);
+        let rise = growth * reads / (per + growth * self.yields);
         rise.max(1.0 - self.latency)
     }
 

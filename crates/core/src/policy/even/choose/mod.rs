@@ -108,6 +108,8 @@ pub(super) struct LeftOut {
 const LEAST_GAIN: f64 = NOISE * NOISE;
 /// Maximum number of places of a small machine. There each move is predicted; on a larger one all moves together.
 const SMALL: usize = 64;
+/// Number of waiting jobs that may get a place of a large machine in a quantum.
+const POOL: usize = 512;
 /// Maximum number of rounds of moves and exchanges.
 const ROUNDS: usize = 3;
 
@@ -120,6 +122,8 @@ pub(super) struct Search<'a> {
     power: Power<'a>,
     /// The job in each place.
     who: Vec<Option<usize>>,
+    /// The candidates that may get a place.
+    pool: Vec<usize>,
     /// The places of each core.
     cores: Vec<Vec<usize>>,
     core_of: Vec<usize>,
@@ -191,6 +195,7 @@ impl<'a> Search<'a> {
             places,
             power,
             who,
+            pool: (0..candidates.len()).collect(),
             cores,
             core_of,
             kinds,
@@ -223,6 +228,9 @@ impl<'a> Search<'a> {
             // The first core to wake costs most: several jobs may pay for it where one does not.
             self.seat_best();
         }
+        if !self.is_small() {
+            self.narrow();
+        }
         self.climb();
         if self.power.price > 0.0 && self.is_small() {
             self.climb_from_full();
@@ -231,6 +239,7 @@ impl<'a> Search<'a> {
             self.who = before;
             self.settle();
         }
+        self.pool = (0..self.candidates.len()).collect();
         self.find_loads();
         self.finish()
     }
@@ -346,13 +355,22 @@ impl<'a> Search<'a> {
             .sum()
     }
 
-    /// The candidates without a place.
+    /// The candidates of the pool without a place.
     fn waiting(&self) -> Vec<usize> {
         let mut runs = vec![false; self.candidates.len()];
         for &at in self.who.iter().flatten() {
             runs[at] = true;
         }
-        (0..self.candidates.len()).filter(|&at| !runs[at]).collect()
+        let pool = self.pool.iter().copied();
+        pool.filter(|&at| !runs[at]).collect()
+    }
+
+    /// On a large machine the search goes on with the jobs that have places and those that are worth most now.
+    fn narrow(&mut self) {
+        self.find_loads();
+        let waiting = self.newcomers().into_iter().take(POOL);
+        let placed = self.who.iter().flatten().copied();
+        self.pool = waiting.map(|(_, at)| at).chain(placed).collect();
     }
 
     /// Predicts the sum for the present set, minus the cost of its power, and sets the prices.
@@ -409,23 +427,19 @@ impl<'a> Search<'a> {
     }
 
     /// Computes the load of each candidate on each type of core, with its present share of the last-level cache, and
-    /// the throughput of each core.
+    /// the throughput of each core. On a large machine the shares of waiting jobs hardly change during the search.
     fn find_loads(&mut self) {
-        let last = |one: &Candidate<'_>| one.last.unwrap_or(0);
-        let mut places: Vec<usize> = self.candidates.iter().map(last).collect();
-        for (place, who) in self.who.iter().enumerate() {
-            if let Some(at) = *who {
-                places[at] = place;
+        let is_first = self.loads.is_empty();
+        self.loads
+            .resize(self.candidates.len() * self.kinds.len(), Load::default());
+        if is_first || self.is_small() {
+            for at in self.waiting() {
+                self.find_load(at, self.candidates[at].last.unwrap_or(0));
             }
         }
-        self.loads.clear();
-        for (at, place) in places.into_iter().enumerate() {
-            for &kind in &self.kinds {
-                // For types of core that its present cache lacks, take the first cache that has them.
-                let mut order = std::iter::once(place).chain(0..self.places.len());
-                let here = order.find(|&place| self.places[place].kind == kind);
-                let llc = self.places[here.unwrap_or(0)].llc;
-                self.loads.push(self.load(at, kind, llc));
+        for place in 0..self.places.len() {
+            if let Some(at) = self.who[place] {
+                self.find_load(at, place);
             }
         }
         self.done.clear();
@@ -436,6 +450,17 @@ impl<'a> Search<'a> {
         for place in 0..self.places.len() {
             let gain = self.a_move(None, place).gain;
             self.vacating.push(gain);
+        }
+    }
+
+    /// Computes the load of a candidate in a place, on each type of core.
+    fn find_load(&mut self, at: usize, place: usize) {
+        for (nth, &kind) in self.kinds.iter().enumerate() {
+            // For types of core that its present cache lacks, take the first cache that has them.
+            let mut order = std::iter::once(place).chain(0..self.places.len());
+            let here = order.find(|&place| self.places[place].kind == kind);
+            let llc = self.places[here.unwrap_or(0)].llc;
+            self.loads[at * self.kinds.len() + nth] = self.load(at, kind, llc);
         }
     }
 
