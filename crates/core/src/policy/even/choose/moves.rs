@@ -9,6 +9,9 @@ const CONSIDERED: usize = 24;
 const TRIES: usize = 8;
 /// Number of waiting jobs to consider at once on a large machine.
 const NEWCOMERS: usize = 128;
+/// There: number of empty places to try for each, and of others; and of places to exchange a job with.
+const REACH: (usize, usize) = (32, 64);
+const NEXT: usize = 5;
 
 /// A job, or none, takes a place.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +32,7 @@ impl Search<'_> {
     /// Makes moves while the predicted sum of the whole set rises. Returns the sum.
     pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
         // Many moves at once save time. For energy each counts: several jobs must share the power of a core.
-        if self.power.price == 0.0 {
+        if self.power.price == 0.0 && self.is_small() {
             sum = self.make_all(sum).unwrap_or(sum);
         }
         for _ in 0..2 * self.places.len() {
@@ -165,10 +168,17 @@ impl Search<'_> {
         let places = self.places.len();
         let first = who.map_or(0, |at| self.candidates[at].last.unwrap_or(at));
         let circle = (first..first + places).map(|place| place % places);
-        let (mut empty, mut taken) = (SMALL, SMALL);
+        let (mut empty, mut taken) = if self.is_small() {
+            (SMALL, SMALL)
+        } else {
+            REACH
+        };
         let mut alone = None;
         let mut best: Option<Move> = None;
         for to in circle {
+            if (empty, taken) == (0, 0) {
+                break;
+            }
             let left = if self.who[to].is_none() {
                 &mut empty
             } else {
@@ -211,7 +221,7 @@ impl Search<'_> {
         self.find_loads();
         let before = self.who.clone();
         let places = self.places.len();
-        let reach = if self.is_small() { places } else { TRIES };
+        let reach = if self.is_small() { places } else { NEXT };
         for place in 0..places {
             for other in place + 1..places.min(place + reach) {
                 if self.may_swap(place, other) {
