@@ -101,7 +101,7 @@ impl Latency {
                 high = u;
             }
             let newton = u - excess / (slope * self.rise * Latency::slope(u) - most);
-            let next = if newton > low && newton < high {
+            let next = if newton >= low && newton <= high {
                 newton
             } else {
                 0.5 * (low + high)

@@ -7,6 +7,7 @@
 use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
 use super::forecast::Look;
+use super::kinds::Kinds;
 use super::phase::{Phase, Row};
 use super::rise::Doubt;
 use super::seen::Seen;
@@ -56,6 +57,8 @@ pub(super) struct Common<'a> {
     pub(super) steepness: f64,
     /// What siblings raise of it: its time, and its accesses.
     pub(super) rises: [Siblings; 2],
+    /// What was measured of other jobs.
+    pub(super) kinds: &'a Kinds,
 }
 
 impl Job {
@@ -206,6 +209,7 @@ impl Job {
             penalty,
             steepness,
             rises,
+            kinds,
         } = common;
         let time = seen.cycles / seen.ghz / seen.threads();
         let is_unknown = !self.phases.iter().any(Phase::is_measured);
@@ -213,6 +217,11 @@ impl Job {
         if is_unknown {
             // Only measured phases show their own.
             phase.assume_sensitivities(rises);
+        }
+        let is_guess = !phase.is_measured() && !row.calm;
+        let kind = kinds.of(shared, row, seen.core_type, seen.counts_llc);
+        if let Some(kind) = kind.filter(|_| is_guess) {
+            phase.assume_kind(kind);
         }
         phase.used_at = seen.until;
         phase.instructions += seen.instructions / seen.threads();

@@ -6,7 +6,8 @@
 //!    cache.
 //! 2. The memory latency in the interval, common to all jobs: the value that explains their cycles best.
 //! 3. Each sample is added to a phase of its job ([`phase`]), and the phase is fitted again.
-//! 4. What siblings of a core raise in each other is learnt from each pair ([`rise`]); the latency curve is fitted to the
+//! 4. A job that does the same kind of work as one that was measured takes over what is known of it ([`kinds`]).
+//! 5. What siblings of a core raise in each other is learnt from each pair ([`rise`]); the latency curve is fitted to the
 //!    last intervals.
 //!
 //! Progress follows from the phases ([`job`]). With several core types, solo means alone on the fastest
@@ -18,6 +19,7 @@ mod forecast;
 #[cfg(test)]
 mod foreign;
 mod job;
+mod kinds;
 mod phase;
 mod rise;
 mod seen;
@@ -38,6 +40,7 @@ pub use earlier::{Earlier, EarlierPhase};
 pub use forecast::PredictionErrors;
 use forecast::{Forecast, Look};
 use job::{Common, Job};
+use kinds::Kinds;
 use phase::{Phase, Row};
 use rise::{Beside, Lesson, doubt_of, pressure_of};
 use seen::{Met, Seen, siblings};
@@ -69,6 +72,7 @@ pub(crate) struct Learner {
     fit: SharedFit,
     types: CoreTypes,
     forecast: Forecast,
+    kinds: Kinds,
     /// The live jobs.
     jobs: BTreeMap<TaskId, Job>,
     /// Recent intervals: co-runners of intervals that end later.
@@ -85,6 +89,7 @@ impl Learner {
             shared: Contention::default(),
             fit: SharedFit::default(),
             forecast: Forecast::default(),
+            kinds: Kinds::default(),
             types: CoreTypes::new(types),
             jobs: BTreeMap::new(),
             recent: Vec::new(),
@@ -102,6 +107,7 @@ impl Learner {
         if !self.types.are_those_of(machine) {
             // Types are renumbered, so what was learnt about each is useless.
             self.types = CoreTypes::new(&machine.core_types);
+            self.kinds = Kinds::default();
             for job in self.jobs.values_mut() {
                 job.forget_phases();
             }
@@ -356,11 +362,15 @@ impl Learner {
             penalty: self.fit.penalty() * self.types.penalty(seen.core_type),
             steepness: self.fit.steepness(),
             rises: self.fit.rises(),
+            kinds: &self.kinds,
         };
         let Some(job) = self.jobs.get_mut(&seen.task) else {
             return;
         };
         let phase = job.take_in(&row, seen, common);
+        if row.calm {
+            self.kinds.note(phase);
+        }
         if !phase.is_measured() || time.is_empty() {
             return;
         }

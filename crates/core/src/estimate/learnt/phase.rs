@@ -23,6 +23,8 @@ const OWN: (f64, f64) = (0.55, 0.25);
 const CALM_KEPT: usize = 4;
 /// Greatest weight of all ordinary samples together, as a part of that of the measurements.
 const BUSY: f64 = 0.25;
+/// Before a measurement, all ordinary samples together tell as much as so many would if their errors were independent.
+const DEPENDENT: f64 = 2.0;
 /// Weights of a difference in reads, and of one in accesses to the first-level cache, relative to one in accesses to the
 /// last-level cache.
 const READS_TELL: f64 = 0.25;
@@ -199,6 +201,21 @@ impl Phase {
         }
     }
 
+    /// Takes over what was measured of the same kind of work in another job.
+    pub(super) fn assume_kind(&mut self, kind: &Phase) {
+        self.earlier = Some(EarlierPhase {
+            core_type: kind.core_type,
+            asks: kind.asks,
+            solo_cpi: kind.solo_cpi,
+        });
+        self.asks = Asks {
+            ghz: self.asks.ghz,
+            ..kind.asks
+        };
+        (self.doubt_of_time, self.doubt_of_accesses) = (kind.doubt_of_time, kind.doubt_of_accesses);
+        (self.busy, self.busy_misses) = Default::default();
+    }
+
     /// Distance of a sample from the phase: the larger relative difference of its accesses. Without a count of
     /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache. What siblings
     /// raise is known less well.
@@ -306,6 +323,11 @@ impl Phase {
         asks.own + asks.stall(shared, reads, row.latency)
     }
 
+    /// Cycles per instruction by the model, in the surroundings of a sample.
+    pub(super) fn expected_cpi(&self, shared: &Contention, row: &Row) -> f64 {
+        self.without_siblings(shared, row) * self.asks.time.growth(row.pressure)
+    }
+
     /// Growth of accesses and of reads in a sample, relative to those without siblings, and how much the reads cost as a share
     /// of the cycles.
     pub(super) fn growths(&self, row: &Row) -> [f64; 3] {
@@ -358,10 +380,11 @@ impl Phase {
                 misses.add(figures, row.weight * row.share);
             }
         }
-        (
-            calm.join(self.busy, BUSY),
-            misses.join(self.busy_misses, BUSY),
-        )
+        let mut busy = self.busy;
+        if !self.is_measured() {
+            busy.scale((DEPENDENT / self.seen).min(1.0));
+        }
+        (calm.join(busy, BUSY), misses.join(self.busy_misses, BUSY))
     }
 
     /// Weight of a sample in the cycle fit.

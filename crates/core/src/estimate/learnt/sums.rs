@@ -34,11 +34,13 @@ impl Sums {
 
     /// Scales the weight of all rows down to `most`, if it is greater.
     pub(super) fn fade(&mut self, most: f64) {
-        let factor = if self.weight > most {
-            most / self.weight
-        } else {
-            1.0
-        };
+        if self.weight > most {
+            self.scale(most / self.weight);
+        }
+    }
+
+    /// Scales the weight of all rows.
+    pub(super) fn scale(&mut self, factor: f64) {
         for sum in [
             &mut self.xx,
             &mut self.xz,

@@ -1,7 +1,8 @@
 //! Short measurements: each job gets a core, and its siblings idle.
 //!
 //! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
-//! a phase settles most of that. In its first step the cache fills; its second step counts.
+//! a phase settles most of that. It ends with the first short step in which the job was as fast as in the step before, and read
+//! as much. Until then its cache fills, and the time for that is in between.
 //!
 //! Jobs that are hardly known are measured together, in the order of their need, then the well-known ones, as long as none is
 //! disturbed. That tells enough to choose by. But no model sees all that jobs on different cores cost each other: they share
@@ -15,7 +16,7 @@ use crate::policy::prelude::*;
 use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
 
-/// Least length of the first step, in which the cache fills, and length of the second, which counts.
+/// Least length of the step in which the cache fills, and length of the others, at least two of them.
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 2;
@@ -24,10 +25,13 @@ const STEPS: u32 = 2;
 const SHARE: f64 = 2.0 * NOISE;
 const RENEWED: f64 = 0.5 * NOISE;
 const LEAD: f64 = MEMORY;
-/// A job that got so much faster in a step goes on in a step of twice the length, up to so many steps: its cache still
-/// fills.
+/// The cache of a job still fills if it got so much faster in a step, or read so much less. Then it goes on in a step in which
+/// the cache fills, and in steps of twice the length of the last, up to so many steps.
 const WARMER: f64 = 1.0 + NOISE;
-const MOST_STEPS: u32 = 6;
+const FULLER: f64 = 1.0 + ROUGH;
+/// So many lines an instruction less save it about 0.01 cycles.
+const FEW: f64 = 1e-4;
+const MOST_STEPS: u32 = 7;
 /// Bytes per ns with which a cache fills. While it fills, a job reads more than alone, and would seem slower alone than it
 /// is. 12 MB fill within `LEAST_FILLING`, which was enough on simulated machines with such caches.
 const FILL: f64 = 0.85;
@@ -41,8 +45,8 @@ pub(super) struct MeasuringState {
     /// The jobs being measured, and whether each is alone behind its last-level cache.
     measured: Vec<TaskId>,
     alone: bool,
-    /// The instructions per ns of each in the last step.
-    rates: Vec<f64>,
+    /// The speed of each in the last step.
+    speeds: Vec<Speed>,
     /// Steps of this measurement so far.
     steps: u32,
     /// End of the present step.
@@ -76,11 +80,12 @@ impl MeasuringState {
         } else if self.steps < STEPS || self.warms(round, &last) {
             self.go_on(round, &last);
         }
-        self.rates = rates_of(round, &last);
+        self.speeds = speeds_of(round, &last);
         let first = *self.measured.first()?;
         let step = match self.steps {
-            0 => filling(round, quantum),
-            more => Nanos(COUNTED.0 << (more - 1)).min(quantum),
+            0 | 1 => COUNTED,
+            STEPS => filling(round, quantum),
+            more => Nanos(COUNTED.0 << (more - STEPS - 1)).min(quantum),
         };
         self.steps += 1;
         self.spent += step;
@@ -104,13 +109,13 @@ impl MeasuringState {
         Some(())
     }
 
-    /// Whether a job got faster from the last step but one to the last.
+    /// Whether the cache of a job filled from the last step but one to the last. After the step in which it fills, one counts.
     fn warms(&self, round: &Round<'_>, last: &[TaskId]) -> bool {
-        let rates = rates_of(round, last);
-        let mut pairs = self.rates.iter().zip(&rates);
+        let speeds = speeds_of(round, last);
+        let mut pairs = self.speeds.iter().zip(&speeds);
         self.steps < MOST_STEPS
-            && self.rates.len() == rates.len()
-            && pairs.any(|(before, now)| *now > before * WARMER)
+            && self.speeds.len() == speeds.len()
+            && (self.steps == STEPS + 1 || pairs.any(|(before, now)| now.is_warmer_than(before)))
     }
 
     /// Measures the same jobs on the same cores.
@@ -221,15 +226,36 @@ fn learnt(task: &TaskView) -> Option<&Learnt> {
     task.estimates.learnt.as_ref().value()
 }
 
-/// The instructions per ns of these tasks in their last intervals; 0 if unknown.
-fn rates_of(round: &Round<'_>, tasks: &[TaskId]) -> Vec<f64> {
-    let mut rates = Vec::with_capacity(tasks.len());
-    for id in tasks {
-        let task = round.snap.task(*id);
-        let rate = task.and_then(|task| task.estimates.cpu_instructions.value());
-        rates.push(rate.unwrap_or(0) as f64);
+/// How fast a job was in a step; 0 if unknown.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Speed {
+    /// Per ns.
+    instructions: f64,
+    /// Lines read from memory, per instruction.
+    reads: f64,
+}
+
+impl Speed {
+    fn is_warmer_than(&self, before: &Speed) -> bool {
+        self.instructions > before.instructions * WARMER || before.reads > self.reads * FULLER + FEW
     }
-    rates
+}
+
+/// The speeds of these tasks in their last intervals.
+fn speeds_of(round: &Round<'_>, tasks: &[TaskId]) -> Vec<Speed> {
+    let mut speeds = Vec::with_capacity(tasks.len());
+    for id in tasks {
+        let estimates = round.snap.task(*id).map(|task| &task.estimates);
+        let instructions = estimates.and_then(|of| of.cpu_instructions.value());
+        let reads = estimates.and_then(|of| of.cpu_mm_reads.value());
+        let instructions = instructions.unwrap_or(0) as f64;
+        let reads = reads.map_or(0, |reads| reads.0) as f64;
+        speeds.push(Speed {
+            instructions,
+            reads: reads / instructions.max(1.0),
+        });
+    }
+    speeds
 }
 
 fn is_running(round: &Round<'_>, id: TaskId) -> bool {

@@ -5,7 +5,6 @@ use cosched_core::model::contention::{Asks, Latency};
 use cosched_core::*;
 use std::sync::Arc;
 
-const STEP: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
 
 #[test]
@@ -16,7 +15,7 @@ fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
     assert_eq!(first.len(), 2);
     assert_eq!(
         (play.decision.basis.measures, play.wake_in()),
-        (Some(TaskId(first[0])), STEP)
+        (Some(TaskId(first[0])), COUNTED)
     );
     assert!(
         play.decision
@@ -24,8 +23,8 @@ fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
             .iter()
             .all(|wait| matches!(wait.reason, WaitReason::Measuring { .. }))
     );
-    // The second step counts.
-    play.decide(15, None);
+    // The second step counts, since nobody got faster.
+    play.decide(5, None);
     assert_eq!((play.measured(), play.wake_in()), (first, COUNTED));
     play.decide(5, None);
     assert_eq!(
@@ -62,7 +61,7 @@ fn a_job_that_waits_for_lines_is_measured_alone_behind_its_cache() {
     play.decide(0, None);
     let first = play.measured();
     assert_eq!(first.len(), 1);
-    play.decide(15, None);
+    play.decide(5, None);
     let running = play
         .snap
         .tasks
@@ -81,10 +80,11 @@ fn a_measurement_goes_on_while_a_job_gets_faster() {
     let mut steps = Vec::new();
     for (ms, rate) in [
         (0, 1_000),
-        (15, 1_000),
+        (5, 1_000),
         (5, 1_100),
-        (10, 1_150),
-        (20, 1_151),
+        (15, 1_150),
+        (5, 1_200),
+        (10, 1_201),
     ] {
         for task in &mut play.snap.tasks {
             task.estimates.cpu_instructions = Reading::Value(rate);
@@ -93,8 +93,24 @@ fn a_measurement_goes_on_while_a_job_gets_faster() {
         steps.push((play.measured().len(), play.wake_in()));
     }
     let two = |ms: u64| (2, Nanos::from_ms(ms));
-    assert_eq!(steps[..4], [two(15), two(5), two(10), two(20)]);
-    assert_eq!(steps[4].0, 0, "less than 1 % faster: it is over");
+    // The third step is as long as the cache takes to fill.
+    assert_eq!(steps[..5], [5, 5, 15, 5, 10].map(two));
+    assert_eq!(steps[5].0, 0, "less than 1 % faster: it is over");
+}
+
+#[test]
+fn a_measurement_goes_on_while_a_job_reads_less() {
+    let mut play = Play::new();
+    let mut steps = Vec::new();
+    for (ms, reads) in [(0, 9_000), (5, 9_000), (5, 8_000), (15, 7_000), (5, 6_990)] {
+        for task in &mut play.snap.tasks {
+            task.estimates.cpu_instructions = Reading::Value(1_000_000);
+            task.estimates.cpu_mm_reads = Reading::Value(Rate(reads));
+        }
+        play.decide(ms, None);
+        steps.push(play.measured().len());
+    }
+    assert_eq!(steps, [2, 2, 2, 2, 0]);
 }
 
 #[test]
@@ -115,14 +131,14 @@ fn nobody_begins_beside_a_measurement_when_a_job_ends() {
     play.decide(0, None);
     let first = play.measured();
     play.end(first[0]);
-    play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
+    play.decide(2, Some(Trigger::Ended(TaskId(first[0]))));
     assert_eq!(
         (play.decision.changes.len(), play.measured(), play.wake_in()),
-        (0, vec![first[1]], Nanos::from_ms(10))
+        (0, vec![first[1]], Nanos::from_ms(3))
     );
     // Without a measured job there is nothing to disturb.
     play.end(first[1]);
-    play.decide(5, Some(Trigger::Ended(TaskId(first[1]))));
+    play.decide(1, Some(Trigger::Ended(TaskId(first[1]))));
     assert_eq!(
         play.snap
             .tasks
@@ -146,10 +162,10 @@ fn an_overdue_job_does_not_wait_for_a_measurement() {
         .position(|task| task.running.is_none())
         .unwrap();
     play.snap.tasks[late].overdue = true;
-    play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
+    play.decide(2, Some(Trigger::Ended(TaskId(first[0]))));
     assert!(play.snap.tasks[late].running.is_some());
     // The continued step still ends at its planned time.
-    assert_eq!(play.wake_in(), Nanos::from_ms(10));
+    assert_eq!(play.wake_in(), Nanos::from_ms(3));
     // Nothing is measured while a job is overdue.
     let mut play = Play::new();
     play.snap.tasks[3].overdue = true;
