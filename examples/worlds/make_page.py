@@ -1,7 +1,8 @@
 """Write results/worlds.md: python3 examples/worlds/make_page.py --out DIR
 
 Run all policies in both worlds and in cosched's own simulation, and the oracle in both worlds. DIR keeps finished runs, so
-a stopped command goes on where it was. It calls `cosched run`, which is simpler than `compare` here: each run needs a file of
+a stopped command goes on where it was. The oracle takes minutes a mix and knows no policy, so its results are kept in
+oracle_results.json; it runs again where its program, the world or the mix has changed. It calls `cosched run`, which is simpler than `compare` here: each run needs a file of
 its own for the truth, and is kept or made again by itself. Part of the mixes or seeds: the page goes to DIR/worlds.md.
 """
 
@@ -24,6 +25,7 @@ from page_text import ORACLE_SEED, page
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+ORACLE_RESULTS = HERE / "oracle_results.json"
 OWN = "xeon-e5645-2ch"  # of cosched's own simulation
 POLICIES = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "efs", "spread", "oracle", "even"]
 TIMEOUT_S = {"run": 900, "oracle": 3600}
@@ -127,9 +129,32 @@ def run_folder(paths, section, policy, mix, seed):
     return paths.out / f"{section.world}-{section.channels}" / f"{mix}" / f"{policy}-{seed}-{key}"
 
 
-def oracle_file(paths, section, mix):
+def oracle_key(section, mix):
     key = digest([HERE / "oracle.py", mix_file(section, mix), *world_files(section)])
-    return paths.out / f"{section.world}-{section.channels}" / f"{mix}" / f"oracle.py-{ORACLE_SEED}-{key}.json"
+    return f"{section.world}-{section.channels}-{mix}-{ORACLE_SEED}-{key}"
+
+
+def oracle_file(paths, section, mix):
+    return paths.out / "oracle" / f"{oracle_key(section, mix)}.json"
+
+
+@functools.cache
+def kept_oracle_results():
+    return json.loads(ORACLE_RESULTS.read_text()) if ORACLE_RESULTS.exists() else {}
+
+
+def read_oracle(paths, section, mix):
+    """The result for a mix, as kept or as just made; None before that."""
+    file = oracle_file(paths, section, mix)
+    return json.loads(file.read_text()) if file.exists() else kept_oracle_results().get(oracle_key(section, mix))
+
+
+def keep_oracle_results(paths, sections):
+    """Write all results that are there."""
+    pairs = [(section, mix) for section in sections if section.has_oracle for mix in section.mixes]
+    found = {oracle_key(*pair): read_oracle(paths, *pair) for pair in pairs}
+    found = {key: result for key, result in found.items() if result}
+    ORACLE_RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 def make_run(paths, section, policy, mix, seed):
@@ -153,9 +178,9 @@ def make_run(paths, section, policy, mix, seed):
 
 def make_oracle(paths, section, mix):
     """Let the oracle run a mix, unless its result is kept."""
-    file = oracle_file(paths, section, mix)
-    if file.exists():
+    if read_oracle(paths, section, mix):
         return
+    file = oracle_file(paths, section, mix)
     file.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, str(HERE / "oracle.py"), section.world, str(mix_file(section, mix)),
                "--channels", str(section.channels), "--seed", str(ORACLE_SEED)]
@@ -197,7 +222,7 @@ def read_section(paths, section):
                 folder = run_folder(paths, section, policy, mix, seed)
                 runs[policy, mix, seed] = read_run(folder, section.world != OWN)
     oracle_mixes = section.mixes if section.has_oracle else []
-    return runs, {mix: json.loads(oracle_file(paths, section, mix).read_text()) for mix in oracle_mixes}
+    return runs, {mix: read_oracle(paths, section, mix) for mix in oracle_mixes}
 
 
 def tasks(paths, sections):
@@ -266,6 +291,8 @@ def main():
     read = [(section, *read_section(paths, section)) for section in sections]
     kinds = [{mix: mix_kind(section, mix) for mix in section.mixes} for section in sections]
     target.write_text(page(read, kinds, rates))
+    if is_whole:
+        keep_oracle_results(paths, sections)
     print(f"wrote {target}")
 
 
