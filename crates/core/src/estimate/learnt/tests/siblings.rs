@@ -156,6 +156,8 @@ fn measured_pairs_are_predicted_from_half_of_them() {
         let solo = learner.known(TaskId(one)).value().unwrap().solo_cpi;
         (prediction.jobs[0].cpi / solo / truth - 1.0).abs()
     };
-    let error = median(slowdowns.iter().map(error).collect());
-    assert!(error <= 0.03, "median error {error}; 0.018 was found");
+    let is_hidden = |pair: &(u32, u32)| !order.contains(pair) && !order.contains(&(pair.1, pair.0));
+    let hidden = slowdowns.iter().filter(|(pair, _)| is_hidden(pair));
+    let error = median(hidden.map(error).collect());
+    assert!(error <= 0.03, "median error {error}; 0.023 was found");
 }
