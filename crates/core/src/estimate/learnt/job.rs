@@ -269,11 +269,14 @@ impl Job {
                 return ix;
             }
         } else {
-            // Of two phases that explain a sample about as well, the present one goes on.
+            let reluctance = |phase: &Phase| match row.has_siblings() {
+                true => self.reluctance(phase),
+                false => 1.0,
+            };
             let nearest = self.nearest(
                 SAME_PHASE,
                 |phase| phase.core_type == kind,
-                |phase| far(phase) * self.reluctance(phase),
+                |phase| far(phase) * reluctance(phase),
             );
             if let Some(ix) = nearest {
                 return ix;
@@ -305,7 +308,8 @@ impl Job {
         oldest
     }
 
-    /// The factor on the distance from a phase.
+    /// The factor on the distance from a phase beside siblings: of two phases that explain a sample about as well, the present
+    /// one goes on.
     fn reluctance(&self, phase: &Phase) -> f64 {
         match self.phase() {
             Some(now) if std::ptr::eq(now, phase) => STAYS,
