@@ -144,9 +144,9 @@ impl Job {
     fn measured(&self, phase: &Phase) -> Measured {
         if phase.is_measured_alone() {
             Measured::Phase
-        } else if phase.is_measured() {
+        } else if phase.is_measured_itself() {
             Measured::NeverAlone
-        } else if self.phases.iter().any(Phase::is_measured) {
+        } else if self.phases.iter().any(Phase::is_measured_itself) {
             Measured::OtherPhase
         } else {
             Measured::Never
@@ -170,7 +170,7 @@ impl Job {
                 asks: phase.asks,
                 solo_cpi: phase.solo_cpi,
             };
-            if phase.is_measured() && known.is_sound() {
+            if phase.is_measured_itself() && known.is_sound() {
                 phases.push(known);
             }
         }

@@ -3,16 +3,15 @@
 //! Jobs of a batch often run the same program. Its phases have the same cache accesses per instruction in each of them. So
 //! what the measurement of one job showed stands for a weak measurement of the others, as an earlier run of them would.
 
-use super::KEPT;
 use super::phase::{Phase, Row};
+use super::{KEPT, ROUGH};
 use crate::model::contention::Contention;
 use std::collections::VecDeque;
 
 /// Distance below which two phases are of one kind: much less than for two samples of a job, since these are other jobs.
 const SAME_KIND: f64 = 0.03;
-/// A sample whose logarithm of the cycles is off by more than this is of another kind: about the doubt of what
-/// co-runners cost.
-const LIKE: f64 = 0.25;
+/// A sample whose logarithm of the cycles is off by more than this is of another kind.
+const LIKE: f64 = 3.0 * ROUGH;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kinds {

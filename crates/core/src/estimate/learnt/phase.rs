@@ -119,6 +119,8 @@ pub(super) struct Phase {
     pub(super) error: f64,
     /// The phase of an earlier run, until this run measures it.
     earlier: Option<EarlierPhase>,
+    /// Whether that is in fact one of another job.
+    is_of_another: bool,
 }
 
 impl Phase {
@@ -208,6 +210,7 @@ impl Phase {
             asks: kind.asks,
             solo_cpi: kind.solo_cpi,
         });
+        self.is_of_another = true;
         self.asks = Asks {
             ghz: self.asks.ghz,
             ..kind.asks
@@ -255,6 +258,11 @@ impl Phase {
     /// Whether it was measured, in this run or in an earlier run that still holds.
     pub(super) fn is_measured(&self) -> bool {
         self.earlier.is_some() || !self.calm.is_empty()
+    }
+
+    /// Whether this job itself was measured in it.
+    pub(super) fn is_measured_itself(&self) -> bool {
+        self.is_measured() && !(self.is_of_another && self.calm.is_empty())
     }
 
     /// Whether it was measured alone behind its last-level cache.
