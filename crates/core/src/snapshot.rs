@@ -166,6 +166,8 @@ pub struct LastCpi {
 pub enum Measured {
     /// In no phase.
     Never,
+    /// Not itself, but another task that does the same kind of work as it does in the present phase.
+    Alike,
     /// In the present phase, but never alone behind its last-level cache.
     NeverAlone,
     /// In other phases, but not in the present one.

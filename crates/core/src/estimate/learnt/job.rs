@@ -146,6 +146,8 @@ impl Job {
             Measured::Phase
         } else if phase.is_measured_itself() {
             Measured::NeverAlone
+        } else if phase.is_measured() {
+            Measured::Alike
         } else if self.phases.iter().any(Phase::is_measured_itself) {
             Measured::OtherPhase
         } else {

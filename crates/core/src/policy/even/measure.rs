@@ -158,7 +158,7 @@ struct Kind {
 /// In the order of their need.
 const KINDS: [Kind; 3] = [
     Kind {
-        is_for: |learnt, shared| is_new(learnt) && !is_heavy(learnt, shared),
+        is_for: |learnt, shared| !is_heavy(learnt, shared) && (is_new(learnt) || is_alike(learnt)),
         alone: false,
         share: SHARE,
     },
@@ -176,7 +176,13 @@ const KINDS: [Kind; 3] = [
 
 /// Whether a job was not measured yet in its present phase.
 fn is_new(learnt: &Learnt) -> bool {
-    learnt.measured != Measured::Phase && learnt.measured != Measured::NeverAlone
+    matches!(learnt.measured, Measured::Never | Measured::OtherPhase)
+}
+
+/// Whether only another job was measured that does the same kind of work. Jobs that wait much for lines do not agree in their
+/// accesses by chance; others may.
+fn is_alike(learnt: &Learnt) -> bool {
+    learnt.measured == Measured::Alike
 }
 
 /// Whether a job waits so long for lines that a measurement beside others would not show how fast it is alone.

@@ -125,13 +125,14 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
     let measured = [
         Measured::Phase,
         Measured::OtherPhase,
+        Measured::Alike,
         Measured::NeverAlone,
         Measured::Never,
     ];
     let known = (
         asks,
         0u32..4,
-        0usize..4,
+        0usize..5,
         0u32..12,
         1u32..4,
         0usize..3,
