@@ -73,8 +73,9 @@ pub struct Latency {
 
 /// The load at which the latency has a pole, as a share of `most`.
 const POLE: f64 = 1.05;
-/// Maximum number of steps to a memory domain's load, the step that ends the search, and the highest first guess.
-const STEPS: usize = 16;
+/// Maximum number of steps to a memory domain's load; the step that ends the search, as a part of the distance to the pole;
+/// and the highest first guess.
+const STEPS: usize = 32;
 const CLOSE: f64 = 1e-5;
 const FULL: f64 = 0.98;
 
@@ -108,7 +109,7 @@ impl Latency {
             };
             let step = (next - u).abs();
             u = next;
-            if step < CLOSE {
+            if step < CLOSE * (POLE - u) {
                 break;
             }
         }
@@ -464,6 +465,40 @@ impl Prediction {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_settled_load_is_the_one_that_halving_finds() {
+        let mut rng = crate::rng::Rng::new(3);
+        let mut draw = |most: f64| most * (1 + rng.below(1_000)) as f64 / 1_000.0;
+        for _ in 0..2_000 {
+            let memory = Latency {
+                most: Some(draw(0.3)),
+                rise: draw(1.0),
+            };
+            let mut job = || Waits {
+                domain: 0,
+                lines: draw(0.1),
+                fixed: draw(3.0),
+                cycles: draw(4.0),
+            };
+            let jobs = [job(), job(), job()];
+            let (mut low, mut high) = (0.0, POLE);
+            for _ in 0..60 {
+                let u = 0.5 * (low + high);
+                let (lines, _) = asked(&jobs, memory.at_share(u));
+                if lines > memory.most.unwrap_or_default() * u {
+                    low = u;
+                } else {
+                    high = u;
+                }
+            }
+            for guess in [0.0, 0.5, 2.0] {
+                let u = memory.settled(guess, |latency| asked(&jobs, latency));
+                let off = (u - low).abs() / (POLE - low);
+                assert!(off < 1e-4, "{u} {low} {memory:?} {jobs:?}");
+            }
+        }
+    }
 
     #[test]
     fn alone_a_job_does_what_is_predicted_of_it_alone() {

@@ -221,8 +221,7 @@ impl Job {
             phase.assume_sensitivities(rises);
         }
         let is_guess = !phase.is_measured() && !row.calm;
-        let kind = kinds.of(shared, row, seen.core_type, seen.counts_llc);
-        if let Some(kind) = kind.filter(|_| is_guess) {
+        if is_guess && let Some(kind) = kinds.of(shared, row, seen.core_type, seen.counts_llc) {
             phase.assume_kind(kind);
         }
         phase.used_at = seen.until;
@@ -271,14 +270,10 @@ impl Job {
                 return ix;
             }
         } else {
-            let reluctance = |phase: &Phase| match row.has_siblings() {
-                true => self.reluctance(phase),
-                false => 1.0,
-            };
             let nearest = self.nearest(
                 SAME_PHASE,
                 |phase| phase.core_type == kind,
-                |phase| far(phase) * reluctance(phase),
+                |phase| far(phase) * self.reluctance(phase, row),
             );
             if let Some(ix) = nearest {
                 return ix;
@@ -310,11 +305,11 @@ impl Job {
         oldest
     }
 
-    /// The factor on the distance from a phase beside siblings: of two phases that explain a sample about as well, the present
-    /// one goes on.
-    fn reluctance(&self, phase: &Phase) -> f64 {
+    /// The factor on the distance of a sample from a phase. Of two phases that explain a sample beside siblings about as well,
+    /// the present one goes on. Without siblings there is no doubt.
+    fn reluctance(&self, phase: &Phase, row: &Row) -> f64 {
         match self.phase() {
-            Some(now) if std::ptr::eq(now, phase) => STAYS,
+            Some(now) if row.has_siblings() && std::ptr::eq(now, phase) => STAYS,
             _ => 1.0,
         }
     }

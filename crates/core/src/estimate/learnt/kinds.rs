@@ -13,6 +13,7 @@ const SAME_KIND: f64 = 0.03;
 /// A sample whose logarithm of the cycles is off by more than this is of another kind.
 const LIKE: f64 = 3.0 * ROUGH;
 
+/// The kinds of work, as many as are kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kinds {
     /// Phases as they were measured, the oldest first.
@@ -31,7 +32,7 @@ impl Kinds {
         self.measured.push_back(phase.clone());
     }
 
-    /// The kind of work of a sample on a core type, if it is known. One of both counts of accesses does not tell it.
+    /// The kind of work of a sample on a core type, if it is known. It takes both counts of accesses to tell it.
     pub(super) fn of(
         &self,
         shared: &Contention,

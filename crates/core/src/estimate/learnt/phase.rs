@@ -119,7 +119,7 @@ pub(super) struct Phase {
     pub(super) error: f64,
     /// The phase of an earlier run, until this run measures it.
     earlier: Option<EarlierPhase>,
-    /// Whether that is in fact one of another job.
+    /// Whether that is in fact a phase of another job.
     is_of_another: bool,
 }
 
@@ -262,7 +262,7 @@ impl Phase {
 
     /// Whether this job itself was measured in it.
     pub(super) fn is_measured_itself(&self) -> bool {
-        self.is_measured() && !(self.is_of_another && self.calm.is_empty())
+        !self.calm.is_empty() || (self.earlier.is_some() && !self.is_of_another)
     }
 
     /// Whether it was measured alone behind its last-level cache.

@@ -2,6 +2,7 @@
 
 mod core_types;
 mod earlier;
+mod kinds;
 mod measurements;
 mod phases;
 mod siblings;

@@ -300,8 +300,8 @@ impl<'a> Search<'a> {
         };
         let mut left_out = Vec::new();
         for candidate in self.waiting() {
-            let (job, loss) = self.job_and_loss(candidate);
             let place = self.candidates[candidate].last.unwrap_or(0);
+            let (job, loss) = self.job_and_loss(candidate, self.core_of[place]);
             left_out.push(LeftOut {
                 candidate,
                 worth: job.sum,
@@ -327,12 +327,17 @@ impl<'a> Search<'a> {
         part * self.work
     }
 
-    /// Throughput of a waiting job with a core of its own, and the loss of the others by it.
-    fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
-        let at = self.candidates[candidate].last.unwrap_or(0);
-        let job = self.alone_on(candidate, self.core_of[at]);
-        let loss = self.loss_by(self.places[at].domain, Done::default(), job);
-        (job, loss)
+    /// Throughput of a waiting job alone on a core, and the loss of the others by it.
+    fn job_and_loss(&self, candidate: usize, core: usize) -> (Done, f64) {
+        let job = self.alone_on(candidate, core);
+        let domain = self.places[self.cores[core][0]].domain;
+        (job, self.loss_by(domain, Done::default(), job))
+    }
+
+    /// The worth of a waiting job alone on a core, minus the loss of the others.
+    fn worth_on(&self, candidate: usize, core: usize) -> f64 {
+        let (job, loss) = self.job_and_loss(candidate, core);
+        job.sum - loss
     }
 
     /// Throughput of a candidate alone on a core.
@@ -448,7 +453,7 @@ impl<'a> Search<'a> {
         }
         self.vacating.clear();
         for place in 0..self.places.len() {
-            let gain = self.a_move(None, place).gain;
+            let gain = self.gain_by(None, place);
             self.vacating.push(gain);
         }
     }

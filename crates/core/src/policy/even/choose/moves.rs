@@ -7,17 +7,17 @@ use crate::estimate::NOISE;
 /// Number of waiting jobs to consider for each move, and maximum number of predictions for it.
 const CONSIDERED: usize = 24;
 const TRIES: usize = 8;
-/// Number of waiting jobs to consider at once on a large machine.
+/// On a large machine: number of waiting jobs to consider at once, number of empty and of taken places to try for each,
+/// and number of places to exchange a job with.
 const NEWCOMERS: usize = 128;
-/// There: number of empty places to try for each, and of others; and of places to exchange a job with.
 const REACH: (usize, usize) = (32, 64);
 const NEXT: usize = 5;
 
 /// A job, or none, takes a place.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Move {
+struct Move {
     /// Gain of the sum at present prices.
-    pub(super) gain: f64,
+    gain: f64,
     who: Option<usize>,
     to: usize,
 }
@@ -87,7 +87,7 @@ impl Search<'_> {
             }
             let best = self.best_move(Some(at));
             if let Some(one) = best.filter(|one| one.gain > self.part(LEAST_GAIN)) {
-                self.put(one);
+                self.put(one.who, one.to);
             }
         }
         self.clear_places();
@@ -110,52 +110,31 @@ impl Search<'_> {
         }
         moves.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (_, to) in moves {
-            let now = self.a_move(None, to);
-            if now.gain > least {
-                self.put(now);
+            // Those before have changed the prices.
+            if self.gain_by(None, to) > least {
+                self.put(None, to);
             }
         }
     }
 
-    /// The worth of a job on a core of its own, minus the loss of the others, in the memory domain and on the type of core
-    /// of a place. Siblings and the power of a core only lower it. `known` is its last result.
-    fn worth_on(&self, at: usize, to: usize, known: &mut Option<(usize, usize, f64)>) -> f64 {
+    /// The gain at present prices if this job, or none, takes a place.
+    pub(super) fn gain_by(&self, who: Option<usize>, to: usize) -> f64 {
         let core = self.core_of[to];
-        let (domain, kind) = (self.places[to].domain, self.kind_of[core]);
-        match *known {
-            Some((known_domain, known_kind, worth))
-                if (known_domain, known_kind) == (domain, kind) =>
-            {
-                worth
-            }
-            _ => {
-                let job = self.alone_on(at, core);
-                let worth = job.sum - self.loss_by(domain, Done::default(), job);
-                *known = Some((domain, kind, worth));
-                worth
-            }
-        }
+        self.gain_of(to, self.done[core], self.done_with(core, to, who))
     }
 
-    /// The gain if this job, or none, takes a place.
-    pub(super) fn a_move(&self, who: Option<usize>, to: usize) -> Move {
-        let core = self.core_of[to];
-        let gain = self.gain_of(to, self.done[core], self.done_with(core, to, who));
-        Move { gain, who, to }
-    }
-
-    /// Makes a move, and updates the prices.
-    fn put(&mut self, one: Move) {
-        self.who[one.to] = one.who;
-        self.update(one.to);
+    /// Gives a place to a job, or to none, and updates the prices.
+    fn put(&mut self, who: Option<usize>, to: usize) {
+        self.who[to] = who;
+        self.update(to);
     }
 
     /// The waiting jobs, those with the greatest worth at present prices first.
     pub(super) fn newcomers(&self) -> Vec<(f64, usize)> {
         let mut waiting: Vec<(f64, usize)> = Vec::new();
         for at in self.waiting() {
-            let (job, loss) = self.job_and_loss(at);
-            waiting.push((job.sum - loss, at));
+            let place = self.candidates[at].last.unwrap_or(0);
+            waiting.push((self.worth_on(at, self.core_of[place]), at));
         }
         waiting.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         waiting
@@ -173,7 +152,9 @@ impl Search<'_> {
         } else {
             REACH
         };
-        let mut alone = None;
+        // Siblings and the power of a core only lower what a job is worth on a core of its own, which is the same on all cores of
+        // a type and memory domain.
+        let mut worth: Option<((usize, usize), f64)> = None;
         let mut best: Option<Move> = None;
         for to in circle {
             if (empty, taken) == (0, 0) {
@@ -188,14 +169,19 @@ impl Search<'_> {
                 continue;
             }
             *left -= 1;
-            if let (Some(best), Some(at)) = (best, who)
-                && self.vacating[to] + self.worth_on(at, to, &mut alone) <= best.gain
-            {
-                continue;
+            if let (Some(best), Some(at)) = (best, who) {
+                let core = self.core_of[to];
+                let site = (self.places[to].domain, self.kind_of[core]);
+                let known = worth.filter(|(there, _)| *there == site);
+                let (_, most) =
+                    *worth.insert(known.unwrap_or_else(|| (site, self.worth_on(at, core))));
+                if self.vacating[to] + most <= best.gain {
+                    continue;
+                }
             }
-            let one = self.a_move(who, to);
-            if best.is_none_or(|best| one.gain > best.gain) {
-                best = Some(one);
+            let gain = self.gain_by(who, to);
+            if best.is_none_or(|best| gain > best.gain) {
+                best = Some(Move { gain, who, to });
             }
         }
         best
@@ -212,7 +198,7 @@ impl Search<'_> {
     /// Gives a job its best place, if any is left, and updates the prices.
     pub(super) fn seat(&mut self, at: usize) {
         if let Some(one) = self.best_move(Some(at)) {
-            self.put(one);
+            self.put(one.who, one.to);
         }
     }
 
@@ -263,7 +249,7 @@ impl Search<'_> {
         self.done[core] = after;
         for at in 0..self.cores[core].len() {
             let place = self.cores[core][at];
-            self.vacating[place] = self.a_move(None, place).gain;
+            self.vacating[place] = self.gain_by(None, place);
         }
     }
 }

@@ -422,6 +422,37 @@ fn a_large_machine_leaves_cores_idle_too() {
     assert!(active(0.2) <= 1, "{}", active(0.2));
 }
 
+#[test]
+fn on_a_large_machine_those_that_are_behind_take_the_places_of_those_that_run() {
+    let shared = Contention::default();
+    let jobs: Vec<Job> = (0..200)
+        .map(|ix| (if ix < 100 { 0.1 } else { 1.0 }, learnt(light(), 0.5)))
+        .collect();
+    let mut candidates = candidates(&jobs);
+    for (ix, one) in candidates.iter_mut().enumerate() {
+        (one.last, one.runs) = (Some(ix % 100), ix < 100);
+    }
+    let places = places(100, 1);
+    let chosen = free_power(&shared, &candidates, &places).run();
+    assert!(
+        chosen.who.iter().all(|who| who.is_some_and(|at| at >= 100)),
+        "{:?}",
+        chosen.who
+    );
+    // Where all are alike, nobody moves.
+    for one in &mut candidates {
+        one.weight = 1.0;
+    }
+    let chosen = free_power(&shared, &candidates, &places).run();
+    assert!(
+        chosen
+            .who
+            .iter()
+            .enumerate()
+            .all(|(place, who)| *who == Some(place))
+    );
+}
+
 /// Cores of alternating types, the first one fast.
 fn two_types(cores: usize, threads: usize) -> Vec<Place> {
     places(cores, threads)

@@ -1,0 +1,65 @@
+//! What the measurement of one job tells of others that do the same kind of work.
+
+use super::*;
+use crate::snapshot::Measured;
+
+/// A world in which jobs 6 to 11 run the programs of jobs 0 to 5, and only these are measured.
+fn twins(seed: u64) -> World {
+    let mut world = World::new(seed, 0.001);
+    for job in 0..6 {
+        world.programs[job + 6] = world.programs[job];
+    }
+    for job in 0..6 {
+        world.run(&[(job, 0), ((job + 1) % 6, 2), ((job + 2) % 6, 4)]);
+        world.measure(&[(job, 0)]);
+    }
+    // What siblings cost them is learnt, too.
+    for quantum in 0..30 {
+        let placed: Vec<(u32, u32)> = (0..6)
+            .map(|job| (job, (job * (1 + 4 * (quantum % 2)) + quantum / 2) % 6))
+            .collect();
+        world.run(&placed);
+    }
+    world
+}
+
+#[test]
+fn a_job_that_was_not_measured_is_known_by_its_twin() {
+    for seed in SEEDS {
+        let mut world = twins(seed);
+        world.mix(12, false);
+        let known: Vec<u32> = (6..12)
+            .filter(|&job| world.known(job).measured == Measured::Alike)
+            .collect();
+        // What siblings add to the accesses of the others is known too little.
+        assert!(known.len() >= 2, "{known:?}");
+        let errors = known.iter().map(|&job| world.cpi_error(job));
+        check("solo cycles", errors.fold(0.0, f64::max), 0.03);
+        // Nothing of another job is kept for a later run of this one.
+        let kept = world.kept();
+        assert!(known.iter().all(|&job| kept[job as usize].is_none()));
+        // Its own measurement replaces what was taken over.
+        world.measure(&[(known[0], 0)]);
+        assert_eq!(world.known(known[0]).measured, Measured::Phase);
+    }
+}
+
+#[test]
+fn who_was_taken_for_a_twin_is_known_by_its_own_measurement() {
+    for seed in SEEDS {
+        let mut world = twins(seed);
+        // Beside siblings they may be as fast as the others.
+        for program in &mut world.programs[6..] {
+            program.width *= 0.7;
+        }
+        world.mix(12, false);
+        let taken: Vec<u32> = (6..12)
+            .filter(|&job| world.known(job).measured == Measured::Alike)
+            .collect();
+        for job in taken {
+            world.measure(&[(job, 0)]);
+            world.measure(&[(job, 0)]);
+            check("solo time", world.solo_error(job), 0.005);
+        }
+    }
+}
