@@ -50,7 +50,7 @@ for the best placement. The policy `oracle` is `perf-fair` that knows each job's
 - After that, `even` was tuned on mixes 1 to 6 with seed 1, with all channels and with one. **These mixes are not unseen.** Seeds 2 to
   5 change the lengths of phases by up to 3 %, and little else.
 - Mixes 7 to 12 were drawn later, in the same way with other random seeds. Those of the socket chose one constant of `even`, how much
-  siblings blur phases. They are not on this page.
+  siblings blur phases, and it was changed while all of them were looked at. They are not on this page.
 - Mixes 13 to 18 were drawn last, in the same way. Nothing was tuned on them. They have the same programs.
 - The mixes of cosched's own simulation are older. Some of them chose constants of `even`.
 
