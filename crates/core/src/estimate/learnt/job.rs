@@ -12,6 +12,7 @@ use super::phase::{Phase, Row};
 use super::rise::Doubt;
 use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
+use crate::counter::Counter;
 use crate::model::contention::{Asks, Contention, SPREAD, Siblings};
 use crate::sample::Sample;
 use crate::snapshot::{LastCpi, Learnt, Measured};
@@ -19,7 +20,7 @@ use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 
 /// Relative distance below which samples belong to one phase, and what the distance from the present one counts.
-const SAME_PHASE: f64 = 0.12;
+pub(super) const SAME_PHASE: f64 = 0.12;
 const STAYS: f64 = 0.5;
 
 /// A job that has run.
@@ -185,7 +186,7 @@ impl Job {
         (self.phases, self.now, self.stay) = Default::default();
     }
 
-    /// Reads a sample. If it is unusable, its CPU time is settled.
+    /// Reads a sample. From one that shows nothing about contention only its work counts.
     pub(super) fn see(&mut self, machine: &Machine, sample: &Sample) -> Option<Seen> {
         let mut seen = Seen::of(machine, sample, self.width);
         if let Ok(seen) = &mut seen {
@@ -193,12 +194,31 @@ impl Job {
         }
         self.absence = seen.as_ref().err().copied();
         if seen.is_err() {
-            // Under time-sharing it may have waited for others; otherwise all waiting was its own.
-            let time = sample.cpu_time.value().filter(|_| sample.observed);
-            let time = time.unwrap_or(sample.interval).min(sample.interval);
-            self.settle(time.0 as f64);
+            self.work(sample);
         }
         seen.ok()
+    }
+
+    /// Adds work beside unknown co-runners. It is rated as work of the present phase; without a phase, or if nothing was
+    /// counted, as if nothing had slowed it down.
+    fn work(&mut self, sample: &Sample) {
+        let interval = sample.interval.0 as f64;
+        let width = f64::from(self.width.max(1));
+        let used = sample.cpu_time.value().map(|time| time.0 as f64 / width);
+        let used = used.unwrap_or(interval).min(interval);
+        // Under time-sharing it may have waited for others; otherwise all waiting was its own.
+        if !sample.observed {
+            self.settle(interval - used);
+        }
+        match (sample.counts[Counter::Instructions], self.phase_mut()) {
+            (Reading::Value(instructions), Some(phase)) => {
+                let instructions = instructions as f64 / width;
+                phase.instructions += instructions;
+                phase.ran += used;
+                self.told += (instructions * phase.solo_ns).min(used);
+            }
+            _ => self.settle(used),
+        }
     }
 
     /// Adds a sample. Returns its phase.
@@ -266,7 +286,7 @@ impl Job {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
         if row.calm {
-            if let Some(ix) = self.identified(kind, far) {
+            if let Some(ix) = self.identified(kind, row, far) {
                 return ix;
             }
         } else {
@@ -327,8 +347,11 @@ impl Job {
 
     /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one,
     /// whose figures were only guessed. If the present one turns out to be one measured before, both become one.
-    fn identified(&mut self, kind: usize, far: impl Fn(&Phase) -> f64) -> Option<usize> {
-        let guess = self.guess_on(kind);
+    fn identified(&mut self, kind: usize, row: &Row, far: impl Fn(&Phase) -> f64) -> Option<usize> {
+        if !self.phases.iter().any(Phase::is_measured_itself) {
+            self.join_guesses(kind, row);
+        }
+        let guess = self.guess_on(kind, row);
         let found = self.nearest(
             SAME_PHASE,
             |phase| phase.core_type == kind && phase.is_measured(),
@@ -346,12 +369,33 @@ impl Job {
         Some(found)
     }
 
-    /// The present phase on this core type, if it was not measured there.
-    fn guess_on(&self, kind: usize) -> Option<usize> {
+    /// Joins the phases that only siblings may have made to differ from the present one. Before the job's first measurement
+    /// what siblings raise is a guess.
+    fn join_guesses(&mut self, kind: usize, row: &Row) {
+        let Some(guess) = self.guess_on(kind, row) else {
+            return;
+        };
+        let mut joined = std::mem::take(&mut self.phases[guess]);
+        self.phases.swap_remove(guess);
+        self.phases.retain(|other| {
+            let is_same = other.core_type == kind && !other.is_measured() && other.may_be(row);
+            if is_same {
+                joined.absorb(other);
+            }
+            !is_same
+        });
+        self.phases.push(joined);
+        self.now = self.phases.len() - 1;
+    }
+
+    /// The present phase on this core type, if it was not measured there, and the measurement may be of it.
+    fn guess_on(&self, kind: usize, row: &Row) -> Option<usize> {
         let number = self.phase()?.number;
         let mut phases = self.phases.iter();
         phases.position(|phase| {
-            phase.number == number && phase.core_type == kind && !phase.is_measured()
+            let is_guess =
+                phase.number == number && phase.core_type == kind && !phase.is_measured();
+            is_guess && phase.may_be(row)
         })
     }
 
@@ -425,12 +469,35 @@ impl Job {
         let number = self.phases[self.now].number;
         for at in 0..self.phases.len() {
             if self.phases[at].number == number {
-                let measured = self.phases[at].measured_ns();
-                let measured = measured.filter(|_| self.phases[at].core_type == 0);
+                let measured = match self.phases[at].core_type {
+                    0 => self.phases[at].measured_ns().or_else(|| self.mixed_ns(at)),
+                    _ => None,
+                };
                 self.phases[at].solo_ns =
                     measured.unwrap_or_else(|| self.modelled_ns(at, types, shared));
             }
         }
+    }
+
+    /// Solo time per instruction of a phase that is a mixture of two measured ones, in ns. What is counted for each instruction
+    /// is then the mean of both, weighted by their instructions.
+    fn mixed_ns(&self, at: usize) -> Option<f64> {
+        let mixture = &self.phases[at];
+        let measured = || {
+            let here = self.phases.iter();
+            let here = here.filter(|phase| phase.core_type == mixture.core_type);
+            here.filter_map(|phase| Some((phase, phase.measured_ns()?)))
+        };
+        let pairs = measured().flat_map(|first| measured().map(move |second| (first, second)));
+        let mixed = pairs.filter_map(|((first, first_ns), (second, second_ns))| {
+            let part = mixture.part_between(first, second)?;
+            let distance = mixture.apart_from_mixture(first, second, part);
+            Some((distance, first_ns + part * (second_ns - first_ns)))
+        });
+        let nearest = mixed.min_by(|x, y| x.0.total_cmp(&y.0));
+        nearest
+            .filter(|nearest| nearest.0 < SAME_PHASE)
+            .map(|nearest| nearest.1)
     }
 
     /// Solo time per instruction by the model, in ns. A faster clock speeds up the cycles in the core, not those of waiting.

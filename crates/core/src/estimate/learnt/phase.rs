@@ -9,6 +9,7 @@
 //! a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
+use super::job::SAME_PHASE;
 use super::rise::{Doubt, Lesson};
 use super::sums::Sums;
 use super::{ASSUMED, MEMORY, NOISE, ROUGH};
@@ -248,6 +249,37 @@ impl Phase {
     /// Distance of another phase from this one.
     pub(super) fn apart(&self, other: &Phase) -> f64 {
         far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
+    }
+
+    /// Whether a sample without siblings may be of this phase, of which only samples beside siblings are known: both have the
+    /// same accesses to the first-level cache.
+    pub(super) fn may_be(&self, row: &Row) -> bool {
+        L1_TELLS * far(self.asks.l1, row.l1) < SAME_PHASE
+    }
+
+    /// The part of the instructions that the second of two phases has in this phase, if it is a mixture of both; 0 to 1.
+    pub(super) fn part_between(&self, first: &Phase, second: &Phase) -> Option<f64> {
+        let figures = |phase: &Phase| {
+            [
+                L1_TELLS * phase.asks.l1 / (self.asks.l1 + 1e-4),
+                phase.asks.llc / (self.asks.llc + 1e-4),
+            ]
+        };
+        let ([a, b], [c, d]) = (figures(first), figures(second));
+        let [x, y] = figures(self);
+        let length = (c - a) * (c - a) + (d - b) * (d - b);
+        let part = ((x - a) * (c - a) + (y - b) * (d - b)) / length;
+        (0.0..=1.0).contains(&part).then_some(part)
+    }
+
+    /// Distance of this phase from a mixture of two others, in which the second has this part of the instructions.
+    pub(super) fn apart_from_mixture(&self, first: &Phase, second: &Phase, part: f64) -> f64 {
+        let mean = |x: f64, y: f64| x + part * (y - x);
+        let (first, second) = (&first.asks, &second.asks);
+        f64::max(
+            L1_TELLS * far(self.asks.l1, mean(first.l1, second.l1)),
+            far(self.asks.llc, mean(first.llc, second.llc)),
+        )
     }
 
     /// Whether its samples outweigh what is assumed.

@@ -13,13 +13,13 @@ use super::is_predictable;
 use crate::estimate::{MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Contention, Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
-use crate::snapshot::{Learnt, Measured};
+use crate::snapshot::{Estimates, Learnt, Measured, ProgressBasis};
 use crate::topology::Cpu;
 
 /// Least length of the step in which the cache fills, and length of the others, at least two of them.
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
-const STEPS: u32 = 2;
+const STEPS: u32 = 3;
 /// The share of the time that measurements may take, and the share up to which old ones are renewed. They pay for all later
 /// quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
 const SHARE: f64 = 2.0 * NOISE;
@@ -83,7 +83,7 @@ impl MeasuringState {
         self.speeds = speeds_of(round, &last);
         let first = *self.measured.first()?;
         let step = match self.steps {
-            0 | 1 => COUNTED,
+            0..STEPS => COUNTED,
             STEPS => filling(round, quantum),
             more => Nanos(COUNTED.0 << (more - STEPS - 1)).min(quantum),
         };
@@ -148,47 +148,63 @@ impl MeasuringState {
 /// A kind of measurement.
 struct Kind {
     /// Whether a task needs it.
-    is_for: fn(&Learnt, &Contention) -> bool,
+    is_for: fn(&Need<'_>) -> bool,
     /// Whether a job is alone behind its last-level cache.
     alone: bool,
     /// The share of the time that measurements may have taken before one of this kind.
     share: f64,
 }
 
+/// What decides whether a task needs a measurement.
+struct Need<'a> {
+    estimates: &'a Estimates,
+    learnt: &'a Learnt,
+    shared: &'a Contention,
+}
+
 /// In the order of their need.
 const KINDS: [Kind; 3] = [
     Kind {
-        is_for: |learnt, shared| !is_heavy(learnt, shared) && (is_new(learnt) || is_alike(learnt)),
-        alone: false,
-        share: SHARE,
-    },
-    Kind {
-        is_for: |learnt, shared| is_new(learnt) && is_heavy(learnt, shared),
+        is_for: |need| {
+            need.learnt.measured == Measured::Never || (need.is_alike() && !need.is_heavy())
+        },
         alone: true,
         share: SHARE,
     },
     Kind {
-        is_for: |learnt, shared| learnt.error > NOISE && is_heavy(learnt, shared),
+        is_for: |need| need.learnt.measured == Measured::OtherPhase,
+        alone: true,
+        share: SHARE,
+    },
+    Kind {
+        is_for: |need| need.learnt.error > NOISE && need.is_heavy(),
         alone: true,
         share: RENEWED,
     },
 ];
 
-/// Whether a job was not measured yet in its present phase.
-fn is_new(learnt: &Learnt) -> bool {
-    matches!(learnt.measured, Measured::Never | Measured::OtherPhase)
-}
+impl Need<'_> {
+    /// Whether the job was not measured yet in its present phase.
+    fn is_new(&self) -> bool {
+        matches!(self.learnt.measured, Measured::Never | Measured::OtherPhase)
+    }
 
-/// Whether only another job was measured that does the same kind of work. Jobs that wait much for lines do not agree in their
-/// accesses by chance; others may.
-fn is_alike(learnt: &Learnt) -> bool {
-    learnt.measured == Measured::Alike
-}
+    /// Whether only another job was measured that does the same kind of work. Jobs that wait much for lines do not agree in
+    /// their accesses by chance; others may.
+    fn is_alike(&self) -> bool {
+        self.learnt.measured == Measured::Alike
+    }
 
-/// Whether a job waits so long for lines that a measurement beside others would not show how fast it is alone.
-fn is_heavy(learnt: &Learnt, shared: &Contention) -> bool {
-    let asks = &learnt.asks;
-    asks.stall(shared, asks.reads, 1.0) > HEAVY * learnt.solo_cpi
+    /// Whether the job was never measured alone, so that the record could not tell its slowdown.
+    fn is_unrated(&self) -> bool {
+        self.estimates.progress_basis == ProgressBasis::Provisional
+    }
+
+    /// Whether the job waits so long for lines that a measurement beside others would not show how fast it is alone.
+    fn is_heavy(&self) -> bool {
+        let asks = &self.learnt.asks;
+        asks.stall(self.shared, asks.reads, 1.0) > HEAVY * self.learnt.solo_cpi
+    }
 }
 
 /// Share of waiting for lines above which a job is measured alone.
@@ -210,13 +226,18 @@ impl Kind {
 
     /// How much a task needs it: the relative error of its solo cycles per instruction; 0 if it does not.
     fn need(&self, round: &Round<'_>, ix: u32) -> f64 {
-        let shared = &round.snap.contention;
-        match learnt(round.task(ix)) {
-            // A phase seen once may be a transition.
-            Some(learnt) if learnt.stay >= 2 && (self.is_for)(learnt, shared) => {
-                learnt.error.max(NOISE)
-            }
-            _ => 0.0,
+        let Some(learnt) = learnt(round.task(ix)) else {
+            return 0.0;
+        };
+        let need = Need {
+            estimates: &round.task(ix).estimates,
+            learnt,
+            shared: &round.snap.contention,
+        };
+        // A phase seen once may be a transition.
+        match learnt.stay >= 1 && (self.is_for)(&need) {
+            true => learnt.error.max(NOISE),
+            false => 0.0,
         }
     }
 }
