@@ -84,7 +84,6 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                         progress: 100.0 + random(4_000) as f64 / 1_000.0,
                         phase: 0,
                         slower: Vec::new(),
-                        stay: 9,
                         last: None,
                     }),
                     executed: 150,

@@ -147,8 +147,6 @@ pub struct Learnt {
     pub last: Option<LastCpi>,
     /// Number of the present phase, in the order of their first appearance.
     pub phase: u32,
-    /// Consecutive intervals in that phase.
-    pub stay: u32,
 }
 
 /// Cycles per instruction of a task in an interval beside others.

@@ -31,7 +31,6 @@ pub(super) struct Job {
     pub(super) phases: Vec<Phase>,
     /// The present phase.
     now: usize,
-    stay: u32,
     /// Its credit at the start, in ns.
     start: f64,
     /// Solo time of forgotten phases, unused time, and CPU time of uncounted intervals, in ns.
@@ -117,7 +116,6 @@ impl Job {
             progress: self.told / quantum,
             last: self.last_of(phase),
             phase: phase.number,
-            stay: self.stay,
         })
     }
 
@@ -143,7 +141,7 @@ impl Job {
 
     /// How far it was measured, when it is in this phase.
     fn measured(&self, phase: &Phase) -> Measured {
-        if phase.is_measured_alone() {
+        if phase.is_measured_alone() || phase.is_mixed {
             Measured::Phase
         } else if phase.is_measured_itself() {
             Measured::NeverAlone
@@ -183,7 +181,7 @@ impl Job {
     /// Forgets its phases; the work done in them stays settled.
     pub(super) fn forget_phases(&mut self) {
         self.settled += self.phases.iter().map(worth).sum::<f64>();
-        (self.phases, self.now, self.stay) = Default::default();
+        (self.phases, self.now) = Default::default();
     }
 
     /// Reads a sample. From one that shows nothing about contention only its work counts.
@@ -223,7 +221,6 @@ impl Job {
 
     /// Adds a sample. Returns its phase.
     pub(super) fn take_in(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> &Phase {
-        let before = self.phase().map(|phase| phase.number);
         self.now = self.phase_for(row, seen, common);
         let Common {
             shared,
@@ -250,12 +247,6 @@ impl Job {
         phase.asks.ghz = seen.ghz;
         phase.add(shared, row);
         phase.fit(shared, penalty, steepness);
-        let stays = before == Some(phase.number);
-        self.stay = if stays {
-            self.stay.saturating_add(1)
-        } else {
-            1
-        };
         self.rate(types, shared);
         let phase = &self.phases[self.now];
         let solo = (seen.instructions * phase.solo_ns / seen.threads()).min(time);
@@ -469,12 +460,17 @@ impl Job {
         let number = self.phases[self.now].number;
         for at in 0..self.phases.len() {
             if self.phases[at].number == number {
-                let measured = match self.phases[at].core_type {
-                    0 => self.phases[at].measured_ns().or_else(|| self.mixed_ns(at)),
-                    _ => None,
-                };
-                self.phases[at].solo_ns =
-                    measured.unwrap_or_else(|| self.modelled_ns(at, types, shared));
+                let phase = &self.phases[at];
+                let is_fastest = phase.core_type == 0;
+                let measured = phase.measured_ns().filter(|_| is_fastest);
+                let mixed = self
+                    .mixed_ns(at)
+                    .filter(|_| is_fastest && measured.is_none());
+                let known = measured.or(mixed);
+                let solo_ns = known.unwrap_or_else(|| self.modelled_ns(at, types, shared));
+                let phase = &mut self.phases[at];
+                phase.solo_ns = solo_ns;
+                phase.is_mixed = mixed.is_some();
             }
         }
     }

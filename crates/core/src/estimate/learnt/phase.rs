@@ -116,6 +116,8 @@ pub(super) struct Phase {
     pub(super) solo_cpi: f64,
     /// Solo time per instruction on the fastest core type, in ns.
     pub(super) solo_ns: f64,
+    /// Whether it is a mixture of two measured phases.
+    pub(super) is_mixed: bool,
     /// Relative standard error of `solo_cpi`.
     pub(super) error: f64,
     /// The phase of an earlier run, until this run measures it.

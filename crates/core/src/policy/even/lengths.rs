@@ -139,7 +139,6 @@ mod tests {
                     progress: 0.0,
                     last: None,
                     phase: 0,
-                    stay: 0,
                 });
             }
             let task = TaskView::arriving(&spec, Nanos::ZERO, estimates);

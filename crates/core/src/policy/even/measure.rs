@@ -1,22 +1,21 @@
-//! Short measurements: each job gets a core, and its siblings idle.
+//! Short measurements: a job runs alone behind its last-level cache.
 //!
 //! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
-//! a phase settles most of that. It ends with the first short step in which the job was as fast as in the step before, and read
-//! as much. Until then its cache fills, and the time for that is in between.
+//! a phase settles most of that. In its first step the other jobs still stop, and the clock rises. It ends with the first of the
+//! next steps in which the job was as fast as in the step before, and read as much. Until then its cache fills, and the time for that
+//! is in between.
 //!
-//! Jobs that are hardly known are measured together, in the order of their need, then the well-known ones, as long as none is
-//! disturbed. That tells enough to choose by. But no model sees all that jobs on different cores cost each other: they share
-//! a cache, and the clock may fall as cores get busy. So each job is measured once more, alone behind its last-level cache. Only
-//! that counts as a solo measurement.
+//! No model sees all that jobs on different cores cost each other: they share a cache, and the clock may fall as cores get busy.
+//! So no two jobs behind one cache are measured at once.
 
 use super::is_predictable;
 use crate::estimate::{MEMORY, NOISE, ROUGH};
 use crate::model::contention::{Contention, Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
-use crate::snapshot::{Estimates, Learnt, Measured, ProgressBasis};
+use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
 
-/// Least length of the step in which the cache fills, and length of the others, at least two of them.
+/// Least length of the step in which the cache fills, and length of the others, at least three of them.
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(5);
 const STEPS: u32 = 3;
@@ -42,9 +41,8 @@ pub(super) struct MeasuringState {
     started: Option<Nanos>,
     /// Time spent on measurements.
     spent: Nanos,
-    /// The jobs being measured, and whether each is alone behind its last-level cache.
+    /// The jobs being measured, each behind a last-level cache of its own.
     measured: Vec<TaskId>,
-    alone: bool,
     /// The speed of each in the last step.
     speeds: Vec<Speed>,
     /// Steps of this measurement so far.
@@ -96,14 +94,14 @@ impl MeasuringState {
     /// Begins a measurement of the jobs that need it most, in a run of this age.
     fn begin(&mut self, round: &mut Round<'_>, age: Nanos, quantum: Nanos) -> Option<()> {
         let lengthened = age.as_s() + LEAD * quantum.as_s();
-        let kinds = KINDS
+        let allowed = REASONS
             .iter()
-            .filter(|kind| self.spent <= Nanos::from_s(kind.share * lengthened));
-        let (kind, needy) = kinds
-            .map(|kind| (kind, kind.needy(round)))
-            .find(|(_, needy)| !needy.is_empty())?;
-        self.alone = kind.alone;
-        for (ix, core) in Group::of(round, &needy, kind.alone) {
+            .filter(|reason| self.spent <= Nanos::from_s(reason.share * lengthened));
+        let needy = allowed
+            .map(|reason| reason.needy(round))
+            .find(|needy| !needy.is_empty())?;
+        for (ix, core) in Group::of(round, &needy) {
+            // The others still stop.
             self.measure(round, ix, core, Purpose::LowContention);
         }
         Some(())
@@ -120,17 +118,13 @@ impl MeasuringState {
 
     /// Measures the same jobs on the same cores.
     fn go_on(&mut self, round: &mut Round<'_>, last: &[TaskId]) {
-        let purpose = match self.alone {
-            true => Purpose::MeasureAlone,
-            false => Purpose::LowContention,
-        };
         for id in last {
             let Ok(ix) = round.snap.tasks.binary_search_by_key(id, |task| task.id) else {
                 continue;
             };
             let core = last_core(round, ix as u32);
             if let Some(core) = core.filter(|_| round.open()[ix]) {
-                self.measure(round, ix as u32, core, purpose);
+                self.measure(round, ix as u32, core, Purpose::MeasureAlone);
             }
         }
     }
@@ -145,99 +139,64 @@ impl MeasuringState {
     }
 }
 
-/// A kind of measurement.
-struct Kind {
-    /// Whether a task needs it.
-    is_for: fn(&Need<'_>) -> bool,
-    /// Whether a job is alone behind its last-level cache.
-    alone: bool,
-    /// The share of the time that measurements may have taken before one of this kind.
+/// A reason for a measurement.
+struct Reason {
+    /// Whether a task has it.
+    holds: fn(&Learnt, &Contention) -> bool,
+    /// The share of the time that measurements may have taken before one for this reason.
     share: f64,
 }
 
-/// What decides whether a task needs a measurement.
-struct Need<'a> {
-    estimates: &'a Estimates,
-    learnt: &'a Learnt,
-    shared: &'a Contention,
-}
-
 /// In the order of their need.
-const KINDS: [Kind; 3] = [
-    Kind {
-        is_for: |need| {
-            need.learnt.measured == Measured::Never || (need.is_alike() && !need.is_heavy())
-        },
-        alone: true,
+const REASONS: [Reason; 3] = [
+    Reason {
+        holds: |learnt, shared| is_unmeasured(learnt) || is_alike(learnt, shared),
         share: SHARE,
     },
-    Kind {
-        is_for: |need| need.learnt.measured == Measured::OtherPhase,
-        alone: true,
+    Reason {
+        holds: |learnt, _| learnt.measured == Measured::OtherPhase,
         share: SHARE,
     },
-    Kind {
-        is_for: |need| need.learnt.error > NOISE && need.is_heavy(),
-        alone: true,
+    Reason {
+        holds: |learnt, shared| learnt.error > NOISE && is_heavy(learnt, shared),
         share: RENEWED,
     },
 ];
 
-impl Need<'_> {
-    /// Whether the job was not measured yet in its present phase.
-    fn is_new(&self) -> bool {
-        matches!(self.learnt.measured, Measured::Never | Measured::OtherPhase)
-    }
-
-    /// Whether only another job was measured that does the same kind of work. Jobs that wait much for lines do not agree in
-    /// their accesses by chance; others may.
-    fn is_alike(&self) -> bool {
-        self.learnt.measured == Measured::Alike
-    }
-
-    /// Whether the job was never measured alone, so that the record could not tell its slowdown.
-    fn is_unrated(&self) -> bool {
-        self.estimates.progress_basis == ProgressBasis::Provisional
-    }
-
-    /// Whether the job waits so long for lines that a measurement beside others would not show how fast it is alone.
-    fn is_heavy(&self) -> bool {
-        let asks = &self.learnt.asks;
-        asks.stall(self.shared, asks.reads, 1.0) > HEAVY * self.learnt.solo_cpi
-    }
+/// Whether a job was not measured yet.
+fn is_unmeasured(learnt: &Learnt) -> bool {
+    matches!(learnt.measured, Measured::Never | Measured::NeverAlone)
 }
 
-/// Share of waiting for lines above which a job is measured alone.
+/// Whether only another job was measured that seems to do the same kind of work. Jobs that wait much for lines do not agree
+/// in their accesses by chance; others may.
+fn is_alike(learnt: &Learnt, shared: &Contention) -> bool {
+    learnt.measured == Measured::Alike && !is_heavy(learnt, shared)
+}
+
+/// Whether a job waits long for lines, so that its time alone is most uncertain.
+fn is_heavy(learnt: &Learnt, shared: &Contention) -> bool {
+    let asks = &learnt.asks;
+    asks.stall(shared, asks.reads, 1.0) > HEAVY * learnt.solo_cpi
+}
+
+/// Share of waiting for lines above which a job waits long.
 const HEAVY: f64 = 2.0 * ROUGH;
 
-impl Kind {
-    /// The jobs that may be measured, those that need it most first; none if no job needs it. Others fill a group up, but a
-    /// job is not left alone for nothing.
+impl Reason {
+    /// The jobs that may be measured for this reason, those that need it most first.
     fn needy(&self, round: &Round<'_>) -> Vec<u32> {
         let mut needy: Vec<u32> = round.order.clone();
-        needy.retain(|&ix| is_predictable(round.task(ix)));
+        needy.retain(|&ix| is_predictable(round.task(ix)) && self.need(round, ix) > 0.0);
         needy.sort_by(|&a, &b| self.need(round, b).total_cmp(&self.need(round, a)));
-        let in_need = needy.partition_point(|&ix| self.need(round, ix) > 0.0);
-        if self.alone || in_need == 0 {
-            needy.truncate(in_need);
-        }
         needy
     }
 
     /// How much a task needs it: the relative error of its solo cycles per instruction; 0 if it does not.
     fn need(&self, round: &Round<'_>, ix: u32) -> f64 {
-        let Some(learnt) = learnt(round.task(ix)) else {
-            return 0.0;
-        };
-        let need = Need {
-            estimates: &round.task(ix).estimates,
-            learnt,
-            shared: &round.snap.contention,
-        };
-        // A phase seen once may be a transition.
-        match learnt.stay >= 1 && (self.is_for)(&need) {
-            true => learnt.error.max(NOISE),
-            false => 0.0,
+        match learnt(round.task(ix)) {
+            Some(learnt) if (self.holds)(learnt, &round.snap.contention) => learnt.error.max(NOISE),
+            _ => 0.0,
         }
     }
 }
@@ -307,9 +266,6 @@ fn last_core(round: &Round<'_>, ix: u32) -> Option<usize> {
 /// Jobs measured together.
 struct Group<'a> {
     round: &'a Round<'a>,
-    /// Whether there is at most one of them behind each last-level cache.
-    alone: bool,
-    taken: Vec<bool>,
     /// Each job and its core, and its seat.
     jobs: Vec<(u32, usize)>,
     seats: Vec<Seat>,
@@ -317,15 +273,13 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// The jobs to measure, out of those that need it, and the core of each. Skips jobs that would disturb each other.
-    fn of(round: &'a Round<'a>, needy: &[u32], alone: bool) -> Vec<(u32, usize)> {
+    fn of(round: &'a Round<'a>, needy: &[u32]) -> Vec<(u32, usize)> {
         let mut group = Group {
             round,
-            alone,
-            taken: vec![false; round.snap.machine.cores.len()],
             jobs: Vec::new(),
             seats: Vec::new(),
         };
-        for &ix in needy.iter().take(2 * group.taken.len()) {
+        for &ix in needy.iter().take(2 * round.snap.machine.cores.len()) {
             group.add(ix);
         }
         group.jobs
@@ -347,7 +301,6 @@ impl<'a> Group<'a> {
             away: false,
         });
         if self.is_calm() {
-            self.taken[core] = true;
             self.jobs.push((ix, core));
         } else {
             self.seats.pop();
@@ -360,7 +313,7 @@ impl<'a> Group<'a> {
         let last = last_core(self.round, ix);
         let site = |core: usize| self.first_cpu(core).map(|cpu| (cpu.core_type, cpu.llc));
         let home = last.map(site);
-        let free = (0..self.taken.len()).filter(|&core| self.is_free(core));
+        let free = (0..self.round.snap.machine.cores.len()).filter(|&core| self.is_free(core));
         let memory = self.round.task(ix).home(&self.round.snap.machine);
         let is_at_home = |core: &usize| {
             let cpu = self.first_cpu(*core);
@@ -373,12 +326,8 @@ impl<'a> Group<'a> {
     }
 
     fn is_free(&self, core: usize) -> bool {
-        if self.taken[core] {
-            return false;
-        }
         let llc = self.first_cpu(core).map(|cpu| cpu.llc);
-        let has_company = self.seats.iter().any(|seat| Some(seat.llc) == llc);
-        !self.alone || !has_company
+        self.seats.iter().all(|seat| Some(seat.llc) != llc)
     }
 
     fn first_cpu(&self, core: usize) -> Option<&'a Cpu> {
