@@ -170,7 +170,7 @@ pub enum Measured {
     NeverAlone,
     /// In other phases, but not in the present one.
     OtherPhase,
-    /// In the present phase, alone.
+    /// In the present phase, alone, or in both phases of which it is a mixture.
     Phase,
 }
 

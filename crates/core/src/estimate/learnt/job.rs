@@ -8,7 +8,8 @@ use super::core_types::CoreTypes;
 use super::earlier::{Earlier, EarlierPhase};
 use super::forecast::Look;
 use super::kinds::Kinds;
-use super::phase::{Phase, Row};
+use super::mixture::solo_ns_of_mixture;
+use super::phase::{Phase, Row, SAME_PHASE};
 use super::rise::Doubt;
 use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
@@ -19,8 +20,7 @@ use crate::snapshot::{LastCpi, Learnt, Measured};
 use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 
-/// Relative distance below which samples belong to one phase, and what the distance from the present one counts.
-pub(super) const SAME_PHASE: f64 = 0.12;
+/// What the distance from the present phase counts.
 const STAYS: f64 = 0.5;
 
 /// A job that has run.
@@ -463,9 +463,10 @@ impl Job {
                 let phase = &self.phases[at];
                 let is_fastest = phase.core_type == 0;
                 let measured = phase.measured_ns().filter(|_| is_fastest);
-                let mixed = self
-                    .mixed_ns(at)
-                    .filter(|_| is_fastest && measured.is_none());
+                let mixed = match is_fastest && measured.is_none() {
+                    true => solo_ns_of_mixture(phase, &self.phases),
+                    false => None,
+                };
                 let known = measured.or(mixed);
                 let solo_ns = known.unwrap_or_else(|| self.modelled_ns(at, types, shared));
                 let phase = &mut self.phases[at];
@@ -473,27 +474,6 @@ impl Job {
                 phase.is_mixed = mixed.is_some();
             }
         }
-    }
-
-    /// Solo time per instruction of a phase that is a mixture of two measured ones, in ns. What is counted for each instruction
-    /// is then the mean of both, weighted by their instructions.
-    fn mixed_ns(&self, at: usize) -> Option<f64> {
-        let mixture = &self.phases[at];
-        let measured = || {
-            let here = self.phases.iter();
-            let here = here.filter(|phase| phase.core_type == mixture.core_type);
-            here.filter_map(|phase| Some((phase, phase.measured_ns()?)))
-        };
-        let pairs = measured().flat_map(|first| measured().map(move |second| (first, second)));
-        let mixed = pairs.filter_map(|((first, first_ns), (second, second_ns))| {
-            let part = mixture.part_between(first, second)?;
-            let distance = mixture.apart_from_mixture(first, second, part);
-            Some((distance, first_ns + part * (second_ns - first_ns)))
-        });
-        let nearest = mixed.min_by(|x, y| x.0.total_cmp(&y.0));
-        nearest
-            .filter(|nearest| nearest.0 < SAME_PHASE)
-            .map(|nearest| nearest.1)
     }
 
     /// Solo time per instruction by the model, in ns. A faster clock speeds up the cycles in the core, not those of waiting.

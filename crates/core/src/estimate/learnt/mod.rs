@@ -10,7 +10,7 @@
 //! 5. What siblings of a core raise in each other is learnt from each pair ([`rise`]); the latency curve is fitted to the
 //!    last intervals.
 //!
-//! Progress follows from the phases ([`job`]). With several core types, solo means alone on the fastest
+//! Progress follows from the phases ([`job`]); an interval in two of them is a [`mixture`]. With several core types, solo means alone on the fastest
 //! ([`core_types`]).
 
 mod core_types;
@@ -20,6 +20,7 @@ mod forecast;
 mod foreign;
 mod job;
 mod kinds;
+mod mixture;
 mod phase;
 mod rise;
 mod seen;

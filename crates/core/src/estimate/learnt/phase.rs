@@ -9,7 +9,6 @@
 //! a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
-use super::job::SAME_PHASE;
 use super::rise::{Doubt, Lesson};
 use super::sums::Sums;
 use super::{ASSUMED, MEMORY, NOISE, ROUGH};
@@ -26,10 +25,12 @@ const CALM_KEPT: usize = 4;
 const BUSY: f64 = 0.25;
 /// Before a measurement, all ordinary samples together tell as much as so many would if their errors were independent.
 const DEPENDENT: f64 = 2.0;
+/// Relative distance below which samples belong to one phase.
+pub(super) const SAME_PHASE: f64 = 0.12;
 /// Weights of a difference in reads, and of one in accesses to the first-level cache, relative to one in accesses to the
 /// last-level cache.
 const READS_TELL: f64 = 0.25;
-const L1_TELLS: f64 = 3.0;
+pub(super) const L1_TELLS: f64 = 3.0;
 /// Growth of the tolerance with the standard error of what siblings raise, and the part of that error that no learning
 /// removes: no two numbers a job tell all of it.
 const SIBLINGS_BLUR: f64 = 10.0;
@@ -259,31 +260,6 @@ impl Phase {
         L1_TELLS * far(self.asks.l1, row.l1) < SAME_PHASE
     }
 
-    /// The part of the instructions that the second of two phases has in this phase, if it is a mixture of both; 0 to 1.
-    pub(super) fn part_between(&self, first: &Phase, second: &Phase) -> Option<f64> {
-        let figures = |phase: &Phase| {
-            [
-                L1_TELLS * phase.asks.l1 / (self.asks.l1 + 1e-4),
-                phase.asks.llc / (self.asks.llc + 1e-4),
-            ]
-        };
-        let ([a, b], [c, d]) = (figures(first), figures(second));
-        let [x, y] = figures(self);
-        let length = (c - a) * (c - a) + (d - b) * (d - b);
-        let part = ((x - a) * (c - a) + (y - b) * (d - b)) / length;
-        (0.0..=1.0).contains(&part).then_some(part)
-    }
-
-    /// Distance of this phase from a mixture of two others, in which the second has this part of the instructions.
-    pub(super) fn apart_from_mixture(&self, first: &Phase, second: &Phase, part: f64) -> f64 {
-        let mean = |x: f64, y: f64| x + part * (y - x);
-        let (first, second) = (&first.asks, &second.asks);
-        f64::max(
-            L1_TELLS * far(self.asks.l1, mean(first.l1, second.l1)),
-            far(self.asks.llc, mean(first.llc, second.llc)),
-        )
-    }
-
     /// Whether its samples outweigh what is assumed.
     pub(super) fn is_fitted(&self) -> bool {
         self.seen >= ASSUMED
@@ -499,6 +475,6 @@ impl Phase {
 }
 
 /// The relative difference of two figures per instruction.
-fn far(x: f64, y: f64) -> f64 {
+pub(super) fn far(x: f64, y: f64) -> f64 {
     (x - y).abs() / (x.max(y) + 1e-4)
 }

@@ -33,7 +33,6 @@ impl Play {
                 measured: Measured::Never,
                 progress: 10.0,
                 phase: 0,
-                stay: 9,
                 last: None,
                 slower: Vec::new(),
             };

@@ -129,16 +129,8 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
         Measured::NeverAlone,
         Measured::Never,
     ];
-    let known = (
-        asks,
-        0u32..4,
-        0usize..5,
-        0u32..12,
-        1u32..4,
-        0usize..3,
-        0u32..4,
-    )
-        .prop_map(move |(asks, error, how, progress, stay, slower, last)| {
+    let known = (asks, 0u32..4, 0usize..5, 0u32..12, 0usize..3, 0u32..4).prop_map(
+        move |(asks, error, how, progress, slower, last)| {
             Reading::Value(Learnt {
                 asks,
                 solo_cpi: asks.solo_cpi(&Default::default()),
@@ -146,7 +138,6 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                 measured: measured[how],
                 progress: f64::from(progress) / 2.0,
                 phase: 0,
-                stay,
                 last: (last > 0).then(|| LastCpi {
                     counted: f64::from(last) * asks.solo_cpi(&Default::default()),
                     modelled: 2.0 * asks.solo_cpi(&Default::default()),
@@ -160,7 +151,8 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                     slower
                 ],
             })
-        });
+        },
+    );
     prop_oneof![1 => Just(Reading::Absent(Absence::NoCounters)), 4 => known]
 }
 

@@ -17,14 +17,11 @@ fn a_phase_that_comes_back_is_known() {
         };
         world.mix(60, true);
         let other = world.known(3);
-        assert!(
-            other.phase != before.phase && other.stay > 3,
-            "{seed}: {other:?}"
-        );
+        assert!(other.phase != before.phase, "{seed}: {other:?}");
         world.programs[3] = calm;
         world.run(&[(3, 0), (4, 3)]);
         let after = world.known(3);
-        assert_eq!((after.phase, after.stay), (before.phase, 1), "{seed}");
+        assert_eq!(after.phase, before.phase, "{seed}");
         solo = solo.max((after.solo_cpi / before.solo_cpi - 1.0).abs());
         // Progress includes all phases.
         progress = progress.max(world.progress_error(3));

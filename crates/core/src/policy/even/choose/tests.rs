@@ -109,7 +109,6 @@ fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
         progress: 1.0,
         last: None,
         phase: 0,
-        stay: 9,
     }
 }
 
