@@ -75,6 +75,16 @@ fn alone(program: Program, kind: usize) -> Speed {
     }])[0]
 }
 
+/// What a job did in an interval.
+#[derive(Clone, Default)]
+struct Done {
+    cycles: f64,
+    instructions: f64,
+    l1: f64,
+    llc: f64,
+    reads: f64,
+}
+
 struct World {
     machine: Machine,
     programs: Vec<Program>,
@@ -86,6 +96,8 @@ struct World {
     noise: f64,
     /// An event that is not counted.
     missing: Option<Counter>,
+    /// A job that goes on as another program in the middle of the next step.
+    change: Option<(u32, Program)>,
     /// The next job to be measured.
     turn: usize,
     /// The relative errors of predicted cycles, and those of "as in the last interval".
@@ -128,6 +140,7 @@ impl World {
             rng,
             noise,
             missing: None,
+            change: None,
             turn: 0,
             misses: Vec::new(),
         }
@@ -148,6 +161,25 @@ impl World {
     }
 
     fn step(&mut self, placed: &[(u32, u32)], ns: u64, purpose: Purpose) {
+        let mut done = vec![Done::default(); placed.len()];
+        let speeds = self.add_work(placed, 0.5 * ns as f64, &mut done);
+        match self.change.take() {
+            Some((job, program)) => self.programs[job as usize] = program,
+            None if purpose == Purpose::Run => self.predict(placed, &speeds),
+            None => {}
+        }
+        self.add_work(placed, 0.5 * ns as f64, &mut done);
+        self.now += ns;
+        let mut samples = Vec::new();
+        for (&(job, cpu), done) in placed.iter().zip(&done) {
+            let counts = self.counts_of(job, done);
+            samples.push(sample(job, CpuId(cpu), self.now, ns, counts, purpose));
+        }
+        self.learner.observe(&self.machine, &samples);
+    }
+
+    /// Adds what jobs do in so many ns, and returns their speeds.
+    fn add_work(&mut self, placed: &[(u32, u32)], ns: f64, done: &mut [Done]) -> Vec<Speed> {
         let place = |&(job, cpu): &(u32, u32)| {
             let &Cpu {
                 core, core_type, ..
@@ -160,30 +192,36 @@ impl World {
         };
         let places: Vec<Place> = placed.iter().map(place).collect();
         let speeds = run(&places);
-        if purpose == Purpose::Run {
-            self.predict(placed, &speeds);
+        for (at, &(job, _)) in placed.iter().enumerate() {
+            let (program, speed) = (places[at].program, &speeds[at]);
+            let instructions = ns / speed.ns;
+            self.progress[job as usize] += instructions * alone(program, 0).ns / Q as f64;
+            let done = &mut done[at];
+            done.cycles += speed.ghz * ns;
+            done.instructions += instructions;
+            done.l1 += instructions * program.l1;
+            done.llc += instructions * speed.llc;
+            done.reads += instructions * speed.reads;
         }
-        self.now += ns;
-        let mut samples = Vec::new();
-        for ((&(job, cpu), place), speed) in placed.iter().zip(&places).zip(&speeds) {
-            let instructions = ns as f64 / speed.ns;
-            self.progress[job as usize] += instructions * alone(place.program, 0).ns / Q as f64;
-            let mut noisy = |count: f64| {
-                let off = between(&mut self.rng, -self.noise, self.noise);
-                Reading::Value((count * (1.0 + off)) as u64)
-            };
-            let mut counts = Usage::zero(TaskId(job)).counts;
-            counts[Counter::Cycles] = noisy(speed.ghz * ns as f64);
-            counts[Counter::Instructions] = noisy(instructions);
-            counts[Counter::L1Accesses] = noisy(instructions * place.program.l1);
-            counts[Counter::LlcAccesses] = noisy(instructions * speed.llc);
-            counts[Counter::MmReads] = noisy(instructions * speed.reads);
-            if let Some(counter) = self.missing {
-                counts[counter] = Reading::Absent(Absence::NoSuchEvent);
-            }
-            samples.push(sample(job, CpuId(cpu), self.now, ns, counts, purpose));
+        speeds
+    }
+
+    /// What is counted of it.
+    fn counts_of(&mut self, job: u32, done: &Done) -> Counts {
+        let mut noisy = |count: f64| {
+            let off = between(&mut self.rng, -self.noise, self.noise);
+            Reading::Value((count * (1.0 + off)) as u64)
+        };
+        let mut counts = Usage::zero(TaskId(job)).counts;
+        counts[Counter::Cycles] = noisy(done.cycles);
+        counts[Counter::Instructions] = noisy(done.instructions);
+        counts[Counter::L1Accesses] = noisy(done.l1);
+        counts[Counter::LlcAccesses] = noisy(done.llc);
+        counts[Counter::MmReads] = noisy(done.reads);
+        if let Some(counter) = self.missing {
+            counts[counter] = Reading::Absent(Absence::NoSuchEvent);
         }
-        self.learner.observe(&self.machine, &samples);
+        counts
     }
 
     /// Compares what a policy would predict of these jobs with the truth.

@@ -1,6 +1,7 @@
 //! Jobs with phases.
 
 use super::*;
+use crate::snapshot::Measured;
 
 #[test]
 fn a_phase_that_comes_back_is_known() {
@@ -78,4 +79,99 @@ fn phases_that_differ_by_less_than_siblings_raise_are_told_apart() {
         progress < 0.05,
         "{progress}; 0.01 was found, and up to 0.062 with the seeds 4 to 12"
     );
+}
+
+/// Two phases of a job, which differ in all counts and in speed.
+const PHASES_OF_A_JOB: [Program; 2] = [
+    Program {
+        width: 2.5,
+        l1: 0.32,
+        near: (0.001, 0.5),
+        wide: (0.0001, 1.0),
+        once: 0.0001,
+        overlap: 2.0,
+    },
+    Program {
+        width: 2.5,
+        l1: 0.42,
+        near: (0.002, 0.5),
+        wide: (0.01, 1.0),
+        once: 0.012,
+        overlap: 3.0,
+    },
+];
+
+#[test]
+fn an_interval_in_two_measured_phases_is_rated_as_their_mixture() {
+    for seed in SEEDS {
+        let mut world = World::new(seed, 0.0);
+        world.mix(40, true);
+        for program in PHASES_OF_A_JOB {
+            world.programs[3] = program;
+            world.measure(&[(3, 0)]);
+            world.run(&[(3, 0), (4, 2), (5, 4)]);
+        }
+        let before = (world.known(3).progress, world.progress[3]);
+        for n in 0..20 {
+            world.change = Some((3, PHASES_OF_A_JOB[n % 2]));
+            world.run(&[(3, 0), (4, 2), (5, 4)]);
+            assert_eq!(world.known(3).measured, Measured::Phase, "{seed}: {n}");
+        }
+        let rated = world.known(3).progress - before.0;
+        let truth = world.progress[3] - before.1;
+        assert!((rated / truth - 1.0).abs() < 0.02, "{rated} {truth}");
+    }
+}
+
+#[test]
+fn a_measurement_of_one_phase_does_not_rate_the_other() {
+    for seed in SEEDS {
+        let mut world = World::new(seed, 0.0);
+        world.mix(40, true);
+        // The slow phase is seen in many intervals, the fast one is measured.
+        world.programs[3] = PHASES_OF_A_JOB[1];
+        (0..20).for_each(|_| world.run(&[(3, 0), (4, 2), (5, 4)]));
+        let before = world.known(3).progress;
+        world.programs[3] = PHASES_OF_A_JOB[0];
+        world.measure(&[(3, 0)]);
+        let change = world.known(3).progress - before;
+        assert!(change.abs() < 1.0, "{seed}: {change} quanta");
+    }
+}
+
+#[test]
+fn what_siblings_were_held_for_is_one_phase_after_the_measurement() {
+    for seed in SEEDS {
+        let mut world = World::new(seed, 0.0);
+        // Siblings raise nothing of it, but nothing is known of that.
+        world.programs[3] = PHASES_OF_A_JOB[1];
+        world.run(&[(3, 0), (4, 1), (5, 2)]);
+        world.run(&[(3, 0), (4, 2), (5, 4)]);
+        world.measure(&[(3, 0)]);
+        for _ in 0..10 {
+            world.run(&[(3, 0), (4, 1), (5, 2)]);
+            assert_eq!(world.known(3).measured, Measured::Phase, "{seed}");
+        }
+    }
+}
+
+#[test]
+fn work_beside_unknown_co_runners_counts_at_its_speed_alone() {
+    let mut world = World::new(1, 0.0);
+    world.programs[3] = PHASES_OF_A_JOB[1];
+    world.run(&[(3, 0), (4, 2)]);
+    world.measure(&[(3, 0)]);
+    let before = world.known(3).progress;
+    // It roams over a core and a half, and gets half as far as alone.
+    let mut done = vec![Done::default(); 1];
+    world.add_work(&[(3, 0)], 0.5 * Q as f64, &mut done);
+    world.now += Q;
+    let counts = world.counts_of(3, &done[0]);
+    let roams = Sample {
+        cpus: "0-2".parse().unwrap(),
+        ..sample(3, CpuId(0), world.now, Q, counts, Purpose::Run)
+    };
+    world.learner.observe(&world.machine, &[roams]);
+    let more = world.known(3).progress - before;
+    assert!((more - 0.5).abs() < 0.01, "{more}");
 }
