@@ -143,13 +143,15 @@ fn a_measurement_of_one_phase_does_not_rate_the_other() {
 fn what_siblings_were_held_for_is_one_phase_after_the_measurement() {
     for seed in SEEDS {
         let mut world = World::new(seed, 0.0);
-        // Siblings raise nothing of it, but nothing is known of that.
+        // Siblings raise nothing of it, but at first that is not known.
         world.programs[3] = PHASES_OF_A_JOB[1];
-        world.run(&[(3, 0), (4, 1), (5, 2)]);
-        world.run(&[(3, 0), (4, 2), (5, 4)]);
+        let beside = [(3, 0), (5, 1), (11, 2), (4, 3), (10, 4), (9, 5)];
+        let alone_in_core = [(3, 0), (5, 1), (11, 2), (10, 4), (9, 5)];
+        world.run(&beside);
+        world.run(&alone_in_core);
         world.measure(&[(3, 0)]);
         for _ in 0..10 {
-            world.run(&[(3, 0), (4, 1), (5, 2)]);
+            world.run(&beside);
             assert_eq!(world.known(3).measured, Measured::Phase, "{seed}");
         }
     }
