@@ -17,7 +17,7 @@ use crate::topology::Cpu;
 
 /// Least length of the step in which the cache fills, and length of the others, at least three of them.
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
-const COUNTED: Nanos = Nanos::from_ms(5);
+const COUNTED: Nanos = Nanos::from_ms(3);
 const STEPS: u32 = 3;
 /// The share of the time that measurements may take, and the share up to which old ones are renewed. They pay for all later
 /// quanta, so at the start they may take more: as if the run had lasted for so many quanta more.

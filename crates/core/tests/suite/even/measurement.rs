@@ -5,7 +5,7 @@ use cosched_core::model::contention::{Asks, Latency};
 use cosched_core::*;
 use std::sync::Arc;
 
-const COUNTED: Nanos = Nanos::from_ms(5);
+const COUNTED: Nanos = Nanos::from_ms(3);
 
 #[test]
 fn a_job_of_which_nothing_was_measured_is_alone_for_three_steps() {
@@ -25,13 +25,13 @@ fn a_job_of_which_nothing_was_measured_is_alone_for_three_steps() {
     );
     // From the second step on it is alone. The third counts, since the job did not get faster.
     for _ in 0..2 {
-        play.decide(5, None);
+        play.decide(3, None);
         assert_eq!((play.measured(), play.wake_in()), (first.clone(), COUNTED));
         let running = play.snap.tasks[first[0] as usize].running.as_ref();
         let purpose = running.map(|running| running.purpose);
         assert_eq!(purpose, Some(Purpose::MeasureAlone));
     }
-    play.decide(5, None);
+    play.decide(3, None);
     assert_eq!(
         (play.measured(), play.decision.basis.measures),
         (vec![], None)
@@ -53,12 +53,12 @@ fn a_measurement_goes_on_while_a_job_gets_faster() {
     let mut steps = Vec::new();
     for (ms, rate) in [
         (0, 1_000),
-        (5, 1_000),
-        (5, 1_050),
-        (5, 1_100),
+        (3, 1_000),
+        (3, 1_050),
+        (3, 1_100),
         (15, 1_150),
-        (5, 1_200),
-        (10, 1_201),
+        (3, 1_200),
+        (6, 1_201),
     ] {
         for task in &mut play.snap.tasks {
             task.estimates.cpu_instructions = Reading::Value(rate);
@@ -68,7 +68,7 @@ fn a_measurement_goes_on_while_a_job_gets_faster() {
     }
     let one = |ms: u64| (1, Nanos::from_ms(ms));
     // The fourth step is as long as the cache takes to fill.
-    assert_eq!(steps[..6], [5, 5, 5, 15, 5, 10].map(one));
+    assert_eq!(steps[..6], [3, 3, 3, 15, 3, 6].map(one));
     assert_eq!(steps[6].0, 0, "less than 1 % faster: it is over");
 }
 
@@ -78,11 +78,11 @@ fn a_measurement_goes_on_while_a_job_reads_less() {
     let mut steps = Vec::new();
     let reads_of_steps = [
         (0, 9_000),
-        (5, 9_000),
-        (5, 8_500),
-        (5, 7_500),
+        (3, 9_000),
+        (3, 8_500),
+        (3, 7_500),
         (15, 7_000),
-        (5, 6_990),
+        (3, 6_990),
     ];
     for (ms, reads) in reads_of_steps {
         for task in &mut play.snap.tasks {
@@ -141,7 +141,7 @@ fn nobody_begins_beside_a_measurement_when_a_job_ends() {
     play.decide(2, Some(Trigger::Ended(TaskId(first[0]))));
     assert_eq!(
         (play.decision.changes.len(), play.measured(), play.wake_in()),
-        (0, vec![first[1]], Nanos::from_ms(3))
+        (0, vec![first[1]], Nanos::from_ms(1))
     );
     // Without a measured job there is nothing to disturb.
     play.end(first[1]);
@@ -166,7 +166,7 @@ fn an_overdue_job_does_not_wait_for_a_measurement() {
     play.decide(2, Some(Trigger::Ended(TaskId(first[0]))));
     assert!(play.snap.tasks[late].running.is_some());
     // The continued step still ends at its planned time.
-    assert_eq!(play.wake_in(), Nanos::from_ms(3));
+    assert_eq!(play.wake_in(), Nanos::from_ms(1));
     // Nothing is measured while a job is overdue.
     let mut play = Play::new();
     play.snap.tasks[3].overdue = true;
@@ -256,7 +256,7 @@ fn a_job_is_measured_at_the_cache_where_it_was() {
     assert_eq!([0, 1].map(|id| cpu_of(&play, id)), [Some(1), Some(0)]);
     // The second step is on the same CPUs as the first.
     let before: Vec<_> = (0..8).map(|id| cpu_of(&play, id)).collect();
-    play.decide(5, None);
+    play.decide(3, None);
     assert_eq!(
         (0..8).map(|id| cpu_of(&play, id)).collect::<Vec<_>>(),
         before
