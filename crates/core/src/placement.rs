@@ -44,8 +44,7 @@ listed_enum! {
         Run,
         /// To measure it in low contention, as an estimate of its behaviour alone.
         MeasureAlone,
-        /// To run where little is disturbed: beside such a measurement without spoiling it, before one while the cache fills, or
-        /// measured with others.
+        /// To run in low contention: beside such a measurement without spoiling it, or before one.
         LowContention,
     }
 }

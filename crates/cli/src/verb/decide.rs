@@ -285,7 +285,7 @@ fn change_line(snapshot: &Snapshot, change: &Change) -> String {
     let what_for = match purpose {
         Purpose::Run => "",
         Purpose::MeasureAlone => ", to be measured alone",
-        Purpose::LowContention => ", since it disturbs little",
+        Purpose::LowContention => ", in low contention",
     };
     let cpus = placement.cpus();
     format!("  {verb:<6} {name:<20} CPU {cpus}{what_for}\n")

@@ -12,6 +12,7 @@ mod trace;
 mod width;
 
 use crate::counter::Counter;
+use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
 use crate::task::TaskSpec;
@@ -129,6 +130,7 @@ impl TaskEstimator {
             .cpu_time
             .value()
             .is_none_or(|time| time.0 * 100 >= self.quantum.0);
+        let telling = telling || sample.purpose != Purpose::Run;
         if telling || self.rated_on != sample.cpus {
             estimates.cpu_instructions = sample
                 .rate_on_cpu(sample.counts[Counter::Instructions])

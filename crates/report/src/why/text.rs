@@ -251,7 +251,7 @@ fn purpose_text(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "",
         Purpose::MeasureAlone => ", to be measured alone",
-        Purpose::LowContention => ", since it disturbs little beside a measurement",
+        Purpose::LowContention => ", in low contention, for a measurement",
     }
 }
 

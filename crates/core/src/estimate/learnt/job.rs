@@ -197,26 +197,36 @@ impl Job {
         seen.ok()
     }
 
-    /// Adds work beside unknown co-runners. It is rated as work of the present phase; without a phase, or if nothing was
-    /// counted, as if nothing had slowed it down.
+    /// Adds work beside unknown co-runners. It is rated as work of the phase with the same accesses to the first-level cache, else as
+    /// if nothing had slowed it down.
     fn work(&mut self, sample: &Sample) {
         let interval = sample.interval.0 as f64;
         let width = f64::from(self.width.max(1));
         let used = sample.cpu_time.value().map(|time| time.0 as f64 / width);
         let used = used.unwrap_or(interval).min(interval);
         // Under time-sharing it may have waited for others; otherwise all waiting was its own.
-        if !sample.observed {
-            self.settle(interval - used);
-        }
-        match (sample.counts[Counter::Instructions], self.phase_mut()) {
-            (Reading::Value(instructions), Some(phase)) => {
-                let instructions = instructions as f64 / width;
-                phase.instructions += instructions;
-                phase.ran += used;
-                self.told += (instructions * phase.solo_ns).min(used);
-            }
-            _ => self.settle(used),
-        }
+        let unused = if sample.observed {
+            0.0
+        } else {
+            interval - used
+        };
+        let solo = self.solo_time(sample, width).unwrap_or(used);
+        self.settle(unused + solo.min(used));
+    }
+
+    /// The time alone of the work in a sample, in ns, by its instructions and its accesses to the first-level cache.
+    fn solo_time(&self, sample: &Sample, width: f64) -> Option<f64> {
+        let count = |counter| sample.counts[counter].value().map(|count| count as f64);
+        let instructions = count(Counter::Instructions)?;
+        let l1 = count(Counter::L1Accesses).unwrap_or(0.0) / instructions.max(1.0);
+        let rated = self.phases.iter().filter(|phase| phase.solo_ns > 0.0);
+        let phase = match l1 > 0.0 {
+            true => rated
+                .filter(|phase| phase.may_be(l1))
+                .min_by(|x, y| (x.asks.l1 - l1).abs().total_cmp(&(y.asks.l1 - l1).abs())),
+            false => self.phase().filter(|phase| phase.solo_ns > 0.0),
+        };
+        Some(instructions / width * phase?.solo_ns)
     }
 
     /// Adds a sample. Returns its phase.
@@ -360,16 +370,18 @@ impl Job {
         Some(found)
     }
 
-    /// Joins the phases that only siblings may have made to differ from the present one. Before the job's first measurement
-    /// what siblings raise is a guess.
+    /// Joins phases that were seen only beside siblings to the present one, if only siblings may have made them differ. Before the
+    /// job's first measurement what siblings raise is a guess.
     fn join_guesses(&mut self, kind: usize, row: &Row) {
+        if row.l1 == 0.0 {
+            return;
+        }
         let Some(guess) = self.guess_on(kind, row) else {
             return;
         };
-        let mut joined = std::mem::take(&mut self.phases[guess]);
-        self.phases.swap_remove(guess);
+        let mut joined = self.phases.swap_remove(guess);
         self.phases.retain(|other| {
-            let is_same = other.core_type == kind && !other.is_measured() && other.may_be(row);
+            let is_same = other.core_type == kind && other.is_guess() && other.may_be(row.l1);
             if is_same {
                 joined.absorb(other);
             }
@@ -386,7 +398,7 @@ impl Job {
         phases.position(|phase| {
             let is_guess =
                 phase.number == number && phase.core_type == kind && !phase.is_measured();
-            is_guess && phase.may_be(row)
+            is_guess && phase.may_be(row.l1)
         })
     }
 
@@ -455,7 +467,8 @@ impl Job {
         (asks, asks.solo_cpi(shared))
     }
 
-    /// Updates the present phase's solo time per instruction from its model on the fastest core type.
+    /// Updates the present phase's solo time per instruction on the fastest core type: as measured there, else as of a mixture of
+    /// measured phases, else by the model.
     fn rate(&mut self, types: &CoreTypes, shared: &Contention) {
         let number = self.phases[self.now].number;
         for at in 0..self.phases.len() {
@@ -463,7 +476,7 @@ impl Job {
                 let phase = &self.phases[at];
                 let is_fastest = phase.core_type == 0;
                 let measured = phase.measured_ns().filter(|_| is_fastest);
-                let mixed = match is_fastest && measured.is_none() {
+                let mixed = match is_fastest && !phase.is_measured() {
                     true => solo_ns_of_mixture(phase, &self.phases),
                     false => None,
                 };

@@ -3,15 +3,22 @@
 //! What is counted for each instruction is then the mean of both phases, weighted by their instructions, and so is the solo time
 //! of an instruction. If both phases were measured alone, that needs no model.
 
+use super::ROUGH;
 use super::phase::{L1_TELLS, Phase, SAME_PHASE, far};
 
 /// The solo time per instruction of this phase, in ns, if it is a mixture of two phases of this job that were measured alone.
 pub(super) fn solo_ns_of_mixture(mixture: &Phase, phases: &[Phase]) -> Option<f64> {
+    // Without these accesses any phase between two others would seem to be their mixture. Alone nothing takes longer.
+    let observed_ns = mixture.ran / mixture.instructions.max(1.0);
+    if mixture.asks.l1 == 0.0 {
+        return None;
+    }
     let mut nearest = (SAME_PHASE, None);
     for (ix, first) in phases.iter().enumerate() {
         for second in &phases[..ix] {
             if let Some((distance, solo_ns)) = as_mixture_of(mixture, first, second)
                 && distance < nearest.0
+                && solo_ns < observed_ns * (1.0 + ROUGH)
             {
                 nearest = (distance, Some(solo_ns));
             }

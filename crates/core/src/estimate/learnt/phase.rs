@@ -117,6 +117,8 @@ pub(super) struct Phase {
     pub(super) solo_cpi: f64,
     /// Solo time per instruction on the fastest core type, in ns.
     pub(super) solo_ns: f64,
+    /// Whether it was seen without siblings.
+    was_clean: bool,
     /// Whether it is a mixture of two measured phases.
     pub(super) is_mixed: bool,
     /// Relative standard error of `solo_cpi`.
@@ -254,10 +256,14 @@ impl Phase {
         far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
     }
 
-    /// Whether a sample without siblings may be of this phase, of which only samples beside siblings are known: both have the
-    /// same accesses to the first-level cache.
-    pub(super) fn may_be(&self, row: &Row) -> bool {
-        L1_TELLS * far(self.asks.l1, row.l1) < SAME_PHASE
+    /// Whether a sample with these accesses to the first-level cache may be of this phase, whatever its siblings raise.
+    pub(super) fn may_be(&self, l1: f64) -> bool {
+        L1_TELLS * far(self.asks.l1, l1) < SAME_PHASE
+    }
+
+    /// Whether it was never measured, nor seen without siblings.
+    pub(super) fn is_guess(&self) -> bool {
+        !self.is_measured() && !self.was_clean
     }
 
     /// Whether its samples outweigh what is assumed.
@@ -301,6 +307,7 @@ impl Phase {
     pub(super) fn add(&mut self, shared: &Contention, row: &Row) {
         self.seen += 1.0;
         let is_clean = !row.has_siblings();
+        self.was_clean |= is_clean;
         if is_clean || !self.is_measured() {
             let rate = 1.0 / self.seen.min(MEMORY);
             // What was learnt beside siblings before the first measurement is a guess.

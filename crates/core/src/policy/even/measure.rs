@@ -1,9 +1,9 @@
 //! Short measurements: a job runs alone behind its last-level cache.
 //!
 //! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
-//! a phase settles most of that. In its first step the other jobs still stop, and the clock rises. It ends with the first of the
-//! next steps in which the job was as fast as in the step before, and read as much. Until then its cache fills, and the time for that
-//! is in between.
+//! a phase settles most of that. In its first step the other jobs still stop, and the clock rises. It ends with the first step after
+//! the second in which the job was as fast as in the step before, and read as much. Until then its cache fills, and the time for
+//! that is in between.
 //!
 //! No model sees all that jobs on different cores cost each other: they share a cache, and the clock may fall as cores get busy.
 //! So no two jobs behind one cache are measured at once.
@@ -14,6 +14,7 @@ use crate::model::contention::{Contention, Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
 use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
+use std::collections::BTreeSet;
 
 /// Least length of the step in which the cache fills, and length of the others, at least three of them.
 const LEAST_FILLING: Nanos = Nanos::from_ms(15);
@@ -43,6 +44,8 @@ pub(super) struct MeasuringState {
     spent: Nanos,
     /// The jobs being measured, each behind a last-level cache of its own.
     measured: Vec<TaskId>,
+    /// Those that were measured, though perhaps in vain, since all that needed it had their turn.
+    had_turn: BTreeSet<TaskId>,
     /// The speed of each in the last step.
     speeds: Vec<Speed>,
     /// Steps of this measurement so far.
@@ -97,10 +100,16 @@ impl MeasuringState {
         let allowed = REASONS
             .iter()
             .filter(|reason| self.spent <= Nanos::from_s(reason.share * lengthened));
-        let needy = allowed
-            .map(|reason| reason.needy(round))
-            .find(|needy| !needy.is_empty())?;
-        for (ix, core) in Group::of(round, &needy) {
+        let turns = allowed.map(|reason| reason.needy(round, &self.had_turn));
+        let group = turns
+            .map(|needy| Group::of(round, &needy))
+            .find(|group| !group.is_empty());
+        let Some(group) = group else {
+            self.had_turn.clear();
+            return None;
+        };
+        for (ix, core) in group {
+            self.had_turn.insert(round.task(ix).id);
             // The others still stop.
             self.measure(round, ix, core, Purpose::LowContention);
         }
@@ -150,11 +159,11 @@ struct Reason {
 /// In the order of their need.
 const REASONS: [Reason; 3] = [
     Reason {
-        holds: |learnt, shared| is_unmeasured(learnt) || is_alike(learnt, shared),
+        holds: |learnt, shared| learnt.measured == Measured::Never || is_alike(learnt, shared),
         share: SHARE,
     },
     Reason {
-        holds: |learnt, _| learnt.measured == Measured::OtherPhase,
+        holds: |learnt, _| matches!(learnt.measured, Measured::OtherPhase | Measured::NeverAlone),
         share: SHARE,
     },
     Reason {
@@ -162,11 +171,6 @@ const REASONS: [Reason; 3] = [
         share: RENEWED,
     },
 ];
-
-/// Whether a job was not measured yet.
-fn is_unmeasured(learnt: &Learnt) -> bool {
-    matches!(learnt.measured, Measured::Never | Measured::NeverAlone)
-}
 
 /// Whether only another job was measured that seems to do the same kind of work. Jobs that wait much for lines do not agree
 /// in their accesses by chance; others may.
@@ -184,10 +188,13 @@ fn is_heavy(learnt: &Learnt, shared: &Contention) -> bool {
 const HEAVY: f64 = 2.0 * ROUGH;
 
 impl Reason {
-    /// The jobs that may be measured for this reason, those that need it most first.
-    fn needy(&self, round: &Round<'_>) -> Vec<u32> {
+    /// The jobs that may be measured for this reason and had no turn yet, those that need it most first.
+    fn needy(&self, round: &Round<'_>, had_turn: &BTreeSet<TaskId>) -> Vec<u32> {
         let mut needy: Vec<u32> = round.order.clone();
-        needy.retain(|&ix| is_predictable(round.task(ix)) && self.need(round, ix) > 0.0);
+        needy.retain(|&ix| {
+            let task = round.task(ix);
+            !had_turn.contains(&task.id) && is_predictable(task) && self.need(round, ix) > 0.0
+        });
         needy.sort_by(|&a, &b| self.need(round, b).total_cmp(&self.need(round, a)));
         needy
     }
@@ -343,8 +350,7 @@ impl<'a> Group<'a> {
         let mut prediction = Prediction::default();
         prediction.make(&self.round.snap.contention, &self.seats);
         let mut all = self.seats.iter().zip(&prediction.jobs);
-        !self.is_overloaded(&prediction)
-            && all.all(|(seat, job)| !self.is_disturbed(seat, job, prediction.cached[seat.llc]))
+        !self.is_overloaded(&prediction) && all.all(|(seat, job)| !self.is_disturbed(seat, job))
     }
 
     /// Whether the jobs ask a memory for more than its limit, whatever latency is assumed. A job alone at the limit is
@@ -363,12 +369,9 @@ impl<'a> Group<'a> {
             .any(|[all, greatest]| *all > greatest.max(limit))
     }
 
-    /// Whether a job is disturbed, where `cached` lines per ns are read into its cache. The smaller its share of the
-    /// cache, the less is known of its reads with the whole cache.
-    fn is_disturbed(&self, seat: &Seat, job: &Predicted, cached: f64) -> bool {
-        let shared = &self.round.snap.contention;
-        let solo = seat.asks.solo_cpi(shared);
-        let unseen = seat.asks.unseen(shared, job.reads / cached);
-        job.cpi > solo * (1.0 + ROUGH) || unseen > solo * ROUGH
+    /// Whether a job is disturbed at the memory. It has its cache for itself.
+    fn is_disturbed(&self, seat: &Seat, job: &Predicted) -> bool {
+        let solo = seat.asks.solo_cpi(&self.round.snap.contention);
+        job.cpi > solo * (1.0 + ROUGH)
     }
 }
