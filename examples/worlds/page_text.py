@@ -52,8 +52,8 @@ for the best placement. The policy `oracle` is `perf-fair` that knows each job's
 - Mixes 7 to 12 were drawn later, in the same way with other random seeds. Those of the socket chose one constant of `even`, how much
   siblings blur phases, and it was changed while all of them were looked at. They are not on this page.
 - Mixes 13 to 18 were drawn last, in the same way. They chose no constant. But when measurements and phases were changed, for a guest
-  that counts, mixes 13 and 14 were looked at with 1 to 4 before each decision, and 15 and 16 of the socket twice. Mixes 17 and 18, and
-  15 and 16 of `numa.py`, first ran for this page. All have the same programs.
+  that counts, mixes 13 and 14 were looked at with 1 to 4 before each decision, and 15 and 16 of the socket twice. All ran for two earlier
+  drafts of this page; after the first of them measurements became shorter. All have the same programs.
 - The mixes of cosched's own simulation are older. Some of them chose constants of `even`.
 
 ## What not to conclude
