@@ -64,7 +64,7 @@ fn a_batch_job_is_followed_to_its_end() {
 fn a_batch_job_that_is_cancelled_ends_in_good_order() {
     let Some(cluster) = cluster() else { return };
     let folder = tempdir().expect("a folder");
-    let line = "touch begun; trap 'exit 7' TERM; sleep 100 & wait";
+    let line = "trap 'exit 7' TERM; touch begun; sleep 100 & wait";
     let id = submit(&cluster, &folder, &["--logs", "L", "--", line]);
     until("the job starts", || folder.path().join("begun").exists());
     cluster.slurm(&format!("scancel {id}"));
