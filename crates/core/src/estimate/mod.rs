@@ -123,15 +123,15 @@ impl TaskEstimator {
         )
     }
 
-    /// Updates the rates per CPU time. A task that hardly used a CPU keeps its previous rates, as long as it may still
+    /// Updates the rates per CPU time. Except in a measurement, which is short, a task that hardly used a CPU keeps its previous rates, as long as it may still
     /// run on the same CPUs: on another core type the rates may differ.
     fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
         let telling = sample
             .cpu_time
             .value()
             .is_none_or(|time| time.0 * 100 >= self.quantum.0);
-        let telling = telling || sample.purpose != Purpose::Run;
-        if telling || self.rated_on != sample.cpus {
+        let is_measurement = sample.purpose != Purpose::Run;
+        if telling || is_measurement || self.rated_on != sample.cpus {
             estimates.cpu_instructions = sample
                 .rate_on_cpu(sample.counts[Counter::Instructions])
                 .map(|rate| rate.0);

@@ -105,7 +105,10 @@ impl MeasuringState {
             .map(|needy| Group::of(round, &needy))
             .find(|group| !group.is_empty());
         let Some(group) = group else {
-            self.had_turn.clear();
+            // Without time for measurements nobody was passed over.
+            if self.spent <= Nanos::from_s(SHARE * lengthened) {
+                self.had_turn.clear();
+            }
             return None;
         };
         for (ix, core) in group {

@@ -119,6 +119,32 @@ fn a_job_that_was_never_measured_comes_before_a_new_phase_of_another() {
     assert_eq!(play.measured(), [5]);
 }
 
+#[test]
+fn who_was_measured_in_vain_waits_for_the_others_also_while_there_is_no_time_to_measure() {
+    let mut play = Play::new();
+    let mut turns = Vec::new();
+    let (mut rate, mut step) = (1_000, Nanos::ZERO);
+    for _ in 0..60 {
+        // All get faster in each step, so measurements are long. Nothing is ever learnt by them.
+        rate += rate / 10;
+        for task in &mut play.snap.tasks {
+            task.estimates.cpu_instructions = Reading::Value(rate);
+        }
+        play.decide(step.0 / 1_000_000, None);
+        step = play.wake_in();
+        if let Some(TaskId(job)) = play.decision.basis.measures
+            && turns.last() != Some(&job)
+        {
+            turns.push(job);
+        }
+    }
+    let distinct: std::collections::BTreeSet<u32> = turns.iter().copied().collect();
+    assert!(
+        turns.len() > 3 && distinct.len() == turns.len(),
+        "{turns:?}"
+    );
+}
+
 /// A machine whose cores of one CPU have a last-level cache each.
 fn with_caches(cores: u32) -> Machine {
     let mut machine = Machine::uniform("caches", cores, 1);
