@@ -44,7 +44,9 @@ listed_enum! {
         Run,
         /// To measure it in low contention, as an estimate of its behaviour alone.
         MeasureAlone,
-        /// To run in low contention: beside such a measurement without spoiling it, or before one.
+        /// To run beside such a measurement without spoiling it.
         LowContention,
+        /// Before a measurement: the others still stop, and clock and caches change. It shows nothing of the task.
+        WarmUp,
     }
 }

@@ -158,7 +158,7 @@ pub struct LastCpi {
     pub modelled: f64,
 }
 
-/// How far a task was measured without siblings, in this run or an earlier one.
+/// How far a task was measured alone behind its last-level cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
@@ -166,11 +166,11 @@ pub enum Measured {
     Never,
     /// Not itself, but another task that does the same kind of work as it does in the present phase.
     Alike,
-    /// In the present phase, but never alone behind its last-level cache.
-    NeverAlone,
+    /// In the present phase, but in an earlier run.
+    EarlierRun,
     /// In other phases, but not in the present one.
     OtherPhase,
-    /// In the present phase, alone, or in both phases of which it is a mixture.
+    /// In the present phase, or in both phases of which it is a mixture.
     Phase,
 }
 

@@ -286,6 +286,7 @@ fn change_line(snapshot: &Snapshot, change: &Change) -> String {
         Purpose::Run => "",
         Purpose::MeasureAlone => ", to be measured alone",
         Purpose::LowContention => ", in low contention",
+        Purpose::WarmUp => ", to warm up for a measurement",
     };
     let cpus = placement.cpus();
     format!("  {verb:<6} {name:<20} CPU {cpus}{what_for}\n")

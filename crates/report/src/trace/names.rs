@@ -31,6 +31,7 @@ fn placed_name(placed: &Placed) -> String {
         (_, Purpose::Run) => "on",
         (_, Purpose::MeasureAlone) => "measured alone on",
         (_, Purpose::LowContention) => "low contention on",
+        (_, Purpose::WarmUp) => "warms up on",
     };
     format!("{how} {}", cpus_text(&placed.cpus))
 }
@@ -49,6 +50,7 @@ pub(super) fn cpu_title(placed: &Placed, job: &str) -> Title {
         Purpose::Run => job.to_owned(),
         Purpose::MeasureAlone => format!("{job} (measured alone)"),
         Purpose::LowContention => format!("{job} (low contention)"),
+        Purpose::WarmUp => format!("{job} (warms up)"),
     };
     Title::new(name, placed.purpose.into())
 }

@@ -251,7 +251,8 @@ fn purpose_text(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "",
         Purpose::MeasureAlone => ", to be measured alone",
-        Purpose::LowContention => ", in low contention, for a measurement",
+        Purpose::LowContention => ", in low contention, beside a measurement",
+        Purpose::WarmUp => ", to warm up for a measurement",
     }
 }
 

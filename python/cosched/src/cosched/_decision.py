@@ -23,7 +23,8 @@ class Place:
     whole_core: bool = False
     """The other CPUs of these cores stay idle."""
     purpose: str = "run"
-    """`measure-alone` estimates its solo IPC in this quantum; `low-contention` is for those beside such a task."""
+    """`measure-alone` estimates its solo IPC in this quantum; `low-contention` is for those beside such a
+    task; `warm-up` is before such a quantum, and shows nothing."""
     shared: bool = False
     """The kernel shares out these CPUs among all tasks that are placed so."""
 

@@ -113,11 +113,6 @@ pub(super) fn run(places: &[Place]) -> Vec<Speed> {
 }
 
 impl Speed {
-    /// Part of the time in which it waits for caches and memory.
-    pub(super) fn waits(&self) -> f64 {
-        1.0 - self.busy
-    }
-
     fn halfway_from(self, old: &Speed) -> Speed {
         Speed {
             ns: 0.5 * (self.ns + old.ns),

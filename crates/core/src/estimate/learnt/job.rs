@@ -141,10 +141,10 @@ impl Job {
 
     /// How far it was measured, when it is in this phase.
     fn measured(&self, phase: &Phase) -> Measured {
-        if phase.is_measured_alone() || phase.is_mixed {
+        if phase.is_measured_now() || phase.is_mixed {
             Measured::Phase
         } else if phase.is_measured_itself() {
-            Measured::NeverAlone
+            Measured::EarlierRun
         } else if phase.is_measured() {
             Measured::Alike
         } else if self.phases.iter().any(Phase::is_measured_itself) {
@@ -247,7 +247,7 @@ impl Job {
             // Only measured phases show their own.
             phase.assume_sensitivities(rises);
         }
-        let is_guess = !phase.is_measured() && !row.calm;
+        let is_guess = !phase.is_measured() && !row.alone;
         if is_guess && let Some(kind) = kinds.of(shared, row, seen.core_type, seen.counts_llc) {
             phase.assume_kind(kind);
         }
@@ -286,7 +286,7 @@ impl Job {
     fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
-        if row.calm {
+        if row.alone {
             if let Some(ix) = self.identified(kind, row, far) {
                 return ix;
             }
@@ -330,7 +330,7 @@ impl Job {
     /// the present one goes on. Without siblings there is no doubt.
     fn reluctance(&self, phase: &Phase, row: &Row) -> f64 {
         match self.phase() {
-            Some(now) if row.has_siblings() && std::ptr::eq(now, phase) => STAYS,
+            Some(now) if row.has_siblings && std::ptr::eq(now, phase) => STAYS,
             _ => 1.0,
         }
     }

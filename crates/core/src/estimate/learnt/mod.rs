@@ -142,7 +142,7 @@ impl Learner {
             .unwrap_or_default();
         // The fit visits all jobs, which is too expensive whenever one of many short jobs ends.
         if (now - self.fitted) as f64 >= self.quantum
-            || self.recent[first..].iter().any(|seen| seen.calm)
+            || self.recent[first..].iter().any(|seen| seen.alone)
         {
             self.fitted = now;
             self.fit.update(
@@ -160,7 +160,7 @@ impl Learner {
     fn look(&self, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
         let mut seats = Vec::with_capacity(fresh.len());
         for seen in fresh {
-            if seen.calm || !self.is_same_quantum(seen, &fresh[0]) {
+            if seen.alone || !self.is_same_quantum(seen, &fresh[0]) {
                 return Vec::new();
             }
             seats.extend(self.seat_of(seen));
@@ -264,7 +264,7 @@ impl Learner {
             return;
         }
         let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
-        let is_calm = met.iter().any(|met| all[met.at].calm);
+        let is_calm = met.iter().any(|met| all[met.at].alone);
         let (latency, certainty) = self.latency(all, &met, reads);
         if !is_calm {
             let length = met
@@ -353,7 +353,7 @@ impl Learner {
             weight: 1.0,
             since: seen.since,
             until: seen.until,
-            calm: seen.calm && time.is_empty() && !seen.is_away(),
+            has_siblings: !time.is_empty(),
             alone: seen.alone && time.is_empty() && !seen.is_away(),
         };
         self.types.saw(seen.core_type, seen.ghz, row.alone);
@@ -369,7 +369,7 @@ impl Learner {
             return;
         };
         let phase = job.take_in(&row, seen, common);
-        if row.calm {
+        if row.alone {
             self.kinds.note(phase);
         }
         if !phase.is_measured() || time.is_empty() {

@@ -20,7 +20,7 @@ const MISFIT: f64 = 0.5;
 /// time would otherwise be taken for one that computes slowly.
 const OWN: (f64, f64) = (0.55, 0.25);
 /// Number of measurements kept.
-const CALM_KEPT: usize = 4;
+const MEASURED_KEPT: usize = 4;
 /// Greatest weight of all ordinary samples together, as a part of that of the measurements.
 const BUSY: f64 = 0.25;
 /// Before a measurement, all ordinary samples together tell as much as so many would if their errors were independent.
@@ -61,9 +61,9 @@ pub(super) struct Row {
     /// Start and end, in ns.
     pub(super) since: u64,
     pub(super) until: u64,
-    /// Whether it was a measurement without sibling threads, even of its own job.
-    pub(super) calm: bool,
-    /// Whether it was one alone behind the last-level cache, or beside jobs that disturb little.
+    /// Whether it had siblings in its core, even threads of its own job.
+    pub(super) has_siblings: bool,
+    /// Whether it was a measurement: alone behind the last-level cache, or beside jobs that disturb little.
     pub(super) alone: bool,
 }
 
@@ -77,11 +77,6 @@ impl Row {
     fn cycles(&self, shared: &Contention, sensitivity: f64) -> [f64; 3] {
         let cycles = self.cpi / (1.0 + sensitivity * self.pressure);
         [1.0, self.lines(shared) * self.ghz, cycles].map(|figure| figure / cycles)
-    }
-
-    /// Whether it had siblings in its core.
-    pub(super) fn has_siblings(&self) -> bool {
-        self.pressure > 0.0 || self.crowd > 0.0
     }
 
     /// Row of the read fit: 1, -ln share; ln reads. `None` if the job hardly reads.
@@ -103,7 +98,7 @@ pub(super) struct Phase {
     pub(super) doubt_of_accesses: Doubt,
     /// The last measurements, the newest last. Their memory contention is recomputed for each fit, because at first it
     /// is unknown.
-    calm: Vec<Row>,
+    measured: Vec<Row>,
     /// All other samples: cycles and reads.
     busy: Sums,
     busy_misses: Sums,
@@ -125,8 +120,8 @@ pub(super) struct Phase {
     pub(super) error: f64,
     /// The phase of an earlier run, until this run measures it.
     earlier: Option<EarlierPhase>,
-    /// Whether that is in fact a phase of another job.
-    is_of_another: bool,
+    /// Its solo time per instruction, in ns, if that is in fact a phase of another job.
+    of_another_ns: Option<f64>,
 }
 
 impl Phase {
@@ -194,7 +189,7 @@ impl Phase {
     /// Maximum memory use of a phase.
     #[cfg(test)]
     pub(super) fn most_bytes() -> usize {
-        size_of::<Phase>() + CALM_KEPT * size_of::<Row>()
+        size_of::<Phase>() + MEASURED_KEPT * size_of::<Row>()
     }
 
     /// A phase learnt in an earlier run.
@@ -216,7 +211,7 @@ impl Phase {
             asks: kind.asks,
             solo_cpi: kind.solo_cpi,
         });
-        self.is_of_another = true;
+        self.of_another_ns = kind.measured_ns();
         self.asks = Asks {
             ghz: self.asks.ghz,
             ..kind.asks
@@ -273,17 +268,17 @@ impl Phase {
 
     /// Whether it was measured, in this run or in an earlier run that still holds.
     pub(super) fn is_measured(&self) -> bool {
-        self.earlier.is_some() || !self.calm.is_empty()
+        self.earlier.is_some() || !self.measured.is_empty()
     }
 
     /// Whether this job itself was measured in it.
     pub(super) fn is_measured_itself(&self) -> bool {
-        !self.calm.is_empty() || (self.earlier.is_some() && !self.is_of_another)
+        !self.measured.is_empty() || (self.earlier.is_some() && self.of_another_ns.is_none())
     }
 
-    /// Whether it was measured alone behind its last-level cache.
-    pub(super) fn is_measured_alone(&self) -> bool {
-        self.measurements().any(|row| row.alone)
+    /// Whether this run measured it.
+    pub(super) fn is_measured_now(&self) -> bool {
+        !self.measured.is_empty()
     }
 
     /// The measurements. An earlier run's phase is a weak one, with the whole cache.
@@ -297,22 +292,22 @@ impl Phase {
             load: known.asks.reads * known.asks.ghz / known.solo_cpi,
             share: 1.0,
             weight: (NOISE / ROUGH) * (NOISE / ROUGH),
-            calm: true,
+            alone: true,
             ..Row::default()
         });
-        earlier.into_iter().chain(self.calm.iter().copied())
+        earlier.into_iter().chain(self.measured.iter().copied())
     }
 
     /// Adds a sample.
     pub(super) fn add(&mut self, shared: &Contention, row: &Row) {
         self.seen += 1.0;
-        let is_clean = !row.has_siblings();
+        let is_clean = !row.has_siblings;
         self.was_clean |= is_clean;
         if is_clean || !self.is_measured() {
             let rate = 1.0 / self.seen.min(MEMORY);
             // What was learnt beside siblings before the first measurement is a guess.
-            let is_first = self.calm.is_empty();
-            let rate = match row.calm {
+            let is_first = self.measured.is_empty();
+            let rate = match row.alone {
                 true if is_first => 1.0,
                 true => rate.max(0.5),
                 false => rate,
@@ -321,7 +316,7 @@ impl Phase {
             self.asks.l1 += rate * (row.l1 - self.asks.l1);
             self.asks.llc += rate * (alone - self.asks.llc);
         }
-        if row.calm {
+        if row.alone {
             return self.measure(row);
         }
         if is_clean || !self.is_measured() {
@@ -381,26 +376,30 @@ impl Phase {
     /// Adds a sample of a measurement. A later one of the same measurement replaces the earlier one, because the cache
     /// was warmer.
     fn measure(&mut self, row: &Row) {
-        self.earlier = None;
-        if self.calm.is_empty() {
+        (self.earlier, self.of_another_ns) = (None, None);
+        if self.measured.is_empty() {
             // Until now its own cycles and those that siblings cost were told apart by guess.
             (self.busy, self.busy_misses) = Default::default();
         }
-        if self.calm.last().is_some_and(|last| last.until == row.since) {
-            self.calm.pop();
+        if self
+            .measured
+            .last()
+            .is_some_and(|last| last.until == row.since)
+        {
+            self.measured.pop();
         }
-        if self.calm.len() == CALM_KEPT {
-            self.calm.remove(0);
+        if self.measured.len() == MEASURED_KEPT {
+            self.measured.remove(0);
         }
-        self.calm.push(*row);
+        self.measured.push(*row);
     }
 
     /// The sums of all samples, for the fits of cycles and reads.
     fn sums(&self, shared: &Contention) -> (Sums, Sums) {
-        let (mut calm, mut misses) = (Sums::default(), Sums::default());
+        let (mut cycles, mut misses) = (Sums::default(), Sums::default());
         for mut row in self.measurements() {
             row.latency = shared.memory.at(row.load);
-            calm.add(row.cycles(shared, 0.0), self.trust(shared, &row));
+            cycles.add(row.cycles(shared, 0.0), self.trust(shared, &row));
             if let Some(figures) = row.misses() {
                 misses.add(figures, row.weight * row.share);
             }
@@ -409,7 +408,7 @@ impl Phase {
         if !self.is_measured() {
             busy.scale((DEPENDENT / self.seen).min(1.0));
         }
-        (calm.join(busy, BUSY), misses.join(self.busy_misses, BUSY))
+        (cycles.join(busy, BUSY), misses.join(self.busy_misses, BUSY))
     }
 
     /// Weight of a sample in the cycle fit.
@@ -424,7 +423,7 @@ impl Phase {
         let asks = &self.asks;
         // In a measurement, the job's own load on memory is no disturbance. Its own reads are used, because reads that
         // others take from a saturated memory do not show in the load.
-        let alone = if row.calm {
+        let alone = if row.alone {
             let own = row.reads * row.ghz / row.cpi;
             shared.memory.at(own).min(row.latency)
         } else {
@@ -435,15 +434,15 @@ impl Phase {
         (lost / row.cpi).clamp(0.0, 1.0)
     }
 
-    /// Solo time per instruction as it was measured alone, in ns; `None` without such a measurement.
+    /// Solo time per instruction, in ns, as it was measured of this job, else of another one that does the same kind of work; `None`
+    /// without such a measurement.
     pub(super) fn measured_ns(&self) -> Option<f64> {
-        let alone = self.calm.iter().filter(|row| row.alone);
-        let (mut sum, mut count) = (0.0, 0.0);
-        for row in alone {
-            sum += row.cpi / row.ghz;
-            count += 1.0;
+        let count = self.measured.len();
+        let sum: f64 = self.measured.iter().map(|row| row.cpi / row.ghz).sum();
+        match count {
+            0 => self.of_another_ns,
+            _ => Some(sum / count as f64),
         }
-        (count > 0.0).then(|| sum / count)
     }
 
     /// Fits own cost, penalty and reads, with the shared model or an earlier run as a prior.

@@ -36,8 +36,7 @@ pub(super) struct Seen {
     pub(super) reads: f64,
     /// Share of the interval in which its threads were on a CPU, on average.
     pub(super) duty: f64,
-    /// Whether it was a measurement, and whether one alone behind the last-level cache, or beside jobs that disturb little.
-    pub(super) calm: bool,
+    /// Whether it was a measurement: alone behind the last-level cache, or beside jobs that disturb little.
     pub(super) alone: bool,
 }
 
@@ -45,10 +44,11 @@ impl Seen {
     /// The activity in a sample of a task with `width` exclusive CPUs.
     ///
     /// # Errors
-    /// Events were not counted, the task ran too little, or its siblings are unknown, because the kernel time-shared
-    /// its CPUs or a plan let fillers in.
+    /// Events were not counted, the task ran too little, or its co-runners are unknown: the kernel time-shared its CPUs, a plan
+    /// let fillers in, or the others still stopped.
     pub(super) fn of(machine: &Machine, sample: &Sample, width: u32) -> Result<Seen, Absence> {
-        if sample.observed || sample.cpus.len() != width as usize {
+        let is_passing = sample.observed || sample.purpose == Purpose::WarmUp;
+        if is_passing || sample.cpus.len() != width as usize {
             return Err(Absence::CoRunnersUnknown);
         }
         let cycles = count(sample, Counter::Cycles)?;
@@ -91,7 +91,6 @@ impl Seen {
             counts_llc: accesses.is_some(),
             reads: reads.or(accesses).unwrap_or(0.0),
             duty: time / (sample.interval.0.max(1) as f64 * threads),
-            calm: sample.whole_core && sample.purpose != Purpose::Run,
             alone: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
         })
     }

@@ -24,7 +24,7 @@ const STEPS: u32 = 3;
 /// quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
 const SHARE: f64 = 2.0 * NOISE;
 const RENEWED: f64 = 0.5 * NOISE;
-const LEAD: f64 = MEMORY;
+const LEAD: f64 = 2.5 * MEMORY;
 /// The cache of a job still fills if it got so much faster in a step, or read so much less. Then it goes on in a step in which
 /// the cache fills, and in steps of twice the length of the last, up to so many steps.
 const WARMER: f64 = 1.0 + NOISE;
@@ -113,8 +113,7 @@ impl MeasuringState {
         };
         for (ix, core) in group {
             self.had_turn.insert(round.task(ix).id);
-            // The others still stop.
-            self.measure(round, ix, core, Purpose::LowContention);
+            self.measure(round, ix, core, Purpose::WarmUp);
         }
         Some(())
     }
@@ -166,7 +165,7 @@ const REASONS: [Reason; 3] = [
         share: SHARE,
     },
     Reason {
-        holds: |learnt, _| matches!(learnt.measured, Measured::OtherPhase | Measured::NeverAlone),
+        holds: |learnt, _| matches!(learnt.measured, Measured::OtherPhase | Measured::EarlierRun),
         share: SHARE,
     },
     Reason {

@@ -126,7 +126,7 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
         Measured::Phase,
         Measured::OtherPhase,
         Measured::Alike,
-        Measured::NeverAlone,
+        Measured::EarlierRun,
         Measured::Never,
     ];
     let known = (asks, 0u32..4, 0usize..5, 0u32..12, 0usize..3, 0u32..4).prop_map(

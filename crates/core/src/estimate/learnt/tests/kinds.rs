@@ -35,6 +35,9 @@ fn a_job_that_was_not_measured_is_known_by_its_twin() {
         assert!(known.len() >= 2, "{known:?}");
         let errors = known.iter().map(|&job| world.cpi_error(job));
         check("solo cycles", errors.fold(0.0, f64::max), 0.03);
+        // Solo time is that which was measured of the other.
+        let errors = known.iter().map(|&job| world.solo_error(job));
+        check("solo time", errors.fold(0.0, f64::max), 0.002);
         // Nothing of another job is kept for a later run of this one.
         let kept = world.kept();
         assert!(known.iter().all(|&job| kept[job as usize].is_none()));

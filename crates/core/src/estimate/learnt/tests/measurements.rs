@@ -6,11 +6,11 @@ use super::*;
 fn with_measurements_it_learns_what_jobs_do_alone() {
     // Accesses to the first-level cache that are 4 % off are taken for another phase. With a noise of 0.05 that happens
     // often, and progress was up to 20 % off.
-    for (noise, found, most) in [(0.0, 0.016, 0.65), (0.01, 0.016, 0.66), (0.02, 0.028, 0.7)] {
+    for (noise, found, most) in [(0.0, 0.016, 0.63), (0.01, 0.016, 0.68), (0.02, 0.028, 0.76)] {
         let (mut solo, mut progress, mut ratio) = (0.0f64, 0.0f64, 0.0);
         for seed in SEEDS {
             let mut world = World::new(seed, noise);
-            world.mix(80, true);
+            world.mix(160, true);
             let errors = world.errors();
             (solo, progress) = (solo.max(errors.0), progress.max(errors.1));
             // What is learnt helps to predict the next intervals.
@@ -24,7 +24,7 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
         check(&format!("noise {noise}: progress"), progress, found);
         assert!(
             ratio < most,
-            "noise {noise}: the error is {ratio:.2} of that of the last interval; 0.60, 0.61 and 0.65 were found"
+            "noise {noise}: the error is {ratio:.2} of that of the last interval; 0.60, 0.65 and 0.72 were found"
         );
     }
 }
@@ -117,30 +117,25 @@ fn one_counter_that_is_missing_costs_little() {
 }
 
 #[test]
-fn measured_together_at_a_memory_that_is_full_they_are_not_known_well() {
-    // Three jobs that could each saturate the memory: their solo demand does not show in the load.
-    let greedy = Program {
-        width: 3.0,
-        l1: 0.3,
-        near: (0.0, 1.0),
-        wide: (0.0, 1.0),
-        once: 0.04,
-        overlap: 10.0,
-    };
+fn a_warm_up_shows_nothing_but_its_work() {
     let mut world = World::new(1, 0.0);
-    (0..3).for_each(|job| world.programs[job] = greedy);
-    world.measure(&[(0, 0), (1, 1), (2, 2)]);
-    (0..40).for_each(|n| world.run(&[(n % 3, 0), (3 + n % 2, 1), (5 + n % 3, 2)]));
-    let (off, error) = (world.cpi_error(0), world.known(0).error);
-    assert!(
-        error > 0.15 && off < 2.0 * error,
-        "{off} {error}; 0.28 and 0.21 were found"
-    );
-    // A single solo measurement fills this gap.
-    world.measure(&[(0, 0)]);
-    // Its modelled cycles are still 16 % off, because the curve of the memory is not that of the law.
-    let (off, error) = (world.solo_error(0), world.known(0).error);
-    assert!(error < 0.06 && off < NOISE, "{off} {error}");
+    let job = (0..12).find(|&job| world.programs[job as usize].near.0 > 0.0);
+    let job = job.unwrap();
+    world.run(&[(job, 0), ((job + 1) % 12, 2)]);
+    let measured = world.programs[job as usize];
+    // Its caches are cold, so it seems to do other work.
+    world.programs[job as usize].near.0 *= 3.0;
+    let before = world.known(job).progress;
+    for _ in 0..4 {
+        world.step(&[(job, 0)], SHORT, Purpose::WarmUp);
+    }
+    let known = world.known(job);
+    assert_eq!(known.measured, crate::snapshot::Measured::Never);
+    assert!(known.progress > before);
+    world.programs[job as usize] = measured;
+    world.measure(&[(job, 0)]);
+    assert_eq!(world.learner.jobs[&TaskId(job)].phases.len(), 1);
+    assert!(world.solo_error(job) < NOISE);
 }
 
 #[test]
