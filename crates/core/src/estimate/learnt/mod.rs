@@ -375,13 +375,14 @@ impl Learner {
         if !phase.is_measured() || time.is_empty() {
             return;
         }
-        self.fit.note_growth(phase.growths(&row));
+        let growths = phase.growths(&row);
+        self.fit.note_growth(growths);
         let alone = phase.without_siblings(&self.shared, &row);
         let noise = phase.noise(&self.shared, &row);
         let [of_time, of_accesses] = phase.rises();
         let of_time = Lesson::of(of_time, &time, row.cpi / alone - 1.0, noise);
-        let grown = (row.llc / phase.asks.llc - 1.0).max(0.0);
-        let of_accesses = Lesson::of(of_accesses, &accesses, grown, 2.0 * ROUGH);
+        let risen = growths[0].max(0.0);
+        let of_accesses = Lesson::of(of_accesses, &accesses, risen, 2.0 * ROUGH);
         self.learn_rises(all, met.at, [&of_time, &of_accesses]);
     }
 

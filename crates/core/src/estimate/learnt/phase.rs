@@ -31,6 +31,8 @@ pub(super) const SAME_PHASE: f64 = 0.12;
 /// last-level cache.
 const READS_TELL: f64 = 0.25;
 pub(super) const L1_TELLS: f64 = 3.0;
+/// Greatest growth beside siblings of what a job does alone.
+const MOST_GROWTH: f64 = 10.0;
 /// Growth of the tolerance with the standard error of what siblings raise, and the part of that error that no learning
 /// removes: no two numbers a job tell all of it.
 const SIBLINGS_BLUR: f64 = 10.0;
@@ -348,15 +350,14 @@ impl Phase {
         self.without_siblings(shared, row) * self.asks.time.growth(row.pressure)
     }
 
-    /// Growth of accesses and of reads in a sample, relative to those without siblings, and how much the reads cost as a share
-    /// of the cycles.
+    /// Growth of accesses and of reads in a sample, relative to those without siblings, at most `MOST_GROWTH`, and how much the reads
+    /// cost as a share of the cycles.
     pub(super) fn growths(&self, row: &Row) -> [f64; 3] {
         let asks = &self.asks;
-        let reads = asks.reads_at(row.share).max(f64::MIN_POSITIVE);
         let cost = asks.penalty * row.ghz * row.reads / row.cpi;
         [
-            row.llc / asks.llc.max(f64::MIN_POSITIVE) - 1.0,
-            row.reads / reads - 1.0,
+            growth(asks.llc, row.llc),
+            growth(asks.reads_at(row.share), row.reads),
             cost,
         ]
     }
@@ -478,6 +479,11 @@ impl Phase {
         let unseen = asks.unseen(shared, shares.fold(LEAST_PART, f64::max));
         (NOISE * NOISE * variance.max(0.0) + unseen * unseen).sqrt() / self.solo_cpi
     }
+}
+
+/// The growth of a figure per instruction that is 0 or more. A measurement may have counted none.
+fn growth(from: f64, to: f64) -> f64 {
+    (to / from.max(f64::MIN_POSITIVE) - 1.0).min(MOST_GROWTH)
 }
 
 /// The relative difference of two figures per instruction.

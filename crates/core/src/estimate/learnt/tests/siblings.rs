@@ -27,6 +27,26 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
 }
 
 #[test]
+fn what_was_not_counted_alone_may_be_counted_beside_siblings() {
+    let mut world = World::new(1, 0.0);
+    for missing in [None, Some(Counter::LlcAccesses)] {
+        world.missing = missing;
+        for at in 0..2 {
+            world.programs[at].near.0 = 0.0;
+            world.programs[at].wide.0 = 0.0;
+            world.programs[at].once = 0.0;
+        }
+        world.measure(&[(0, 0)]);
+        world.measure(&[(1, 2)]);
+        world.programs[0].wide.0 = 1e-3;
+        (0..3).for_each(|_| world.run(&[(0, 0), (1, 3)]));
+        let asks = world.known(0).asks;
+        assert!(world.learner.shared().missed.is_finite());
+        assert!(asks.accesses.sensitivity.is_finite() && asks.accesses.pressure.is_finite());
+    }
+}
+
+#[test]
 fn what_siblings_raise_is_learnt_also_for_pairs_that_never_ran() {
     let mut rng = Rng::new(6);
     let table: Vec<(f64, f64)> = (0..12)
