@@ -156,6 +156,8 @@ pub struct LastCpi {
     pub counted: f64,
     /// As the model said before.
     pub modelled: f64,
+    /// The number of the type of its core.
+    pub core_type: usize,
 }
 
 /// How far a task was measured alone behind its last-level cache.
@@ -175,6 +177,14 @@ pub enum Measured {
 }
 
 impl Learnt {
+    /// Solo cycles per instruction on a core of this type.
+    pub fn solo_cpi_on(&self, core_type: usize, shared: &Contention) -> f64 {
+        match core_type {
+            0 => self.solo_cpi,
+            slower => self.asks_on(slower).solo_cpi(shared),
+        }
+    }
+
     /// Its demand on a core of this type.
     pub fn asks_on(&self, core_type: usize) -> &Asks {
         core_type

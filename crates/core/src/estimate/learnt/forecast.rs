@@ -34,6 +34,19 @@ pub(super) struct Look {
     pub(super) modelled: f64,
     /// The number of its phase.
     pub(super) phase: u32,
+    pub(super) core_type: usize,
+}
+
+impl Look {
+    /// The same interval on another type of core, where the job alone has cycles that are greater by this logarithm.
+    pub(super) fn on_type(self, core_type: usize, longer: f64) -> Look {
+        Look {
+            counted: self.counted + longer,
+            modelled: self.modelled + longer,
+            core_type,
+            ..self
+        }
+    }
 }
 
 /// How well the next cycles per instruction of jobs beside others were predicted in a run.

@@ -136,6 +136,7 @@ impl Job {
         Some(LastCpi {
             counted: libm::exp(last.counted),
             modelled: libm::exp(last.modelled),
+            core_type: last.core_type,
         })
     }
 
@@ -181,7 +182,7 @@ impl Job {
     /// Forgets its phases; the work done in them stays settled.
     pub(super) fn forget_phases(&mut self) {
         self.settled += self.phases.iter().map(worth).sum::<f64>();
-        (self.phases, self.now) = Default::default();
+        (self.phases, self.now, self.last) = Default::default();
     }
 
     /// Reads a sample. From one that shows nothing about contention only its work counts.

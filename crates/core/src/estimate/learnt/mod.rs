@@ -176,6 +176,7 @@ impl Learner {
                 counted: libm::log(seen.cpi()),
                 modelled: libm::log(predicted.cpi),
                 phase: self.phase_of(seen.task).map_or(0, |phase| phase.number),
+                core_type: seen.core_type,
             };
             looks.push((seen.task, look));
         }
@@ -202,9 +203,19 @@ impl Learner {
         let Some(job) = self.jobs.get_mut(&task) else {
             return;
         };
-        if let Some(last) = job.last.replace(look) {
-            self.forecast.learn(&mut self.shared, &last, &look);
+        let Some(mut last) = job.last.replace(look) else {
+            return;
+        };
+        if last.core_type != look.core_type {
+            // How much longer it takes there is no question of co-runners.
+            let alone = |kind| job.asks_in(kind, &self.types, &self.shared);
+            let [Some(from), Some(to)] = [last.core_type, look.core_type].map(alone) else {
+                return;
+            };
+            let [from, to] = [from, to].map(|asks| asks.solo_cpi(&self.shared));
+            last = last.on_type(look.core_type, libm::log(to / from));
         }
+        self.forecast.learn(&mut self.shared, &last, &look);
     }
 
     /// The learnt model of a task.

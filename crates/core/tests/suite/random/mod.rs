@@ -141,6 +141,7 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                 last: (last > 0).then(|| LastCpi {
                     counted: f64::from(last) * asks.solo_cpi(&Default::default()),
                     modelled: 2.0 * asks.solo_cpi(&Default::default()),
+                    core_type: last as usize % 2,
                 }),
                 slower: vec![
                     model::contention::Asks {

@@ -18,6 +18,7 @@ fn forecast(
             counted: now,
             modelled: modelled(now, random),
             phase: 0,
+            core_type: 0,
         };
         if let Some(last) = last.replace(look) {
             forecast.learn(&mut shared, &last, &look);

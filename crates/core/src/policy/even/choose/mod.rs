@@ -51,7 +51,8 @@ pub(super) struct Candidate<'a> {
 struct Worth {
     /// Weight x the instructions per ns that would make it as fast as alone, for each cycle per instruction and ns.
     alone: f64,
-    /// The part of its weighted speed that does not depend on co-runners, as far as the model is not trusted.
+    /// The part of its weighted speed that does not depend on co-runners, as far as the model is not trusted; on a core of the
+    /// fastest type.
     steady: f64,
 }
 
@@ -63,7 +64,8 @@ impl Worth {
             return Worth { alone, steady: 0.0 };
         };
         let correction = libm::pow(last.modelled / last.counted, 1.0 - shared.pull);
-        let speed = one.weight * correction * learnt.solo_cpi / last.modelled;
+        let there = learnt.solo_cpi_on(last.core_type, shared);
+        let speed = one.weight * correction * there / last.modelled;
         Worth {
             alone: alone * correction * shared.trust,
             steady: speed * (1.0 - shared.trust),
@@ -416,11 +418,11 @@ impl<'a> Search<'a> {
             .filter_map(|(place, who)| Some((place.kind, (*who)?)));
         for ((seat, job), (kind, who)) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
+            let steady = self.steady_on(who, kind);
             let market = &mut self.markets[seat.domain];
             let waits = job.waits;
-            let of_job = self.worths[who];
-            let worth = of_job.alone * seat.asks.ghz;
-            work += of_job.steady + worth / job.cpi;
+            let worth = self.worths[who].alone * seat.asks.ghz;
+            work += steady + worth / job.cpi;
             market.reads += job.reads;
             market.yields += job.reads * waits / job.cpi;
             let slope = worth / (job.cpi * job.cpi) * waits;
@@ -502,8 +504,19 @@ impl<'a> Search<'a> {
             ghz: asks.ghz,
             home: one.home,
             worth: self.worths[candidate].alone * asks.ghz,
-            steady: self.worths[candidate].steady,
+            steady: self.steady_on(candidate, kind),
         }
+    }
+
+    /// The part of a candidate's weighted speed that does not depend on co-runners, on a core of this type.
+    fn steady_on(&self, candidate: usize, kind: usize) -> f64 {
+        let steady = self.worths[candidate].steady;
+        if kind == 0 || steady == 0.0 {
+            return steady;
+        }
+        let learnt = self.candidates[candidate].learnt;
+        let ns = |kind| learnt.solo_cpi_on(kind, self.shared) / learnt.asks_on(kind).ghz;
+        steady * ns(0) / ns(kind)
     }
 
     /// Throughput of the jobs of a core at the present latency.

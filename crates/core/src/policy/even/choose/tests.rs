@@ -4,7 +4,7 @@ use super::*;
 use crate::model::contention::{Asks, Latency, Siblings};
 use crate::model::power::PowerModel;
 use crate::rng::Rng;
-use crate::snapshot::Measured;
+use crate::snapshot::{LastCpi, Measured};
 use std::sync::LazyLock;
 
 static MODEL: LazyLock<PowerModel> =
@@ -534,5 +534,44 @@ fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
             "{}",
             chosen.work
         );
+    }
+}
+
+#[test]
+fn a_slow_core_is_as_slow_as_it_is_however_little_the_model_of_co_runners_is_trusted() {
+    let fast = light();
+    let slow = Asks {
+        own: 0.6,
+        ghz: 0.5,
+        ..fast
+    };
+    let places = [1, 0].map(|kind| Place {
+        core: kind,
+        llc: 0,
+        domain: 0,
+        kind,
+        awake: false,
+    });
+    for (trust, last_type) in [(0.0, 0), (0.0, 1), (0.5, 0), (0.5, 1), (1.0, 1)] {
+        let shared = Contention {
+            trust,
+            ..Contention::default()
+        };
+        let there = [fast, slow][last_type].solo_cpi(&shared);
+        let mut job = learnt(fast, fast.solo_cpi(&shared));
+        job.slower = vec![slow];
+        job.last = Some(LastCpi {
+            counted: there,
+            modelled: there,
+            core_type: last_type,
+        });
+        let jobs = [(1.0, job)];
+        let candidates = candidates(&jobs);
+        let work_on = |places: &[Place]| free_power(&shared, &candidates, places).run().work;
+        let ratio = 0.5 / 0.6 * 0.5 / 2.0;
+        assert!((work_on(&places[1..]) - 1.0).abs() < 0.01);
+        assert!((work_on(&places[..1]) - ratio).abs() < 0.01);
+        let both = free_power(&shared, &candidates, &places).run();
+        assert_eq!(both.who, [None, Some(0)]);
     }
 }
