@@ -49,11 +49,11 @@ for the best placement. The policy `oracle` is `perf-fair` that knows each job's
   draw together with changes to the estimator.
 - After that, `even` was tuned on mixes 1 to 6 with seed 1, with all channels and with one. **These mixes are not unseen.** Seeds 2 to
   5 change the lengths of phases by up to 3 %, and little else.
-- Mixes 7 to 12 were drawn later, in the same way with other random seeds. Those of the socket chose one constant of `even`, how much
-  siblings blur phases, and it was changed while all of them were looked at. They are not on this page.
-- Mixes 13 to 18 were drawn last, in the same way. They chose no constant. But when measurements and phases were changed, for a guest
-  that counts, mixes 13 and 14 were looked at with 1 to 4 before each decision, and 15 and 16 of the socket twice. All ran for two earlier
-  drafts of this page; after the first of them measurements became shorter. All have the same programs.
+- Mixes 7 to 12 and 13 to 18 were drawn later, in the same way with other random seeds. `even` was changed while they were looked at.
+  Mixes 7 to 12 of the socket chose one constant, how much siblings blur phases; 13 and 16 decided against an idea. They are not on
+  this page.
+- **Mixes 19 to 24 are unseen.** They were drawn in the same way after the last change of `even`, and first ran for this page. But all mixes
+  have the same programs, laws and machines.
 - The mixes of cosched's own simulation are older. Some of them chose constants of `even`.
 
 ## What not to conclude
