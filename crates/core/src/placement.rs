@@ -46,7 +46,7 @@ listed_enum! {
         MeasureAlone,
         /// To run beside such a measurement without spoiling it.
         LowContention,
-        /// Before a measurement: the others still stop, and clock and caches change. It shows nothing of the task.
+        /// Before a measurement: the others still stop, and clock and caches change. Only its work counts.
         WarmUp,
     }
 }

@@ -123,7 +123,10 @@ pub fn auto_lacks(row: &AutoRow, capabilities: &Capabilities) -> Option<String> 
     let best = &AUTO[BEST];
     let [with, without] = [best, row].map(|row| 100.0 + row.turnaround_percent);
     let less = 100.0 * (1.0 - with / without);
-    let mut cost = format!("with them simulated mixes take {less:.0} % less time");
+    let mut cost = match less {
+        ..0.5 => "with them simulated mixes take as long".to_owned(),
+        _ => format!("with them simulated mixes take {less:.0} % less time"),
+    };
     if row.unfairness > best.unfairness {
         let [with, without] = [best.unfairness, row.unfairness];
         cost.push_str(&format!(", unfairness {with:.2}, not {without:.2}"));
@@ -226,6 +229,10 @@ mod tests {
             auto_lacks(auto_row(&capabilities, JobKind::Any), &capabilities)
         };
         assert_eq!(lacks(&[], Absence::NoCounters), None);
+        assert_eq!(
+            lacks(&[L1], Absence::NoCounterFree).unwrap(),
+            "no L1 cache accesses: no hardware counter was free for it; with them simulated mixes take as long"
+        );
         let none = lacking(&EVENTS, Absence::NoCounters);
         assert_eq!(
             auto_lacks(auto_row(&none, JobKind::Arriving), &none).unwrap(),

@@ -38,11 +38,11 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// The same interval on another type of core, where the job alone has cycles that are greater by this logarithm.
-    pub(super) fn on_type(self, core_type: usize, longer: f64) -> Look {
+    /// The same interval on another type of core, by the logarithm of the ratio of the job's cycles alone.
+    pub(super) fn on_type(self, core_type: usize, ln_ratio: f64) -> Look {
         Look {
-            counted: self.counted + longer,
-            modelled: self.modelled + longer,
+            counted: self.counted + ln_ratio,
+            modelled: self.modelled + ln_ratio,
             core_type,
             ..self
         }

@@ -248,7 +248,7 @@ impl Job {
             // Only measured phases show their own.
             phase.assume_sensitivities(rises);
         }
-        let is_guess = !phase.is_measured() && !row.alone;
+        let is_guess = !phase.is_measured() && !row.is_measurement;
         if is_guess && let Some(kind) = kinds.of(shared, row, seen.core_type, seen.counts_llc) {
             phase.assume_kind(kind);
         }
@@ -287,7 +287,7 @@ impl Job {
     fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
-        if row.alone {
+        if row.is_measurement {
             if let Some(ix) = self.identified(kind, row, far) {
                 return ix;
             }

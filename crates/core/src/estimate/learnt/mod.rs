@@ -142,7 +142,7 @@ impl Learner {
             .unwrap_or_default();
         // The fit visits all jobs, which is too expensive whenever one of many short jobs ends.
         if (now - self.fitted) as f64 >= self.quantum
-            || self.recent[first..].iter().any(|seen| seen.alone)
+            || self.recent[first..].iter().any(|seen| seen.is_measurement)
         {
             self.fitted = now;
             self.fit.update(
@@ -160,7 +160,7 @@ impl Learner {
     fn look(&self, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
         let mut seats = Vec::with_capacity(fresh.len());
         for seen in fresh {
-            if seen.alone || !self.is_same_quantum(seen, &fresh[0]) {
+            if seen.is_measurement || !self.is_same_quantum(seen, &fresh[0]) {
                 return Vec::new();
             }
             seats.extend(self.seat_of(seen));
@@ -207,7 +207,7 @@ impl Learner {
             return;
         };
         if last.core_type != look.core_type {
-            // How much longer it takes there is no question of co-runners.
+            // The ratio of its times alone does not depend on co-runners.
             let alone = |kind| job.asks_in(kind, &self.types, &self.shared);
             let [Some(from), Some(to)] = [last.core_type, look.core_type].map(alone) else {
                 return;
@@ -275,9 +275,9 @@ impl Learner {
             return;
         }
         let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
-        let is_calm = met.iter().any(|met| all[met.at].alone);
+        let is_measurement = met.iter().any(|met| all[met.at].is_measurement);
         let (latency, certainty) = self.latency(all, &met, reads);
-        if !is_calm {
+        if !is_measurement {
             let length = met
                 .iter()
                 .map(|met| all[met.at].length())
@@ -365,9 +365,9 @@ impl Learner {
             since: seen.since,
             until: seen.until,
             has_siblings: !time.is_empty(),
-            alone: seen.alone && time.is_empty() && !seen.is_away(),
+            is_measurement: seen.is_measurement && time.is_empty() && !seen.is_away(),
         };
-        self.types.saw(seen.core_type, seen.ghz, row.alone);
+        self.types.saw(seen.core_type, seen.ghz, row.is_measurement);
         let common = Common {
             shared: &self.shared,
             types: &self.types,
@@ -380,7 +380,7 @@ impl Learner {
             return;
         };
         let phase = job.take_in(&row, seen, common);
-        if row.alone {
+        if row.is_measurement {
             self.kinds.note(phase);
         }
         if !phase.is_measured() || time.is_empty() {

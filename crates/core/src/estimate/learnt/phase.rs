@@ -31,7 +31,7 @@ pub(super) const SAME_PHASE: f64 = 0.12;
 /// last-level cache.
 const READS_TELL: f64 = 0.25;
 pub(super) const L1_TELLS: f64 = 3.0;
-/// Greatest growth beside siblings of what a job does alone.
+/// Greatest relative growth of a count beside siblings. A job may do alone none of what it does beside others.
 const MOST_GROWTH: f64 = 10.0;
 /// Growth of the tolerance with the standard error of what siblings raise, and the part of that error that no learning
 /// removes: no two numbers a job tell all of it.
@@ -65,8 +65,8 @@ pub(super) struct Row {
     pub(super) until: u64,
     /// Whether it had siblings in its core, even threads of its own job.
     pub(super) has_siblings: bool,
-    /// Whether it was a measurement: alone behind the last-level cache, or beside jobs that disturb little.
-    pub(super) alone: bool,
+    /// Whether it was a measurement, without siblings and at its memory.
+    pub(super) is_measurement: bool,
 }
 
 impl Row {
@@ -208,12 +208,15 @@ impl Phase {
 
     /// Takes over what was measured of the same kind of work in another job.
     pub(super) fn assume_kind(&mut self, kind: &Phase) {
+        let Some(solo_ns) = kind.measured_ns() else {
+            return;
+        };
         self.earlier = Some(EarlierPhase {
             core_type: kind.core_type,
             asks: kind.asks,
             solo_cpi: kind.solo_cpi,
         });
-        self.of_another_ns = kind.measured_ns();
+        self.of_another_ns = Some(solo_ns);
         self.asks = Asks {
             ghz: self.asks.ghz,
             ..kind.asks
@@ -294,7 +297,7 @@ impl Phase {
             load: known.asks.reads * known.asks.ghz / known.solo_cpi,
             share: 1.0,
             weight: (NOISE / ROUGH) * (NOISE / ROUGH),
-            alone: true,
+            is_measurement: true,
             ..Row::default()
         });
         earlier.into_iter().chain(self.measured.iter().copied())
@@ -309,7 +312,7 @@ impl Phase {
             let rate = 1.0 / self.seen.min(MEMORY);
             // What was learnt beside siblings before the first measurement is a guess.
             let is_first = self.measured.is_empty();
-            let rate = match row.alone {
+            let rate = match row.is_measurement {
                 true if is_first => 1.0,
                 true => rate.max(0.5),
                 false => rate,
@@ -318,7 +321,7 @@ impl Phase {
             self.asks.l1 += rate * (row.l1 - self.asks.l1);
             self.asks.llc += rate * (alone - self.asks.llc);
         }
-        if row.alone {
+        if row.is_measurement {
             return self.measure(row);
         }
         if is_clean || !self.is_measured() {
@@ -356,8 +359,8 @@ impl Phase {
         let asks = &self.asks;
         let cost = asks.penalty * row.ghz * row.reads / row.cpi;
         [
-            growth(asks.llc, row.llc),
-            growth(asks.reads_at(row.share), row.reads),
+            relative_growth(asks.llc, row.llc),
+            relative_growth(asks.reads_at(row.share), row.reads),
             cost,
         ]
     }
@@ -424,7 +427,7 @@ impl Phase {
         let asks = &self.asks;
         // In a measurement, the job's own load on memory is no disturbance. Its own reads are used, because reads that
         // others take from a saturated memory do not show in the load.
-        let alone = if row.alone {
+        let alone = if row.is_measurement {
             let own = row.reads * row.ghz / row.cpi;
             shared.memory.at(own).min(row.latency)
         } else {
@@ -481,8 +484,8 @@ impl Phase {
     }
 }
 
-/// The growth of a figure per instruction that is 0 or more. A measurement may have counted none.
-fn growth(from: f64, to: f64) -> f64 {
+/// The relative growth of a figure per instruction. A measurement may have counted none.
+fn relative_growth(from: f64, to: f64) -> f64 {
     (to / from.max(f64::MIN_POSITIVE) - 1.0).min(MOST_GROWTH)
 }
 

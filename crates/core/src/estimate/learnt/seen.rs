@@ -36,19 +36,21 @@ pub(super) struct Seen {
     pub(super) reads: f64,
     /// Share of the interval in which its threads were on a CPU, on average.
     pub(super) duty: f64,
-    /// Whether it was a measurement: alone behind the last-level cache, or beside jobs that disturb little.
-    pub(super) alone: bool,
+    /// Whether it was a measurement, alone behind its last-level cache or beside jobs that disturb little.
+    pub(super) is_measurement: bool,
 }
 
 impl Seen {
     /// The activity in a sample of a task with `width` exclusive CPUs.
     ///
     /// # Errors
-    /// Events were not counted, the task ran too little, or its co-runners are unknown: the kernel time-shared its CPUs, a plan
-    /// let fillers in, or the others still stopped.
+    /// Events were not counted, the task ran too little or warmed up, or its co-runners are unknown: the kernel time-shared its
+    /// CPUs, or a plan let fillers in.
     pub(super) fn of(machine: &Machine, sample: &Sample, width: u32) -> Result<Seen, Absence> {
-        let is_passing = sample.observed || sample.purpose == Purpose::WarmUp;
-        if is_passing || sample.cpus.len() != width as usize {
+        if sample.purpose == Purpose::WarmUp {
+            return Err(Absence::NotYetMeasured);
+        }
+        if sample.observed || sample.cpus.len() != width as usize {
             return Err(Absence::CoRunnersUnknown);
         }
         let cycles = count(sample, Counter::Cycles)?;
@@ -91,7 +93,7 @@ impl Seen {
             counts_llc: accesses.is_some(),
             reads: reads.or(accesses).unwrap_or(0.0),
             duty: time / (sample.interval.0.max(1) as f64 * threads),
-            alone: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
+            is_measurement: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
         })
     }
 

@@ -9,7 +9,7 @@
 //! So no two jobs behind one cache are measured at once.
 
 use super::is_predictable;
-use crate::estimate::{MEMORY, NOISE, ROUGH};
+use crate::estimate::{NOISE, ROUGH};
 use crate::model::contention::{Contention, Predicted, Prediction, Seat};
 use crate::policy::prelude::*;
 use crate::snapshot::{Learnt, Measured};
@@ -21,10 +21,11 @@ const LEAST_FILLING: Nanos = Nanos::from_ms(15);
 const COUNTED: Nanos = Nanos::from_ms(3);
 const STEPS: u32 = 3;
 /// The share of the time that measurements may take, and the share up to which old ones are renewed. They pay for all later
-/// quanta, so at the start they may take more: as if the run had lasted for so many quanta more.
+/// quanta, so at the start they may take more: as if the run had lasted for so many quanta more. With 20, the last of 24 short
+/// jobs were measured after half of the batch, or never.
 const SHARE: f64 = 2.0 * NOISE;
 const RENEWED: f64 = 0.5 * NOISE;
-const LEAD: f64 = 2.5 * MEMORY;
+const LEAD: f64 = 50.0;
 /// The cache of a job still fills if it got so much faster in a step, or read so much less. Then it goes on in a step in which
 /// the cache fills, and in steps of twice the length of the last, up to so many steps.
 const WARMER: f64 = 1.0 + NOISE;
