@@ -208,8 +208,9 @@ impl Learner {
         };
         if last.core_type != look.core_type {
             // The ratio of its times alone does not depend on co-runners.
-            let alone = |kind| job.asks_in(kind, &self.types, &self.shared);
-            let [Some(from), Some(to)] = [last.core_type, look.core_type].map(alone) else {
+            let types = [last.core_type, look.core_type];
+            let asks = types.map(|kind| job.asks_in(kind, &self.types, &self.shared));
+            let [Some(from), Some(to)] = asks else {
                 return;
             };
             let [from, to] = [from, to].map(|asks| asks.solo_cpi(&self.shared));

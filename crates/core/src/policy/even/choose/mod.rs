@@ -515,8 +515,9 @@ impl<'a> Search<'a> {
             return steady;
         }
         let learnt = self.candidates[candidate].learnt;
-        let ns = |kind| learnt.solo_cpi_on(kind, self.shared) / learnt.asks_on(kind).ghz;
-        steady * ns(0) / ns(kind)
+        let [fastest_ns, here_ns] =
+            [0, kind].map(|kind| learnt.solo_cpi_on(kind, self.shared) / learnt.asks_on(kind).ghz);
+        steady * fastest_ns / here_ns
     }
 
     /// Throughput of the jobs of a core at the present latency.
