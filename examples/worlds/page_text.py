@@ -50,7 +50,7 @@ for the best placement. The policy `oracle` is `perf-fair` that knows each job's
 - After that, `even` was tuned on mixes 1 to 6 with seed 1, with all channels and with one. **These mixes are not unseen.** Seeds 2 to
   5 change the lengths of phases by up to 3 %, and little else.
 - Mixes 7 to 12 and 13 to 18 were drawn later, in the same way with other random seeds. `even` was changed while they were looked at.
-  Mixes 7 to 12 of the socket chose one constant, how much siblings blur phases; 13 and 16 decided against an idea. They are no
+  Mixes 7 to 12 of the socket chose one constant, how much siblings blur phases; because of 13 and 16 one idea was dropped. They are no
   longer on this page. In mixes 13 to 18 of the socket an earlier version missed the limit of unfairness in three of six runs, by up to 0.007.
 - **Mixes 19 to 24 are unseen.** They were drawn in the same way after the last change of `even`, and first ran for this page. But all mixes
   have the same programs, laws and machines.

@@ -123,8 +123,8 @@ impl TaskEstimator {
         )
     }
 
-    /// Updates the rates per CPU time. Except in a measurement, which is short, a task that hardly used a CPU keeps its previous rates, as long as it may still
-    /// run on the same CPUs: on another core type the rates may differ.
+    /// Updates the rates per CPU time. Except in a measurement, which is short, a task that hardly used a CPU keeps its previous
+    /// rates, as long as it may still run on the same CPUs: on another core type the rates may differ.
     fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
         let telling = sample
             .cpu_time

@@ -273,12 +273,12 @@ impl Phase {
 
     /// Whether it was measured, in this run or in an earlier run that still holds.
     pub(super) fn is_measured(&self) -> bool {
-        self.earlier.is_some() || !self.measured.is_empty()
+        self.earlier.is_some() || self.is_measured_now()
     }
 
     /// Whether this job itself was measured in it.
     pub(super) fn is_measured_itself(&self) -> bool {
-        !self.measured.is_empty() || (self.earlier.is_some() && self.of_another_ns.is_none())
+        self.is_measured_now() || (self.earlier.is_some() && self.of_another_ns.is_none())
     }
 
     /// Whether this run measured it.
