@@ -359,12 +359,12 @@ impl Job {
             |phase| phase.core_type == kind && phase.is_measured(),
             far,
         );
-        let Some(found) = found else {
-            return guess;
+        let (Some(found), Some(guess)) = (found, guess) else {
+            return found.or(guess);
         };
-        let Some(guess) = guess else {
+        if found == guess {
             return Some(found);
-        };
+        }
         let guessed = self.phases.remove(guess);
         let found = if found > guess { found - 1 } else { found };
         self.phases[found].absorb(&guessed);
@@ -392,13 +392,13 @@ impl Job {
         self.now = self.phases.len() - 1;
     }
 
-    /// The present phase on this core type, if it was not measured there, and the measurement may be of it.
+    /// The present phase on this core type, if this job was not measured in it there, and the measurement may be of it.
     fn guess_on(&self, kind: usize, row: &Row) -> Option<usize> {
         let number = self.phase()?.number;
         let mut phases = self.phases.iter();
         phases.position(|phase| {
             let is_guess =
-                phase.number == number && phase.core_type == kind && !phase.is_measured();
+                phase.number == number && phase.core_type == kind && !phase.is_measured_itself();
             is_guess && phase.may_be(row.l1)
         })
     }

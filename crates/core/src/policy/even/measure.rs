@@ -259,12 +259,9 @@ fn is_running(round: &Round<'_>, id: TaskId) -> bool {
     task.is_some_and(|task| task.running.is_some())
 }
 
-/// Whether a measurement may run: no task is overdue, new, or fixed, which would go on beside it.
+/// Whether a measurement may run: no task is overdue or fixed, which would go on beside it.
 fn may_measure(round: &Round<'_>) -> bool {
-    let is_unknown = |&ix: &u32| round.task(ix).estimates.executed == 0;
-    round.overdue() == 0
-        && !round.order.iter().any(is_unknown)
-        && !round.snap.tasks.iter().any(|task| task.is_fixed())
+    round.overdue() == 0 && !round.snap.tasks.iter().any(|task| task.is_fixed())
 }
 
 /// The core of a task's last run.

@@ -66,3 +66,30 @@ fn who_was_taken_for_a_twin_is_known_by_its_own_measurement() {
         }
     }
 }
+
+#[test]
+fn a_phase_taken_for_another_job_s_is_the_one_that_the_measurement_shows() {
+    for seed in SEEDS {
+        let mut world = twins(seed);
+        world.mix(12, false);
+        let taken: Vec<u32> = (6..12)
+            .filter(|&job| world.known(job).measured == Measured::Alike)
+            .filter(|&job| world.programs[job as usize].near.0 > 0.0)
+            .collect();
+        assert!(!taken.is_empty());
+        for job in taken {
+            // Its measurement shows that it does something else.
+            let program = &mut world.programs[job as usize];
+            program.near.0 *= 1.5;
+            world.measure(&[(job, 0)]);
+            assert_eq!(world.known(job).measured, Measured::Phase, "{seed} {job}");
+            // Another phase has about the accesses of what it was taken for.
+            let program = &mut world.programs[job as usize];
+            program.near.0 /= 1.5;
+            program.l1 *= 1.03;
+            world.run(&[(job, 0)]);
+            let now = world.known(job).measured;
+            assert_eq!(now, Measured::OtherPhase, "{seed} {job}");
+        }
+    }
+}
