@@ -286,7 +286,7 @@ impl Job {
     /// The phase of a sample: a known one, or a new one.
     fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
         let kind = seen.core_type;
-        let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
+        let far = |phase: &Phase| phase.distance(row, seen.counts_llc, 1.0);
         if row.is_measurement {
             if let Some(ix) = self.identified(kind, row, far) {
                 return ix;
@@ -295,7 +295,7 @@ impl Job {
             let nearest = self.nearest(
                 SAME_PHASE,
                 |phase| phase.core_type == kind,
-                |phase| far(phase) * self.reluctance(phase, row),
+                |phase| phase.distance(row, seen.counts_llc, self.reluctance(phase, row)),
             );
             if let Some(ix) = nearest {
                 return ix;

@@ -29,7 +29,7 @@ impl Kinds {
         if self.measured.len() == KEPT {
             self.measured.pop_front();
         }
-        self.measured.push_back(phase.clone());
+        self.measured.push_back(phase.as_kind());
     }
 
     /// The kind of work of a sample on a core type, if it is known. It takes both counts of accesses to tell it.
@@ -47,7 +47,7 @@ impl Kinds {
             .measured
             .iter()
             .filter(|known| known.core_type == core_type);
-        let near = here.map(|known| (known.distance(row, counts_llc), known));
+        let near = here.map(|known| (known.distance(row, counts_llc, 1.0), known));
         let (distance, nearest) = near.min_by(|x, y| x.0.total_cmp(&y.0))?;
         let off = libm::log(row.cpi / nearest.expected_cpi(shared, row));
         (distance < SAME_KIND && off.abs() < LIKE).then_some(nearest)

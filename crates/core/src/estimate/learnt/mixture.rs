@@ -4,7 +4,11 @@
 //! of an instruction. If both phases were measured alone, that needs no model.
 
 use super::ROUGH;
-use super::phase::{L1_TELLS, Phase, SAME_PHASE, far};
+use super::phase::{Phase, SAME_PHASE, far};
+
+/// Weight of a difference in accesses to the first-level cache, which do not depend on co-runners, relative to one in accesses to
+/// the last-level cache.
+const L1_TELLS: f64 = 3.0;
 
 /// The solo time per instruction of this phase, in ns, if it is a mixture of two phases of this job that were measured alone.
 pub(super) fn solo_ns_of_mixture(mixture: &Phase, phases: &[Phase]) -> Option<f64> {

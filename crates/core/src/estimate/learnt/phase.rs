@@ -27,10 +27,13 @@ const BUSY: f64 = 0.25;
 const DEPENDENT: f64 = 2.0;
 /// Relative distance below which samples belong to one phase.
 pub(super) const SAME_PHASE: f64 = 0.12;
-/// Weights of a difference in reads, and of one in accesses to the first-level cache, relative to one in accesses to the
-/// last-level cache.
+/// Weight of a difference in reads relative to one in accesses to the last-level cache.
 const READS_TELL: f64 = 0.25;
-pub(super) const L1_TELLS: f64 = 3.0;
+/// Accesses to the first-level cache tell phases apart as well as they are steady within one. Their relative standard deviation as it
+/// is assumed at first, and its least value; so many standard deviations are another phase.
+const UNSTEADY: f64 = 1.5 * NOISE;
+const STEADIEST: f64 = 0.1 * NOISE;
+const DEVIATIONS: f64 = 4.0;
 /// Greatest relative growth of a count beside siblings. A job may do alone none of what it does beside others.
 const MOST_GROWTH: f64 = 10.0;
 /// Growth of the tolerance with the standard error of what siblings raise, and the part of that error that no learning
@@ -106,6 +109,8 @@ pub(super) struct Phase {
     busy_misses: Sums,
     /// Number of samples.
     seen: f64,
+    /// Sum of the squares of the relative deviations of a sample's accesses to the first-level cache.
+    l1_squares: f64,
     /// Per thread.
     pub(super) instructions: f64,
     /// CPU time per thread, in ns.
@@ -206,6 +211,15 @@ impl Phase {
         }
     }
 
+    /// The phase as a kind of work. How steady its figures are in one job does not tell how they differ in another.
+    pub(super) fn as_kind(&self) -> Phase {
+        Phase {
+            seen: 0.0,
+            l1_squares: 0.0,
+            ..self.clone()
+        }
+    }
+
     /// Takes over what was measured of the same kind of work in another job.
     pub(super) fn assume_kind(&mut self, kind: &Phase) {
         let Some(solo_ns) = kind.measured_ns() else {
@@ -228,7 +242,8 @@ impl Phase {
     /// Distance of a sample from the phase: the larger relative difference of its accesses. Without a count of
     /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache. What siblings
     /// raise is known less well.
-    pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
+    /// `reluctance`: factor on what siblings may have caused.
+    pub(super) fn distance(&self, row: &Row, counts_llc: bool, reluctance: f64) -> f64 {
         let grown = self.asks.accesses.growth(row.crowd);
         let beyond = if counts_llc {
             far(self.asks.llc * grown, row.llc)
@@ -236,9 +251,18 @@ impl Phase {
             READS_TELL * far(self.asks.reads_at(row.share), row.reads)
         };
         f64::max(
-            L1_TELLS * far(self.asks.l1, row.l1),
-            beyond / (1.0 + self.blur(row, grown)),
+            self.l1_tells() * far(self.asks.l1, row.l1),
+            reluctance * beyond / (1.0 + self.blur(row, grown)),
         )
+    }
+
+    /// Weight of a difference in accesses to the first-level cache: the greater, the steadier they were.
+    fn l1_tells(&self) -> f64 {
+        let squares = ASSUMED * UNSTEADY * UNSTEADY + self.l1_squares;
+        let deviation = (squares / (ASSUMED + self.seen))
+            .sqrt()
+            .clamp(STEADIEST, SAME_PHASE / DEVIATIONS);
+        SAME_PHASE / (DEVIATIONS * deviation)
     }
 
     /// Growth of the tolerance by the doubt of what siblings raise.
@@ -258,7 +282,7 @@ impl Phase {
 
     /// Whether a sample with these accesses to the first-level cache may be of this phase, whatever its siblings raise.
     pub(super) fn may_be(&self, l1: f64) -> bool {
-        L1_TELLS * far(self.asks.l1, l1) < SAME_PHASE
+        self.l1_tells() * far(self.asks.l1, l1) < SAME_PHASE
     }
 
     /// Whether it was never measured, nor seen without siblings.
@@ -305,6 +329,10 @@ impl Phase {
 
     /// Adds a sample.
     pub(super) fn add(&mut self, shared: &Contention, row: &Row) {
+        if self.seen > 0.0 && row.l1 > 0.0 {
+            let off = far(self.asks.l1, row.l1);
+            self.l1_squares += off * off;
+        }
         self.seen += 1.0;
         let is_clean = !row.has_siblings;
         self.was_clean |= is_clean;
@@ -373,6 +401,7 @@ impl Phase {
     /// Takes over the work of another phase, which was this one in fact.
     pub(super) fn absorb(&mut self, other: &Phase) {
         self.seen += other.seen;
+        self.l1_squares += other.l1_squares;
         self.instructions += other.instructions;
         self.ran += other.ran;
     }

@@ -102,6 +102,21 @@ const PHASES_OF_A_JOB: [Program; 2] = [
 ];
 
 #[test]
+fn the_steadier_a_phase_is_the_less_a_sample_may_differ() {
+    for (noise, after) in [(0.0, Measured::OtherPhase), (0.02, Measured::Phase)] {
+        let mut world = World::new(1, noise);
+        world.mix(40, true);
+        let beside = [(3, 0), (9, 3), (4, 1), (10, 4)];
+        (0..20).for_each(|_| world.run(&beside));
+        assert_eq!(world.known(3).measured, Measured::Phase, "{noise}");
+        // Another phase has nearly the same accesses.
+        world.programs[3].l1 *= 0.975;
+        world.run(&beside);
+        assert_eq!(world.known(3).measured, after, "{noise}");
+    }
+}
+
+#[test]
 fn an_interval_in_two_measured_phases_is_rated_as_their_mixture() {
     for seed in SEEDS {
         let mut world = World::new(seed, 0.0);
