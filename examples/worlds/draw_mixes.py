@@ -1,6 +1,6 @@
 """Draw the mixes of both worlds with fixed seeds: python3 examples/worlds/draw_mixes.py
 
-Mixes 25 to 30 repeat the kinds of 1 to 6 with other random seeds. They were drawn later, as were 7 to 24, which no page has
+Mixes 31 to 36 repeat the kinds of 1 to 6 with other random seeds. They were drawn later, as were 7 to 30, which no page has
 any more.
 """
 
@@ -63,6 +63,6 @@ def draw(world, physics, number, about, weights):
 if __name__ == "__main__":
     for world in KINDS:
         physics = load(world).World.physics
-        for first in (1, 25):
+        for first in (1, 31):
             for number, (about, weights) in enumerate(MIXES, first):
                 draw(world, physics, number, about, weights)

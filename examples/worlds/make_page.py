@@ -47,8 +47,8 @@ SECTIONS = [
     Section("`socket.py`, two channels", "socket", 2, range(1, 7), range(1, 6), True),
     Section("`numa.py`, three channels", "numa", 3, range(1, 7), range(1, 6), True),
     Section(f"cosched's own simulation, `{OWN}`", OWN, 2, range(1, 7), range(1, 6), False),
-    Section("Unseen mixes: `socket.py`, two channels", "socket", 2, range(25, 31), range(1, 2), True),
-    Section("Unseen mixes: `numa.py`, three channels", "numa", 3, range(25, 31), range(1, 2), True),
+    Section("Unseen mixes: `socket.py`, two channels", "socket", 2, range(31, 37), range(1, 2), True),
+    Section("Unseen mixes: `numa.py`, three channels", "numa", 3, range(31, 37), range(1, 2), True),
     Section("Stress: `socket.py`, one channel", "socket", 1, range(1, 7), range(1, 2), False, True),
     Section("Stress: `numa.py`, one channel", "numa", 1, range(1, 7), range(1, 2), False, True),
 ]
