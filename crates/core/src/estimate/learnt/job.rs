@@ -319,8 +319,9 @@ impl Job {
             self.phases.push(phase);
             return self.phases.len() - 1;
         }
+        // Intervals between two phases make many that come once.
         let oldest = (0..PHASES)
-            .min_by_key(|&ix| self.phases[ix].used_at)
+            .min_by_key(|&ix| (self.phases[ix].is_measured(), self.phases[ix].used_at))
             .unwrap_or_default();
         self.settled += worth(&self.phases[oldest]);
         self.phases[oldest] = phase;

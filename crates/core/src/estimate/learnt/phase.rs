@@ -109,8 +109,8 @@ pub(super) struct Phase {
     busy_misses: Sums,
     /// Number of samples.
     seen: f64,
-    /// Sum of the squares of the relative deviations of a sample's accesses to the first-level cache.
-    l1_squares: f64,
+    /// Relative variance of a sample's accesses to the first-level cache.
+    l1_variance: f64,
     /// Per thread.
     pub(super) instructions: f64,
     /// CPU time per thread, in ns.
@@ -156,6 +156,7 @@ impl Phase {
         Phase {
             core_type,
             asks,
+            l1_variance: UNSTEADY * UNSTEADY,
             doubt_of_time: time.1,
             doubt_of_accesses: accesses.1,
             ..Phase::default()
@@ -204,6 +205,7 @@ impl Phase {
         Phase {
             core_type: known.core_type,
             asks: known.asks,
+            l1_variance: UNSTEADY * UNSTEADY,
             solo_cpi: known.solo_cpi,
             error: ROUGH,
             earlier: Some(*known),
@@ -211,11 +213,10 @@ impl Phase {
         }
     }
 
-    /// The phase as a kind of work. How steady its figures are in one job does not tell how they differ in another.
+    /// The phase as a kind of work. How steady it is in one job does not tell how another job differs.
     pub(super) fn as_kind(&self) -> Phase {
         Phase {
-            seen: 0.0,
-            l1_squares: 0.0,
+            l1_variance: NOISE * NOISE,
             ..self.clone()
         }
     }
@@ -258,11 +259,8 @@ impl Phase {
 
     /// Weight of a difference in accesses to the first-level cache: the greater, the steadier they were.
     fn l1_tells(&self) -> f64 {
-        let squares = ASSUMED * UNSTEADY * UNSTEADY + self.l1_squares;
-        let deviation = (squares / (ASSUMED + self.seen))
-            .sqrt()
-            .clamp(STEADIEST, SAME_PHASE / DEVIATIONS);
-        SAME_PHASE / (DEVIATIONS * deviation)
+        let deviation = self.l1_variance.sqrt();
+        SAME_PHASE / (DEVIATIONS * deviation.clamp(STEADIEST, SAME_PHASE / DEVIATIONS))
     }
 
     /// Growth of the tolerance by the doubt of what siblings raise.
@@ -329,9 +327,9 @@ impl Phase {
 
     /// Adds a sample.
     pub(super) fn add(&mut self, shared: &Contention, row: &Row) {
-        if self.seen > 0.0 && row.l1 > 0.0 {
+        if self.seen > 0.0 {
             let off = far(self.asks.l1, row.l1);
-            self.l1_squares += off * off;
+            self.l1_variance += (off * off - self.l1_variance) / (ASSUMED + self.seen + 1.0);
         }
         self.seen += 1.0;
         let is_clean = !row.has_siblings;
@@ -401,7 +399,6 @@ impl Phase {
     /// Takes over the work of another phase, which was this one in fact.
     pub(super) fn absorb(&mut self, other: &Phase) {
         self.seen += other.seen;
-        self.l1_squares += other.l1_squares;
         self.instructions += other.instructions;
         self.ran += other.ran;
     }

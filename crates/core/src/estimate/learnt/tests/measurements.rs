@@ -4,9 +4,12 @@ use super::*;
 
 #[test]
 fn with_measurements_it_learns_what_jobs_do_alone() {
-    // Accesses to the first-level cache that are 4 % off are taken for another phase. With a noise of 0.05 that happens
-    // often, and progress was up to 20 % off.
-    for (noise, found, most) in [(0.0, 0.016, 0.65), (0.01, 0.016, 0.66), (0.02, 0.028, 0.7)] {
+    for (noise, found, most) in [
+        (0.0, 0.016, 0.65),
+        (0.01, 0.016, 0.66),
+        (0.02, 0.028, 0.7),
+        (0.05, 0.047, 0.95),
+    ] {
         let (mut solo, mut progress, mut ratio) = (0.0f64, 0.0f64, 0.0);
         for seed in SEEDS {
             let mut world = World::new(seed, noise);
@@ -25,7 +28,7 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
         check(&format!("noise {noise}: progress"), progress, found);
         assert!(
             ratio < most,
-            "noise {noise}: the error is {ratio:.2} of that of the last interval; 0.52, 0.56 and 0.67 were found"
+            "noise {noise}: the error is {ratio:.2} of that of the last interval; 0.52, 0.56, 0.67 and 0.92 were found"
         );
     }
 }
