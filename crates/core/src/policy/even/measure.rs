@@ -57,11 +57,11 @@ pub(super) struct MeasuringState {
 
 impl MeasuringState {
     /// Chooses the tasks of the next step of a measurement, if any. Returns its end, and the first measured task.
-    /// `is_choice`: whether the choice matters at all.
+    /// `measures`: whether one may begin or go on.
     pub(super) fn plan(
         &mut self,
         round: &mut Round<'_>,
-        is_choice: bool,
+        measures: bool,
         quantum: Nanos,
     ) -> Option<(Nanos, TaskId)> {
         let now = round.snap.now;
@@ -73,7 +73,7 @@ impl MeasuringState {
             return first.filter(|_| goes_on).map(|&first| (self.until, first));
         }
         let last = std::mem::take(&mut self.measured);
-        if !is_choice || !may_measure(round) {
+        if !measures || !may_measure(round) {
             return None;
         }
         if last.is_empty() {

@@ -141,8 +141,10 @@ impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let (mut round, leads) = self.begin(snap);
         let is_choice = self.is_choice(&round);
+        // For the mean turnaround a job that arrives begins at once.
+        let measures = is_choice && !(self.for_mean && has_new(&round));
         let measuring = &mut self.state.measuring;
-        if let Some((until, first)) = measuring.plan(&mut round, is_choice, self.quantum) {
+        if let Some((until, first)) = measuring.plan(&mut round, measures, self.quantum) {
             let basis = Basis {
                 measures: Some(first),
                 ..Basis::default()
@@ -176,6 +178,12 @@ impl Policy for Even {
     }
 
     state_is_a_field!();
+}
+
+/// Whether a task never ran.
+fn has_new(round: &Round<'_>) -> bool {
+    let mut waiting = round.order.iter();
+    waiting.any(|&ix| round.task(ix).estimates.executed == 0)
 }
 
 /// Whether a task needs one CPU of any kind, and its speed can be predicted.
