@@ -55,7 +55,7 @@ for the best placement. The policy `oracle` is `perf-fair` that knows each job's
   In mixes 25 to 30 an earlier version missed the limit of time in two of twelve: +1.3 % against `bandwidth` in mix 28 of the socket, where
   a job was thought to be 13 % further than it was, and +2.0 % against `fair` in mix 30 of the two sockets. `oracle.py` needed 1.6 % more
   than `fair` there, with an unfairness of 1.05 instead of 1.19. After the first of these the learner tells phases apart as it does now.
-- **Mixes 31 to 36 are unseen.** They were drawn in the same way, and no run of them was looked at before the last change of `even`. But all mixes
+- **Mixes 31 to 36 are unseen.** They were drawn in the same way, and no run of them was looked at before the last change of `even` for equal progress. But all mixes
   have the same programs, laws and machines.
 - The mixes of cosched's own simulation are older. Some of them chose constants of `even`.
 
