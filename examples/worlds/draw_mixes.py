@@ -60,9 +60,15 @@ def draw(world, physics, number, about, weights):
     (HERE / "mixes" / f"{world}-{number}.toml").write_text("\n\n".join([head, *jobs]) + "\n")
 
 
+def numbered():
+    """The number, the kind and the weights of each mix."""
+    for first in (1, 31):
+        for number, (about, weights) in enumerate(MIXES, first):
+            yield number, about, weights
+
+
 if __name__ == "__main__":
     for world in KINDS:
         physics = load(world).World.physics
-        for first in (1, 31):
-            for number, (about, weights) in enumerate(MIXES, first):
-                draw(world, physics, number, about, weights)
+        for number, about, weights in numbered():
+            draw(world, physics, number, about, weights)

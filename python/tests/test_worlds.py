@@ -297,7 +297,7 @@ def test_mixes_are_drawn_as_they_are_stored(folder, monkeypatch):
     monkeypatch.setattr(draw_mixes, "HERE", folder)
     (folder / "mixes").mkdir()
     for world in NAMES:
-        for number, (about, weights) in enumerate(draw_mixes.MIXES * 2, 1):
+        for number, about, weights in draw_mixes.numbered():
             draw_mixes.draw(world, MODULES[world].World.physics, number, about, weights)
             mix = f"mixes/{world}-{number}.toml"
             assert (folder / mix).read_bytes() == (WORLDS / mix).read_bytes()
