@@ -74,7 +74,7 @@ pub static AUTO: [AutoRow; 8] = [
     AutoRow {
         only: Some(JobKind::Arriving),
         params: &[("objective", "mean")],
-        ..row(&[FREEZE, BIND], &even::ENTRY, -5.2, 6.54)
+        ..row(&[FREEZE, BIND], &even::ENTRY, -3.1, 6.37)
     },
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],
@@ -82,7 +82,7 @@ pub static AUTO: [AutoRow; 8] = [
         -6.2,
         1.05,
     ),
-    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -6.1, 1.05),
+    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -5.8, 1.05),
     row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.6, 1.05),
     row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -4.8, 1.39),
     AutoRow {

@@ -23,14 +23,19 @@ fn twins(seed: u64) -> World {
     world
 }
 
+/// The jobs that are taken for their twins.
+fn taken_for_twins(world: &World) -> Vec<u32> {
+    (6..12)
+        .filter(|&job| world.known(job).measured == Measured::Alike)
+        .collect()
+}
+
 #[test]
 fn a_job_that_was_not_measured_is_known_by_its_twin() {
     for seed in SEEDS {
         let mut world = twins(seed);
         world.mix(12, false);
-        let known: Vec<u32> = (6..12)
-            .filter(|&job| world.known(job).measured == Measured::Alike)
-            .collect();
+        let known = taken_for_twins(&world);
         // What siblings add to the accesses of the others is known too little.
         assert!(known.len() >= 2, "{known:?}");
         let errors = known.iter().map(|&job| world.cpi_error(job));
@@ -56,9 +61,7 @@ fn who_was_taken_for_a_twin_is_known_by_its_own_measurement() {
             program.width *= 0.7;
         }
         world.mix(12, false);
-        let taken: Vec<u32> = (6..12)
-            .filter(|&job| world.known(job).measured == Measured::Alike)
-            .collect();
+        let taken = taken_for_twins(&world);
         for job in taken {
             world.measure(&[(job, 0)]);
             world.measure(&[(job, 0)]);
@@ -72,10 +75,8 @@ fn a_phase_taken_for_another_job_s_is_the_one_that_the_measurement_shows() {
     for seed in SEEDS {
         let mut world = twins(seed);
         world.mix(12, false);
-        let taken: Vec<u32> = (6..12)
-            .filter(|&job| world.known(job).measured == Measured::Alike)
-            .filter(|&job| world.programs[job as usize].near.0 > 0.0)
-            .collect();
+        let mut taken = taken_for_twins(&world);
+        taken.retain(|&job| world.programs[job as usize].near.0 > 0.0);
         assert!(!taken.is_empty());
         for job in taken {
             // Its measurement shows that it does something else.
