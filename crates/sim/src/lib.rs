@@ -28,7 +28,7 @@ pub use data::{
 };
 pub use error::SimError;
 pub use fault::{Fault, FaultKind};
-pub use fit::{CoreTypesFit, FIT_LENGTH, LightFit, MachineFit, Rates, fit, rates};
+pub use fit::{CoreTypesFit, FIT_LENGTH, LightFit, MachineFit, Rates, fit, rates, speeds_beside};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
 pub use sim::Sim;

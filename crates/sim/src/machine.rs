@@ -49,8 +49,10 @@ pub struct CoreTypeSpec {
     pub cores_per_llc: u32,
     /// Hardware threads of each core.
     pub threads_per_core: u32,
-    /// Clock in GHz; constant.
+    /// Nominal clock in GHz, without turbo the only one.
     pub ghz: f64,
+    /// (active cores of the socket, GHz with at most so many), in ascending order of cores; with more the clock is nominal.
+    pub turbo: Vec<(u32, f64)>,
     /// The kernel's relative capacity, 1024 for the fastest type; required where there are several types.
     pub capacity: Option<u32>,
     /// Cycles per instruction without misses, relative to those of the profiles' machines.
@@ -61,9 +63,10 @@ pub struct CoreTypeSpec {
     pub l2_kb: f64,
     /// Power of an idle core, in W.
     pub idle_w: f64,
-    /// Power of a running core beyond its idle power, in W.
+    /// Power of a running core beyond its idle power at the nominal clock, in W. It grows with the third power of the clock.
     pub active_w: f64,
-    /// Energy of an instruction, in nJ: the part of a core's power that grows with its IPC.
+    /// Energy of an instruction at the nominal clock, in nJ: the part of a core's power that grows with its IPC. It grows
+    /// with the square of the clock.
     pub nj_per_instruction: f64,
 }
 
@@ -86,18 +89,21 @@ pub struct LlcSpec {
     pub hit_ns: f64,
     /// The line to replace.
     pub replacement: Replacement,
+    /// Whether it has all lines of the private caches. A line that it replaces leaves these, too.
+    pub inclusive: bool,
 }
 
 /// The line of a last-level cache that a new line replaces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Replacement {
-    /// Lines of threads that do not run, and empty ones, first; then any.
-    UnusedFirst,
+    /// An old line: lines of threads that do not run, and empty ones, first; then those of the thread whose oldest line is
+    /// older.
+    ByAge,
     /// Any line.
     Random,
 }
 
-/// Maximum loss of bandwidth by streams, as a share: the gain of four programs from banks of their own (Liu et al.,
+/// Default of [`MemorySpec::stream_loss_most`]: the gain of four programs from banks of their own (Liu et al.,
 /// PACT 2012). With many streams every access finds another row open, and more streams change nothing.
 pub const STREAM_LOSS_MOST: f64 = 0.086;
 
@@ -114,8 +120,7 @@ pub struct MemorySpec {
     pub remote_ns: f64,
     /// Share of a channel's bandwidth lost to each further stream on it, as streams close each other's rows.
     pub stream_loss: f64,
-    /// Maximum share of the bandwidth lost to all further streams together. Machine files do not state it; see
-    /// [`STREAM_LOSS_MOST`].
+    /// Maximum share of the bandwidth lost to all further streams together.
     pub stream_loss_most: f64,
     /// Growth of the latency with bandwidth, relative to the peak and to the idle latency.
     pub curve: Arc<LatencyCurve>,
@@ -332,11 +337,20 @@ impl MachineSpec {
 }
 
 impl CoreTypeSpec {
+    /// The clock in GHz while so many cores of the socket are active.
+    pub fn clock_ghz(&self, active_cores: u64) -> f64 {
+        let step = self
+            .turbo
+            .iter()
+            .find(|&&(most, _)| active_cores <= most.into());
+        step.map_or(self.ghz, |&(_, ghz)| ghz)
+    }
+
     fn core_type(&self) -> CoreType {
         CoreType {
             name: self.name.clone(),
             capacity: self.capacity,
-            max_khz: Some((self.ghz * 1e6 + 0.5) as u64),
+            max_khz: Some((self.clock_ghz(1) * 1e6 + 0.5) as u64),
         }
     }
 }

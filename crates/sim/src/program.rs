@@ -47,7 +47,9 @@ pub struct ProgramCache {
     /// Misses of a first-level cache of 32 KB per KI: the accesses that would reach the last level without a second
     /// level.
     pub l1_misses_per_ki: f64,
-    /// Accesses to the last-level cache per KI behind a second level of 1 MB.
+    /// Size of the second-level cache in KB in the measurement of the other two.
+    pub l2_kb: f64,
+    /// Accesses to the last-level cache per KI behind that second level.
     pub llc_accesses_per_ki: f64,
     /// (MB of the last-level cache that the program holds, misses per KI), in ascending order of size. With 0 MB every
     /// access misses; beyond the last point nothing changes.
@@ -83,6 +85,9 @@ pub enum Stall {
     Overlap {
         /// Memory-level parallelism, at least 1.
         mlp: f64,
+        /// The same of misses that a larger cache would avoid, down to those with the last size of the curve. A program
+        /// often reads new lines side by side, but follows pointers through the lines that it comes back to.
+        mlp_reused: f64,
     },
 }
 

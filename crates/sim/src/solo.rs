@@ -41,15 +41,16 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
     let Some(kind) = machine.core_types.first() else {
         return 0.0;
     };
+    let ghz = kind.clock_ghz(1);
     let behaviour = Behaviour::new(program, kind, machine.llc.hit_ns * kind.ghz);
     let (reads, _, _) = behaviour.reads(machine.llc.mb * LINES_PER_MB);
-    let (penalty, _) = behaviour
-        .penalty
-        .at(machine.memory.idle_latency_ns * kind.ghz);
-    let stall = reads * penalty + (behaviour.llc - reads) * behaviour.hit;
+    let latency = machine.memory.idle_latency_ns * ghz;
+    let stall = behaviour
+        .waits(reads, behaviour.llc - reads, 1.0, latency)
+        .stall;
     let mut phases = Vec::new();
     for phase in &behaviour.phases {
-        let ns_each = (behaviour.cpi * phase.cpi + stall * phase.memory) / kind.ghz;
+        let ns_each = (behaviour.cpi * phase.cpi + stall * phase.memory) / ghz;
         let mut pause_ns = phase.then_sleep_ms * 1e6;
         for device in Device::ALL {
             if let Some(spec) = machine.devices[device] {

@@ -135,6 +135,7 @@ fn read_core_types(top: &Table<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
         "ghz",
         "capacity",
         "l2_kb",
+        "turbo",
         "pipeline",
         "power",
     ];
@@ -154,6 +155,7 @@ fn read_core_types(top: &Table<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
             cores_per_llc: table.whole("cores_per_llc", 1..=512)?,
             threads_per_core: table.whole("threads_per_core", 1..=8)?,
             ghz: table.number("ghz", 0.1..=10.0)?,
+            turbo: read_turbo(&table)?,
             capacity: read_capacity(&table, several, types.last())?,
             cpi_factor: pipeline.number("cpi_factor", 0.1..=10.0)?,
             l1_ports: pipeline.number("l1_ports", 0.5..=16.0)?,
@@ -164,6 +166,24 @@ fn read_core_types(top: &Table<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
         });
     }
     Ok(types)
+}
+
+/// Reads the clocks of a core type while few cores of its socket are active.
+fn read_turbo(table: &Table<'_>) -> Result<Vec<(u32, f64)>, SpecError> {
+    let Some(turbo) = table.optional_figures("turbo", &["steps"])? else {
+        return Ok(Vec::new());
+    };
+    let nominal = table.number("ghz", 0.1..=10.0)?;
+    let expected =
+        "pairs of active cores, whole and ascending, and GHz, ghz to 10, never ascending";
+    let steps = turbo.pairs("steps", expected, |before, (cores, ghz)| {
+        let (least, most) = before.unwrap_or((0.0, 10.0));
+        cores > least && cores <= 4096.0 && cores.fract() == 0.0 && (nominal..=most).contains(&ghz)
+    })?;
+    Ok(steps
+        .iter()
+        .map(|&(cores, ghz)| (cores as u32, ghz))
+        .collect())
 }
 
 /// Reads the capacity of a core type; `before` is the previous type. The kernel distinguishes types by their capacity,
@@ -207,18 +227,19 @@ fn read_smt(top: &Table<'_>, core_types: &[CoreTypeSpec]) -> Result<SmtSpec, Spe
 }
 
 fn read_llc(top: &Table<'_>) -> Result<LlcSpec, SpecError> {
-    let llc = top.figures("llc", &["mb", "latency", "replacement"])?;
+    let llc = top.figures("llc", &["mb", "inclusive", "latency", "replacement"])?;
     let latency = llc.figures("latency", &["hit_ns"])?;
-    let replacement = match llc.optional_figures("replacement", &["first"])? {
-        Some(replacement) if replacement.choice("first", &["unused", "any"])? == "any" => {
+    let replacement = match llc.optional_figures("replacement", &["victim"])? {
+        Some(replacement) if replacement.choice("victim", &["old", "any"])? == "any" => {
             Replacement::Random
         }
-        _ => Replacement::UnusedFirst,
+        _ => Replacement::ByAge,
     };
     Ok(LlcSpec {
         mb: llc.number("mb", 0.1..=65536.0)?,
         hit_ns: latency.number("hit_ns", 0.1..=1000.0)?,
         replacement,
+        inclusive: llc.flag("inclusive")?,
     })
 }
 
@@ -229,7 +250,11 @@ fn read_memory(
     read_curve: ReadCurve<'_>,
 ) -> Result<MemorySpec, SpecError> {
     let memory = top.figures("memory", &["channels", "gb_per_s_per_channel", "banks"])?;
-    let banks = memory.optional_figures("banks", &["stream_loss"])?;
+    let banks = memory.optional_figures("banks", &["stream_loss", "stream_loss_most"])?;
+    let stream_loss_most = match &banks {
+        Some(banks) => banks.number_or("stream_loss_most", 0.0..=0.9, STREAM_LOSS_MOST)?,
+        None => STREAM_LOSS_MOST,
+    };
     let stream_loss = match banks {
         Some(banks) => banks.number("stream_loss", 0.0..=1.0)?,
         None => 0.0,
@@ -251,7 +276,7 @@ fn read_memory(
         idle_latency_ns,
         remote_ns,
         stream_loss,
-        stream_loss_most: STREAM_LOSS_MOST,
+        stream_loss_most,
         curve: Arc::new(curve),
     })
 }

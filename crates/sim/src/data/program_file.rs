@@ -71,6 +71,7 @@ fn read_core(top: &Table<'_>) -> Result<ProgramCore, SpecError> {
 fn read_cache(top: &Table<'_>) -> Result<ProgramCache, SpecError> {
     let keys = [
         "l1_misses_per_ki",
+        "l2_kb",
         "llc_accesses_per_ki",
         "llc_misses_per_ki",
     ];
@@ -84,6 +85,7 @@ fn read_cache(top: &Table<'_>) -> Result<ProgramCache, SpecError> {
     })?;
     Ok(ProgramCache {
         l1_misses_per_ki: cache.number("l1_misses_per_ki", 0.0..=2000.0)?,
+        l2_kb: cache.number_or("l2_kb", 1.0..=65536.0, 1_024.0)?,
         llc_accesses_per_ki: accesses,
         llc_misses_per_ki: misses,
     })
@@ -102,6 +104,7 @@ fn read_memory(
         "cpi_per_100_cycles",
         "from_cycles",
         "mlp",
+        "mlp_reused",
     ];
     let memory = top.figures("memory", &keys)?;
     let spec = ProgramMemory {
@@ -129,9 +132,13 @@ fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError
         let expected = "either mlp, or cpi_fixed with cpi_per_100_cycles and from_cycles";
         return Err(memory.error("mlp", expected));
     }
+    if is_fitted && memory.has("mlp_reused") {
+        return Err(memory.error("mlp_reused", "only with mlp"));
+    }
     if !is_fitted {
         let mlp = memory.number("mlp", 1.0..=64.0)?;
-        return Ok(Stall::Overlap { mlp });
+        let mlp_reused = memory.number_or("mlp_reused", 1.0..=64.0, mlp)?;
+        return Ok(Stall::Overlap { mlp, mlp_reused });
     }
     let cpi_fixed = memory.number("cpi_fixed", -100.0..=100.0)?;
     let cpi_per_100_cycles = memory.number("cpi_per_100_cycles", 0.0..=1000.0)?;

@@ -253,6 +253,24 @@ pub fn rates(
     }
 }
 
+/// Runs programs side by side without end, each on a core of its own in the first memory domain: the instructions per ns of
+/// each, from one instant to another.
+pub fn speeds_beside(
+    machine: &Arc<MachineSpec>,
+    programs: &[Arc<ProgramSpec>],
+    from: Nanos,
+    until: Nanos,
+) -> Vec<f64> {
+    let cores = first_of_each_core(machine);
+    let jobs: Vec<(&Arc<ProgramSpec>, CpuId)> = programs.iter().zip(cores).collect();
+    let [before, after] = [from, until].map(|limit| mixed(machine, &jobs, 1e18, limit));
+    let span = (after.time - before.time).0 as f64;
+    let tallies = after.tallies.iter().zip(&before.tallies);
+    tallies
+        .map(|(after, before)| (after.instructions - before.instructions) / span)
+        .collect()
+}
+
 /// Counts of a joint run of programs.
 struct Together {
     time: Nanos,

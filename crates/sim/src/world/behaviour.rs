@@ -5,15 +5,13 @@
 //! prefetches included). The penalty of a miss grows with the latency by the profile's own fit. A hit of the last level
 //! costs as much as a miss with its latency would. So a lost line costs the difference.
 
+use super::reuse::ReuseAges;
 use crate::machine::CoreTypeSpec;
 use crate::program::{Phase, ProgramCache, ProgramSpec, Stall};
 use cosched_core::PerDevice;
 
 /// Lines of 64 bytes in a MB of 2^20 bytes.
 pub(crate) const LINES_PER_MB: f64 = 16_384.0;
-
-/// Size in MB of the second-level cache in the measurement of the profiles' last-level cache.
-const MEASURED_L2_MB: f64 = 1.0;
 
 /// Size in KB of the first-level cache of the profiles.
 const FIRST_LEVEL_KB: f64 = 32.0;
@@ -37,17 +35,38 @@ pub(crate) struct Behaviour {
     pub llc: f64,
     /// Cycles per hit of the last level.
     pub hit: f64,
+    /// Lines of the second-level cache that it comes back to.
+    pub private: f64,
     /// Lines written per line read.
     pub writes: f64,
-    /// Cycles per miss.
-    pub penalty: Penalty,
+    /// Cycles per miss that remains with every size of the cache.
+    penalty: Penalty,
+    /// Cycles per other miss.
+    penalty_reused: Penalty,
+    /// Lines read per instruction with every size of the cache.
+    remaining: f64,
     /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
     /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
     /// The greatest change of `reads` per line held.
     pub steepest: f64,
+    /// The age of the oldest line held.
+    pub ages: ReuseAges,
     /// Its phases; never empty.
     pub phases: Vec<Phase>,
+}
+
+/// What the misses and hits of a program cost.
+pub(crate) struct Waits {
+    /// Cycles per instruction.
+    pub stall: f64,
+    /// Growth of these cycles per cycle of latency.
+    pub growth: f64,
+    /// Cycles that a miss costs more than a hit.
+    pub per_lost_line: f64,
+    /// Cycles to read a line again that left the private caches, and their growth per cycle of latency.
+    pub per_refetch: f64,
+    pub growth_per_refetch: f64,
 }
 
 /// Cycles per miss by latency: a line through 0 up to a knee, and another line from there.
@@ -60,6 +79,14 @@ pub(crate) struct Penalty {
 }
 
 impl Penalty {
+    /// Misses that cost nothing.
+    const NONE: Penalty = Penalty {
+        knee: f64::INFINITY,
+        low: 0.0,
+        fixed: 0.0,
+        high: 0.0,
+    };
+
     /// The cycles at a latency in cycles, and their slope.
     pub(crate) fn at(&self, latency: f64) -> (f64, f64) {
         if latency < self.knee {
@@ -69,14 +96,20 @@ impl Penalty {
         }
     }
 
-    fn of(program: &ProgramSpec) -> Penalty {
+    /// With this many misses in flight.
+    fn overlapped(mlp: f64) -> Penalty {
+        Penalty {
+            knee: f64::INFINITY,
+            low: 1.0 / mlp,
+            fixed: 0.0,
+            high: 1.0 / mlp,
+        }
+    }
+
+    /// Of a program's misses that remain with every size of the cache, and of the others.
+    fn of(program: &ProgramSpec) -> [Penalty; 2] {
         match program.memory.stall {
-            Stall::Overlap { mlp } => Penalty {
-                knee: f64::INFINITY,
-                low: 1.0 / mlp,
-                fixed: 0.0,
-                high: 1.0 / mlp,
-            },
+            Stall::Overlap { mlp, mlp_reused } => [mlp, mlp_reused].map(Penalty::overlapped),
             Stall::Fitted {
                 cpi_fixed,
                 cpi_per_100_cycles,
@@ -85,31 +118,26 @@ impl Penalty {
                 // The fit includes all misses of its measurement: they cause all cycles outside the core.
                 let misses = program.memory.reads_per_ki / 1_000.0;
                 if misses < LEAST_FITTED {
-                    return Penalty {
-                        knee: f64::INFINITY,
-                        low: 0.0,
-                        fixed: 0.0,
-                        high: 0.0,
-                    };
+                    return [Penalty::NONE; 2];
                 }
                 let fixed = (cpi_fixed - program.core.cpi) / misses;
                 let high = cpi_per_100_cycles / 100.0 / misses;
-                let at_knee = fixed + high * from_cycles;
-                if at_knee <= 0.0 {
-                    return Penalty {
-                        knee: f64::INFINITY,
-                        low: 0.0,
-                        fixed: 0.0,
-                        high: 0.0,
-                    };
-                }
-                Penalty {
-                    knee: from_cycles,
-                    low: at_knee / from_cycles,
-                    fixed,
-                    high,
-                }
+                [Penalty::fitted(fixed, high, from_cycles); 2]
             }
+        }
+    }
+
+    /// A line that was fitted from a latency on.
+    fn fitted(fixed: f64, high: f64, from_cycles: f64) -> Penalty {
+        let at_knee = fixed + high * from_cycles;
+        if at_knee <= 0.0 {
+            return Penalty::NONE;
+        }
+        Penalty {
+            knee: from_cycles,
+            low: at_knee / from_cycles,
+            fixed,
+            high,
         }
     }
 }
@@ -147,19 +175,20 @@ fn exp2(x: f64) -> f64 {
 /// program's lines. The first point is for a second level of this size alone.
 fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
     let cache = &program.cache;
-    // The last level was measured behind a second level of 1 MB with other lines. So the misses of that second level
-    // are those with 1 MB in all.
-    let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
+    // The last level was measured behind a second level with other lines. So the misses of that second level are those
+    // with its size in all.
+    let measured_l2_mb = cache.l2_kb / 1_024.0;
+    let mut misses = vec![(measured_l2_mb, cache.llc_accesses_per_ki)];
     misses.extend(
         cache
             .llc_misses_per_ki
             .iter()
-            .map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)),
+            .map(|&(mb, misses)| (mb + measured_l2_mb, misses)),
     );
     // The level is the same on every machine.
     let measured = interpolate(&misses, program.memory.at_mb).0;
     let l2_mb = l2_kb / 1_024.0;
-    if l2_mb < MEASURED_L2_MB {
+    if l2_mb < measured_l2_mb {
         misses.insert(0, (l2_mb, behind(cache, l2_kb)));
     } else {
         let through = interpolate(&misses, l2_mb).0;
@@ -185,7 +214,10 @@ fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
 /// Misses per KI of a second level between the two measured sizes, by a power law of the size (Hartstein et al., "Cache
 /// miss behavior: is it sqrt(2)?", CF 2006).
 fn behind(cache: &ProgramCache, l2_kb: f64) -> f64 {
-    let (first, last) = (log2(FIRST_LEVEL_KB), log2(MEASURED_L2_MB * 1_024.0));
+    let (first, last) = (log2(FIRST_LEVEL_KB), log2(cache.l2_kb));
+    if last <= first {
+        return cache.l1_misses_per_ki.max(cache.llc_accesses_per_ki);
+    }
     let part = ((log2(l2_kb) - first) / (last - first)).clamp(0.0, 1.0);
     let [above, below] =
         [cache.l1_misses_per_ki, cache.llc_accesses_per_ki].map(|misses| misses.max(ROUNDED_AWAY));
@@ -194,17 +226,28 @@ fn behind(cache: &ProgramCache, l2_kb: f64) -> f64 {
     misses.min(cache.l1_misses_per_ki.max(cache.llc_accesses_per_ki))
 }
 
+/// Lines of the second-level cache that a program comes back to: the share of its accesses there that hit, and of these
+/// lines a half, since on average half of a line's hits are over. The lines of the first level are few, and how many of
+/// them are in use is not known.
+fn private_lines(cache: &ProgramCache, l2_kb: f64) -> f64 {
+    if cache.l1_misses_per_ki <= ROUNDED_AWAY {
+        return 0.0;
+    }
+    let through = behind(cache, l2_kb) / cache.l1_misses_per_ki;
+    0.5 * l2_kb / 1_024.0 * (1.0 - through).max(0.0) * LINES_PER_MB
+}
+
 impl Behaviour {
     /// The program on a core of this type, with this hit latency of the last-level cache in cycles.
     pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec, hit_cycles: f64) -> Behaviour {
         let reads = lines_by_size(program, core.l2_kb);
-        let penalty = Penalty::of(program);
-        let mut hit = penalty.at(hit_cycles).0;
+        let [penalty, penalty_reused] = Penalty::of(program);
+        let mut hit = penalty_reused.at(hit_cycles).0;
         let mut cpi = program.core.cpi;
         if let Some(measured) = program.core.hits {
             let all = lines_by_size(program, measured.l2_kb);
             let hits = all[0].1 - interpolate(&all, program.memory.at_mb).0;
-            let on_hits = hits * penalty.at(measured.llc_cycles).0;
+            let on_hits = hits * penalty_reused.at(measured.llc_cycles).0;
             // If the estimate is too high, hits cost less on every machine.
             let too_much = (on_hits / (MOST_ON_HITS * cpi)).max(1.0);
             hit /= too_much;
@@ -235,15 +278,34 @@ impl Behaviour {
             l1: program.core.l1_accesses_per_ki / 1_000.0,
             llc,
             hit,
+            private: private_lines(&program.cache, core.l2_kb),
             writes,
             penalty,
+            penalty_reused,
+            remaining: reads.last().map_or(0.0, |&(_, lines)| lines),
             steepest: slopes.fold(0.0, f64::max),
+            ages: ReuseAges::of(&reads),
             reads,
             phases: if program.phases.is_empty() {
                 vec![endless]
             } else {
                 program.phases.clone()
             },
+        }
+    }
+
+    /// The time that this many misses and hits per instruction take, at a latency in cycles. `memory` is a factor on all.
+    pub(crate) fn waits(&self, reads: f64, hits: f64, memory: f64, latency: f64) -> Waits {
+        let remaining = reads.min(self.remaining * memory);
+        let reused = reads - remaining;
+        let (one, growth) = self.penalty.at(latency);
+        let (one_reused, growth_reused) = self.penalty_reused.at(latency);
+        Waits {
+            stall: remaining * one + reused * one_reused + hits * self.hit,
+            growth: remaining * growth + reused * growth_reused,
+            per_lost_line: one_reused - self.hit,
+            per_refetch: one_reused,
+            growth_per_refetch: growth_reused,
         }
     }
 
@@ -285,6 +347,7 @@ mod tests {
             cores_per_llc: 1,
             threads_per_core: 1,
             ghz: 1.0,
+            turbo: Vec::new(),
             capacity: None,
             cpi_factor: 1.0,
             l1_ports: 1.0,
@@ -310,6 +373,7 @@ mod tests {
             },
             cache: ProgramCache {
                 l1_misses_per_ki: 123.2,
+                l2_kb: 1_024.0,
                 llc_accesses_per_ki: 75.8,
                 llc_misses_per_ki: vec![(1.75, 59.0), (7.0, 33.9), (19.25, 27.7)],
             },
@@ -386,6 +450,7 @@ mod tests {
         // An entry 0.0 of a table with one decimal counts as 0.025: 6.8 x (0.025 / 6.8)^(3/5)
         let rare = ProgramCache {
             l1_misses_per_ki: 6.8,
+            l2_kb: 1_024.0,
             llc_accesses_per_ki: 0.0,
             llc_misses_per_ki: vec![(1.75, 0.0)],
         };

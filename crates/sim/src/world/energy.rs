@@ -42,6 +42,22 @@ impl World {
             *since = self.now;
             *cores = if active { *cores + 1 } else { *cores - 1 };
         }
+        self.set_clocks();
+    }
+
+    /// Sets the clocks of cores whose socket has more or fewer active cores than before.
+    fn set_clocks(&mut self) {
+        if !self.has_turbo {
+            return;
+        }
+        for core in 0..self.cores.len() {
+            let active = self.active_since[self.cores[core].domain].0;
+            let ghz = self.spec.core_types[self.cores[core].core_type].clock_ghz(active as u64);
+            if self.cores[core].ghz != ghz {
+                self.touch(core);
+                self.cores[core].ghz = ghz;
+            }
+        }
     }
 
     /// The energy up to now.
@@ -56,7 +72,7 @@ impl World {
         for core in &self.cores {
             let kind = &self.spec.core_types[core.core_type];
             energy.idle += kind.idle_w * seconds(self.now);
-            energy.active += kind.active_w * seconds(core.active_ns);
+            energy.active += kind.active_w * core.active_ns / 1e9;
             energy.instructions += kind.nj_per_instruction * core.instructions / 1e9;
             energy.lines += self.spec.power.nj_per_line * core.lines / 1e9;
         }

@@ -1,48 +1,68 @@
 //! A last-level cache, shared by its cores, and the replacement of its lines.
 //!
-//! Unused lines go first: lines of threads that do not run, and empty ones. A real policy protects lines in use, as the
-//! pseudo-LRU of these caches does. Only when no unused line is left is a random line replaced. So a thread that starts
-//! to run fills its part without taking lines from its co-runners, as long as unused lines are left. With
-//! [`Replacement::Random`] all lines are alike.
+//! Old lines go first. The oldest are unused: lines of threads that do not run, and empty ones. So a thread that starts
+//! to run fills its part without taking lines from its co-runners, as long as unused lines are left. After that, of two
+//! running threads the one whose oldest line is older loses more: a thread with `h` lines loses them in proportion to
+//! `h a^p`, with `a` the age of its oldest line ([`reuse`](super::reuse)). With a large `p` only the oldest line of all
+//! goes, as in an LRU cache. With [`Replacement::Random`] all lines are alike, paused or not.
 //!
 //! Let a thread hold `o` of `S` lines and read `r` lines per ns, and all together `R`. Its lines change by `r` while
-//! the cache fills, and by `r - R o / S` once it is full. It counts as full while only a few lines are unused. Lines of
-//! running threads and unused lines are always all lines: a thread reports its gains.
+//! the cache fills, and by `r - R o w / sum(o w)` once it is full, with its weight `w = a^p`. Weights and the sum change
+//! only when a core is solved, so the losses are also multiplied by the share of lines in use, which brings the sum of
+//! all lines back to `S`. The cache counts as full while only a few lines are unused. Lines of running threads and unused
+//! lines are always all lines: a thread reports its gains.
 
 use super::decay::decay;
-use crate::machine::Replacement;
+use crate::machine::{LlcSpec, Replacement};
 
 /// Share of unused lines below which a cache is full.
 const FULL: f64 = 1e-3;
 /// Share of unused lines above which a full cache fills again. The gap keeps a few lines from switching it to and fro.
 const FILLING: f64 = 1e-2;
 
+/// How much more the older lines are replaced: losses grow with this power of the age of a thread's oldest line.
+pub(crate) const AGE_POWER: f64 = 4.0;
+
 /// Share of the survivors that counts as none. It keeps the shares from being rounded to 0.
 const LEAST_SHARE: f64 = 1e-200;
 
 pub(crate) struct Llc {
     replacement: Replacement,
+    inclusive: bool,
     /// Its capacity in lines.
     pub size: f64,
-    /// Lines per ns that each core of the machine reads into it.
-    fills: Vec<f64>,
-    /// The sum of `fills`.
-    fill: f64,
+    /// What each core of the machine does to it.
+    uses: Vec<CoreUse>,
+    /// The sum over its cores; `losses` is unused here.
+    all: CoreUse,
     /// The cores that share it.
     pub cores: Vec<usize>,
-    /// Number of replacements of its whole content since the start, while it was full.
-    pub turnover: f64,
     /// Empty lines, and lines of threads that do not run. Below 0 if running threads count as holding slightly more
     /// than all: their rates are solved again only after a step.
     unused: f64,
     /// Whether unused lines are replaced first; otherwise all lines are alike.
     filling: bool,
+    /// Whether it became full since this was last asked.
+    became_full: bool,
     /// While it fills: lines read by the rates since all its cores were last synced. Threads have gained at most these.
     counted: f64,
     /// The surviving share of unused lines.
     mark: Mark,
     /// The instant of the present figures, in ns.
     at: u64,
+}
+
+/// What a core does to a cache.
+#[derive(Clone, Copy, Default)]
+struct CoreUse {
+    /// Lines per ns that it reads into the cache, but for those that it reads again as they left its private caches.
+    fill: f64,
+    /// The latter lines.
+    refetched: f64,
+    /// Sum over its threads of lines held times weight.
+    mass: f64,
+    /// Lines that it lost since it was last synced, per line held of weight 1.
+    losses: f64,
 }
 
 /// A moment in the life of unused lines. The share left later follows from the moment at which they became unused.
@@ -56,21 +76,17 @@ pub(crate) struct Mark {
 
 impl Llc {
     /// An empty cache.
-    pub(crate) fn new(
-        size: f64,
-        replacement: Replacement,
-        cores: Vec<usize>,
-        all_cores: usize,
-    ) -> Llc {
+    pub(crate) fn new(size: f64, spec: &LlcSpec, cores: Vec<usize>, all_cores: usize) -> Llc {
         Llc {
-            replacement,
+            replacement: spec.replacement,
+            inclusive: spec.inclusive,
             size,
-            fills: vec![0.0; all_cores],
-            fill: 0.0,
+            uses: vec![CoreUse::default(); all_cores],
+            all: CoreUse::default(),
             cores,
-            turnover: 0.0,
             unused: size,
-            filling: replacement == Replacement::UnusedFirst,
+            filling: spec.replacement == Replacement::ByAge,
+            became_full: false,
             counted: 0.0,
             mark: Mark {
                 generation: 0,
@@ -82,14 +98,39 @@ impl Llc {
 
     /// Advances the figures to now.
     pub(crate) fn advance(&mut self, now: u64) {
-        let lines = self.fill * (now - self.at) as f64;
+        let span = (now - self.at) as f64;
         self.at = now;
+        let lines = self.all.fill * span;
         if self.filling {
             self.counted += lines;
         } else if lines > 0.0 {
-            let turns = lines / self.size;
-            self.turnover += turns;
-            self.keep(decay(turns));
+            self.keep(decay(lines / self.size));
+            let losses = self.pace() * span;
+            for &core in &self.cores {
+                self.uses[core].losses += losses;
+            }
+        }
+    }
+
+    /// Lines that a core lost since this was last asked, per line held of weight 1.
+    pub(crate) fn take_losses(&mut self, core: usize) -> f64 {
+        std::mem::take(&mut self.uses[core].losses)
+    }
+
+    /// The power of the age of a thread's oldest line by which its losses grow.
+    pub(crate) fn age_power(&self) -> f64 {
+        match self.replacement {
+            Replacement::Random => 0.0,
+            Replacement::ByAge => AGE_POWER,
+        }
+    }
+
+    /// The weight of a thread's lines whose oldest has this age in ns: how much more they are replaced than others.
+    pub(crate) fn weight(&self, age: f64) -> f64 {
+        match self.replacement {
+            Replacement::Random => 1.0,
+            // AGE_POWER is 4.
+            Replacement::ByAge => (age * age) * (age * age),
         }
     }
 
@@ -110,24 +151,32 @@ impl Llc {
         self.filling
     }
 
+    /// Whether it became full since this was last asked.
+    pub(crate) fn take_became_full(&mut self) -> bool {
+        std::mem::take(&mut self.became_full)
+    }
+
     /// Records that all its cores are synced.
     pub(crate) fn all_synced(&mut self) {
         self.counted = 0.0;
     }
 
-    /// Present replacements of its whole content per ns; 0 while it fills.
+    /// Lines lost per ns, per line held of weight 1; 0 while it fills.
     pub(crate) fn pace(&self) -> f64 {
-        if self.filling {
+        if self.filling || self.all.mass <= 0.0 {
             0.0
+        } else if self.replacement == Replacement::Random {
+            self.all.fill / self.size
         } else {
-            self.fill / self.size
+            let in_use = 1.0 - self.unused / self.size;
+            in_use * in_use * self.all.fill / self.all.mass
         }
     }
 
     /// Least time in ns until it is full, if it fills: threads that fill their part read ever less.
     pub(crate) fn may_be_full_in(&self) -> f64 {
-        if self.filling && self.fill > 0.0 {
-            (self.unused - self.counted).max(0.0) / self.fill
+        if self.filling && self.all.fill > 0.0 {
+            (self.unused - self.counted).max(0.0) / self.all.fill
         } else {
             f64::INFINITY
         }
@@ -136,9 +185,11 @@ impl Llc {
     /// Changes the number of unused lines, and whether it fills.
     fn add_unused(&mut self, lines: f64) {
         self.unused += lines;
-        if self.replacement == Replacement::UnusedFirst {
+        if self.replacement == Replacement::ByAge {
             let least = if self.filling { FULL } else { FILLING };
+            let was_filling = self.filling;
             self.filling = self.unused > least * self.size;
+            self.became_full |= was_filling && !self.filling;
         }
     }
 
@@ -150,10 +201,42 @@ impl Llc {
         self.add_unused(-lines);
     }
 
-    /// Sets the lines per ns that a core reads from now on. The cache must be advanced to now.
-    pub(crate) fn set_fill(&mut self, core: usize, lines: f64) {
-        self.fills[core] = lines;
-        self.fill = self.cores.iter().map(|&core| self.fills[core]).sum();
+    /// Sets the lines per ns that a core reads from now on, those that it reads again as they left its private caches, and
+    /// the sum over its threads of lines held times weight. The cache must be advanced to now.
+    pub(crate) fn set_use(&mut self, core: usize, fill: f64, refetched: f64, mass: f64) {
+        let losses = self.uses[core].losses;
+        self.uses[core] = CoreUse {
+            fill,
+            refetched,
+            mass,
+            losses,
+        };
+        self.all = CoreUse::default();
+        for &core in &self.cores {
+            self.all.fill += self.uses[core].fill;
+            self.all.refetched += self.uses[core].refetched;
+            self.all.mass += self.uses[core].mass;
+        }
+    }
+
+    /// How often per ns each line of a private cache leaves it, since the last level replaces it. That cache does not see
+    /// hits in private caches, so each line there is replaced once while the whole content is.
+    pub(crate) fn evictions_from_private(&self) -> f64 {
+        if self.filling || !self.inclusive {
+            0.0
+        } else {
+            (self.all.fill + self.all.refetched) / self.size
+        }
+    }
+
+    /// Maximum number of lines that a core's private caches keep: half of its part of an inclusive cache.
+    pub(crate) fn most_private(&self) -> f64 {
+        0.5 * self.size / self.cores.len() as f64
+    }
+
+    /// The sum over all running threads of lines held times weight.
+    pub(crate) fn mass(&self) -> f64 {
+        self.all.mass
     }
 
     /// Releases the lines of a thread that stops running.
@@ -187,46 +270,77 @@ impl Llc {
 mod tests {
     use super::*;
 
+    /// A cache of 1,000 lines whose first core reads one line per ns and the second three.
     fn cache(replacement: Replacement) -> Llc {
-        let mut llc = Llc::new(1_000.0, replacement, vec![0, 1], 2);
-        llc.set_fill(0, 1.0);
-        llc.set_fill(1, 3.0);
+        let spec = LlcSpec {
+            mb: 1_000.0 / 16_384.0,
+            hit_ns: 10.0,
+            replacement,
+            inclusive: true,
+        };
+        let mut llc = Llc::new(1_000.0, &spec, vec![0, 1], 2);
+        llc.set_use(0, 1.0, 0.0, 500.0);
+        llc.set_use(1, 3.0, 0.0, 500.0);
         llc
     }
 
     #[test]
+    fn lines_of_private_caches_leave_once_a_turnover() {
+        let mut llc = cache(Replacement::ByAge);
+        assert_eq!(llc.evictions_from_private(), 0.0);
+        llc.gained(1_000.0);
+        llc.set_use(0, 1.0, 1.0, 500.0);
+        assert_eq!(llc.evictions_from_private(), 0.005);
+    }
+
+    #[test]
     fn unused_lines_go_first() {
-        let mut llc = cache(Replacement::UnusedFirst);
+        let mut llc = cache(Replacement::ByAge);
         llc.advance(200);
         // By the rates it may be full at 250.
         assert_eq!(llc.may_be_full_in(), 50.0);
         llc.gained(800.0);
         llc.all_synced();
         assert_eq!(
-            (llc.turnover, llc.pace(), llc.may_be_full_in()),
+            (llc.take_losses(0), llc.pace(), llc.may_be_full_in()),
             (0.0, 0.0, 50.0)
         );
         llc.advance(250);
         llc.gained(200.0);
-        assert_eq!((llc.turnover, llc.pace()), (0.0, 0.004));
+        assert_eq!((llc.take_losses(0), llc.pace()), (0.0, 0.004));
         // A thread with 400 lines stops; half of them are left when the others, which lost nothing, have gained 200.
         let mark = llc.leave(400.0);
         llc.advance(300);
         llc.gained(200.0);
-        assert_eq!((llc.left_of(400.0, mark), llc.turnover), (200.0, 0.0));
+        assert_eq!((llc.left_of(400.0, mark), llc.take_losses(0)), (200.0, 0.0));
         // It comes back with them. Then no line is unused, and all lose.
         llc.take(200.0);
         llc.advance(550);
-        assert_eq!(llc.turnover, 1.0);
+        assert_eq!((llc.take_losses(0), llc.take_losses(1)), (1.0, 1.0));
+    }
+
+    #[test]
+    fn the_thread_with_older_lines_loses_more() {
+        let mut llc = cache(Replacement::ByAge);
+        llc.gained(1_000.0);
+        let [young, old] = [100.0, 300.0].map(|age| llc.weight(age));
+        assert!((old / young - 81.0).abs() < 1e-9);
+        llc.set_use(0, 2.0, 0.0, 600.0 * young);
+        llc.set_use(1, 2.0, 0.0, 400.0 * old);
+        llc.advance(10);
+        let losses = llc.take_losses(0);
+        // 40 lines are read, so 40 are lost: 600 parts of 33,000 by the one, 32,400 by the other.
+        assert!((600.0 * young * losses - 40.0 * 600.0 / 33_000.0).abs() < 1e-9);
+        assert!((400.0 * old * losses - 40.0 * 32_400.0 / 33_000.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_few_unused_lines_do_not_change_a_full_cache_to_and_fro() {
-        let mut llc = cache(Replacement::UnusedFirst);
+        let mut llc = cache(Replacement::ByAge);
         llc.gained(995.0);
-        assert!(llc.is_filling());
+        assert!(llc.is_filling() && !llc.take_became_full());
         llc.gained(4.5);
-        assert!(!llc.is_filling());
+        assert!(!llc.is_filling() && llc.take_became_full());
         llc.gained(-9.0);
         assert!(!llc.is_filling());
         llc.gained(-1.0);
@@ -243,7 +357,7 @@ mod tests {
         let mark = llc.leave(400.0);
         assert_eq!((llc.pace(), llc.may_be_full_in()), (0.004, f64::INFINITY));
         llc.advance(250);
-        assert_eq!(llc.turnover, 1.0);
+        assert_eq!((llc.weight(7.0), llc.take_losses(1)), (1.0, 1.0));
         let left = llc.left_of(400.0, mark);
         assert!((left - 400.0 * (-1.0f64).exp()).abs() < 1e-6, "{left}");
         llc.advance(1_000_000);

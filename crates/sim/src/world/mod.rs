@@ -12,6 +12,7 @@ mod energy;
 mod llc;
 mod memory;
 mod physics;
+mod reuse;
 mod run_queue;
 mod thread;
 
@@ -62,6 +63,8 @@ pub(crate) struct World {
     sleeping: BTreeSet<(u64, usize)>,
     pub(crate) devices: PerDevice<Option<Served>>,
     balance_at: u64,
+    /// Whether the clock of any type of core changes.
+    has_turbo: bool,
     /// Number of placed threads that may use more than one CPU. At 0 there is nothing to balance.
     shared: usize,
     to_place: Vec<usize>,
@@ -84,7 +87,7 @@ fn new_llc(llc: usize, spec: &MachineSpec, cores: &[Core]) -> Llc {
     let own = (0..cores.len()).filter(|&core| cores[core].llc == llc);
     Llc::new(
         spec.llc.mb * LINES_PER_MB,
-        spec.llc.replacement,
+        &spec.llc,
         own.collect(),
         cores.len(),
     )
@@ -110,7 +113,7 @@ impl World {
         let cores: Vec<Core> = machine
             .cores
             .iter()
-            .map(|set| Core::new(indices_of(set, &machine), &machine))
+            .map(|set| Core::new(indices_of(set, &machine), &machine, &spec))
             .collect();
         let llcs = 0..machine.llcs.len();
         let domains = machine.memory_domains.len();
@@ -131,6 +134,7 @@ impl World {
             sleeping: BTreeSet::new(),
             devices: PerDevice::from_fn(|device| spec.devices[device].map(Served::new)),
             balance_at: 0,
+            has_turbo: spec.core_types.iter().any(|kind| !kind.turbo.is_empty()),
             shared: 0,
             to_place: Vec::new(),
             to_reschedule: Vec::new(),
@@ -210,6 +214,7 @@ impl World {
             held: 0.0,
             held_in: 0,
             held_at: Default::default(),
+            oldest: Default::default(),
             rate: 0.0,
             busy: 0.0,
             uses: Default::default(),

@@ -10,8 +10,10 @@
 
 use super::World;
 use super::decay::decay;
+use super::llc::{AGE_POWER, Llc};
 use super::memory::Asks;
 use super::thread::{State, Tally, Thread};
+use crate::machine::MachineSpec;
 use cosched_core::Machine;
 
 /// Shortest time between two solutions for a core's rates, in ns, per unit of the step.
@@ -22,6 +24,12 @@ const LONGEST_STEP: f64 = 250_000_000.0;
 /// share, to stop at.
 const SMT_ROUNDS: usize = 12;
 const SMT_TOLERANCE: f64 = 1e-4;
+/// Maximum share of its time in which a thread waits for lines that left its private caches.
+const MOST_LOST: f64 = 0.9;
+/// Change of a thread's lines times their weight to solve for, on which the losses of all threads depend: a share of its
+/// own, and a share of the sum over all threads, per unit of the step.
+const OWN_MASS_TOLERANCE: f64 = 5.0;
+const MASS_TOLERANCE: f64 = 0.25;
 /// Change of a cache's pace, as a share, at which its cores check whether they must be solved earlier.
 const PACE_TOLERANCE: f64 = 0.05;
 
@@ -32,22 +40,24 @@ pub(crate) struct Core {
     pub domain: usize,
     /// The instant of its threads' figures, in ns.
     pub at: u64,
-    /// Turnover of its last-level cache at that instant.
-    pub turnover: f64,
     /// Instant at which its rates are to be solved again, or a phase ends, in ns.
     pub changes: u64,
-    /// Pace of its last-level cache when `changes` was planned.
-    pub planned_pace: f64,
+    /// Pace of its last-level cache when `changes` was planned, and evictions from its private caches.
+    pub planned: [f64; 2],
     pub dirty: bool,
     pub active: bool,
-    pub active_ns: u64,
+    /// Its clock in GHz now.
+    pub ghz: f64,
+    /// ns in which it ran, weighted by the power of its clock relative to the nominal one.
+    pub active_ns: f64,
+    /// Instructions, weighted by their energy at its clock relative to the nominal one.
     pub instructions: f64,
     pub lines: f64,
 }
 
 impl Core {
     /// An idle core with these CPUs, given by their indices.
-    pub(crate) fn new(cpus: Vec<usize>, machine: &Machine) -> Core {
+    pub(crate) fn new(cpus: Vec<usize>, machine: &Machine, spec: &MachineSpec) -> Core {
         let first = &machine.cpus[cpus[0]];
         Core {
             core_type: first.core_type,
@@ -55,12 +65,12 @@ impl Core {
             domain: first.memory_domain,
             cpus,
             at: 0,
-            turnover: 0.0,
             changes: u64::MAX,
-            planned_pace: 0.0,
+            planned: [0.0; 2],
             dirty: false,
             active: false,
-            active_ns: 0,
+            ghz: spec.core_types[first.core_type].ghz,
+            active_ns: 0.0,
             instructions: 0.0,
             lines: 0.0,
         }
@@ -70,8 +80,9 @@ impl Core {
 impl Thread {
     /// Time that the thread's rates may stay constant at this pace of its cache, in ns: until its cycles per
     /// instruction have changed by a share of `least`, or may have, as it has left its linear piece.
-    fn step(&self, pace: f64, least: f64) -> f64 {
-        let flow = self.rate * self.uses.reads - pace * self.held;
+    fn step(&self, llc: &Llc, least: f64) -> f64 {
+        let pace = llc.pace();
+        let flow = self.rate * self.uses.reads - pace * self.oldest.weight * self.held;
         let change = flow.abs() * self.uses.share_per_line;
         let mut step = LONGEST_STEP;
         if change * step > least {
@@ -88,7 +99,33 @@ impl Thread {
         if flow.abs() * step > to_end + beyond {
             step = (to_end + beyond) / flow.abs() + 1.0;
         }
+        let change = self.mass_change(flow);
+        let own_mass = self.held * self.oldest.weight;
+        let most = least * (OWN_MASS_TOLERANCE * own_mass + MASS_TOLERANCE * llc.mass());
+        if pace > 0.0 && change * step > most {
+            step = most / change;
+        }
         step.max(SHORTEST_STEP * least)
+    }
+
+    /// Change per ns of its lines times their weight, at this change of its lines.
+    fn mass_change(&self, flow: f64) -> f64 {
+        let age = self.age();
+        if age <= 0.0 {
+            return 0.0;
+        }
+        let by_lines = flow * self.oldest.growth;
+        let by_time = if self.oldest.is_left {
+            AGE_POWER * self.held / age
+        } else {
+            0.0
+        };
+        self.oldest.weight * (by_lines.abs() + by_time)
+    }
+
+    /// The age of its oldest line at the last solution, in ns.
+    fn age(&self) -> f64 {
+        self.oldest.age.map_or(0.0, |(age, _)| age)
     }
 }
 
@@ -101,22 +138,22 @@ fn moved_by(moved: &mut [(f64, f64)], domain: usize, done: &Tally) {
 
 impl World {
     /// Syncs a core to now.
-    pub(crate) fn sync(&mut self, core: usize) {
+    pub(crate) fn sync(&mut self, core_ix: usize) {
         let now = self.now;
-        let core = &mut self.cores[core];
+        let core = &mut self.cores[core_ix];
         let span = now - core.at;
         if span == 0 {
             return;
         }
         let llc = &mut self.llcs[core.llc];
         llc.advance(now);
-        let pace = (llc.turnover - core.turnover) / span as f64;
+        let pace = llc.take_losses(core_ix) / span as f64;
         core.at = now;
-        core.turnover = llc.turnover;
+        let ghz = core.ghz;
+        let boost = ghz / self.spec.core_types[core.core_type].ghz;
         if core.active {
-            core.active_ns += span;
+            core.active_ns += span as f64 * boost * boost * boost;
         }
-        let ghz = self.spec.core_types[core.core_type].ghz;
         let mut gained = 0.0;
         for &cpu in &core.cpus {
             let Some(thread) = self.cpus[cpu].current else {
@@ -141,13 +178,17 @@ impl World {
             rest -= warming;
             let instructions = (thread.rate * rest).min(thread.left());
             let done = thread.execute(instructions);
-            core.instructions += done.instructions;
+            core.instructions += done.instructions * boost * boost;
             core.lines += done.reads + done.writes;
             moved_by(&mut self.moved, thread.home.unwrap_or(core.domain), &done);
             // Its lines approach the point where reads and losses balance.
+            // Both are lines in what it holds, around what it held when its rates were solved.
             let gains = thread.rate * thread.uses.reads_per_line;
-            let speed = pace - gains;
-            let inflow = thread.rate * thread.uses.reads - gains * thread.uses.at_held;
+            let losses = pace * thread.oldest.weight;
+            let growth = thread.oldest.growth;
+            let speed = losses * growth - gains;
+            let inflow = thread.rate * thread.uses.reads
+                + (losses * (growth - 1.0) - gains) * thread.uses.at_held;
             let before = thread.held;
             let held = if speed > 0.0 {
                 let rests_at = inflow / speed;
@@ -197,13 +238,24 @@ impl World {
         self.plan_full(llc);
         self.update_next(core);
         self.plan_neighbours(llc);
+        if self.llcs[llc].take_became_full() {
+            self.touch_all(llc);
+        }
+    }
+
+    /// Solves for the rates of all cores of a cache: the weights of their lines begin to count.
+    fn touch_all(&mut self, llc: usize) {
+        for at in 0..self.llcs[llc].cores.len() {
+            self.touch(self.llcs[llc].cores[at]);
+        }
     }
 
     /// Collects the core's running threads, each with its speed alone on the core. They are few, so a small array is
     /// reused.
     fn gather_siblings(&mut self, core_ix: usize) {
         let core = &self.cores[core_ix];
-        let kind = &self.spec.core_types[core.core_type];
+        let ghz = core.ghz;
+        let cache = &self.llcs[core.llc];
         self.scratch.clear();
         for &cpu in &core.cpus {
             let Some(thread_ix) = self.cpus[cpu].current else {
@@ -226,21 +278,32 @@ impl World {
             } else {
                 self.spec.memory.remote_ns
             };
-            let latency = (self.domains[home].latency + remote) * kind.ghz;
-            let (penalty, growth) = behaviour.penalty.at(latency);
+            let latency = (self.domains[home].latency + remote) * ghz;
             let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
             let hits = thread.uses.llc - thread.uses.reads;
-            let stall = thread.uses.reads * penalty + hits * behaviour.hit;
+            let waits = behaviour.waits(thread.uses.reads, hits, memory, latency);
+            let private = behaviour
+                .private
+                .min(cache.most_private() / core.cpus.len() as f64);
+            let evictions = private * cache.evictions_from_private();
+            let lost = (evictions * waits.per_refetch / ghz).min(MOST_LOST);
             // A thread that ran before starts from its last figure.
             let busy = if thread.rate > 0.0 { thread.busy } else { own };
+            // The thread executes only in the rest of the time.
+            let refetched = evictions * (busy + waits.stall) / (ghz * (1.0 - lost));
+            thread.uses.refetched = refetched;
+            thread.uses.llc += refetched;
+            let stall = waits.stall + refetched * waits.per_refetch;
+            let growth = waits.growth + refetched * waits.growth_per_refetch;
             self.scratch.push(Sibling {
                 thread: thread_ix,
                 home,
+                memory,
                 own,
                 busy,
                 stall,
-                per_lost_line: penalty - behaviour.hit,
-                growth: growth * kind.ghz,
+                per_lost_line: waits.per_lost_line,
+                growth: growth * ghz,
                 ipc: 1.0 / (busy + stall),
                 piece,
                 steepest: behaviour.steepest * memory,
@@ -300,8 +363,10 @@ impl World {
     /// Sets each thread's instructions per ns, and the lines that they read into the last-level cache.
     fn set_rates(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
-        let ghz = self.spec.core_types[core.core_type].ghz;
-        let mut fills = 0.0;
+        let ghz = core.ghz;
+        let llc = &mut self.llcs[core.llc];
+        llc.advance(self.now);
+        let (mut fills, mut refetched, mut mass) = (0.0, 0.0, 0.0);
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
             thread.rate = sibling.ipc * ghz;
@@ -311,12 +376,14 @@ impl World {
             thread.uses.most_share_per_line =
                 (sibling.steepest * sibling.per_lost_line * sibling.ipc).abs();
             thread.uses.piece = sibling.piece;
+            let behaviour = &self.behaviours[thread.program][core.core_type];
+            thread.grow_old(&behaviour.ages, sibling.memory, llc.age_power(), self.now);
+            thread.oldest.weight = llc.weight(thread.age());
             fills += thread.rate * thread.uses.reads;
+            refetched += thread.rate * thread.uses.refetched;
+            mass += thread.held * thread.oldest.weight;
         }
-        let llc = &mut self.llcs[core.llc];
-        llc.advance(self.now);
-        core.turnover = llc.turnover;
-        llc.set_fill(core_ix, fills);
+        llc.set_use(core_ix, fills, refetched, mass);
     }
 
     /// Passes the demand of the core's threads to each memory domain.
@@ -329,12 +396,12 @@ impl World {
                 .filter(|sibling| sibling.home == domain_ix)
             {
                 let thread = &self.threads[sibling.thread];
-                let reads = thread.rate * thread.uses.reads;
+                let reads = thread.rate * (thread.uses.reads + thread.uses.refetched);
                 let lines = reads + thread.rate * thread.uses.writes;
                 asks.reads += reads;
                 asks.lines += lines;
                 asks.squares += lines * lines;
-                asks.yields += lines * thread.uses.reads * sibling.growth * sibling.ipc;
+                asks.yields += lines * sibling.growth * sibling.ipc;
             }
             domain.ask(core_ix, asks);
         }
@@ -343,17 +410,17 @@ impl World {
     /// Plans the core's next event: a thread reaches the end of its piece, or its rates have changed.
     fn plan_next_look(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
-        let pace = self.llcs[core.llc].pace();
+        let llc = &self.llcs[core.llc];
         let mut changes = u64::MAX;
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
             let lag = thread.switching + thread.warming;
             thread.ends = after(self.now, lag + thread.left() / thread.rate);
-            let step = after(self.now, lag + thread.step(pace, self.step));
+            let step = after(self.now, lag + thread.step(llc, self.step));
             changes = changes.min(thread.ends).min(step);
         }
         core.changes = changes;
-        core.planned_pace = pace;
+        core.planned = [llc.pace(), llc.evictions_from_private()];
     }
 
     /// Plans the next event of a cache that fills: it may be full then.
@@ -367,25 +434,31 @@ impl World {
         self.sync_filling(llc);
         self.plan_full(llc);
         self.plan_neighbours(llc);
+        if self.llcs[llc].take_became_full() {
+            self.touch_all(llc);
+        }
     }
 
     /// Plans an earlier solution for the cores of a cache whose pace has changed: a thread's stable lines may now
     /// change quickly.
     fn plan_neighbours(&mut self, llc: usize) {
-        let pace = self.llcs[llc].pace();
+        let cache = &self.llcs[llc];
+        let now = [cache.pace(), cache.evictions_from_private()];
         for at in 0..self.llcs[llc].cores.len() {
             let core_ix = self.llcs[llc].cores[at];
             let core = &mut self.cores[core_ix];
-            if (pace - core.planned_pace).abs()
-                <= PACE_TOLERANCE * f64::max(pace, core.planned_pace)
-            {
+            let [is_other_pace, evicts_more] = [0, 1].map(|ix| differs(now[ix], core.planned[ix]));
+            if !is_other_pace && !evicts_more {
                 continue;
             }
-            core.planned_pace = pace;
+            core.planned = now;
             let threads = core.cpus.iter().filter_map(|&cpu| self.cpus[cpu].current);
-            let step = threads
-                .map(|thread| self.threads[thread].step(pace, self.step))
+            let mut step = threads
+                .map(|thread| self.threads[thread].step(&self.llcs[llc], self.step))
                 .fold(f64::INFINITY, f64::min);
+            if evicts_more {
+                step = step.min(SHORTEST_STEP * self.step);
+            }
             let changes = after(self.now, step);
             if changes < core.changes {
                 core.changes = changes;
@@ -436,6 +509,11 @@ impl World {
     }
 }
 
+/// Whether a pace differs noticeably from the planned one.
+fn differs(pace: f64, planned: f64) -> bool {
+    (pace - planned).abs() > PACE_TOLERANCE * f64::max(pace, planned)
+}
+
 /// Instructions per cycle of two threads of a core. `share` is the share of issue slots that a busy thread takes, and
 /// `waits` times the other's IPC is the number of cycles that an instruction waits for a port. `None` without a
 /// solution.
@@ -457,6 +535,8 @@ fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]
 pub(crate) struct Sibling {
     thread: usize,
     home: usize,
+    /// Factor on its accesses to the last-level cache.
+    memory: f64,
     /// Cycles per instruction in the core, alone there.
     own: f64,
     /// The same beside its siblings.
@@ -465,7 +545,7 @@ pub(crate) struct Sibling {
     stall: f64,
     /// Cycles that a miss costs more than a hit.
     per_lost_line: f64,
-    /// Their growth per ns of latency.
+    /// Growth of the waiting per ns of latency.
     growth: f64,
     ipc: f64,
     piece: (f64, f64),
@@ -508,6 +588,7 @@ mod tests {
             let mut sibling = || Sibling {
                 thread: 0,
                 home: 0,
+                memory: 1.0,
                 own: 0.25 + draw(2.0),
                 busy: 0.0,
                 stall: draw(20.0) * draw(1.0),

@@ -178,6 +178,7 @@ impl World {
             llc.advance(self.now);
             thread.held_at = llc.leave(thread.held);
             thread.rate = 0.0;
+            thread.oldest.age = None;
         }
         cpu.slice_end = None;
     }

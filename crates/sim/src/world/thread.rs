@@ -1,9 +1,13 @@
 //! A thread of a simulated task: its place in the program, its counts, and its lines in a cache.
 
 use super::llc::Mark;
+use super::reuse::ReuseAges;
 use crate::program::Phase;
 use cosched_core::{Counter, Device, PerDevice};
 use std::sync::Arc;
+
+/// Least instructions per ns at which a thread counts as accessing the cache, so that no age is endless.
+const SLOWEST_ACCESSES: f64 = 1e-9;
 
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq)]
@@ -106,6 +110,8 @@ pub(crate) struct Thread {
     pub held_in: usize,
     /// The moment at which it stopped running, in the life of the cache's unused lines.
     pub held_at: Mark,
+    /// While it runs: the age of its oldest line.
+    pub oldest: OldestLine,
     /// While it runs: instructions per ns.
     pub rate: f64,
     /// While it runs: cycles per instruction in the core beside its siblings.
@@ -118,12 +124,27 @@ pub(crate) struct Thread {
     pub wakes: u64,
 }
 
+/// The age of the oldest line that a running thread holds, and what follows from it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct OldestLine {
+    /// The age in ns, and the instant at which it was that; `None` before the thread's rates are solved.
+    pub age: Option<(f64, u64)>,
+    /// Growth of its losses with its lines, as a share of each: 1 if the age stays.
+    pub growth: f64,
+    /// Whether the age grows with time: the thread does not come back to the line.
+    pub is_left: bool,
+    /// How much more its lines are replaced than others ([`Llc::weight`](super::llc::Llc::weight)).
+    pub weight: f64,
+}
+
 /// Use per instruction of a running thread, and the change of its reads with its lines in the cache.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Uses {
     pub l1: f64,
     pub llc: f64,
     pub reads: f64,
+    /// Lines read again as they left its private caches.
+    pub refetched: f64,
     pub writes: f64,
     /// Change of `reads` per line held; never positive.
     pub reads_per_line: f64,
@@ -150,7 +171,7 @@ impl Thread {
             instructions,
             l1: instructions * self.uses.l1,
             llc: instructions * self.uses.llc,
-            reads: instructions * self.uses.reads,
+            reads: instructions * (self.uses.reads + self.uses.refetched),
             writes: instructions * self.uses.writes,
             device_ns: PerDevice::default(),
         };
@@ -158,6 +179,25 @@ impl Thread {
         self.work_left -= instructions;
         self.tally.add(&done);
         done
+    }
+
+    /// Sets the age of its oldest line at an instant. `memory` is the factor on its accesses. The thread comes back to
+    /// the line after as long as its rate of accesses says, and until then the line grows older with time.
+    pub(crate) fn grow_old(&mut self, ages: &ReuseAges, memory: f64, power: f64, now: u64) {
+        let (instructions, per_line) = ages.at(self.held);
+        let ns_per_instruction = 1.0 / (self.rate * memory).max(SLOWEST_ACCESSES);
+        let comes_back = instructions * ns_per_instruction;
+        let grown = match self.oldest.age {
+            Some((age, at)) => age + (now - at) as f64,
+            None => f64::INFINITY,
+        };
+        let age = f64::min(comes_back, grown);
+        self.oldest.age = Some((age, now));
+        self.oldest.is_left = grown < comes_back;
+        self.oldest.growth = 1.0;
+        if instructions > 0.0 && !self.oldest.is_left {
+            self.oldest.growth += power * self.held * per_line / instructions;
+        }
     }
 
     /// Begins a phase.

@@ -1,8 +1,9 @@
 //! Compares the simulation with a slow reference: the same equations in fixed steps of a microsecond, without
 //! shortcuts.
 //!
-//! Each thread has a core to itself. What it holds of the cache follows `reads - replaced x held / size`, where empty lines
-//! are replaced first. The latency of memory is the one at which memory delivers what all threads ask for at it, found by
+//! Each thread has a core to itself. What it holds of the cache follows `reads - replaced x held w / sum(held w)`, where
+//! empty lines are replaced first. `w` is the fourth power of the age of its oldest line: the time in which it touches as
+//! many different lines as it holds, one by one. The latency of memory is the one at which memory delivers what all threads ask for at it, found by
 //! bisection in every step.
 
 use crate::support::*;
@@ -25,13 +26,14 @@ struct Walker {
     /// When it is stopped, and goes on.
     pause: (f64, f64),
     held: f64,
+    age: f64,
     read: f64,
     done: f64,
 }
 
 impl Walker {
     fn of(program: &ProgramSpec, machine: &MachineSpec, starts: f64, pause: (f64, f64)) -> Walker {
-        let Stall::Overlap { mlp } = program.memory.stall else {
+        let Stall::Overlap { mlp, .. } = program.memory.stall else {
             panic!("a fit")
         };
         let lines = |mb: f64| mb * 16_384.0;
@@ -49,7 +51,7 @@ impl Walker {
             .map(|&(mb, misses)| (lines(mb + 1.0), misses / 1e3));
         reads.extend(last);
         let writes = program.memory.writes_per_ki / program.memory.reads_per_ki.max(1e-300);
-        let (held, read, done) = (0.0, 0.0, 0.0);
+        let (held, age, read, done) = (0.0, f64::INFINITY, 0.0, 0.0);
         let hit = machine.llc.hit_ns * machine.core_types[0].ghz / mlp;
         Walker {
             cpi: program.core.cpi,
@@ -60,6 +62,7 @@ impl Walker {
             starts,
             pause,
             held,
+            age,
             read,
             done,
         }
@@ -70,15 +73,33 @@ impl Walker {
     }
 
     fn reads_now(&self) -> f64 {
+        self.reads_with(self.held)
+    }
+
+    /// Reads per instruction with so many lines.
+    fn reads_with(&self, held: f64) -> f64 {
         let mut before = self.reads[0];
         for &point in &self.reads {
-            if self.held < point.0 {
+            if held < point.0 {
                 let width = (point.0 - before.0).max(1e-9);
-                return before.1 + (point.1 - before.1) * ((self.held - before.0) / width).max(0.0);
+                return before.1 + (point.1 - before.1) * ((held - before.0) / width).max(0.0);
             }
             before = point;
         }
         before.1
+    }
+
+    /// Instructions since it touched the oldest line that it holds.
+    fn instructions_ago(&self) -> f64 {
+        const LINES: f64 = 64.0;
+        let least = (0.01 * self.reads[0].1).max(1e-9);
+        let (mut at, mut ago) = (0.0, 0.0);
+        while at < self.held {
+            let width = f64::min(LINES, self.held - at);
+            ago += width / self.reads_with(at + 0.5 * width).max(least);
+            at += width;
+        }
+        ago
     }
 
     /// Instructions per ns at a latency.
@@ -134,7 +155,18 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
             .map(|walker| walker.held)
             .sum::<f64>();
         let unused = (size - used).max(0.0);
-        let replaced = (fills - unused).max(0.0) / size;
+        for walker in &mut walkers {
+            walker.age = if walker.runs(now) {
+                let comes_back = walker.instructions_ago() / walker.rate(ghz, latency);
+                comes_back.min(walker.age + STEP_NS)
+            } else {
+                f64::INFINITY
+            };
+        }
+        let weighted = |walker: &Walker| walker.held * walker.age.powi(4);
+        let running = walkers.iter().filter(|walker| runs(walker));
+        let all = running.map(weighted).sum::<f64>().max(1e-300);
+        let replaced = (fills - unused).max(0.0) / all;
         let left = if unused > fills {
             1.0 - fills / unused
         } else {
@@ -146,7 +178,7 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
                 let reads = walker.reads_now() * instructions;
                 walker.done += instructions;
                 walker.read += reads;
-                walker.held += reads - walker.held * replaced;
+                walker.held += reads - weighted(walker) * replaced;
             } else {
                 walker.held *= left;
             }

@@ -3,6 +3,7 @@
 use crate::support::*;
 use cosched_core::*;
 use cosched_sim::*;
+use std::sync::Arc;
 
 const POLICIES_HERE: [&str; 4] = ["linux", "fifo", "round-robin", "perf-fair"];
 
@@ -168,6 +169,64 @@ fn siblings_share_a_core_and_streams_share_memory() {
     // Four streams together ask for more than one channel has.
     let streams = slowdown(&machine(4, 1), &stream(), 4);
     assert!(streams > 1.5 && streams < 4.0, "{streams}");
+}
+
+#[test]
+fn a_stream_empties_the_private_caches_below_an_inclusive_one() {
+    // It hits its second level, and hardly ever the last one.
+    let mut at_home = program("at-home", 0.5, 0.0, 0.0, 2.0);
+    at_home.cache.l1_misses_per_ki = 60.0;
+    let slowdown = |inclusive: bool| {
+        let mut machine = machine(2, 1);
+        machine.llc.inclusive = inclusive;
+        let machine = Arc::new(machine);
+        let [from, until] = [50, 150].map(Nanos::from_ms);
+        let speed =
+            |programs: &[Arc<ProgramSpec>]| speeds_beside(&machine, programs, from, until)[0];
+        let own = Arc::new(at_home.clone());
+        speed(std::slice::from_ref(&own)) / speed(&[own.clone(), Arc::new(stream())])
+    };
+    let (apart, inclusive) = (slowdown(false), slowdown(true));
+    // A few of its accesses go to memory in any case.
+    assert!(apart < 1.09, "{apart}");
+    assert!(
+        (1.05..1.3).contains(&(inclusive / apart)),
+        "{inclusive} {apart}"
+    );
+}
+
+#[test]
+fn turbo_speeds_up_few_cores_and_costs_power() {
+    let run = |jobs: usize, turbo: Vec<(u32, f64)>| {
+        let mut machine = machine(2, 1);
+        machine.core_types[0].turbo = turbo;
+        let work = Work::Instructions(2_000_000_000);
+        let jobs = vec![
+            SimJob {
+                work,
+                ..job(&compute(), 1)
+            };
+            jobs
+        ];
+        let (result, _) = run_on(&config(&machine, jobs), "fifo");
+        (result.turnaround.as_s(), result.energy_j.value().unwrap())
+    };
+    let turbo = vec![(1, 3.0)];
+    let (nominal_s, nominal_j) = run(1, Vec::new());
+    let (one_s, one_j) = run(1, turbo.clone());
+    assert!(
+        (nominal_s / one_s - 1.5).abs() < 0.01,
+        "{nominal_s} {one_s}"
+    );
+    // 20 W of the machine, 8 W of the socket and 1 W of each core for the time; 5 W of the core, and its instructions.
+    let expected = one_s * (20.0 + 8.0 + 2.0 + 5.0 * 3.375) + 2.0 * 2.25;
+    assert!((one_j / expected - 1.0).abs() < 0.01, "{one_j} {expected}");
+    assert!(
+        (nominal_j / (nominal_s * 35.0 + 2.0) - 1.0).abs() < 0.01,
+        "{nominal_j}"
+    );
+    let (two_s, _) = run(2, turbo);
+    assert!((two_s / nominal_s - 1.0).abs() < 0.01, "{two_s}");
 }
 
 #[test]

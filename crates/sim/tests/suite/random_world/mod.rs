@@ -16,12 +16,13 @@ prop_compose! {
         cores in select(vec![1u32, 1, 2, 3]),
         threads in 1u32..=3,
         ghz in select(vec![0.8, 2.0, 3.3]),
+        turbo in select(vec![vec![], vec![(1, 5.0)], vec![(1, 4.5), (3, 3.6)]]),
         cpi_factor in select(vec![0.3, 1.0, 4.0]),
         l1_ports in select(vec![0.5, 1.0, 2.0]),
         l2_kb in select(vec![0.0, 32.0, 256.0, 1_024.0, 4_096.0]),
     ) -> CoreTypeSpec {
         CoreTypeSpec {
-            cores_per_llc: cores, threads_per_core: threads, ghz, cpi_factor, l1_ports, l2_kb,
+            cores_per_llc: cores, threads_per_core: threads, ghz, turbo, cpi_factor, l1_ports, l2_kb,
             ..support::machine(1, 1).core_types[0].clone()
         }
     }
@@ -35,7 +36,11 @@ prop_compose! {
         issue_share in select(vec![0.0, 0.4, 1.0]),
         l1_wait_cycles in select(vec![0.0, 1.0, 100.0]),
         mb in select(vec![0.1, 0.75, 6.0, 37.3]),
-        (hit_ns, replacement) in (select(vec![0.1, 1.0]), select(vec![Replacement::UnusedFirst, Replacement::Random])),
+        (hit_ns, replacement, inclusive) in (
+            select(vec![0.1, 1.0]),
+            select(vec![Replacement::ByAge, Replacement::Random]),
+            any::<bool>(),
+        ),
         stream_loss in select(vec![0.0, 0.025, 1.0]),
         memory in (1u32..=3, select(vec![1.0, 10.667]), select(vec![1.0, 76.0, 150.0]), select(vec![0.0, 80.0, 2_000.0])),
         kernel in (
@@ -69,7 +74,7 @@ prop_compose! {
             llcs_per_socket,
             core_types: core_types.collect(),
             smt: SmtSpec { issue_share, l1_wait_cycles },
-            llc: LlcSpec { mb, hit_ns, replacement },
+            llc: LlcSpec { mb, hit_ns, replacement, inclusive },
             memory: MemorySpec {
                 channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, stream_loss, ..like.memory.clone()
             },
@@ -136,14 +141,14 @@ prop_compose! {
             Some((cpi_per_100_cycles, from_cycles, above)) => Stall::Fitted {
                 cpi_fixed: cpi - cpi_per_100_cycles * from_cycles / 100.0 + above, cpi_per_100_cycles, from_cycles,
             },
-            None => Stall::Overlap { mlp },
+            None => Stall::Overlap { mlp, mlp_reused: mlp },
         };
         ProgramSpec {
             name: "random".to_owned(),
             title: String::new(),
             instructions: None,
             core: ProgramCore { cpi, l1_accesses_per_ki: l1, hits },
-            cache: ProgramCache { l1_misses_per_ki: misses, llc_accesses_per_ki: accesses, llc_misses_per_ki: curve },
+            cache: ProgramCache { l1_misses_per_ki: misses, l2_kb: 1_024.0, llc_accesses_per_ki: accesses, llc_misses_per_ki: curve },
             memory: ProgramMemory { reads_per_ki: reads, writes_per_ki: reads * writes, at_mb, stall },
             phases,
         }

@@ -193,16 +193,10 @@ fn fair_is_fair_and_pays_in_turnaround() {
     scarce.wins(
         "unfairness",
         "fair",
-        0.97,
-        &[
-            "linux",
-            "fifo",
-            "round-robin",
-            "bandwidth",
-            "perf-fair",
-            "efs",
-        ],
+        0.7,
+        &["linux", "fifo", "round-robin", "bandwidth"],
     );
+    scarce.wins("unfairness", "fair", 0.98, &["perf-fair", "efs"]);
     scarce.wins("turnaround_s", "bandwidth", 0.92, &["fair"]);
     scarce.wins("turnaround_s", "perf-fair", 0.98, &["fair"]);
     let mut walkers = Shown::new(walkers());
@@ -247,17 +241,10 @@ fn oracle_is_the_fairest_and_slows_down_everybody_alike() {
     scarce.wins(
         "unfairness",
         "oracle",
-        0.87,
-        &[
-            "linux",
-            "fifo",
-            "round-robin",
-            "bandwidth",
-            "fair",
-            "perf-fair",
-            "efs",
-        ],
+        0.63,
+        &["linux", "fifo", "round-robin", "bandwidth"],
     );
+    scarce.wins("unfairness", "oracle", 0.93, &["fair", "perf-fair", "efs"]);
     scarce.wins(
         "turnaround_s",
         "oracle",
@@ -399,7 +386,9 @@ fn lucky_suits_programs_that_gain_differently() {
         let mut shown = Shown::new(two_types(mix));
         shown.wins("edp_js", "lucky", 0.98, &["big-fair", "linux"]);
     }
-    Shown::new(two_types("4p")).wins("edp_js", "lucky", 1.02, &["big-fair", "linux"]);
+    // Here a draw of the lottery can be unlucky: in one of five it is 4 % behind `linux`, in four ahead.
+    Shown::new(two_types("4p")).wins("edp_js", "lucky", 0.95, &["big-fair"]);
+    Shown::new(two_types("4p")).wins("edp_js", "lucky", 1.05, &["linux"]);
     for mix in ["4ci", "2ci-2mi", "4mi", "4r1", "4r2"] {
         Shown::new(two_types(mix)).wins("edp_js", "lucky", 0.95, &["bias"]);
     }

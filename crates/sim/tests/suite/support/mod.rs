@@ -38,6 +38,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             cores_per_llc: cores,
             threads_per_core: threads,
             ghz: 2.0,
+            turbo: Vec::new(),
             capacity: None,
             cpi_factor: 1.0,
             l1_ports: 1.0,
@@ -53,7 +54,8 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
         llc: LlcSpec {
             mb: 8.0,
             hit_ns: 15.0,
-            replacement: Replacement::UnusedFirst,
+            replacement: Replacement::ByAge,
+            inclusive: false,
         },
         memory: MemorySpec {
             channels: 1,
@@ -108,6 +110,7 @@ pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> Pro
         },
         cache: ProgramCache {
             l1_misses_per_ki: misses,
+            l2_kb: 1_024.0,
             llc_accesses_per_ki: misses,
             llc_misses_per_ki: curve,
         },
@@ -115,7 +118,10 @@ pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> Pro
             reads_per_ki: misses,
             writes_per_ki: 0.0,
             at_mb: 0.0,
-            stall: Stall::Overlap { mlp },
+            stall: Stall::Overlap {
+                mlp,
+                mlp_reused: mlp,
+            },
         },
         phases: Vec::new(),
     }
