@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes the six synthetic programs, and an idle one, as traces for ChampSim: make_traces.py DIR
+"""Writes the synthetic programs, and an idle one, as traces for ChampSim: make_traces.py DIR
 
 A record has 64 bytes: address of the instruction, is it a branch, was it taken, 2 registers written, 4 registers read,
 2 addresses stored to, 4 addresses loaded from. Zero means none.
 """
 
 import argparse
+import bisect
 import gzip
+import itertools
 import random
 import struct
 from pathlib import Path
@@ -112,6 +114,67 @@ def phases():
         yield from compute_loops(2_500, place=64)
 
 
+def additions(place, count_of_them):
+    return b"".join(arithmetic(place + k, 10 + k % 4, 10 + k % 4, 14) for k in range(count_of_them))
+
+
+def load(place, address):
+    """A load that waits for nothing but the loop's counter."""
+    return record(place, writes=(1, 0), reads=(5, 0, 0, 0), load=address)
+
+
+def loads(addresses, more):
+    """Independent loads, each with one addition of its value and `more` others."""
+    fixed = arithmetic(1, 3, 3, 1) + additions(2, more) + count(2 + more, 5) + loop_end(3 + more)
+    for address in addresses:
+        yield load(0, address)
+        yield fixed
+
+
+def chase50():
+    return chase(LLC // 2, rounds=5)
+
+
+def random60():
+    """Random loads in 60 % of the LLC: 12 instructions a load."""
+    draw = random.Random(60)
+    lines = LLC * 6 // 10 // LINE
+    return loads((RANDOM_DATA + LINE * draw.randrange(lines) for _ in range(50_000)), more=8)
+
+
+def readstream():
+    """One load a line of 3 MB, in order, and no store: 13 instructions a line."""
+    return loads((STREAM_DATA[0] + LINE * i for i in range(3 * 1024 * 1024 // LINE)), more=9)
+
+
+def zipf():
+    """Random loads in 1.5 MB, the line of rank r with a weight of 1 / r: 12 instructions a load."""
+    draw = random.Random(1)
+    lines = list(range(3 * LLC // LINE))
+    draw.shuffle(lines)
+    sums = list(itertools.accumulate(1 / (1 + rank) for rank in range(len(lines))))
+    ranks = (min(bisect.bisect_left(sums, draw.random() * sums[-1]), len(lines) - 1) for _ in range(50_000))
+    return loads((RANDOM_DATA + LINE * lines[rank] for rank in ranks), more=8)
+
+
+def blocked():
+    """Reads a block of 96 KB four times in order, and writes it the last time. Then the next of 8 blocks: 12 instructions a line."""
+    lines = 96 * 1024 // LINE
+    head, last, end = arithmetic(1, 3, 3, 1) + additions(2, 7), additions(9, 1), count(10, 5) + loop_end(11)
+    for block, turn, i in itertools.product(range(8), range(4), range(lines)):
+        address = STREAM_DATA[1] + LINE * (block * lines + i)
+        yield load(0, address)
+        yield head
+        yield record(9, reads=(3, 5, 0, 0), store=address) if turn == 3 else last
+        yield end
+
+
+def slowmix():
+    """A random load in 1 MB for each 32 instructions. 18,750 loads touch about 700 KB."""
+    draw = random.Random(7)
+    return loads((RANDOM_DATA + LINE * draw.randrange(2 * LLC // LINE) for _ in range(18_750)), more=28)
+
+
 def idle():
     """One chain of additions, nothing else: for the core beside a program alone."""
     loop = b"".join(arithmetic(k, 10, 10, 10) for k in range(14)) + count(14, 5) + loop_end(15)
@@ -119,7 +182,8 @@ def idle():
 
 
 PROGRAMS = {"stream": stream, "chase80": chase80, "chase8": chase8, "compute": compute, "mix": mix, "phases": phases,
-            "idle": idle}
+            "chase50": chase50, "random60": random60, "readstream": readstream, "zipf": zipf, "blocked": blocked,
+            "slowmix": slowmix, "idle": idle}
 
 
 def write(records, path):

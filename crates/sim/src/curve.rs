@@ -22,7 +22,10 @@ const WALL: f64 = 1_000.0;
 
 impl LatencyCurve {
     /// Latency relative to the idle latency, at least 1. `bandwidth` is the share of the peak in use, `reads` the share
-    /// of reads in it. Interpolation is linear between points and between lines.
+    /// of reads in it. Interpolation is linear between points.
+    ///
+    /// Lines end at different bandwidths, since writes cost more time of the bus than reads. So between two lines each is
+    /// read at the same share of its own end. The end in between follows from the time of the bus per line moved.
     pub fn latency(&self, bandwidth: f64, reads: f64) -> f64 {
         let above = self.lines.partition_point(|line| line.reads < reads);
         match (
@@ -31,7 +34,11 @@ impl LatencyCurve {
         ) {
             (Some(low), Some(high)) => {
                 let part = (reads - low.reads) / (high.reads - low.reads);
-                let (a, b) = (low.latency(bandwidth), high.latency(bandwidth));
+                let share = bandwidth * ((1.0 - part) / low.end() + part / high.end());
+                let (a, b) = (
+                    low.latency(share * low.end()),
+                    high.latency(share * high.end()),
+                );
                 a + (b - a) * part
             }
             (Some(line), None) | (None, Some(line)) => line.latency(bandwidth),
@@ -41,6 +48,11 @@ impl LatencyCurve {
 }
 
 impl LatencyLine {
+    /// The bandwidth of its last point.
+    fn end(&self) -> f64 {
+        self.points.last().map_or(1.0, |point| point.0)
+    }
+
     /// Latency relative to the idle latency.
     fn latency(&self, bandwidth: f64) -> f64 {
         // There are few points, so a scan is faster than a binary search.

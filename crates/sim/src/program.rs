@@ -57,7 +57,7 @@ pub struct ProgramCache {
 }
 
 /// A program's use of memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProgramMemory {
     /// Lines read per KI with `at_mb` of the last-level cache, prefetches included.
     pub reads_per_ki: f64,
@@ -70,7 +70,7 @@ pub struct ProgramMemory {
 }
 
 /// Stall time by the latency of memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Stall {
     /// A line fitted to the cycles per instruction at several latencies.
     Fitted {
@@ -85,9 +85,12 @@ pub enum Stall {
     Overlap {
         /// Memory-level parallelism, at least 1.
         mlp: f64,
-        /// The same of misses that a larger cache would avoid, down to those with the last size of the curve. A program
-        /// often reads new lines side by side, but follows pointers through the lines that it comes back to.
-        mlp_reused: f64,
+    },
+    /// How many misses overlap depends on how many there are: rare ones are hidden less.
+    OverlapBySize {
+        /// (MB of the last-level cache that the program holds, memory-level parallelism of its hits and misses), in ascending
+        /// order of size. In between, the waiting for one that a hit or miss causes changes along a line.
+        mlp: Vec<(f64, f64)>,
     },
 }
 

@@ -43,11 +43,9 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
     };
     let ghz = kind.clock_ghz(1);
     let behaviour = Behaviour::new(program, kind, machine.llc.hit_ns * kind.ghz);
-    let (reads, _, _) = behaviour.reads(machine.llc.mb * LINES_PER_MB);
     let latency = machine.memory.idle_latency_ns * ghz;
-    let stall = behaviour
-        .waits(reads, behaviour.llc - reads, 1.0, latency)
-        .stall;
+    let whole = machine.llc.mb * LINES_PER_MB;
+    let stall = behaviour.waits(whole, 1.0, latency).stall;
     let mut phases = Vec::new();
     for phase in &behaviour.phases {
         let ns_each = (behaviour.cpi * phase.cpi + stall * phase.memory) / ghz;

@@ -13,15 +13,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Cycles per instruction in the core of a program whose misses are alike with every size: all of the cache's effect and the
-/// core's are one figure then. The fastest of these programs takes as long.
-const FEWEST_CYCLES: f64 = 0.27;
+/// Cycles per instruction in the core, assumed. The fastest of these programs takes as long in all.
+const CORE_CYCLES: f64 = 0.27;
 
-/// Least cycles per instruction that count.
-const LEAST_CYCLES: f64 = 0.05;
-
-/// Least standard deviation over sizes of the time in memory, as a share of the greatest, that tells its cost.
-const LEAST_SPREAD: f64 = 0.05;
+/// The greatest number of misses in flight that is told apart from no waiting at all.
+const MOST_OVERLAP: f64 = 1_000.0;
 
 /// Simulated time until a pair is measured, and until its end.
 const SPAN: [Nanos; 2] = [Nanos::from_ms(10), Nanos::from_ms(30)];
@@ -71,20 +67,18 @@ fn identified(name: &str, rows: &Alone<'_>, machine: &MachineSpec) -> Result<Pro
     let mut misses = Vec::new();
     for row in rows {
         let most = misses.last().map_or(f64::INFINITY, |&(_, most)| most);
-        // ChampSim fills all levels, so the last level has the lines of the second, too.
         misses.push((
-            (row.number("llc_kb")? - machine.core_types[0].l2_kb) / 1_024.0,
+            behind_l2_mb(row, machine)?,
             f64::min(most, row.number("llc_misses_pki")?),
         ));
     }
-    let time = time_alone(rows, machine)?;
     let whole = row_of_size(rows, machine)?;
     Ok(ProgramSpec {
         name: name.to_owned(),
         title: String::new(),
         instructions: None,
         core: ProgramCore {
-            cpi: time.cpi,
+            cpi: core_cycles(largest)?,
             l1_accesses_per_ki: largest.number("l1_accesses_pki")?,
             hits: None,
         },
@@ -98,9 +92,8 @@ fn identified(name: &str, rows: &Alone<'_>, machine: &MachineSpec) -> Result<Pro
             reads_per_ki: whole.number("dram_reads_pki")?,
             writes_per_ki: whole.number("dram_writes_pki")?,
             at_mb: whole.number("llc_kb")? / 1_024.0,
-            stall: Stall::Overlap {
-                mlp: time.mlp,
-                mlp_reused: time.mlp_reused,
+            stall: Stall::OverlapBySize {
+                mlp: overlap_by_size(rows, machine)?,
             },
         },
         phases: Vec::new(),
@@ -120,105 +113,40 @@ fn row_of_size<'a>(rows: &Alone<'a>, machine: &MachineSpec) -> Result<&'a Row, S
     ))
 }
 
-/// How a program's time alone divides.
-struct TimeAlone {
-    /// Cycles per instruction in the core.
-    cpi: f64,
-    /// Misses in flight, of those that remain with the largest cache.
-    mlp: f64,
-    /// The same of all others.
-    mlp_reused: f64,
-}
-
-/// Fits a straight line through the cycles per instruction of all sizes, by the cycles that the hits, and the misses that a
-/// larger cache avoids, would take one after the other. The rest belongs to the core and to the misses that remain.
-fn time_alone(rows: &Alone<'_>, machine: &MachineSpec) -> Result<TimeAlone, String> {
-    let ghz = machine.core_types[0].ghz;
-    let remaining = rows
-        .last()
-        .ok_or("a program without rows")?
-        .number("llc_misses_pki")?
-        / 1e3;
-    let (mut points, mut remaining_cycles) = (Vec::new(), 0.0);
-    for row in rows {
-        let misses = row.number("llc_misses_pki")? / 1e3;
-        let hits = row.number("llc_accesses_pki")? / 1e3 - misses;
-        let latency = loaded_latency_ns(row, machine)? * ghz;
-        let cycles =
-            hits.max(0.0) * machine.llc.hit_ns * ghz + (misses - remaining).max(0.0) * latency;
-        points.push((cycles, 1.0 / row.number("ipc")?));
-        remaining_cycles += remaining * latency / rows.len() as f64;
-    }
-    let line = Line::through(&points);
-    let rest = line.start.max(LEAST_CYCLES);
-    let mlp_reused = overlap(line.slope);
-    if remaining_cycles < LEAST_CYCLES {
-        return Ok(TimeAlone {
-            cpi: rest,
-            mlp: mlp_reused,
-            mlp_reused,
-        });
-    }
-    let cpi = rest.min(FEWEST_CYCLES);
-    let mlp = overlap((rest - cpi) / remaining_cycles);
-    Ok(TimeAlone {
-        cpi,
-        mlp,
-        mlp_reused: if line.is_known { mlp_reused } else { mlp },
+/// Cycles per instruction in the core. A program that hardly reaches the last level has no others.
+fn core_cycles(row: &Row) -> Result<f64, String> {
+    let cycles = 1.0 / row.number("ipc")?;
+    Ok(if row.number("llc_accesses_pki")? < 0.01 {
+        cycles
+    } else {
+        cycles.min(CORE_CYCLES)
     })
 }
 
-/// The misses in flight, if a cycle of waiting costs so much of one.
-fn overlap(share: f64) -> f64 {
-    (1.0 / share.max(1.0 / 64.0)).max(1.0)
-}
-
-/// A straight line.
-struct Line {
-    start: f64,
-    slope: f64,
-    /// Whether the points were far enough apart.
-    is_known: bool,
-}
-
-impl Line {
-    /// The line with the least squares of relative errors.
-    fn through(points: &[(f64, f64)]) -> Line {
-        let weight = |y: f64| 1.0 / (y * y);
-        let all: f64 = points.iter().map(|point| weight(point.1)).sum();
-        let x = points
-            .iter()
-            .map(|point| weight(point.1) * point.0)
-            .sum::<f64>()
-            / all;
-        let y = points
-            .iter()
-            .map(|point| weight(point.1) * point.1)
-            .sum::<f64>()
-            / all;
-        let squares: f64 = points
-            .iter()
-            .map(|point| weight(point.1) * (point.0 - x) * (point.0 - x))
-            .sum();
-        let products: f64 = points
-            .iter()
-            .map(|point| weight(point.1) * (point.0 - x) * (point.1 - y))
-            .sum();
-        let most = points.iter().map(|point| point.0).fold(0.0, f64::max);
-        if squares <= all * (LEAST_SPREAD * most) * (LEAST_SPREAD * most) || products <= 0.0 {
-            return Line {
-                start: y - x,
-                slope: 1.0,
-                is_known: false,
-            };
-        }
-        let slope = products / squares;
-        Line {
-            start: y - slope * x,
-            slope,
-            is_known: true,
-        }
+/// Misses in flight with each size: the time that hits and misses would take one after the other, over the cycles that they
+/// cost. What the core takes besides is assumed.
+fn overlap_by_size(rows: &Alone<'_>, machine: &MachineSpec) -> Result<Vec<(f64, f64)>, String> {
+    let ghz = machine.core_types[0].ghz;
+    let mut overlap = Vec::new();
+    for row in rows {
+        let misses = row.number("llc_misses_pki")? / 1e3;
+        let hits = (row.number("llc_accesses_pki")? / 1e3 - misses).max(0.0);
+        let latency_ns = loaded_latency_ns(row, machine)?;
+        let one_by_one = (hits * machine.llc.hit_ns + misses * latency_ns) * ghz;
+        let waits = (1.0 / row.number("ipc")? - CORE_CYCLES).max(0.0);
+        let mlp = if waits > 0.0 {
+            one_by_one / waits
+        } else {
+            MOST_OVERLAP
+        };
+        overlap.push((behind_l2_mb(row, machine)?, mlp.clamp(1.0, MOST_OVERLAP)));
     }
+    Ok(overlap)
+}
+
+/// The size of the last level without the lines of the second: ChampSim fills all levels.
+fn behind_l2_mb(row: &Row, machine: &MachineSpec) -> Result<f64, String> {
+    Ok((row.number("llc_kb")? - machine.core_types[0].l2_kb) / 1_024.0)
 }
 
 /// The latency that a program's own traffic causes, in ns.

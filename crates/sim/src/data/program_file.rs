@@ -104,7 +104,6 @@ fn read_memory(
         "cpi_per_100_cycles",
         "from_cycles",
         "mlp",
-        "mlp_reused",
     ];
     let memory = top.figures("memory", &keys)?;
     let spec = ProgramMemory {
@@ -132,13 +131,17 @@ fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError
         let expected = "either mlp, or cpi_fixed with cpi_per_100_cycles and from_cycles";
         return Err(memory.error("mlp", expected));
     }
-    if is_fitted && memory.has("mlp_reused") {
-        return Err(memory.error("mlp_reused", "only with mlp"));
+    if memory.has_list("mlp") {
+        let expected = "1 to 64, or pairs of MB, 0.001 to 65536, ascending, and 1 to 1000";
+        let mlp = memory.pairs("mlp", expected, |before, (mb, mlp)| {
+            let least_mb = before.map_or(0.0, |(mb, _)| mb);
+            mb > least_mb && (0.001..=65536.0).contains(&mb) && (1.0..=1_000.0).contains(&mlp)
+        })?;
+        return Ok(Stall::OverlapBySize { mlp });
     }
     if !is_fitted {
         let mlp = memory.number("mlp", 1.0..=64.0)?;
-        let mlp_reused = memory.number_or("mlp_reused", 1.0..=64.0, mlp)?;
-        return Ok(Stall::Overlap { mlp, mlp_reused });
+        return Ok(Stall::Overlap { mlp });
     }
     let cpi_fixed = memory.number("cpi_fixed", -100.0..=100.0)?;
     let cpi_per_100_cycles = memory.number("cpi_per_100_cycles", 0.0..=1000.0)?;

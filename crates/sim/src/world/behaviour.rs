@@ -39,12 +39,12 @@ pub(crate) struct Behaviour {
     pub private: f64,
     /// Lines written per line read.
     pub writes: f64,
-    /// Cycles per miss that remains with every size of the cache.
+    /// Cycles per miss.
     penalty: Penalty,
-    /// Cycles per other miss.
-    penalty_reused: Penalty,
-    /// Lines read per instruction with every size of the cache.
-    remaining: f64,
+    /// (lines held, factor on the cycles per hit and miss); empty for 1 throughout.
+    waits_by_size: Vec<(f64, f64)>,
+    /// The greatest change of that factor per line held.
+    steepest_waits: f64,
     /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
     /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
@@ -62,8 +62,10 @@ pub(crate) struct Waits {
     pub stall: f64,
     /// Growth of these cycles per cycle of latency.
     pub growth: f64,
-    /// Cycles that a miss costs more than a hit.
-    pub per_lost_line: f64,
+    /// Change of these cycles per line held.
+    pub per_line: f64,
+    /// The greatest such change, anywhere on the curve.
+    pub most_per_line: f64,
     /// Cycles to read a line again that left the private caches, and their growth per cycle of latency.
     pub per_refetch: f64,
     pub growth_per_refetch: f64,
@@ -106,10 +108,11 @@ impl Penalty {
         }
     }
 
-    /// Of a program's misses that remain with every size of the cache, and of the others.
-    fn of(program: &ProgramSpec) -> [Penalty; 2] {
-        match program.memory.stall {
-            Stall::Overlap { mlp, mlp_reused } => [mlp, mlp_reused].map(Penalty::overlapped),
+    fn of(program: &ProgramSpec) -> Penalty {
+        match &program.memory.stall {
+            Stall::Overlap { mlp } => Penalty::overlapped(*mlp),
+            // How many overlap is a factor of its own.
+            Stall::OverlapBySize { .. } => Penalty::overlapped(1.0),
             Stall::Fitted {
                 cpi_fixed,
                 cpi_per_100_cycles,
@@ -118,11 +121,11 @@ impl Penalty {
                 // The fit includes all misses of its measurement: they cause all cycles outside the core.
                 let misses = program.memory.reads_per_ki / 1_000.0;
                 if misses < LEAST_FITTED {
-                    return [Penalty::NONE; 2];
+                    return Penalty::NONE;
                 }
                 let fixed = (cpi_fixed - program.core.cpi) / misses;
                 let high = cpi_per_100_cycles / 100.0 / misses;
-                [Penalty::fitted(fixed, high, from_cycles); 2]
+                Penalty::fitted(fixed, high, *from_cycles)
             }
         }
     }
@@ -241,13 +244,14 @@ impl Behaviour {
     /// The program on a core of this type, with this hit latency of the last-level cache in cycles.
     pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec, hit_cycles: f64) -> Behaviour {
         let reads = lines_by_size(program, core.l2_kb);
-        let [penalty, penalty_reused] = Penalty::of(program);
-        let mut hit = penalty_reused.at(hit_cycles).0;
+        let penalty = Penalty::of(program);
+        let waits_by_size = waits_by_size(program);
+        let mut hit = penalty.at(hit_cycles).0;
         let mut cpi = program.core.cpi;
         if let Some(measured) = program.core.hits {
             let all = lines_by_size(program, measured.l2_kb);
             let hits = all[0].1 - interpolate(&all, program.memory.at_mb).0;
-            let on_hits = hits * penalty_reused.at(measured.llc_cycles).0;
+            let on_hits = hits * penalty.at(measured.llc_cycles).0;
             // If the estimate is too high, hits cost less on every machine.
             let too_much = (on_hits / (MOST_ON_HITS * cpi)).max(1.0);
             hit /= too_much;
@@ -258,9 +262,6 @@ impl Behaviour {
             .into_iter()
             .map(|(mb, lines)| (mb * LINES_PER_MB, lines))
             .collect();
-        let slopes = reads
-            .windows(2)
-            .map(|two| ((two[1].1 - two[0].1) / (two[1].0 - two[0].0)).abs());
         let writes = if program.memory.reads_per_ki > 0.0 {
             program.memory.writes_per_ki / program.memory.reads_per_ki
         } else {
@@ -281,9 +282,9 @@ impl Behaviour {
             private: private_lines(&program.cache, core.l2_kb),
             writes,
             penalty,
-            penalty_reused,
-            remaining: reads.last().map_or(0.0, |&(_, lines)| lines),
-            steepest: slopes.fold(0.0, f64::max),
+            steepest_waits: steepest(&waits_by_size),
+            waits_by_size,
+            steepest: steepest(&reads),
             ages: ReuseAges::of(&reads),
             reads,
             phases: if program.phases.is_empty() {
@@ -294,18 +295,27 @@ impl Behaviour {
         }
     }
 
-    /// The time that this many misses and hits per instruction take, at a latency in cycles. `memory` is a factor on all.
-    pub(crate) fn waits(&self, reads: f64, hits: f64, memory: f64, latency: f64) -> Waits {
-        let remaining = reads.min(self.remaining * memory);
-        let reused = reads - remaining;
-        let (one, growth) = self.penalty.at(latency);
-        let (one_reused, growth_reused) = self.penalty_reused.at(latency);
+    /// What the hits and misses with `held` lines cost, at a latency in cycles. `memory` is a factor on both.
+    pub(crate) fn waits(&self, held: f64, memory: f64, latency: f64) -> Waits {
+        let (reads, reads_slope, _) = self.reads(held);
+        let (factor, factor_slope) = match self.waits_by_size.is_empty() {
+            true => (1.0, 0.0),
+            false => {
+                let (factor, slope, _) = interpolate(&self.waits_by_size, held);
+                (factor, slope)
+            }
+        };
+        let (miss, growth) = self.penalty.at(latency);
+        let one_by_one = memory * (reads * miss + (self.llc - reads) * self.hit);
+        let per_lost_line = memory * (miss - self.hit);
         Waits {
-            stall: remaining * one + reused * one_reused + hits * self.hit,
-            growth: remaining * growth + reused * growth_reused,
-            per_lost_line: one_reused - self.hit,
-            per_refetch: one_reused,
-            growth_per_refetch: growth_reused,
+            stall: one_by_one * factor,
+            growth: memory * reads * growth * factor,
+            per_line: reads_slope * per_lost_line * factor + one_by_one * factor_slope,
+            most_per_line: self.steepest * per_lost_line.abs() * factor
+                + one_by_one * self.steepest_waits,
+            per_refetch: miss * factor,
+            growth_per_refetch: growth * factor,
         }
     }
 
@@ -314,6 +324,26 @@ impl Behaviour {
     pub(crate) fn reads(&self, held: f64) -> (f64, f64, (f64, f64)) {
         interpolate(&self.reads, held)
     }
+}
+
+/// The greatest slope of a curve.
+fn steepest(points: &[(f64, f64)]) -> f64 {
+    let slopes = points
+        .windows(2)
+        .map(|two| (two[1].1 - two[0].1) / (two[1].0 - two[0].0));
+    slopes.map(f64::abs).fold(0.0, f64::max)
+}
+
+/// (lines held, share of a wait that a hit or miss costs), where that depends on the size.
+fn waits_by_size(program: &ProgramSpec) -> Vec<(f64, f64)> {
+    let Stall::OverlapBySize { mlp } = &program.memory.stall else {
+        return Vec::new();
+    };
+    let l2_mb = program.cache.l2_kb / 1_024.0;
+    let points = mlp
+        .iter()
+        .map(|&(mb, mlp)| ((mb + l2_mb) * LINES_PER_MB, 1.0 / mlp));
+    points.collect()
 }
 
 /// Value, slope, and the ends of the linear piece at `x`; constant beyond the last point.

@@ -280,8 +280,7 @@ impl World {
             };
             let latency = (self.domains[home].latency + remote) * ghz;
             let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
-            let hits = thread.uses.llc - thread.uses.reads;
-            let waits = behaviour.waits(thread.uses.reads, hits, memory, latency);
+            let waits = behaviour.waits(thread.held, memory, latency);
             let private = behaviour
                 .private
                 .min(cache.most_private() / core.cpus.len() as f64);
@@ -302,11 +301,11 @@ impl World {
                 own,
                 busy,
                 stall,
-                per_lost_line: waits.per_lost_line,
+                per_line: waits.per_line,
+                most_per_line: waits.most_per_line,
                 growth: growth * ghz,
                 ipc: 1.0 / (busy + stall),
                 piece,
-                steepest: behaviour.steepest * memory,
             });
         }
     }
@@ -371,10 +370,8 @@ impl World {
             let thread = &mut self.threads[sibling.thread];
             thread.rate = sibling.ipc * ghz;
             thread.busy = sibling.busy;
-            thread.uses.share_per_line =
-                (thread.uses.reads_per_line * sibling.per_lost_line * sibling.ipc).abs();
-            thread.uses.most_share_per_line =
-                (sibling.steepest * sibling.per_lost_line * sibling.ipc).abs();
+            thread.uses.share_per_line = (sibling.per_line * sibling.ipc).abs();
+            thread.uses.most_share_per_line = sibling.most_per_line * sibling.ipc;
             thread.uses.piece = sibling.piece;
             let behaviour = &self.behaviours[thread.program][core.core_type];
             thread.grow_old(&behaviour.ages, sibling.memory, llc.age_power(), self.now);
@@ -543,14 +540,13 @@ pub(crate) struct Sibling {
     busy: f64,
     /// Cycles per instruction of waiting for memory.
     stall: f64,
-    /// Cycles that a miss costs more than a hit.
-    per_lost_line: f64,
+    /// Change of its waiting per line held, and the greatest anywhere on its curve.
+    per_line: f64,
+    most_per_line: f64,
     /// Growth of the waiting per ns of latency.
     growth: f64,
     ipc: f64,
     piece: (f64, f64),
-    /// The greatest change of its reads per line held, anywhere on its curve.
-    steepest: f64,
 }
 
 impl Sibling {
@@ -592,11 +588,11 @@ mod tests {
                 own: 0.25 + draw(2.0),
                 busy: 0.0,
                 stall: draw(20.0) * draw(1.0),
-                per_lost_line: 0.0,
+                per_line: 0.0,
+                most_per_line: 0.0,
                 growth: 0.0,
                 ipc: 0.0,
                 piece: (0.0, 0.0),
-                steepest: 0.0,
             };
             let (one, two) = (sibling(), sibling());
             let Some(found) = both(&one, &two, share, waits) else {

@@ -33,7 +33,7 @@ struct Walker {
 
 impl Walker {
     fn of(program: &ProgramSpec, machine: &MachineSpec, starts: f64, pause: (f64, f64)) -> Walker {
-        let Stall::Overlap { mlp, .. } = program.memory.stall else {
+        let Stall::Overlap { mlp } = program.memory.stall else {
             panic!("a fit")
         };
         let lines = |mb: f64| mb * 16_384.0;

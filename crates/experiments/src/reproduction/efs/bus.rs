@@ -31,10 +31,7 @@ fn like_bus_60(factor: f64, at_once: f64, name: String) -> Arc<ProgramSpec> {
     let mut made = (*program("bus-60")).clone();
     made.name = name;
     made.core.cpi *= factor;
-    made.memory.stall = Stall::Overlap {
-        mlp: at_once,
-        mlp_reused: at_once,
-    };
+    made.memory.stall = Stall::Overlap { mlp: at_once };
     Arc::new(made)
 }
 

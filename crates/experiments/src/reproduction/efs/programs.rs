@@ -73,6 +73,12 @@ fn share_of_affected(saved: &[f64]) -> Option<f64> {
     Some(100.0 * affected as f64 / saved.len() as f64)
 }
 
+/// Programs that take less energy, in per cent of all.
+fn share_of_improved(saved: &[f64]) -> Option<f64> {
+    let improved = saved.iter().filter(|saved| **saved > 0.0).count();
+    Some(100.0 * improved as f64 / saved.len() as f64)
+}
+
 /// Four copies of each program under `linux` and `efs`.
 pub(super) fn figure_8(draft: &mut Draft, bench: &Bench<'_>) -> Result<Effects> {
     let mixes = bench.copies(CORES);
@@ -94,6 +100,7 @@ fn judge_figure_8(draft: &mut Draft, grid: &Grid, effects: &Effects) {
     draft.judge("figure-8-product", &over(&product, mean));
     let affected = over(&effects.energy_saved, share_of_affected);
     draft.judge("affected", &affected);
+    draft.judge("improved", &over(&effects.energy_saved, share_of_improved));
     let affected_energy = of_affected(effects, &effects.energy_saved);
     let affected_time = of_affected(effects, &effects.time_lost);
     draft.judge("affected-energy", &affected_energy);
@@ -109,6 +116,17 @@ fn judge_named(draft: &mut Draft, effects: &Effects, names: &[String]) {
             draft.judge(&format!("{name}-time"), &effects.time_lost[at]);
         }
     }
+    draft.judge_order("libquantum-most", |name| {
+        let is_it = |one: &String| one == "libquantum";
+        let all = names.iter().zip(&effects.energy_saved);
+        let chosen = all.filter(|(one, _)| is_it(one) == (name == "libquantum"));
+        let saved: Vec<Vec<f64>> = chosen.map(|(_, saved)| saved.clone()).collect();
+        over(&saved, greatest)
+    });
+}
+
+fn greatest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
 }
 
 /// Fewer cores for the same copies. Returns the effects of one, two and three cores.

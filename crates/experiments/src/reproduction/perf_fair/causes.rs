@@ -38,12 +38,17 @@ pub(super) fn all(
     ends.refill(draft)?;
     ends.missing(draft)?;
     ends.price(draft)?;
+    ends.smt(draft)?;
     ends.noise(draft)?;
     ends.knob(draft)
 }
 
 /// The group of high demand.
 const HIGH: usize = 2;
+
+/// Shares of issue slots that a busy sibling takes, and cycles that an access waits for a port: the machine's, and others
+/// around them.
+const SMT: [(f64, f64); 5] = [(0.4, 1.0), (0.3, 1.0), (0.5, 1.0), (0.4, 0.5), (0.4, 2.0)];
 
 /// How much counts are off at most.
 const NOISE: [f64; 3] = [0.01, 0.05, 0.1];
@@ -209,6 +214,37 @@ impl Ends<'_> {
             ]
         })?;
         draft.table("once", rows);
+        Ok(())
+    }
+
+    /// Other figures of SMT, which are assumed.
+    fn smt(&self, draft: &mut Draft) -> Result<()> {
+        let mut candidates = ["linux", "bandwidth", "fair", "perf-fair"].map(Candidate::new);
+        for at in [2, 3] {
+            candidates[at] = candidates[at].clone().with("as", "paper");
+        }
+        let [most, _] = self.benches;
+        let mut rows = Vec::new();
+        for (issue_share, l1_wait_cycles) in SMT {
+            let spec = changed(&most.spec, |machine| {
+                machine.smt.issue_share = issue_share;
+                machine.smt.l1_wait_cycles = l1_wait_cycles;
+            });
+            let grid = self.grid(&refitted(spec)?, &candidates)?;
+            let mut row = vec![
+                Cell::number(issue_share, 1),
+                Cell::number(l1_wait_cycles, 1),
+            ];
+            for at in 0..candidates.len() {
+                row.push(Cell::mean(&grid.unfairness(at), 1));
+            }
+            for at in LINUX + 1..candidates.len() {
+                let gains = grid.compared(at, LINUX, Measured::time, gain);
+                row.push(Cell::signed(&over(&gains, mean), 1));
+            }
+            rows.push(row);
+        }
+        draft.table("smt", rows);
         Ok(())
     }
 

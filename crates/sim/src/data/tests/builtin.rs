@@ -169,7 +169,8 @@ fn the_power_of_lucky_s_big_core_peaks_at_the_highest_solo_ipc() {
                 cpi_per_100_cycles,
                 ..
             } => cpi_fixed + cpi_per_100_cycles * cycles / 100.0,
-            Stall::Overlap { mlp, .. } => {
+            Stall::OverlapBySize { .. } => f64::NAN,
+            Stall::Overlap { mlp } => {
                 program.core.cpi + program.memory.reads_per_ki / 1000.0 * cycles / mlp
             }
         }

@@ -141,7 +141,7 @@ prop_compose! {
             Some((cpi_per_100_cycles, from_cycles, above)) => Stall::Fitted {
                 cpi_fixed: cpi - cpi_per_100_cycles * from_cycles / 100.0 + above, cpi_per_100_cycles, from_cycles,
             },
-            None => Stall::Overlap { mlp, mlp_reused: mlp },
+            None => Stall::Overlap { mlp },
         };
         ProgramSpec {
             name: "random".to_owned(),

@@ -118,10 +118,7 @@ pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> Pro
             reads_per_ki: misses,
             writes_per_ki: 0.0,
             at_mb: 0.0,
-            stall: Stall::Overlap {
-                mlp,
-                mlp_reused: mlp,
-            },
+            stall: Stall::Overlap { mlp },
         },
         phases: Vec::new(),
     }

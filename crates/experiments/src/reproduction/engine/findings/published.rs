@@ -89,11 +89,11 @@ impl Published {
 
     /// Holds a figure against ours, by repetition or draw.
     pub(crate) fn judge(&self, ours: &[f64]) -> Verdict {
-        let mut verdict = match self.claim {
-            Claim::Draw(_) => self.judge_draws(ours),
-            _ => self.judge_estimate(Estimate::of(ours)),
+        let (mut verdict, middle) = match self.claim {
+            Claim::Draw(_) => (self.judge_draws(ours), quantile(ours, 0.5)),
+            _ => (self.judge_estimate(Estimate::of(ours)), mean(ours)),
         };
-        verdict.ratio = mean(ours).and_then(|ours| ratio(ours, self.figure()));
+        verdict.ratio = middle.and_then(|ours| ratio(ours, self.figure()));
         verdict
     }
 
@@ -114,20 +114,15 @@ impl Published {
     }
 
     fn judge_draws(&self, ours: &[f64]) -> Verdict {
-        let paper = self.figure();
-        let Some((low, high)) = quantile(ours, 0.1).zip(quantile(ours, 0.9)) else {
+        if ours.is_empty() {
             return self.not_measured();
-        };
-        let draws = ours.iter().map(|ours| agreement_in_size(*ours, paper));
-        let likelihood = Likelihood::of(draws);
-        let agreement = if paper < low || paper > high {
-            Agreement::Differs
-        } else {
-            likelihood.agreement()
-        };
+        }
+        let paper = self.figure();
+        let verdicts = ours.iter().map(|ours| agreement_in_size(*ours, paper));
+        let verdicts = DrawVerdicts::of(verdicts);
         let draws = Cell::draws(ours, self.decimals).text;
-        let cell = format!("{draws}, {}", likelihood.text());
-        self.verdict(agreement, Cell::text(cell))
+        let cell = format!("{draws}, {}", verdicts.text());
+        self.verdict(verdicts.middle(), Cell::text(cell))
     }
 
     /// Holds an order against ours.
@@ -139,12 +134,8 @@ impl Published {
     /// Holds an order of something that was drawn once against those of our draws.
     pub(crate) fn judge_drawn_order(&self, draws: &[ByName<'_>]) -> Verdict {
         let orders = draws.iter().map(|ours| order_agreement(self.order(), ours));
-        let likelihood = Likelihood::of(orders);
-        let agreement = match likelihood.agreement() {
-            Agreement::NotShown if likelihood.is_hardly_ever() => Agreement::Differs,
-            agreement => agreement,
-        };
-        self.verdict(agreement, Cell::text(likelihood.text()))
+        let verdicts = DrawVerdicts::of(orders);
+        self.verdict(verdicts.middle(), Cell::text(verdicts.text()))
     }
 
     /// The verdict where nothing was measured.
@@ -206,48 +197,27 @@ fn agreement_in_size(ours: f64, paper: f64) -> Agreement {
     }
 }
 
-/// How likely a published result is among our draws: how many would agree with it, and how many lie within a factor of two.
-struct Likelihood {
-    draws: usize,
-    agree: usize,
-    near: usize,
-}
+/// The verdicts of single draws on something that the paper drew once, the best first.
+struct DrawVerdicts(Vec<Agreement>);
 
-impl Likelihood {
-    fn of(draws: impl Iterator<Item = Agreement>) -> Likelihood {
-        let mut likelihood = Likelihood {
-            draws: 0,
-            agree: 0,
-            near: 0,
-        };
-        for agreement in draws {
-            likelihood.draws += 1;
-            likelihood.agree += usize::from(agreement == Agreement::Agrees);
-            likelihood.near += usize::from(agreement <= Agreement::Roughly);
-        }
-        likelihood
+impl DrawVerdicts {
+    fn of(verdicts: impl Iterator<Item = Agreement>) -> DrawVerdicts {
+        let mut verdicts: Vec<Agreement> = verdicts.collect();
+        verdicts.sort();
+        DrawVerdicts(verdicts)
     }
 
-    /// What at least half of the draws show.
-    fn agreement(&self) -> Agreement {
-        if self.draws == 0 {
-            Agreement::NotMeasured
-        } else if 2 * self.agree >= self.draws {
-            Agreement::Agrees
-        } else if 2 * self.near >= self.draws {
-            Agreement::Roughly
-        } else {
-            Agreement::NotShown
+    /// The verdict that at least half of the draws have, or a better one.
+    fn middle(&self) -> Agreement {
+        match self.0.len() {
+            0 => Agreement::NotMeasured,
+            draws => self.0[(draws - 1) / 2],
         }
-    }
-
-    /// Whether less than a tenth of the draws agree.
-    fn is_hardly_ever(&self) -> bool {
-        10 * self.agree < self.draws
     }
 
     fn text(&self) -> String {
-        format!("{} of {} draws agree", self.agree, self.draws)
+        let agree = self.0.iter().filter(|one| **one == Agreement::Agrees);
+        format!("{} of {} draws agree", agree.count(), self.0.len())
     }
 }
 
@@ -390,14 +360,15 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_figure_is_as_likely_as_the_share_of_draws_that_agree() {
+    fn a_drawn_figure_has_the_verdict_of_half_of_the_draws() {
         let around = |middle: f64, width: f64| -> Vec<f64> {
             let steps = (-50..=50).map(f64::from);
             steps.map(|step| middle + width * step / 50.0).collect()
         };
-        // 40 to 60: all lie within a quarter of 50.
+        // 40 to 60: all lie within a quarter of 50, and 70 of 101 within a quarter of 58.
         let narrow = around(50.0, 10.0);
         assert_eq!(judge(Claim::Draw(50.0), &narrow), Agreement::Agrees);
+        assert_eq!(judge(Claim::Draw(58.0), &narrow), Agreement::Agrees);
         // 20 to 100: 42 of 101 lie within a quarter of 60, and 88 within a factor of two.
         let wide = around(60.0, 40.0);
         assert_eq!(judge(Claim::Draw(60.0), &wide), Agreement::Roughly);
@@ -406,12 +377,12 @@ mod tests {
         let agree = within(&|draw| (48.0..=75.0).contains(draw));
         let text = format!("60.0 (28.0 to 92.0), {agree} of 101 draws agree");
         assert_eq!(verdict.ours, Cell::text(text));
-        // -100 to 100: the mean is near to nothing, and the draws show nothing.
+        // Their middle is near the paper's, and none is: a verdict is that of draws.
+        let apart = [10.0, 20.0, 90.0, 70.0];
+        assert_eq!(judge(Claim::Draw(45.0), &apart), Agreement::Roughly);
+        // -100 to 100: half have the other sign.
         let scattered = around(0.0, 100.0);
-        assert_eq!(judge(Claim::Draw(40.0), &scattered), Agreement::NotShown);
-        // Outside eight of ten draws, however near to their mean.
-        assert_eq!(judge(Claim::Draw(58.1), &narrow), Agreement::Differs);
-        assert_eq!(judge(Claim::Draw(57.9), &narrow), Agreement::Agrees);
+        assert_eq!(judge(Claim::Draw(40.0), &scattered), Agreement::Differs);
         assert_eq!(judge(Claim::Draw(1.0), &[]), Agreement::NotMeasured);
         // Counts: none is none.
         let none = [0.0, 0.0, 0.0, 1.0];
@@ -419,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_order_is_as_likely_as_the_share_of_draws_that_have_it() {
+    fn a_drawn_order_has_the_verdict_of_half_of_the_draws() {
         let yes = ByName::from([("a", vec![3.0, 3.1]), ("b", vec![1.0, 1.1])]);
         let no = ByName::from([("a", vec![1.0, 1.1]), ("b", vec![3.0, 3.1])]);
         let of = |share: usize| {
@@ -430,9 +401,7 @@ mod tests {
             published(claim).judge_drawn_order(&draws)
         };
         assert_eq!(of(10).agreement, Agreement::Agrees);
-        assert_eq!(of(9).agreement, Agreement::NotShown);
-        assert_eq!(of(2).agreement, Agreement::NotShown);
-        assert_eq!(of(1).agreement, Agreement::Differs);
+        assert_eq!(of(9).agreement, Agreement::Differs);
         assert_eq!(of(1).ours, Cell::text("1 of 20 draws agree"));
     }
 

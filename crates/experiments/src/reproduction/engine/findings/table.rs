@@ -1,7 +1,7 @@
 //! Tables and their cells.
 
 use super::super::number::{plain, shown};
-use crate::statistics::{Estimate, mean, quantile};
+use crate::statistics::{Estimate, median, quantile};
 
 /// A table.
 #[derive(Clone, Debug)]
@@ -91,9 +91,9 @@ impl Cell {
         let Some((low, high)) = ends else {
             return Cell::absent();
         };
-        let mean = plain(mean(values).unwrap_or(f64::NAN), decimals);
+        let middle = plain(median(values), decimals);
         let low = plain(low, decimals);
         let high = plain(high, decimals);
-        Cell::of_number(format!("{mean} ({low} to {high})"))
+        Cell::of_number(format!("{middle} ({low} to {high})"))
     }
 }

@@ -41,15 +41,15 @@ pub struct Verdict {
 /// How well ours agrees with a published result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
-    /// Same sign, and within a quarter; or within the bound; or at least half of the draws are; or the same order.
+    /// Same sign, and within a quarter; or within the bound; or the same order.
     Agrees,
-    /// Same sign, and within a factor of two; or at least half of the draws are.
+    /// Same sign, and within a factor of two.
     Roughly,
     /// Same sign, and not within a factor of two.
     SameSign,
-    /// The interval holds zero or the bound, there is only one repetition, or the draws scatter: nothing is shown.
+    /// The interval holds zero or the bound, or there is only one repetition: nothing is shown.
     NotShown,
-    /// Another sign, beyond the bound, not among the draws, or another order.
+    /// Another sign, beyond the bound, or another order.
     Differs,
     /// It was not measured.
     NotMeasured,
