@@ -257,8 +257,12 @@ impl Job {
             phase.assume_kind(kind);
         }
         phase.used_at = seen.until;
-        phase.instructions += seen.instructions / threads;
-        phase.ran += time;
+        // What it did alone took its own time, so nothing needs to be rated.
+        let is_rated = !(seen.ran_alone && row.is_measurement && seen.core_type == 0);
+        if is_rated {
+            phase.instructions += seen.instructions / threads;
+            phase.ran += time;
+        }
         phase.asks.ghz = seen.ghz;
         phase.add(shared, row);
         phase.fit(shared, penalty, steepness);
@@ -267,7 +271,12 @@ impl Job {
         let solo = (seen.instructions * phase.solo_ns / threads).min(time);
         // The CPUs were its own. The time that it left unused would be unused in a solo run too.
         self.settle((seen.length() as f64 - time).max(0.0));
-        self.tell(solo);
+        if is_rated {
+            self.tell(solo);
+        } else {
+            self.settle(time);
+            self.tell(0.0);
+        }
         &self.phases[self.now]
     }
 
@@ -302,7 +311,7 @@ impl Job {
                 |phase| phase.distance(row, seen.counts_llc, self.reluctance(phase, row)),
             );
             if let Some(ix) = nearest {
-                return ix;
+                return self.known_of(ix, kind, row, far);
             }
         }
         // The cost of a read is carried over to the new phase.
@@ -324,8 +333,9 @@ impl Job {
             return self.phases.len() - 1;
         }
         // Intervals between two phases make many that come once.
+        let rank = |phase: &Phase| (phase.is_measured(), phase.is_fitted(), phase.used_at);
         let oldest = (0..PHASES)
-            .min_by_key(|&ix| (self.phases[ix].is_measured(), self.phases[ix].used_at))
+            .min_by_key(|&ix| rank(&self.phases[ix]))
             .unwrap_or_default();
         self.settled += worth(&self.phases[oldest]);
         self.phases[oldest] = phase;
@@ -367,13 +377,42 @@ impl Job {
         let (Some(found), Some(guess)) = (found, guess) else {
             return found.or(guess);
         };
-        if found == guess {
-            return Some(found);
+        Some(self.join(guess, found))
+    }
+
+    /// The phase of a sample, of which this is the nearest phase. A phase that is only guessed may have changed slowly into one that
+    /// was measured. Beside siblings the counts do not tell that for sure.
+    fn known_of(
+        &mut self,
+        nearest: usize,
+        kind: usize,
+        row: &Row,
+        far: impl Fn(&Phase) -> f64,
+    ) -> usize {
+        if row.has_siblings || self.phases[nearest].is_measured() {
+            return nearest;
+        }
+        let measured = self.nearest(
+            SAME_PHASE,
+            |phase| phase.core_type == kind && phase.is_measured(),
+            far,
+        );
+        measured.map_or(nearest, |measured| self.join(nearest, measured))
+    }
+
+    /// Makes one phase of a guessed and a measured one, and returns its position.
+    fn join(&mut self, guess: usize, measured: usize) -> usize {
+        if measured == guess {
+            return measured;
         }
         let guessed = self.phases.remove(guess);
-        let found = if found > guess { found - 1 } else { found };
-        self.phases[found].absorb(&guessed);
-        Some(found)
+        let measured = if measured > guess {
+            measured - 1
+        } else {
+            measured
+        };
+        self.phases[measured].absorb(&guessed);
+        measured
     }
 
     /// Joins phases that were seen only beside siblings to the present one, if only siblings may have made them differ. Before the

@@ -165,14 +165,21 @@ fn a_job_that_runs_alone_needs_no_other_measurement() {
 #[test]
 fn a_longer_time_alone_is_one_measurement_with_its_mean() {
     let mut world = World::new(1, 0.0);
-    let width = world.programs[0].width;
+    let slow = world.programs[0];
+    let fast = Program {
+        width: 1.1 * slow.width,
+        ..slow
+    };
     for n in 0..100 {
-        world.programs[0].width = width * if n % 2 == 0 { 1.0 } else { 1.1 };
+        world.programs[0] = if n % 2 == 0 { slow } else { fast };
         world.run_alone(0);
     }
+    let [slow, fast] = [slow, fast].map(|program| alone(program, 0).ns);
+    let mean = 2.0 / (1.0 / slow + 1.0 / fast);
     let phase = world.learner.phase_of(TaskId(0)).unwrap();
-    let thought = phase.solo_ns * phase.instructions / phase.ran;
-    assert!((thought - 1.0).abs() < 1e-6, "{thought}");
+    assert!((phase.solo_ns / mean - 1.0).abs() < 1e-6);
+    let earned = world.learner.earned(TaskId(0)).value().unwrap();
+    assert!((earned - 100.0).abs() < 1e-6, "{earned}");
 }
 
 #[test]
