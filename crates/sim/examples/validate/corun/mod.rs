@@ -51,6 +51,12 @@ pub(crate) fn report(folder: &Path) -> Result<String, String> {
     let data = series::read(folder)?;
     let busy = CpuTime::OfCycles { ghz: BUSY_GHZ };
     let mut report = table::legend();
+    if !data.left_out.is_empty() {
+        let names = data.left_out.join(", ");
+        report += &format!(
+            "Left out, since a series is missing or covers too little of its run: {names}.\n"
+        );
+    }
     for (source, cpu_time) in [
         ("CPU time of cycles", busy),
         ("no CPU time", CpuTime::Absent),

@@ -7,6 +7,9 @@ use std::process::Command;
 /// The programs of the data set run with so many threads, each on a CPU of its own.
 pub(super) const THREADS: u32 = 8;
 
+/// Least share of a run that its series covers.
+const COVERED: f64 = 0.9;
+
 /// What was counted of a program up to some instant, over all its threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
@@ -125,6 +128,12 @@ impl Program {
     pub(super) fn slowdown(&self) -> f64 {
         self.beside.length_s() / self.alone.length_s()
     }
+
+    /// Whether its counters cover the runs, which have start and stop besides.
+    pub(super) fn is_covered(&self) -> bool {
+        self.alone.length_s() > COVERED * self.wall.alone_s
+            && self.beside.length_s() > COVERED * self.wall.beside_s
+    }
 }
 
 /// Two programs that were started together.
@@ -141,6 +150,8 @@ pub(super) struct Data {
     pub(super) alone: BTreeMap<String, Recording>,
     /// Co-runs whose programs were recorded alone as well.
     pub(super) coruns: Vec<Corun>,
+    /// The names of other co-runs: a series is missing, or covers too little.
+    pub(super) left_out: Vec<String>,
 }
 
 /// Reads the recordings in a folder.
@@ -153,13 +164,21 @@ pub(super) fn read(folder: &Path) -> Result<Data, String> {
             data.alone.insert(program.clone(), recording.clone());
         }
     }
-    data.coruns = coruns(folder, &recordings)?;
+    for corun in coruns(folder, &recordings)? {
+        let mut programs = corun.programs.iter();
+        if programs.len() == 2 && programs.all(Program::is_covered) {
+            data.coruns.push(corun);
+        } else {
+            data.left_out.push(corun.name);
+        }
+    }
     Ok(data)
 }
 
 /// The recordings by run and program.
 type Recordings = BTreeMap<(String, String), Recording>;
 
+/// The co-runs of the summary, which lists the programs of each one after the other.
 fn coruns(folder: &Path, recordings: &Recordings) -> Result<Vec<Corun>, String> {
     let path = folder.join("corun_summary.csv");
     let summary = std::fs::read_to_string(&path)
@@ -170,28 +189,29 @@ fn coruns(folder: &Path, recordings: &Recordings) -> Result<Vec<Corun>, String> 
         if !run.starts_with("corun:") {
             continue;
         }
+        if coruns.last().is_none_or(|last| last.name != run) {
+            coruns.push(Corun {
+                name: run.to_owned(),
+                programs: Vec::new(),
+            });
+        }
         let recorded = |run: &str| recordings.get(&(run.to_owned(), name.to_owned()));
         let (Some(beside), Some(alone)) = (recorded(run), recorded(&format!("solo:{name}"))) else {
             continue;
         };
-        let program = Program {
-            name: name.to_owned(),
-            wall: WallTimes {
-                alone_s: number(&row, "solo_runtime_s")?,
-                beside_s: number(&row, "runtime_s")?,
-            },
-            alone: alone.clone(),
-            beside: beside.clone(),
+        let wall = WallTimes {
+            alone_s: number(&row, "solo_runtime_s")?,
+            beside_s: number(&row, "runtime_s")?,
         };
-        match coruns.iter_mut().find(|corun| corun.name == run) {
-            Some(corun) => corun.programs.push(program),
-            None => coruns.push(Corun {
-                name: run.to_owned(),
-                programs: vec![program],
-            }),
+        if let Some(corun) = coruns.last_mut() {
+            corun.programs.push(Program {
+                name: name.to_owned(),
+                wall,
+                alone: alone.clone(),
+                beside: beside.clone(),
+            });
         }
     }
-    coruns.retain(|corun| corun.programs.len() == 2);
     Ok(coruns)
 }
 
