@@ -5,6 +5,10 @@
 //! the clock changes, and where cores differ. The solo rate, per CPU time, is from the last interval in which the task
 //! ran in low contention.
 //!
+//! The threads of a gang wait for each other: while one of them prepares the work of all, the others use no CPU. So on cores of
+//! its own a gang counts by the time in which a thread ran, not by its CPU time for each CPU (ours). There the time in which none
+//! ran was a wait of its own, for a disk for example, and counts in full.
+//!
 //! An interval is worth at most its own CPU time (ours). Otherwise a task with phases of different IPC would be
 //! credited with many times its work when a slow phase was measured alone. The paper's rule of one quantum of distance
 //! relies on this too. Work before the first solo rate is rated once that rate is known, under the same bound; until
@@ -28,6 +32,8 @@ pub(super) struct Progress {
     rated: f64,
     /// Quanta of CPU time in which nothing was counted.
     uncounted: f64,
+    /// Quanta in which it waited for neither a CPU nor a co-runner.
+    waited: f64,
     unrated: Unrated,
     solo: Option<Solo>,
     age: f64,
@@ -80,6 +86,7 @@ impl Progress {
             done: 0.0,
             rated: 0.0,
             uncounted: 0.0,
+            waited: 0.0,
             unrated: Unrated::default(),
             solo: None,
             age: 0.0,
@@ -90,6 +97,7 @@ impl Progress {
     pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos) {
         self.age += run_quanta(sample, quantum);
         let used = used_quanta(sample, quantum, self.width);
+        self.waited += own_wait(sample, self.width).share_of(quantum);
         match sample.counts[Counter::Instructions] {
             // Without CPU time there is no progress, and that is certain.
             Reading::Value(_) if used == 0.0 => {}
@@ -132,7 +140,7 @@ impl Progress {
             true => self.done / self.rated,
             false => 1.0,
         };
-        self.done + self.unrated.quanta + self.uncounted * worth
+        self.done + self.unrated.quanta + self.uncounted * worth + self.waited
     }
 
     pub(super) fn total(&self) -> f64 {
@@ -168,15 +176,42 @@ pub(super) fn run_quanta(sample: &Sample, quantum: Nanos) -> f64 {
     sample.interval.share_of(quantum)
 }
 
-/// The CPU time of an interval, in quanta of `width` CPUs; if unknown, its length.
+/// The CPU time of an interval in quanta, for each of the threads that ran at once; if unknown, its length.
 pub(super) fn used_quanta(sample: &Sample, quantum: Nanos, width: u32) -> f64 {
     let quanta = run_quanta(sample, quantum);
     match sample.cpu_time {
         Reading::Value(cpu_time) => {
-            (cpu_time.share_of(quantum) / f64::from(width.max(1))).min(quanta)
+            (cpu_time.share_of(quantum) / threads_at_once(sample, width)).min(quanta)
         }
         Reading::Absent(_) => quanta,
     }
+}
+
+/// The threads of a task that ran at once, while one ran. A gang whose CPUs others may use as well may have waited for these, so
+/// all of its threads count.
+pub(super) fn threads_at_once(sample: &Sample, width: u32) -> f64 {
+    let most = f64::from(width.max(1));
+    match sample.cpu_time {
+        Reading::Value(cpu_time) if is_gang_on_own_cores(sample, width) => {
+            cpu_time.share_of(sample.interval).clamp(1.0, most)
+        }
+        _ => most,
+    }
+}
+
+/// The time in which no thread of a gang ran although its cores were its own; zero where that is not known.
+pub(super) fn own_wait(sample: &Sample, width: u32) -> Nanos {
+    match sample.cpu_time {
+        Reading::Value(cpu_time) if is_gang_on_own_cores(sample, width) => {
+            sample.interval.since(cpu_time)
+        }
+        _ => Nanos::ZERO,
+    }
+}
+
+fn is_gang_on_own_cores(sample: &Sample, width: u32) -> bool {
+    let has_its_cpus = sample.cpus.len() == width as usize && !sample.observed;
+    width > 1 && has_its_cpus && sample.whole_core
 }
 
 /// The CPU time of an interval, summed over all CPUs; if unknown, its length x `width`.
@@ -193,8 +228,14 @@ pub(super) fn used_time(sample: &Sample, width: u32) -> Nanos {
 pub(super) fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
     let is_arranged =
         sample.purpose == Purpose::MeasureAlone && sample.interval.0 * 2 >= sample.planned.0;
+    let is_arranged = is_arranged && sample.whole_core && !sample.disturbed;
+    is_arranged || ran_alone(sample, quantum)
+}
+
+/// Whether nothing else ran in an interval of at least a quarter of a quantum.
+pub(super) fn ran_alone(sample: &Sample, quantum: Nanos) -> bool {
     let is_alone = sample.co_runners.len() <= 1 && sample.interval.0 * 4 >= quantum.0;
-    (is_arranged || is_alone) && sample.whole_core && !sample.disturbed
+    is_alone && sample.whole_core && !sample.disturbed
 }
 
 #[cfg(test)]
@@ -243,6 +284,34 @@ pub(super) mod tests {
         progress.add(&sample(200, 250, Purpose::Run), Q);
         assert_eq!(progress.total(), 1.25);
         assert_eq!(progress.solo_age(), 1);
+    }
+
+    /// A sample of a gang of eight on its own cores: its threads that ran, and instructions per CPU time.
+    pub(in super::super) fn of_gang(threads: f64, rate: f64, purpose: Purpose) -> Sample {
+        let mut sample = sample(200, 0, purpose);
+        let cpu_time = Nanos((threads * Q.0 as f64) as u64);
+        sample.cpus = "0-7".parse().unwrap();
+        sample.cpu_time = Reading::Value(cpu_time);
+        sample.counts[Counter::Cycles] = Reading::Value(cpu_time.0);
+        sample.counts[Counter::Instructions] = Reading::Value((cpu_time.0 as f64 * rate) as u64);
+        sample
+    }
+
+    #[test]
+    fn a_gang_counts_by_the_time_in_which_a_thread_of_it_ran() {
+        let of = |threads: f64, rate: f64| {
+            let mut progress = Progress::new(0.0, 8);
+            progress.add(&of_gang(8.0, 1.0, Purpose::MeasureAlone), Q);
+            progress.add(&of_gang(threads, rate, Purpose::Run), Q);
+            progress.total() - 1.0
+        };
+        assert_eq!((of(8.0, 0.5), of(1.0, 0.5), of(1.0, 1.0)), (0.5, 0.5, 1.0));
+        // Half of the time it waited for a disk.
+        assert_eq!(of(0.5, 0.5), 0.75);
+        // It may have waited for others, where they use its cores as well.
+        let mut shared = of_gang(1.0, 1.0, Purpose::Run);
+        shared.whole_core = false;
+        assert_eq!(used_quanta(&shared, Q, 8), 0.125);
     }
 
     #[test]

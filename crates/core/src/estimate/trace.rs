@@ -2,7 +2,7 @@
 //! as in its Oracle. Intervals count by their CPU time. On slower core types, which the paper does not have, they count
 //! for less, in proportion to the clock.
 
-use super::progress::used_quanta;
+use super::progress::{own_wait, used_quanta};
 use crate::counter::Counter;
 use crate::sample::Sample;
 use crate::solo_trace::SoloTrace;
@@ -37,6 +37,7 @@ impl TraceProgress {
     /// Adds one interval, and returns the solo IPC over its instructions.
     pub(super) fn add(&mut self, sample: &Sample, clock: f64, quantum: Nanos) -> Reading<f64> {
         let used = clock * used_quanta(sample, quantum, self.width);
+        self.done += own_wait(sample, self.width).share_of(quantum);
         let counts = (sample.counts[Counter::Instructions], sample.counts.ipc());
         if let (Reading::Value(instructions), None) = (counts.0, self.lost) {
             let end = self.position.saturating_add(instructions);

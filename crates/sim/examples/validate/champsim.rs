@@ -7,7 +7,7 @@
 use crate::table::{Row, Table};
 use cosched_core::Nanos;
 use cosched_sim::program::{ProgramCache, ProgramCore, ProgramMemory, Stall};
-use cosched_sim::{MachineSpec, ProgramSpec, speeds_beside};
+use cosched_sim::{MachineSpec, ProgramSpec, parse_machine_with, speeds_beside};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -33,13 +33,36 @@ struct Direction {
     simulated: f64,
 }
 
+/// The folder with the machine, and with our measurements.
+pub const FOLDER: &str = "examples/champsim";
+
+/// The tables of slowdowns: the six programs that the world was made with, and six that came later.
+const TABLES: [&str; 2] = ["slowdowns.csv", "slowdowns_second.csv"];
+
 /// The report on the measurements in a folder.
-pub fn report(folder: &Path, machine: &Arc<MachineSpec>) -> Result<String, String> {
+pub fn report(folder: &Path) -> Result<String, String> {
+    let machine = Arc::new(machine()?);
     let alone = Table::read(&folder.join("alone.csv"))?;
-    let slowdowns = Table::read(&folder.join("slowdowns.csv"))?;
-    let programs = programs(&alone, machine)?;
-    let directions = simulate(&slowdowns, &programs, machine)?;
-    Ok(written(&directions))
+    let programs = programs(&alone, &machine)?;
+    let mut text = "## ChampSim\n\n".to_owned();
+    for name in TABLES {
+        let file = folder.join(name);
+        if file.exists() {
+            let directions = simulate(&Table::read(&file)?, &programs, &machine)?;
+            let _ = writeln!(text, "`{name}`:\n\n{}", written(&directions));
+        }
+    }
+    Ok(text)
+}
+
+/// The machine of ChampSim's configuration.
+fn machine() -> Result<MachineSpec, String> {
+    let read = |name: &str| {
+        let file = Path::new(FOLDER).join(name);
+        std::fs::read_to_string(&file).map_err(|why| format!("cannot read {}: {why}", file.display()))
+    };
+    let text = read("machine.toml")?;
+    parse_machine_with(&text, "machine.toml", &read).map_err(|error| error.to_string())
 }
 
 /// The program of each name, from what it does alone.

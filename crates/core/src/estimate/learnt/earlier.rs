@@ -26,9 +26,9 @@ impl Earlier {
 pub struct EarlierPhase {
     /// Its core type.
     pub core_type: usize,
-    /// Its demand.
+    /// Its demand, with the clock of the measurements.
     pub asks: Asks,
-    /// Its solo cycles per instruction, above 0.
+    /// Its solo cycles per instruction as measured, above 0.
     pub solo_cpi: f64,
 }
 

@@ -1,11 +1,12 @@
 //! A job: its phases and its progress.
 //!
 //! Progress is the solo time of the executed work. For each phase that is instructions x solo cycles per instruction,
-//! at most the CPU time used. Time in which the job did not use its CPUs is added. As the model improves, progress is
+//! at most the CPU time used, both divided by the threads that ran at once: the threads of a gang wait for each other, and for a slow
+//! one they wait longer. Time in which the job did not use its CPUs is added. As the model improves, progress is
 //! recomputed, also for work done long ago.
 
 use super::core_types::CoreTypes;
-use super::earlier::{Earlier, EarlierPhase};
+use super::earlier::Earlier;
 use super::forecast::Look;
 use super::kinds::Kinds;
 use super::mixture::solo_ns_of_mixture;
@@ -14,11 +15,12 @@ use super::rise::Doubt;
 use super::seen::Seen;
 use super::{ASSUMED, MEMORY, PHASES};
 use crate::counter::Counter;
+use crate::estimate::progress::threads_at_once;
 use crate::model::contention::{Asks, Contention, SPREAD, Siblings};
 use crate::sample::Sample;
 use crate::snapshot::{LastCpi, Learnt, Measured};
 use crate::topology::Machine;
-use crate::units::{Absence, Reading};
+use crate::units::{Absence, Nanos, Reading};
 
 /// What the distance from the present phase counts.
 const STAYS: f64 = 0.5;
@@ -167,11 +169,7 @@ impl Job {
     pub(super) fn keep(&self) -> Option<Earlier> {
         let mut phases = Vec::new();
         for phase in &self.phases {
-            let known = EarlierPhase {
-                core_type: phase.core_type,
-                asks: phase.asks,
-                solo_cpi: phase.solo_cpi,
-            };
+            let known = phase.for_later();
             if phase.is_measured_itself() && known.is_sound() {
                 phases.push(known);
             }
@@ -186,8 +184,13 @@ impl Job {
     }
 
     /// Reads a sample. From one that shows nothing about contention only its work counts.
-    pub(super) fn see(&mut self, machine: &Machine, sample: &Sample) -> Option<Seen> {
-        let mut seen = Seen::of(machine, sample, self.width);
+    pub(super) fn see(
+        &mut self,
+        machine: &Machine,
+        sample: &Sample,
+        quantum: Nanos,
+    ) -> Option<Seen> {
+        let mut seen = Seen::of(machine, sample, self.width, quantum);
         if let Ok(seen) = &mut seen {
             seen.memory = *self.home.get_or_insert(seen.domain);
         }
@@ -202,8 +205,8 @@ impl Job {
     /// if nothing had slowed it down.
     fn work(&mut self, sample: &Sample) {
         let interval = sample.interval.0 as f64;
-        let width = f64::from(self.width.max(1));
-        let used = sample.cpu_time.value().map(|time| time.0 as f64 / width);
+        let threads = threads_at_once(sample, self.width);
+        let used = sample.cpu_time.value().map(|time| time.0 as f64 / threads);
         let used = used.unwrap_or(interval).min(interval);
         // Under time-sharing it may have waited for others; otherwise all waiting was its own.
         let unused = if sample.observed {
@@ -211,12 +214,12 @@ impl Job {
         } else {
             interval - used
         };
-        let solo = self.solo_time(sample, width).unwrap_or(used);
+        let solo = self.solo_time(sample, threads).unwrap_or(used);
         self.settle(unused + solo.min(used));
     }
 
     /// The time alone of the work in a sample, in ns, by its instructions and its accesses to the first-level cache.
-    fn solo_time(&self, sample: &Sample, width: f64) -> Option<f64> {
+    fn solo_time(&self, sample: &Sample, threads: f64) -> Option<f64> {
         let count = |counter| sample.counts[counter].value().map(|count| count as f64);
         let instructions = count(Counter::Instructions)?;
         let l1 = count(Counter::L1Accesses).unwrap_or(0.0) / instructions.max(1.0);
@@ -227,7 +230,7 @@ impl Job {
                 .min_by(|x, y| (x.asks.l1 - l1).abs().total_cmp(&(y.asks.l1 - l1).abs())),
             false => self.phase().filter(|phase| phase.solo_ns > 0.0),
         };
-        Some(instructions / width * phase?.solo_ns)
+        Some(instructions / threads * phase?.solo_ns)
     }
 
     /// Adds a sample. Returns its phase.
@@ -241,7 +244,8 @@ impl Job {
             rises,
             kinds,
         } = common;
-        let time = seen.cycles / seen.ghz / seen.threads();
+        let threads = seen.threads_at_once();
+        let time = seen.cycles / seen.ghz / threads;
         let is_unknown = !self.phases.iter().any(Phase::is_measured);
         let phase = &mut self.phases[self.now];
         if is_unknown {
@@ -253,17 +257,26 @@ impl Job {
             phase.assume_kind(kind);
         }
         phase.used_at = seen.until;
-        phase.instructions += seen.instructions / seen.threads();
-        phase.ran += time;
+        // What it did alone took its own time, so nothing needs to be rated.
+        let is_rated = !(seen.ran_alone && row.is_measurement && seen.core_type == 0);
+        if is_rated {
+            phase.instructions += seen.instructions / threads;
+            phase.ran += time;
+        }
         phase.asks.ghz = seen.ghz;
         phase.add(shared, row);
         phase.fit(shared, penalty, steepness);
         self.rate(types, shared);
         let phase = &self.phases[self.now];
-        let solo = (seen.instructions * phase.solo_ns / seen.threads()).min(time);
+        let solo = (seen.instructions * phase.solo_ns / threads).min(time);
         // The CPUs were its own. The time that it left unused would be unused in a solo run too.
         self.settle((seen.length() as f64 - time).max(0.0));
-        self.tell(solo);
+        if is_rated {
+            self.tell(solo);
+        } else {
+            self.settle(time);
+            self.tell(0.0);
+        }
         &self.phases[self.now]
     }
 
@@ -298,7 +311,7 @@ impl Job {
                 |phase| phase.distance(row, seen.counts_llc, self.reluctance(phase, row)),
             );
             if let Some(ix) = nearest {
-                return ix;
+                return self.known_of(ix, kind, row, far);
             }
         }
         // The cost of a read is carried over to the new phase.
@@ -320,8 +333,9 @@ impl Job {
             return self.phases.len() - 1;
         }
         // Intervals between two phases make many that come once.
+        let rank = |phase: &Phase| (phase.is_measured(), phase.is_fitted(), phase.used_at);
         let oldest = (0..PHASES)
-            .min_by_key(|&ix| (self.phases[ix].is_measured(), self.phases[ix].used_at))
+            .min_by_key(|&ix| rank(&self.phases[ix]))
             .unwrap_or_default();
         self.settled += worth(&self.phases[oldest]);
         self.phases[oldest] = phase;
@@ -363,13 +377,42 @@ impl Job {
         let (Some(found), Some(guess)) = (found, guess) else {
             return found.or(guess);
         };
-        if found == guess {
-            return Some(found);
+        Some(self.join(guess, found))
+    }
+
+    /// The phase of a sample, of which this is the nearest phase. A phase that is only guessed may have changed slowly into one that
+    /// was measured. Beside siblings the counts do not tell that for sure.
+    fn known_of(
+        &mut self,
+        nearest: usize,
+        kind: usize,
+        row: &Row,
+        far: impl Fn(&Phase) -> f64,
+    ) -> usize {
+        if row.has_siblings || self.phases[nearest].is_measured() {
+            return nearest;
+        }
+        let measured = self.nearest(
+            SAME_PHASE,
+            |phase| phase.core_type == kind && phase.is_measured(),
+            far,
+        );
+        measured.map_or(nearest, |measured| self.join(nearest, measured))
+    }
+
+    /// Makes one phase of a guessed and a measured one, and returns its position.
+    fn join(&mut self, guess: usize, measured: usize) -> usize {
+        if measured == guess {
+            return measured;
         }
         let guessed = self.phases.remove(guess);
-        let found = if found > guess { found - 1 } else { found };
-        self.phases[found].absorb(&guessed);
-        Some(found)
+        let measured = if measured > guess {
+            measured - 1
+        } else {
+            measured
+        };
+        self.phases[measured].absorb(&guessed);
+        measured
     }
 
     /// Joins phases that were seen only beside siblings to the present one, if only siblings may have made them differ. Before the

@@ -116,7 +116,7 @@ impl Learner {
         let mut fresh = Vec::with_capacity(samples.len());
         for sample in samples {
             if let Some(job) = self.jobs.get_mut(&sample.task) {
-                fresh.extend(job.see(machine, sample));
+                fresh.extend(job.see(machine, sample, Nanos(self.quantum as u64)));
             }
         }
         let Some(earliest) = fresh.iter().map(|seen| seen.since).min() else {
@@ -367,6 +367,7 @@ impl Learner {
             until: seen.until,
             has_siblings: !time.is_empty(),
             is_measurement: seen.is_measurement && time.is_empty() && !seen.is_away(),
+            ran_alone: seen.ran_alone,
         };
         self.types.saw(seen.core_type, seen.ghz, row.is_measurement);
         let common = Common {

@@ -70,9 +70,31 @@ pub(super) struct Row {
     pub(super) has_siblings: bool,
     /// Whether it was a measurement, without siblings and at its memory.
     pub(super) is_measurement: bool,
+    /// Whether no other task ran, so that it is a measurement though none was planned.
+    pub(super) ran_alone: bool,
 }
 
 impl Row {
+    /// The mean of this row and the one that follows, weighted by their instructions.
+    fn joined(&self, next: &Row) -> Row {
+        let instructions = |row: &Row| (row.until - row.since) as f64 * row.ghz / row.cpi;
+        let (before, more) = (instructions(self), instructions(next));
+        let part = more / (before + more);
+        let mean = |of: fn(&Row) -> f64| of(self) + part * (of(next) - of(self));
+        let time = mean(|row| row.cpi / row.ghz);
+        let cpi = mean(|row| row.cpi);
+        Row {
+            cpi,
+            ghz: cpi / time,
+            l1: mean(|row| row.l1),
+            llc: mean(|row| row.llc),
+            reads: mean(|row| row.reads),
+            load: mean(|row| row.load),
+            since: self.since,
+            ..*next
+        }
+    }
+
     /// Lines from beyond the private caches, in units of a read from an idle memory.
     fn lines(&self, shared: &Contention) -> f64 {
         shared.hit * (self.llc - self.reads) + self.latency * self.reads
@@ -107,8 +129,9 @@ pub(super) struct Phase {
     /// All other samples: cycles and reads.
     busy: Sums,
     busy_misses: Sums,
-    /// Number of samples.
+    /// Number of samples, and the mean weight of the ordinary ones in the fit.
     seen: f64,
+    mean_trust: f64,
     /// Relative variance of a sample's accesses to the first-level cache.
     l1_variance: f64,
     /// Per thread.
@@ -352,6 +375,7 @@ impl Phase {
         }
         if is_clean || !self.is_measured() {
             let trust = self.trust(shared, row);
+            self.mean_trust += (trust - self.mean_trust) / self.seen.min(MEMORY);
             self.busy
                 .add(row.cycles(shared, self.asks.time.sensitivity), trust);
             self.busy.fade(1.0);
@@ -404,24 +428,23 @@ impl Phase {
     }
 
     /// Adds a sample of a measurement. A later one of the same measurement replaces the earlier one, because the cache
-    /// was warmer.
+    /// was warmer. What a job did in a longer time alone is one measurement: its mean.
     fn measure(&mut self, row: &Row) {
         (self.earlier, self.of_another_ns) = (None, None);
         if self.measured.is_empty() {
             // Until now its own cycles and those that siblings cost were told apart by guess.
             (self.busy, self.busy_misses) = Default::default();
         }
-        if self
-            .measured
-            .last()
-            .is_some_and(|last| last.until == row.since)
+        let mut row = *row;
+        if let Some(last) = self.measured.pop_if(|last| last.until == row.since)
+            && row.ran_alone
         {
-            self.measured.pop();
+            row = last.joined(&row);
         }
         if self.measured.len() == MEASURED_KEPT {
             self.measured.remove(0);
         }
-        self.measured.push(*row);
+        self.measured.push(row);
     }
 
     /// The sums of all samples, for the fits of cycles and reads.
@@ -436,7 +459,7 @@ impl Phase {
         }
         let mut busy = self.busy;
         if !self.is_measured() {
-            busy.scale((DEPENDENT / self.seen).min(1.0));
+            busy.fade(DEPENDENT * self.mean_trust);
         }
         (cycles.join(busy, BUSY), misses.join(self.busy_misses, BUSY))
     }
@@ -464,14 +487,34 @@ impl Phase {
         (lost / row.cpi).clamp(0.0, 1.0)
     }
 
-    /// Solo time per instruction, in ns, as it was measured of this job, else of another one that does the same kind of work; `None`
-    /// without such a measurement.
+    /// Solo time per instruction, in ns, as it was measured of this job, else of another one that does the same kind of work, else in
+    /// an earlier run; `None` without such a measurement.
     pub(super) fn measured_ns(&self) -> Option<f64> {
-        let count = self.measured.len();
-        let sum: f64 = self.measured.iter().map(|row| row.cpi / row.ghz).sum();
-        match count {
-            0 => self.of_another_ns,
-            _ => Some(sum / count as f64),
+        let known = self.earlier.map(|known| known.solo_cpi / known.asks.ghz);
+        match self.mean_measurement() {
+            Some((cpi, ghz)) => Some(cpi / ghz),
+            None => self.of_another_ns.or(known),
+        }
+    }
+
+    /// The mean of the measurements of this run: cycles per instruction, and the clock that gives the mean time.
+    fn mean_measurement(&self) -> Option<(f64, f64)> {
+        let count = self.measured.len() as f64;
+        let cycles: f64 = self.measured.iter().map(|row| row.cpi).sum();
+        let time: f64 = self.measured.iter().map(|row| row.cpi / row.ghz).sum();
+        (count > 0.0).then(|| (cycles / count, cycles / time))
+    }
+
+    /// The phase for a later run, in which it stands for a measurement: so cycles and clock are those of the measurements. The clock
+    /// beside others may be lower.
+    pub(super) fn for_later(&self) -> EarlierPhase {
+        let before = self.earlier.map(|known| (known.solo_cpi, known.asks.ghz));
+        let alone = self.mean_measurement().or(before);
+        let (solo_cpi, ghz) = alone.unwrap_or((self.solo_cpi, self.asks.ghz));
+        EarlierPhase {
+            core_type: self.core_type,
+            asks: Asks { ghz, ..self.asks },
+            solo_cpi,
         }
     }
 

@@ -1,12 +1,13 @@
 //! The activity of tasks in the intervals that ended at an instant, and the contention between them.
 
 use crate::counter::Counter;
+use crate::estimate::progress::ran_alone;
 use crate::model::contention::{Asks, Seat};
 use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::task::TaskId;
 use crate::topology::Machine;
-use crate::units::{Absence, Reading};
+use crate::units::{Absence, Nanos, Reading};
 
 /// Samples with fewer instructions are ignored.
 const LEAST_INSTRUCTIONS: f64 = 1e5;
@@ -38,6 +39,8 @@ pub(super) struct Seen {
     pub(super) duty: f64,
     /// Whether it was a measurement, alone behind its last-level cache or beside jobs that disturb little.
     pub(super) is_measurement: bool,
+    /// Whether it is one without being planned: no other task ran.
+    pub(super) ran_alone: bool,
 }
 
 impl Seen {
@@ -46,7 +49,12 @@ impl Seen {
     /// # Errors
     /// Events were not counted, the task ran too little or warmed up, or its co-runners are unknown: the kernel time-shared its
     /// CPUs, or a plan let fillers in.
-    pub(super) fn of(machine: &Machine, sample: &Sample, width: u32) -> Result<Seen, Absence> {
+    pub(super) fn of(
+        machine: &Machine,
+        sample: &Sample,
+        width: u32,
+        quantum: Nanos,
+    ) -> Result<Seen, Absence> {
         if sample.purpose == Purpose::WarmUp {
             return Err(Absence::NotYetMeasured);
         }
@@ -73,6 +81,8 @@ impl Seen {
         if time <= 0.0 || cycles <= 0.0 || instructions < LEAST_INSTRUCTIONS {
             return Err(Absence::NotYetMeasured);
         }
+        let is_planned = sample.whole_core && sample.purpose == Purpose::MeasureAlone;
+        let ran_alone = ran_alone(sample, quantum);
         // If one of the two is not counted, the other is the best substitute.
         let accesses = count(sample, Counter::LlcAccesses).ok();
         let reads = count(sample, Counter::MmReads).ok();
@@ -93,7 +103,8 @@ impl Seen {
             counts_llc: accesses.is_some(),
             reads: reads.or(accesses).unwrap_or(0.0),
             duty: time / (sample.interval.0.max(1) as f64 * threads),
-            is_measurement: sample.whole_core && sample.purpose == Purpose::MeasureAlone,
+            is_measurement: ran_alone || is_planned,
+            ran_alone: ran_alone && !is_planned,
         })
     }
 
@@ -130,6 +141,12 @@ impl Seen {
 
     pub(super) fn threads(&self) -> f64 {
         self.cores.iter().map(|core| core.1).sum()
+    }
+
+    /// Number of its threads that ran at once while one ran. The threads of a gang wait for each other.
+    pub(super) fn threads_at_once(&self) -> f64 {
+        let threads = self.threads();
+        (self.duty * threads).clamp(1.0, threads)
     }
 
     /// Length of the interval in ns.

@@ -143,6 +143,94 @@ fn a_warm_up_shows_nothing_but_its_work() {
 }
 
 #[test]
+fn a_job_that_runs_alone_needs_no_other_measurement() {
+    for seed in SEEDS {
+        let mut world = World::new(seed, 0.01);
+        world.mix(8, false);
+        let job = (0..12).find(|&job| world.learner.phase_of(TaskId(job)).is_some());
+        let job = job.unwrap();
+        assert!(world.learner.keep(TaskId(job)).is_none());
+        (0..20).for_each(|_| world.run_alone(job));
+        assert_eq!(world.known(job).measured, crate::snapshot::Measured::Phase);
+        assert!(world.solo_error(job) < NOISE);
+        // In a later run that is so from the beginning, in ns: beside others the clock is lower.
+        let mut later = World::knowing(seed, 0.01, &world.kept());
+        later.mix(8, false);
+        if later.learner.phase_of(TaskId(job)).is_some() {
+            assert!(later.solo_error(job) < NOISE);
+        }
+    }
+}
+
+#[test]
+fn a_longer_time_alone_is_one_measurement_with_its_mean() {
+    let mut world = World::new(1, 0.0);
+    let slow = world.programs[0];
+    let fast = Program {
+        width: 1.1 * slow.width,
+        ..slow
+    };
+    for n in 0..100 {
+        world.programs[0] = if n % 2 == 0 { slow } else { fast };
+        world.run_alone(0);
+    }
+    let [slow, fast] = [slow, fast].map(|program| alone(program, 0).ns);
+    let mean = 2.0 / (1.0 / slow + 1.0 / fast);
+    let phase = world.learner.phase_of(TaskId(0)).unwrap();
+    assert!((phase.solo_ns / mean - 1.0).abs() < 1e-6);
+    let earned = world.learner.earned(TaskId(0)).value().unwrap();
+    assert!((earned - 100.0).abs() < 1e-6, "{earned}");
+}
+
+#[test]
+fn what_was_seen_of_a_job_that_was_never_measured_is_not_forgotten() {
+    let mut world = World::new(1, 0.0);
+    // It never waits for a line, and takes four times the cycles of most programs.
+    world.programs[0] = Program {
+        width: 0.5,
+        near: (0.01, 0.5),
+        wide: (0.0, 1.0),
+        once: 0.0,
+        overlap: 1e3,
+        ..world.programs[0]
+    };
+    let mut errors = Vec::new();
+    for _ in 0..2 {
+        (0..400).for_each(|_| world.run(&[(0, 0)]));
+        errors.push(world.solo_error(0));
+    }
+    assert!(
+        errors[1] < ROUGH && errors[1] < errors[0] + NOISE,
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn while_one_thread_of_a_gang_works_the_others_wait_as_long_as_it_takes() {
+    let machine = Machine::uniform("three cores", 3, 1);
+    let mut learner = Learner::new(&machine.core_types, Nanos(Q));
+    learner.begin(TaskId(0), 3, 0.0, None);
+    let mut interval = |end: u64, threads: u64, speed: u64, purpose| {
+        let mut counts = Usage::zero(TaskId(0)).counts;
+        counts[Counter::Cycles] = Reading::Value(2 * threads * Q);
+        counts[Counter::Instructions] = Reading::Value(threads * Q / speed);
+        let mut sample = sample(0, CpuId(0), end * Q, Q, counts, purpose);
+        sample.cpus = "0-2".parse().unwrap();
+        sample.cpu_time = Reading::Value(Nanos(threads * Q));
+        learner.observe(&machine, &[sample]);
+        learner.earned(TaskId(0)).value().unwrap()
+    };
+    assert_eq!(interval(1, 3, 1, Purpose::MeasureAlone), 1.0);
+    let before = interval(2, 1, 1, Purpose::MeasureAlone);
+    assert!((before - 2.0).abs() < 1e-9, "{before}");
+    // At half of its speed, alone and with all its threads.
+    let one = interval(3, 1, 2, Purpose::Run) - before;
+    assert!((one - 0.5).abs() < 1e-9, "{one}");
+    let all = interval(4, 3, 2, Purpose::Run) - before - one;
+    assert!((all - 0.5).abs() < 1e-9, "{all}");
+}
+
+#[test]
 fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
     let mut world = World::new(1, 0.03);
     world.learner.begin(TaskId(2), 1, 7.0, None);

@@ -151,6 +151,17 @@ impl World {
         self.step(placed, Q, Purpose::Run);
     }
 
+    /// Runs a job for a quantum while no other job runs.
+    fn run_alone(&mut self, job: u32) {
+        let mut done = [Done::default()];
+        self.add_work(&[(job, 0)], Q as f64, &mut done);
+        self.now += Q;
+        let counts = self.counts_of(job, &done[0]);
+        let mut sample = sample(job, CpuId(0), self.now, Q, counts, Purpose::Run);
+        sample.whole_core = true;
+        self.learner.observe(&self.machine, &[sample]);
+    }
+
     /// Measures jobs, each on a core.
     fn measure(&mut self, placed: &[(u32, u32)]) {
         self.step(placed, SHORT, Purpose::MeasureAlone);

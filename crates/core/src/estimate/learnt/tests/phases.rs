@@ -192,3 +192,45 @@ fn work_beside_unknown_co_runners_counts_at_its_speed_alone() {
     let more = world.known(3).progress - before;
     assert!((more - 0.5).abs() < 0.01, "{more}");
 }
+
+#[test]
+fn a_guessed_phase_that_becomes_a_measured_one_is_that_one() {
+    let mut world = World::new(1, 0.0);
+    world.missing = Some(Counter::L1Accesses);
+    let reads_once = |once: f64| Program {
+        near: (0.0, 0.5),
+        wide: (0.0, 1.0),
+        once,
+        ..world.programs[0]
+    };
+    let programs: Vec<Program> = (0..45)
+        .map(|step| reads_once(0.01 * libm::pow(0.995, f64::from(step))))
+        .collect();
+    world.programs[0] = programs[0];
+    world.measure(&[(0, 0)]);
+    for program in programs.iter().rev() {
+        world.programs[0] = *program;
+        world.run(&[(0, 0)]);
+    }
+    let job = &world.learner.jobs[&TaskId(0)];
+    assert_eq!(job.phases.len(), 1);
+    assert!(job.phase().unwrap().is_measured_now());
+    assert!(world.solo_error(0) < ROUGH);
+}
+
+#[test]
+fn phases_that_came_once_make_room_for_those_that_last() {
+    let mut world = World::new(1, 0.0);
+    let lasting = world.programs[3];
+    world.programs[0] = lasting;
+    (0..20).for_each(|_| world.run_alone(0));
+    for step in 0..2 * PHASES as u32 {
+        world.programs[0].once = 0.02 * libm::pow(1.3, f64::from(step));
+        world.run_alone(0);
+    }
+    world.programs[0] = lasting;
+    let kept = world.learner.keep(TaskId(0)).unwrap();
+    let llc = alone(lasting, 0).llc;
+    let is_it = |known: &EarlierPhase| (known.asks.llc / llc - 1.0).abs() < NOISE;
+    assert!(kept.phases.iter().any(is_it));
+}

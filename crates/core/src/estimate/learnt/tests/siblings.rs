@@ -12,8 +12,8 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
     gang.cpus = "0-2".parse().unwrap();
     let other = sample(1, CpuId(3), Q, Q, counts, Purpose::Run);
     let seen = vec![
-        Seen::of(&machine, &gang, 3).unwrap(),
-        Seen::of(&machine, &other, 1).unwrap(),
+        Seen::of(&machine, &gang, 3, Nanos(Q)).unwrap(),
+        Seen::of(&machine, &other, 1, Nanos(Q)).unwrap(),
     ];
     let met = |at: usize| -> Vec<(u32, f64)> {
         siblings(&seen, at)
