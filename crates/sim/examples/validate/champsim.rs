@@ -34,13 +34,13 @@ struct Direction {
 }
 
 /// The folder with the machine, and with our measurements.
-pub const FOLDER: &str = "examples/champsim";
+pub(crate) const FOLDER: &str = "examples/champsim";
 
 /// The tables of slowdowns: the six programs that the world was made with, and six that came later.
 const TABLES: [&str; 2] = ["slowdowns.csv", "slowdowns_second.csv"];
 
 /// The report on the measurements in a folder.
-pub fn report(folder: &Path) -> Result<String, String> {
+pub(crate) fn report(folder: &Path) -> Result<String, String> {
     let machine = Arc::new(machine()?);
     let alone = Table::read(&folder.join("alone.csv"))?;
     let programs = programs(&alone, &machine)?;
@@ -59,7 +59,8 @@ pub fn report(folder: &Path) -> Result<String, String> {
 fn machine() -> Result<MachineSpec, String> {
     let read = |name: &str| {
         let file = Path::new(FOLDER).join(name);
-        std::fs::read_to_string(&file).map_err(|why| format!("cannot read {}: {why}", file.display()))
+        std::fs::read_to_string(&file)
+            .map_err(|why| format!("cannot read {}: {why}", file.display()))
     };
     let text = read("machine.toml")?;
     parse_machine_with(&text, "machine.toml", &read).map_err(|error| error.to_string())

@@ -17,7 +17,9 @@ fn reports(folder: Option<&Path>, champsim: &Path) -> Vec<Result<String, String>
     let mut reports = vec![champsim::report(champsim)];
     match folder {
         Some(folder) => reports.push(corun::report(folder)),
-        None => reports.push(Ok("Co-runs are left out, because no folder of measurements was named.\n".to_owned())),
+        None => reports.push(Ok(
+            "Co-runs are left out, because no folder of measurements was named.\n".to_owned(),
+        )),
     }
     reports
 }

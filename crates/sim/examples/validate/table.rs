@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// A table in memory.
-pub struct Table {
-    pub rows: Vec<Row>,
+pub(crate) struct Table {
+    pub(crate) rows: Vec<Row>,
 }
 
 /// A line of a table.
-pub struct Row {
+pub(crate) struct Row {
     file: PathBuf,
     line: usize,
     fields: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub struct Row {
 
 impl Table {
     /// Reads a file. Lines that begin with `#` are comments.
-    pub fn read(file: &Path) -> Result<Table, String> {
+    pub(crate) fn read(file: &Path) -> Result<Table, String> {
         let text = std::fs::read_to_string(file)
             .map_err(|why| format!("cannot read {}: {why}", file.display()))?;
         let mut lines = text
@@ -44,14 +44,14 @@ impl Table {
 
 impl Row {
     /// The text of a column.
-    pub fn text(&self, column: &str) -> Result<&str, String> {
+    pub(crate) fn text(&self, column: &str) -> Result<&str, String> {
         let field = self.fields.iter().find(|(name, _)| name == column);
         let missing = || format!("{}:{}: no column {column}", self.file.display(), self.line);
         field.map(|(_, value)| value.as_str()).ok_or_else(missing)
     }
 
     /// The number in a column.
-    pub fn number(&self, column: &str) -> Result<f64, String> {
+    pub(crate) fn number(&self, column: &str) -> Result<f64, String> {
         let text = self.text(column)?;
         let wrong = |_| {
             format!(
