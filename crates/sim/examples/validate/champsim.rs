@@ -4,7 +4,7 @@
 //! `examples/champsim` has the measurements, and says how to repeat them. A folder with `alone.csv` and `slowdowns.csv` of
 //! other programs in the same form is judged in the same way.
 
-use crate::table::{Row, Table};
+use crate::measurements::{Row, Table};
 use cosched_core::Nanos;
 use cosched_sim::program::{ProgramCache, ProgramCore, ProgramMemory, Stall};
 use cosched_sim::{MachineSpec, ProgramSpec, parse_machine_with, speeds_beside};
@@ -34,22 +34,30 @@ struct Direction {
 }
 
 /// The folder with the machine, and with our measurements.
-pub(crate) const FOLDER: &str = "examples/champsim";
+pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/champsim");
 
 /// The tables of slowdowns: the six programs that the world was made with, and six that came later.
-const TABLES: [&str; 2] = ["slowdowns.csv", "slowdowns_second.csv"];
+pub(crate) const TABLES: [&str; 2] = ["slowdowns.csv", "slowdowns_second.csv"];
 
-/// The report on the measurements in a folder.
-pub(crate) fn report(folder: &Path) -> Result<String, String> {
+/// Measured and simulated slowdowns of a table.
+pub(crate) struct Slowdowns(Vec<Direction>);
+
+/// Simulates the pairs of a table in a folder with `alone.csv`.
+pub(crate) fn slowdowns(folder: &Path, table: &str) -> Result<Slowdowns, String> {
     let machine = Arc::new(machine()?);
     let alone = Table::read(&folder.join("alone.csv"))?;
     let programs = programs(&alone, &machine)?;
+    let pairs = Table::read(&folder.join(table))?;
+    Ok(Slowdowns(simulate(&pairs, &programs, &machine)?))
+}
+
+/// The report on the measurements in a folder.
+pub(crate) fn report(folder: &Path) -> Result<String, String> {
     let mut text = "## ChampSim\n\n".to_owned();
-    for name in TABLES {
-        let file = folder.join(name);
-        if file.exists() {
-            let directions = simulate(&Table::read(&file)?, &programs, &machine)?;
-            let _ = writeln!(text, "`{name}`:\n\n{}", written(&directions));
+    for table in TABLES {
+        if folder.join(table).exists() {
+            let slowdowns = slowdowns(folder, table)?;
+            let _ = writeln!(text, "`{table}`:\n\n{}", slowdowns.text());
         }
     }
     Ok(text)
@@ -217,50 +225,53 @@ fn simulate(
     Ok(directions)
 }
 
-fn written(directions: &[Direction]) -> String {
-    let mut text = String::from(
-        "| program | beside | ChampSim | simulated | off |\n| --- | --- | --- | --- | --- |\n",
-    );
-    for one in directions {
-        let off = 100.0 * (one.simulated / one.measured - 1.0);
+impl Slowdowns {
+    /// The absolute errors in per cent, ascending.
+    fn errors(&self) -> Vec<f64> {
+        let mut errors = Vec::new();
+        for one in &self.0 {
+            errors.push(100.0 * (one.simulated / one.measured - 1.0).abs());
+        }
+        errors.sort_by(f64::total_cmp);
+        errors
+    }
+
+    /// The mean absolute error in per cent.
+    pub(crate) fn mean_error(&self) -> f64 {
+        let errors = self.errors();
+        errors.iter().sum::<f64>() / errors.len() as f64
+    }
+
+    /// Spearman's rank correlation of measured and simulated slowdowns.
+    pub(crate) fn rank_correlation(&self) -> f64 {
+        let measured: Vec<f64> = self.0.iter().map(|one| one.measured).collect();
+        let simulated: Vec<f64> = self.0.iter().map(|one| one.simulated).collect();
+        correlation(&ranks(&measured), &ranks(&simulated))
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("| program | beside | ChampSim | simulated | off |\n");
+        text.push_str("| --- | --- | --- | --- | --- |\n");
+        for one in &self.0 {
+            let off = 100.0 * (one.simulated / one.measured - 1.0);
+            let _ = writeln!(
+                text,
+                "| {} | {} | {:.2} | {:.2} | {off:+.1} % |",
+                one.program, one.corunner, one.measured, one.simulated
+            );
+        }
+        let errors = self.errors();
         let _ = writeln!(
             text,
-            "| {} | {} | {:.2} | {:.2} | {off:+.1} % |",
-            one.program, one.corunner, one.measured, one.simulated
+            "\n{} slowdowns: mean error {:.1} %, 90th percentile {:.1} %, greatest {:.1} %; rank correlation (Spearman) {:.2}",
+            errors.len(),
+            self.mean_error(),
+            errors[errors.len() * 9 / 10],
+            errors[errors.len() - 1],
+            self.rank_correlation(),
         );
+        text
     }
-    let mut errors: Vec<f64> = directions
-        .iter()
-        .map(|one| 100.0 * (one.simulated / one.measured - 1.0).abs())
-        .collect();
-    errors.sort_by(f64::total_cmp);
-    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-    let _ = writeln!(
-        text,
-        "\n{} slowdowns: mean error {mean:.1} %, 90th percentile {:.1} %, greatest {:.1} %; rank correlation (Spearman) {:.2}",
-        errors.len(),
-        errors[errors.len() * 9 / 10],
-        errors[errors.len() - 1],
-        spearman(directions),
-    );
-    text
-}
-
-/// Spearman's rank correlation of measured and simulated slowdowns.
-fn spearman(directions: &[Direction]) -> f64 {
-    let measured = ranks(
-        &directions
-            .iter()
-            .map(|one| one.measured)
-            .collect::<Vec<f64>>(),
-    );
-    let simulated = ranks(
-        &directions
-            .iter()
-            .map(|one| one.simulated)
-            .collect::<Vec<f64>>(),
-    );
-    correlation(&measured, &simulated)
 }
 
 /// The rank of each value; equal values share the mean of theirs.

@@ -7,14 +7,15 @@
 
 mod champsim;
 mod corun;
-mod table;
+mod measurements;
+mod pbbcache;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What is held against what, in the order of the report.
 fn reports(folder: Option<&Path>, champsim: &Path) -> Vec<Result<String, String>> {
-    let mut reports = vec![champsim::report(champsim)];
+    let mut reports = vec![champsim::report(champsim), Ok(pbbcache::report())];
     match folder {
         Some(folder) => reports.push(corun::report(folder)),
         None => reports.push(Ok(

@@ -1,6 +1,16 @@
 //! The tests of the simulated machine, as one program, which builds sooner than many.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
+#[allow(dead_code)]
+#[path = "../../examples/validate/champsim.rs"]
+mod champsim;
+#[allow(dead_code)]
+#[path = "../../examples/validate/measurements.rs"]
+mod measurements;
+#[allow(dead_code)]
+#[path = "../../examples/validate/pbbcache.rs"]
+mod pbbcache;
+
 mod absurd_machines;
 mod again;
 mod devices;
