@@ -64,19 +64,19 @@ fn slips_in_machine_files_are_told_with_what_was_meant() {
         (
             "channels = 1",
             "chanels = 1",
-            "my/machine.toml:44: [memory] the key `chanels` is unknown (did you mean `channels`?); expected one of `channels`, \
+            "my/machine.toml:45: [memory] the key `chanels` is unknown (did you mean `channels`?); expected one of `channels`, \
              `gb_per_s_per_channel`, `banks`, `source`, `assumed`",
         ),
         (
             "mu_trans_per_us",
             "mu_tran_per_us",
-            "my/machine.toml:87: [params] mu_tran_per_us is not a parameter of any policy (did you mean `mu_trans_per_us`?); \
+            "my/machine.toml:88: [params] mu_tran_per_us is not a parameter of any policy (did you mean `mu_trans_per_us`?); \
              `cosched list policies` shows them",
         ),
         (
             "\"ddr3-1333\"",
             "\"none.toml\"",
-            "my/machine.toml:54: [latency] curve: my/none.toml: can't be read: No such file or directory (os error 2)",
+            "my/machine.toml:55: [latency] curve: my/none.toml: can't be read: No such file or directory (os error 2)",
         ),
         (
             "\"ddr3-1333\"",

@@ -25,8 +25,8 @@ macro_rules! built_in {
 /// The machines, by name.
 pub static MACHINES: &[BuiltIn] = built_in! {
     "machines":
-        "big1-small3" "epyc-2cpu" "epyc-7502-2s" "i5-2500" "i5-2500-1.6ghz" "server-2x64" "xeon-e5645"
-        "xeon-e5645-1ch" "xeon-e5645-2ch";
+        "big1-small3" "epyc-2cpu" "epyc-7502-2s" "i5-2500" "i5-2500-1.6ghz" "server-2x64" "xeon-8480"
+        "xeon-e5645" "xeon-e5645-1ch" "xeon-e5645-2ch";
 };
 
 /// The programs: those of SPEC CPU2006, those of `cosched workload`, and synthetic ones; each kind by name.
@@ -43,7 +43,7 @@ pub static PROGRAMS: &[BuiltIn] = built_in! {
 
 /// The latency curves that machine files refer to, by name.
 pub static CURVES: &[BuiltIn] = built_in! {
-    "machines/latency": "ddr3-1333" "ddr4-2666";
+    "machines/latency": "ddr3-1333" "ddr4-2666" "ddr4-3200-zen2" "ddr5-4800-spr";
 };
 
 /// Tests check every built-in file.

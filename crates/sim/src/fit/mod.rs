@@ -71,7 +71,7 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
     };
     let power = fit_power(machine, &spec, &cores, length)?;
     // Each program runs beside every other, and impacts show soon.
-    let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
+    let light = light::fit(&at_one_clock(machine), &spec, &cores, Nanos(length.0 / 2));
     let core_types = match &machine.core_types[..] {
         [big, small] => Some(fit_core_types(machine, (big, small), &spec, length)?),
         _ => None,
@@ -121,6 +121,22 @@ impl MachineFit {
         }
         params
     }
+}
+
+/// The machine at the clock that it has with all cores active. A co-runner that lowers the clock is not heavy for it.
+fn at_one_clock(machine: &Arc<MachineSpec>) -> Arc<MachineSpec> {
+    let mut machine = (**machine).clone();
+    let at_a_cache: u32 = machine
+        .core_types
+        .iter()
+        .map(|kind| kind.cores_per_llc)
+        .sum();
+    let cores = at_a_cache * machine.llcs_per_socket;
+    for kind in &mut machine.core_types {
+        kind.ghz = kind.clock_ghz(cores.into());
+        kind.turbo.clear();
+    }
+    Arc::new(machine)
 }
 
 /// Rounds to four significant digits.

@@ -115,7 +115,9 @@ fn wrong_machines_are_refused_although_each_number_is_right() {
     check(
         ("\"ddr3-1333\"", "\"ddr9\""),
         "curve =",
-        &["curve is \"ddr9\"; expected \"ddr3-1333\", \"ddr4-2666\", or a latency file"],
+        &[
+            "curve is \"ddr9\"; expected \"ddr3-1333\", \"ddr4-2666\", \"ddr4-3200-zen2\", \"ddr5-4800-spr\", or a latency file",
+        ],
     );
     check(
         ("[core_type.power]", "[power_of_core]"),
