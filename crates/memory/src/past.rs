@@ -5,7 +5,7 @@ use crate::remembered::{Recalled, Run};
 use cosched_core::{NeighbouredRun, interferences};
 use std::collections::BTreeMap;
 
-/// Maximum numbers of programs, and of commands of each, to learn from: the fit takes up to a tenth of a second then.
+/// Maximum numbers of programs, and of commands of each, to learn from: the fit takes some 0.13 s then.
 const MOST_PROGRAMS: usize = 32;
 const MOST_COMMANDS: usize = 16;
 

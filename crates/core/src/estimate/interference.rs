@@ -3,13 +3,18 @@
 //! The logarithm of a run's time is
 //!
 //! ```text
-//! alone + sensitivity x (the sum over all neighbours of share x pressure)
+//! alone + the sum over all neighbours of share x (
+//!     sensitivity x neighbour's pressure + (own pressure - 0.05) x neighbour's bandwidth pressure)
 //! ```
 //!
 //! `alone` belongs to the command that ran, `sensitivity` to its program, and `pressure` to the programs beside it (the
 //! terms are those of Mars et al., "Bubble-Up", MICRO 2011). `share` is the share of the run's time for which each was
-//! there. One product for each pair is much less to learn than a table of pairs: of 18 real programs some five runs each
+//! there. Two products for each pair are much less to learn than a table of pairs: of 18 real programs some seven runs each
 //! suffice (`results/pairs-measured.md`). Ours.
+//!
+//! The second product tells bandwidth from cache. A program that reuses its lines suffers from each neighbour that fills
+//! the cache. A program that streams suffers most from neighbours that stream, too. It presses on others itself. So its
+//! own pressure stands for its need of bandwidth.
 //!
 //! The model is fitted by Gauss-Newton steps to the most probable values. A new program is average by the prior. The matrix
 //! of the last step gives the variances. `alone` is the mean of what the rest leaves of a command's runs, so it is
@@ -25,10 +30,18 @@ pub struct Interference {
     pub sensitivity: f64,
     /// The logarithm by which it slows an average program.
     pub pressure: f64,
+    /// Further slowdown of programs that press on memory themselves.
+    ///
+    /// A logarithm per unit of their own pressure beyond 0.05. Below 0 if it takes cache rather than bandwidth.
+    #[serde(default)]
+    pub bandwidth_pressure: f64,
     /// The standard deviation of the sensitivity.
     pub sensitivity_sd: f64,
     /// The standard deviation of the pressure.
     pub pressure_sd: f64,
+    /// The standard deviation of the bandwidth pressure.
+    #[serde(default)]
+    pub bandwidth_pressure_sd: f64,
 }
 
 impl Interference {
@@ -36,9 +49,21 @@ impl Interference {
     pub(crate) const AVERAGE: Interference = Interference {
         sensitivity: SENSITIVITY.0,
         pressure: PRESSURE.0,
+        bandwidth_pressure: BANDWIDTH_PRESSURE.0,
         sensitivity_sd: SENSITIVITY.1,
         pressure_sd: PRESSURE.1,
+        bandwidth_pressure_sd: BANDWIDTH_PRESSURE.1,
     };
+
+    /// The logarithm of its slowdown beside another program.
+    pub fn slowdown_beside(&self, other: &Interference) -> f64 {
+        self.sensitivity * other.pressure + self.pressure_beyond_mild() * other.bandwidth_pressure
+    }
+
+    /// Its need of bandwidth, as its own pressure shows it.
+    pub fn pressure_beyond_mild(&self) -> f64 {
+        self.pressure - MILD_PRESSURE
+    }
 }
 
 /// A run of a command beside others.
@@ -60,6 +85,10 @@ const SENSITIVITY: (f64, f64) = (1.0, 0.7);
 const MOST_SENSITIVE: f64 = 5.0;
 /// The prior of the pressure.
 const PRESSURE: (f64, f64) = (0.1, 0.1);
+/// The prior of the bandwidth pressure.
+const BANDWIDTH_PRESSURE: (f64, f64) = (0.0, 0.1);
+/// The pressure of a program to which bandwidth pressure makes no difference.
+const MILD_PRESSURE: f64 = 0.05;
 /// The standard deviation of equal runs before any is known, and for how many runs that counts.
 const NOISE: (f64, f64) = (0.03, 10.0);
 /// The least standard deviation of equal runs.
@@ -71,8 +100,12 @@ pub(crate) const MISFIT: f64 = 0.3;
 /// Steps of the fit; the first ones are halved.
 const STEPS: usize = 12;
 const HALVED: usize = 3;
-/// The parameters of a program: its sensitivity and its pressure.
-const EACH: usize = 2;
+/// The correlation of sensitivity and pressure by the prior. A program that uses caches and memory suffers and disturbs.
+const CORRELATION: f64 = 0.5;
+/// The priors of the parameters of a program, in their order.
+const PRIORS: [(f64, f64); EACH] = [SENSITIVITY, PRESSURE, BANDWIDTH_PRESSURE];
+/// The number of parameters of a program.
+const EACH: usize = 3;
 
 /// What so many runs tell of so many programs, by the model that fits them best.
 pub fn interferences(programs: usize, runs: &[NeighbouredRun]) -> Vec<Interference> {
@@ -97,7 +130,7 @@ impl<'a> Fit<'a> {
         for run in runs {
             commands.entry(run.command).or_default().push(run);
         }
-        let values = [SENSITIVITY.0, PRESSURE.0].repeat(programs);
+        let values = PRIORS.map(|(mean, _)| mean).repeat(programs);
         Fit {
             commands: commands.into_values().collect(),
             variances: vec![0.0; values.len()],
@@ -141,23 +174,26 @@ impl<'a> Fit<'a> {
 
     /// The logarithm of a run's time, less its predicted slowdown.
     fn without_neighbours(&self, run: &NeighbouredRun) -> f64 {
-        libm::log(run.time_s) - self.values[EACH * run.program] * self.pressure(run)
-    }
-
-    fn pressure(&self, run: &NeighbouredRun) -> f64 {
+        let own = self.program(run.program);
         let beside = run.beside.iter();
-        beside
-            .map(|&(program, share)| share * self.values[EACH * program + 1])
-            .sum()
+        let slowdown: f64 = beside
+            .map(|&(other, share)| share * own.slowdown_beside(&self.program(other)))
+            .sum();
+        libm::log(run.time_s) - slowdown
     }
 
     /// The slopes of a run's prediction by each parameter.
     fn slopes(&self, run: &NeighbouredRun) -> Vec<f64> {
         let mut slopes = vec![0.0; self.values.len()];
-        slopes[EACH * run.program] = self.pressure(run);
-        let sensitivity = self.values[EACH * run.program];
+        let own = self.program(run.program);
+        let [sensitivity, pressure, _] = parameters_of(run.program);
         for &(program, share) in &run.beside {
-            slopes[EACH * program + 1] += share * sensitivity;
+            let other = self.program(program);
+            slopes[sensitivity] += share * other.pressure;
+            slopes[pressure] += share * other.bandwidth_pressure;
+            let [_, pressure, bandwidth_pressure] = parameters_of(program);
+            slopes[pressure] += share * own.sensitivity;
+            slopes[bandwidth_pressure] += share * own.pressure_beyond_mild();
         }
         slopes
     }
@@ -172,14 +208,22 @@ impl<'a> Fit<'a> {
     }
 
     fn program(&self, program: usize) -> Interference {
-        let first = EACH * program;
+        let [value, sd] = [&self.values, &self.variances]
+            .map(|all| parameters_of(program).map(|parameter| all[parameter]));
         Interference {
-            sensitivity: self.values[first],
-            pressure: self.values[first + 1],
-            sensitivity_sd: self.variances[first].sqrt(),
-            pressure_sd: self.variances[first + 1].sqrt(),
+            sensitivity: value[0],
+            pressure: value[1],
+            bandwidth_pressure: value[2],
+            sensitivity_sd: sd[0].sqrt(),
+            pressure_sd: sd[1].sqrt(),
+            bandwidth_pressure_sd: sd[2].sqrt(),
         }
     }
+}
+
+/// The indices of a program's parameters.
+fn parameters_of(program: usize) -> [usize; EACH] {
+    [0, 1, 2].map(|parameter| EACH * program + parameter)
 }
 
 /// A run in a step: its weight, its error, and its slopes by each parameter.
@@ -193,16 +237,17 @@ struct System {
 
 impl System {
     fn of_priors(values: &[f64]) -> System {
+        let precision = prior_precision();
         let mut matrix = vec![vec![0.0; values.len()]; values.len()];
         let mut right = vec![0.0; values.len()];
-        for (ix, value) in values.iter().enumerate() {
-            let (mean, sd) = if ix % EACH == 0 {
-                SENSITIVITY
-            } else {
-                PRESSURE
-            };
-            matrix[ix][ix] = 1.0 / (sd * sd);
-            right[ix] = (mean - value) / (sd * sd);
+        for program in 0..values.len() / EACH {
+            let parameters = parameters_of(program);
+            for (row, of_row) in parameters.iter().zip(&precision) {
+                for ((column, entry), (mean, _)) in parameters.iter().zip(of_row).zip(PRIORS) {
+                    matrix[*row][*column] = *entry;
+                    right[*row] += entry * (mean - values[*column]);
+                }
+            }
         }
         System { matrix, right }
     }
@@ -248,6 +293,19 @@ impl System {
     }
 }
 
+/// The inverse of the prior covariance of a program's parameters.
+fn prior_precision() -> Vec<Vec<f64>> {
+    let mut covariance = vec![vec![0.0; EACH]; EACH];
+    for (parameter, (_, sd)) in PRIORS.iter().enumerate() {
+        covariance[parameter][parameter] = sd * sd;
+    }
+    let [sensitivity, pressure, _] = parameters_of(0);
+    let both = CORRELATION * SENSITIVITY.1 * PRESSURE.1;
+    covariance[sensitivity][pressure] = both;
+    covariance[pressure][sensitivity] = both;
+    inverted(covariance)
+}
+
 /// The inverse of a symmetric, positive definite matrix, by Gauss and Jordan: it needs no pivots.
 fn inverted(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     for pivot in 0..matrix.len() {
@@ -274,16 +332,26 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// Sensitivity and pressure of some programs; the last two are as they are by the prior.
-    const TRUTH: [(f64, f64); 6] = [
-        (0.1, 0.02),
-        (0.5, 0.3),
-        (1.5, 0.05),
-        (2.0, 0.25),
-        SENSITIVITY_AND_PRESSURE,
-        SENSITIVITY_AND_PRESSURE,
+    /// Sensitivity, pressure and bandwidth pressure of some programs; the last two are as they are by the prior.
+    const TRUTH: [[f64; 3]; 6] = [
+        [0.1, 0.02, 0.0],
+        [0.5, 0.3, 0.2],
+        [1.5, 0.05, -0.05],
+        [2.0, 0.25, -0.1],
+        BY_PRIOR,
+        BY_PRIOR,
     ];
-    const SENSITIVITY_AND_PRESSURE: (f64, f64) = (SENSITIVITY.0, PRESSURE.0);
+    const BY_PRIOR: [f64; 3] = [SENSITIVITY.0, PRESSURE.0, BANDWIDTH_PRESSURE.0];
+
+    fn truth(program: usize) -> Interference {
+        let [sensitivity, pressure, bandwidth_pressure] = TRUTH[program];
+        Interference {
+            sensitivity,
+            pressure,
+            bandwidth_pressure,
+            ..Interference::AVERAGE
+        }
+    }
 
     fn uniform(lots: &mut Rng) -> f64 {
         lots.below(1 << 30) as f64 / f64::from(1 << 30)
@@ -299,13 +367,14 @@ mod tests {
                 let other =
                     |lots: &mut Rng| (lots.below(TRUTH.len() as u64) as usize, uniform(lots));
                 let beside = vec![other(&mut lots), other(&mut lots)];
-                let pressure: f64 = beside
+                let own = truth(program);
+                let slowdown: f64 = beside
                     .iter()
-                    .map(|&(other, share)| share * TRUTH[other].1)
+                    .map(|&(other, share)| share * own.slowdown_beside(&truth(other)))
                     .sum();
                 let noise = 0.04 * (uniform(&mut lots) - 0.5);
                 let alone = 3.0 + command as f64;
-                let time_s = alone * libm::exp(TRUTH[program].0 * pressure + noise);
+                let time_s = alone * libm::exp(slowdown + noise);
                 runs.push(NeighbouredRun {
                     command,
                     program,
@@ -320,9 +389,11 @@ mod tests {
     /// The logarithm of a command's time alone by the model.
     fn mean_alone(fitted: &[Interference], runs: &[NeighbouredRun]) -> f64 {
         let alone = runs.iter().map(|run| {
+            let own = &fitted[run.program];
             let beside = run.beside.iter();
-            let pressures = beside.map(|&(other, share)| share * fitted[other].pressure);
-            libm::log(run.time_s) - fitted[run.program].sensitivity * pressures.sum::<f64>()
+            let slowdowns =
+                beside.map(|&(other, share)| share * own.slowdown_beside(&fitted[other]));
+            libm::log(run.time_s) - slowdowns.sum::<f64>()
         });
         alone.sum::<f64>() / runs.len() as f64
     }
@@ -336,13 +407,16 @@ mod tests {
             for seed in 0..10 {
                 let runs = runs(count, seed);
                 let fitted = interferences(TRUTH.len(), &runs);
-                for (one, &(sensitivity, pressure)) in fitted.iter().zip(&TRUTH) {
-                    let off = (one.pressure - pressure).abs();
-                    assert!(off < most_off, "{count} {one:?} {pressure}");
-                    let sensitive = (one.sensitivity - sensitivity).abs();
-                    within += usize::from(sensitive < 1.64 * one.sensitivity_sd);
+                for (program, one) in fitted.iter().enumerate() {
+                    let truth = truth(program);
+                    let off = (one.pressure - truth.pressure).abs();
+                    assert!(off < most_off, "{count} {one:?} {truth:?}");
+                    let sensitivity_off = (one.sensitivity - truth.sensitivity).abs();
+                    let bandwidth_off = (one.bandwidth_pressure - truth.bandwidth_pressure).abs();
+                    within += usize::from(sensitivity_off < 1.64 * one.sensitivity_sd);
                     within += usize::from(off < 1.64 * one.pressure_sd);
-                    all += 2;
+                    within += usize::from(bandwidth_off < 1.64 * one.bandwidth_pressure_sd);
+                    all += 3;
                 }
                 for runs in runs.chunks(count) {
                     let alone = mean_alone(&fitted, runs);

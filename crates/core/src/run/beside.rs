@@ -58,9 +58,10 @@ struct RunningPrograms {
 /// Running programs, compared with those that wait.
 struct Excess<'a> {
     programs: &'a [(f64, Interference)],
-    /// Sums over the running tasks: sensitivity and pressure beyond the mean of those that wait.
+    /// Sums over the running tasks: sensitivity and pressures beyond the mean of those that wait.
     sensitivity: f64,
     pressure: f64,
+    bandwidth_pressure: f64,
 }
 
 impl RunningPrograms {
@@ -100,13 +101,17 @@ impl<'a> Excess<'a> {
             programs,
             sensitivity: beyond(|one| one.sensitivity),
             pressure: beyond(|one| one.pressure),
+            bandwidth_pressure: beyond(|one| one.bandwidth_pressure),
         }
     }
 
     /// The logarithm by which the running tasks and `one` slow each other, beyond what they would if those that wait came in
     /// turn. Without the mean, disturbing programs would always start last.
     fn cost(&self, one: &Interference) -> f64 {
-        one.sensitivity * self.pressure + one.pressure * self.sensitivity
+        let own =
+            one.sensitivity * self.pressure + one.pressure_beyond_mild() * self.bandwidth_pressure;
+        let of_others = one.pressure * self.sensitivity + one.bandwidth_pressure * self.pressure;
+        own + of_others
     }
 
     /// Whether `one` clearly costs less than `other`.
@@ -118,13 +123,21 @@ impl<'a> Excess<'a> {
     fn variance(&self, one: &Interference, other: &Interference) -> f64 {
         let square = |value: f64| value * value;
         let both = |value: fn(&Interference) -> f64| square(value(one)) + square(value(other));
-        let mut variance = square(self.pressure) * both(|one| one.sensitivity_sd)
-            + square(self.sensitivity) * both(|one| one.pressure_sd);
+        let mut variance = square(self.pressure)
+            * (both(|one| one.sensitivity_sd) + both(|one| one.bandwidth_pressure_sd))
+            + square(self.sensitivity + self.bandwidth_pressure) * both(|one| one.pressure_sd);
+        let by_pressure =
+            one.sensitivity - other.sensitivity + one.bandwidth_pressure - other.bandwidth_pressure;
+        let by_others = one.pressure - other.pressure;
         for (count, program) in self.programs {
-            let own = square((one.sensitivity - other.sensitivity) * program.pressure_sd)
-                + square((one.pressure - other.pressure) * program.sensitivity_sd);
-            let misfit = square(program.pressure) * both(|one| one.sensitivity)
-                + square(program.sensitivity) * both(|one| one.pressure);
+            let own = square(by_pressure * program.pressure_sd)
+                + square(by_others * program.sensitivity_sd)
+                + square(by_others * program.bandwidth_pressure_sd);
+            let mut misfit = 0.0;
+            for waiting in [one, other] {
+                misfit += square(waiting.slowdown_beside(program));
+                misfit += square(program.slowdown_beside(waiting));
+            }
             variance += square(*count) * (own + square(MISFIT) * misfit);
         }
         variance
@@ -139,8 +152,10 @@ mod tests {
         Interference {
             sensitivity,
             pressure,
+            bandwidth_pressure: 0.0,
             sensitivity_sd: 0.1,
             pressure_sd: 0.01,
+            bandwidth_pressure_sd: 0.01,
         }
     }
 
@@ -167,6 +182,25 @@ mod tests {
             (Some(0), None)
         );
         assert_eq!((better(mild, &mild), better(mild, &harsh)), (Some(3), None));
+    }
+
+    #[test]
+    fn a_stream_does_not_start_beside_a_stream() {
+        let stream = Interference {
+            bandwidth_pressure: 0.5,
+            ..known(0.0, 0.2)
+        };
+        let cached = Interference {
+            bandwidth_pressure: -0.1,
+            ..stream
+        };
+        let waiting = [(0, stream), (5, cached)];
+        let running = beside(Interference {
+            pressure: 0.6,
+            ..stream
+        });
+        assert_eq!(running.better(&waiting, &stream), Some(5));
+        assert_eq!(running.better(&waiting, &cached), None);
     }
 
     #[test]

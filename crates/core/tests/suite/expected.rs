@@ -141,8 +141,10 @@ fn neighbours(policy: &str, cpus: u32, sd: f64, first_cpus: u32) -> (Vec<u32>, T
         spec.interference = Some(Interference {
             sensitivity: if is_heavy { 2.0 } else { 0.2 },
             pressure: if is_heavy { 0.4 } else { 0.02 },
+            bandwidth_pressure: 0.0,
             sensitivity_sd: sd,
             pressure_sd: 0.1 * sd,
+            bandwidth_pressure_sd: 0.1 * sd,
         });
     }
     specs[1].cpus = first_cpus;

@@ -8,6 +8,7 @@
 mod champsim;
 mod corun;
 mod measurements;
+mod pairs;
 mod pbbcache;
 
 use std::path::{Path, PathBuf};
@@ -17,9 +18,10 @@ use std::process::ExitCode;
 fn reports(folder: Option<&Path>, champsim: &Path) -> Vec<Result<String, String>> {
     let mut reports = vec![champsim::report(champsim), Ok(pbbcache::report())];
     match folder {
-        Some(folder) => reports.push(corun::report(folder)),
+        Some(folder) => reports.extend([corun::report(folder), pairs::report(folder)]),
         None => reports.push(Ok(
-            "Co-runs are left out, because no folder of measurements was named.\n".to_owned(),
+            "Co-runs and pairs are left out, because no folder of measurements was named.\n"
+                .to_owned(),
         )),
     }
     reports
