@@ -69,7 +69,7 @@ const BEST: usize = 2;
 pub static AUTO: [AutoRow; 8] = [
     AutoRow {
         only: Some(JobKind::Alike),
-        ..row(&[], &fifo::ENTRY, 0.0, 2.65)
+        ..row(&[], &fifo::ENTRY, 0.0, 2.64)
     },
     AutoRow {
         only: Some(JobKind::Arriving),
@@ -79,17 +79,17 @@ pub static AUTO: [AutoRow; 8] = [
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],
         &even::ENTRY,
-        -6.2,
+        -5.7,
         1.05,
     ),
-    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -5.8, 1.05),
-    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.6, 1.05),
-    row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -4.8, 1.39),
+    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -6.5, 1.06),
+    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.1, 1.05),
+    row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -4.4, 1.35),
     AutoRow {
         only: Some(JobKind::Crowd),
-        ..row(&[], &linux::ENTRY, -0.8, 1.47)
+        ..row(&[], &linux::ENTRY, -1.2, 1.42)
     },
-    row(&[], &fifo::ENTRY, 0.0, 2.65),
+    row(&[], &fifo::ENTRY, 0.0, 2.64),
 ];
 
 /// The row that decides on a machine for jobs of this kind.
