@@ -538,4 +538,42 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_thread_that_has_lost_all_its_lines_fetches_them_again() {
+        let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
+        let lbm = Arc::new(builtin_program("lbm").unwrap());
+        let mut world = World::new(spec, &[lbm], 0.08);
+        let same = Instance {
+            cpi: 1.0,
+            memory: 1.0,
+            length: 1.0,
+        };
+        for n in 0..2 {
+            world.add_task(0, same, 1, 1e12, 0);
+            world.place(n, Arc::new([n]));
+        }
+        let forward = |world: &mut World| {
+            let until = world.now + 200_000_000;
+            while world.now < until {
+                world.advance(world.next_event().min(until));
+            }
+            (0..2).for_each(|core| world.sync(core));
+        };
+        world.settle();
+        forward(&mut world);
+        world.stop(1);
+        world.settle();
+        forward(&mut world);
+        // Of what it had hardly any number is left, and its age is as small.
+        world.place(1, Arc::new([1]));
+        world.settle();
+        world.threads[1].held = 1e-72;
+        world.threads[1].oldest.age = None;
+        world.touch(1);
+        world.solve_dirty();
+        forward(&mut world);
+        let held = [0, 1].map(|thread| world.threads[thread].held);
+        assert!((held[1] / held[0] - 1.0).abs() < 0.1, "{held:?}");
+    }
 }

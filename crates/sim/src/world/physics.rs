@@ -24,6 +24,8 @@ const LONGEST_STEP: f64 = 250_000_000.0;
 /// share, to stop at.
 const SMT_ROUNDS: usize = 12;
 const SMT_TOLERANCE: f64 = 1e-4;
+/// Least share of the way to the point where its lines rest that a thread goes in a curve.
+const LEAST_APPROACH: f64 = 1e-9;
 /// Maximum share of its time in which a thread waits for lines that left its private caches.
 const MOST_LOST: f64 = 0.9;
 /// Change of a thread's lines times their weight to solve for, on which the losses of all threads depend: a share of its
@@ -190,11 +192,12 @@ impl World {
             let inflow = thread.rate * thread.uses.reads
                 + (losses * (growth - 1.0) - gains) * thread.uses.at_held;
             let before = thread.held;
-            let held = if speed > 0.0 {
+            // So slow an approach is a straight line. The point may also be too far away for a number.
+            let held = if speed * rest > LEAST_APPROACH {
                 let rests_at = inflow / speed;
                 rests_at + (thread.held - rests_at) * decay(speed * rest)
             } else {
-                thread.held + inflow * rest
+                thread.held + (inflow - speed * thread.held) * rest
             };
             thread.held = held.clamp(0.0, llc.size);
             gained += thread.held - before;
