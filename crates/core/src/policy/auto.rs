@@ -82,8 +82,8 @@ pub static AUTO: [AutoRow; 8] = [
         -5.7,
         1.05,
     ),
-    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -6.5, 1.06),
-    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.1, 1.05),
+    row(&[FREEZE, BIND, IPC, READS, LLC], &even::ENTRY, -5.5, 1.05),
+    row(&[FREEZE, BIND, IPC, LLC], &even::ENTRY, -5.2, 1.05),
     row(&[FREEZE, BIND, READS], &perf_fair::ENTRY, -4.4, 1.35),
     AutoRow {
         only: Some(JobKind::Crowd),

@@ -199,6 +199,7 @@ impl World {
             } else {
                 thread.held + (inflow - speed * thread.held) * rest
             };
+            debug_assert!(held.is_finite(), "{held} lines held");
             thread.held = held.clamp(0.0, llc.size);
             gained += thread.held - before;
         }
