@@ -539,6 +539,14 @@ mod tests {
         }
     }
 
+    fn forward(world: &mut World) {
+        let until = world.now + 200_000_000;
+        while world.now < until {
+            world.advance(world.next_event().min(until));
+        }
+        (0..2).for_each(|core| world.sync(core));
+    }
+
     #[test]
     fn a_thread_that_has_lost_all_its_lines_fetches_them_again() {
         let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
@@ -553,13 +561,6 @@ mod tests {
             world.add_task(0, same, 1, 1e12, 0);
             world.place(n, Arc::new([n]));
         }
-        let forward = |world: &mut World| {
-            let until = world.now + 200_000_000;
-            while world.now < until {
-                world.advance(world.next_event().min(until));
-            }
-            (0..2).for_each(|core| world.sync(core));
-        };
         world.settle();
         forward(&mut world);
         world.stop(1);

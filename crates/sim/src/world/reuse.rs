@@ -37,22 +37,21 @@ impl ReuseAges {
             };
         };
         let least = (LEAST_MISSES * accesses).max(RAREST_MISS);
-        let per_line = |misses: f64| 1.0 / misses.max(least);
-        let mut age = first * per_line(accesses);
+        let mut age = first / accesses.max(least);
         let mut points = vec![(0.0, 0.0), (first, age)];
         for two in reads.windows(2) {
             let ((from, above), (to, below)) = (two[0], two[1]);
             let width = (to - from) / PARTS as f64;
             for part in 0..PARTS {
                 let middle = (part as f64 + 0.5) / PARTS as f64;
-                age += width * per_line(above + (below - above) * middle);
+                age += width * (1.0 / (above + (below - above) * middle).max(least));
                 points.push((from + width * (part + 1) as f64, age));
             }
         }
         let last = reads.last().map_or(0.0, |&(_, misses)| misses);
         ReuseAges {
             points,
-            beyond: per_line(last),
+            beyond: 1.0 / last.max(least),
         }
     }
 

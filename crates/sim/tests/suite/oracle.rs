@@ -89,6 +89,11 @@ impl Walker {
         before.1
     }
 
+    /// Its lines times their weight.
+    fn mass(&self) -> f64 {
+        self.held * self.age.powi(4)
+    }
+
     /// Instructions since it touched the oldest line that it holds.
     fn instructions_ago(&self) -> f64 {
         const LINES: f64 = 64.0;
@@ -163,9 +168,8 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
                 f64::INFINITY
             };
         }
-        let weighted = |walker: &Walker| walker.held * walker.age.powi(4);
         let running = walkers.iter().filter(|walker| runs(walker));
-        let all = running.map(weighted).sum::<f64>().max(1e-300);
+        let all = running.map(Walker::mass).sum::<f64>().max(1e-300);
         let replaced = (fills - unused).max(0.0) / all;
         let left = if unused > fills {
             1.0 - fills / unused
@@ -178,7 +182,7 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
                 let reads = walker.reads_now() * instructions;
                 walker.done += instructions;
                 walker.read += reads;
-                walker.held += reads - weighted(walker) * replaced;
+                walker.held += reads - walker.mass() * replaced;
             } else {
                 walker.held *= left;
             }

@@ -333,9 +333,11 @@ impl Job {
             return self.phases.len() - 1;
         }
         // Intervals between two phases make many that come once.
-        let rank = |phase: &Phase| (phase.is_measured(), phase.is_fitted(), phase.used_at);
         let oldest = (0..PHASES)
-            .min_by_key(|&ix| rank(&self.phases[ix]))
+            .min_by_key(|&ix| {
+                let phase = &self.phases[ix];
+                (phase.is_measured(), phase.is_fitted(), phase.used_at)
+            })
             .unwrap_or_default();
         self.settled += worth(&self.phases[oldest]);
         self.phases[oldest] = phase;

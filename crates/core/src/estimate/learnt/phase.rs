@@ -75,10 +75,14 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Instructions of its time.
+    fn instructions(&self) -> f64 {
+        (self.until - self.since) as f64 * self.ghz / self.cpi
+    }
+
     /// The mean of this row and the one that follows, weighted by their instructions.
     fn joined(&self, next: &Row) -> Row {
-        let instructions = |row: &Row| (row.until - row.since) as f64 * row.ghz / row.cpi;
-        let (before, more) = (instructions(self), instructions(next));
+        let (before, more) = (self.instructions(), next.instructions());
         let part = more / (before + more);
         let mean = |of: fn(&Row) -> f64| of(self) + part * (of(next) - of(self));
         let time = mean(|row| row.cpi / row.ghz);

@@ -117,9 +117,8 @@ fn judge_named(draft: &mut Draft, effects: &Effects, names: &[String]) {
         }
     }
     draft.judge_order("libquantum-most", |name| {
-        let is_it = |one: &String| one == "libquantum";
         let all = names.iter().zip(&effects.energy_saved);
-        let chosen = all.filter(|(one, _)| is_it(one) == (name == "libquantum"));
+        let chosen = all.filter(|(one, _)| (*one == "libquantum") == (name == "libquantum"));
         let saved: Vec<Vec<f64>> = chosen.map(|(_, saved)| saved.clone()).collect();
         over(&saved, greatest)
     });
