@@ -31,8 +31,8 @@ def test_the_policy_has_the_stated_figures(files):
     record = cosched.simulate(mix, "xeon-e5645-1ch", f"cmd:{sys.executable} mine.py")
     known = cosched.simulate(mix, "xeon-e5645-1ch", "perf-fair")
     assert record["policy"] == "level" and not record["warnings"]
-    assert record["metrics"]["turnaround_s"] == pytest.approx(433, abs=4)
-    assert known["metrics"]["turnaround_s"] == pytest.approx(448, abs=1)
+    assert record["metrics"]["turnaround_s"] == pytest.approx(450, abs=4)
+    assert known["metrics"]["turnaround_s"] == pytest.approx(462, abs=1)
     assert 1.4 <= round(record["metrics"]["unfairness"], 1) <= 1.7
 
 

@@ -196,7 +196,7 @@ def test_the_mix_of_the_replay_runs_and_its_cpus_are_shared_under_linux(takes_wo
 
 
 @pytest.mark.parametrize(
-    "name, modules, passed", [("synpa", ["networkx", "numpy"], 13), ("petrucci", ["scipy"], 2), ("in_place", [], 13)]
+    "name, modules, passed", [("synpa", ["networkx", "numpy"], 14), ("petrucci", ["scipy"], 2), ("in_place", [], 14)]
 )
 def test_policies_conform(name, modules, passed, folder, takes_policies):
     for module in modules:

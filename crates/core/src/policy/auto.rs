@@ -244,11 +244,11 @@ mod tests {
         );
         assert_eq!(
             lacks(&EVENTS, Absence::NoCounters).unwrap(),
-            "this machine has no hardware counters; with them simulated mixes take 6 % less time, unfairness 1.05, not 2.65"
+            "this machine has no hardware counters; with them simulated mixes take 6 % less time, unfairness 1.05, not 2.64"
         );
         assert_eq!(
             lacks(&[FREEZE], Absence::OnlyClient).unwrap(),
-            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; with them simulated mixes take 6 % less time, unfairness 1.05, not 2.65"
+            "no freezing of jobs: freezing `srun` would stop the client alone, while its work on the nodes goes on; with them simulated mixes take 6 % less time, unfairness 1.05, not 2.64"
         );
     }
 }
