@@ -144,8 +144,9 @@ impl TaskEstimator {
     /// done long before; Eq. 1 of Perf&Fair, by which policies decide, is not.
     /// Absent if not all phases were measured.
     pub fn earned(&self) -> Reading<f64> {
+        let quantum = self.quantum.0 as f64 * f64::from(self.width.max(1));
         match self.solo_work.time() {
-            Ok(time) => Reading::Value(time / self.quantum.0 as f64),
+            Ok(time) => Reading::Value(time / quantum),
             Err(Absence::NoSoloEstimate) => Reading::Value(self.progress.earned()),
             Err(why) => Reading::Absent(why),
         }
@@ -169,5 +170,26 @@ fn write_rate(sample: &Sample, reads: Reading<Rate>) -> Reading<Rate> {
     ) {
         (Reading::Absent(_), shared @ Reading::Value(_)) => shared,
         (counted, _) => counted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::progress::tests::of_gang;
+    use super::*;
+
+    #[test]
+    fn a_gang_earns_the_time_in_which_all_its_threads_ran_alone() {
+        let spec = TaskSpec {
+            cpus: 8,
+            ..TaskSpec::new(0, "gang")
+        };
+        let alone = of_gang(8.0, 1.0, Purpose::MeasureAlone);
+        let mut estimator = TaskEstimator::new(&spec, alone.interval, Start::default());
+        let mut estimates = estimator.initial();
+        for _ in 0..4 {
+            estimator.update(&alone, 1.0, &mut estimates);
+        }
+        assert_eq!(estimator.earned(), Reading::Value(4.0));
     }
 }
