@@ -144,9 +144,8 @@ impl TaskEstimator {
     /// done long before; Eq. 1 of Perf&Fair, by which policies decide, is not.
     /// Absent if not all phases were measured.
     pub fn earned(&self) -> Reading<f64> {
-        let quantum = self.quantum.0 as f64 * f64::from(self.width.max(1));
         match self.solo_work.time() {
-            Ok(time) => Reading::Value(time / quantum),
+            Ok(time) => Reading::Value(time / self.quantum.0 as f64),
             Err(Absence::NoSoloEstimate) => Reading::Value(self.progress.earned()),
             Err(why) => Reading::Absent(why),
         }

@@ -6,15 +6,20 @@
 //! and loads, so work done before a measurement is rated by it as well (ours). Phases with equal loads per instruction can't
 //! be told apart.
 //!
-//! Co-runners can only slow a measurement down, so those below the line count more than those above it.
+//! Work that a task did while nothing else ran took its solo time, except in a planned measurement, which begins with cold caches.
+//! Only the other work is rated by the measurements.
+//!
+//! Co-runners can only slow a measurement down, so those below the line count more than those above it. Where loads are not
+//! counted, the line is the mean of all measurements.
 
-use super::progress::{is_low_contention, used_time};
+use super::progress::{is_low_contention, own_wait, ran_alone, threads_at_once, used_time};
 use crate::counter::Counter;
+use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::units::{Absence, Nanos};
-use std::collections::VecDeque;
 
-/// Number of measurements kept.
+/// Maximum number of measurements kept. One more, and each two that followed each other become one: the last ones alone would tell
+/// little of the work done before.
 const KEPT: usize = 32;
 /// Weight of a measurement above the line, relative to one below.
 const ABOVE: f64 = 0.1;
@@ -33,21 +38,40 @@ struct Measured {
     loads: f64,
     /// Nanoseconds of CPU time per instruction.
     time: f64,
-    /// Its CPU time.
+    /// Its instructions: a mean weighted by time would count slow phases twice.
     weight: f64,
 }
 
-/// Sums over all counted intervals, and the last measurements.
+impl Measured {
+    /// Several measurements as one.
+    fn mean(all: &[Measured]) -> Measured {
+        let weight: f64 = all.iter().map(|one| one.weight).sum();
+        let loads: f64 = all.iter().map(|one| one.weight * one.loads).sum();
+        let time: f64 = all.iter().map(|one| one.weight * one.time).sum();
+        Measured {
+            loads: loads / weight,
+            time: time / weight,
+            weight,
+        }
+    }
+}
+
+/// Sums over all intervals, and the measurements. Counts and times are those of a thread: of all threads, divided by
+/// those that ran at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SoloWork {
+    /// Of counted intervals beside others.
     instructions: f64,
     loads: f64,
-    /// Nanoseconds of CPU time, counted and not.
+    /// Nanoseconds of CPU time: in these, in counted intervals in which nothing else ran, and in those without counts.
     counted: f64,
+    alone: f64,
     uncounted: f64,
+    /// Nanoseconds in which a gang waited by itself.
+    waited: f64,
     /// Whether loads were counted in all intervals.
     lacks_loads: bool,
-    measured: VecDeque<Measured>,
+    measured: Vec<Measured>,
 }
 
 /// A line: the time at the mean of the loads, and its slope.
@@ -66,46 +90,64 @@ impl Line {
 
 impl SoloWork {
     pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos, width: u32) {
-        let time = used_time(sample, width).0 as f64;
+        let threads = threads_at_once(sample, width);
+        let time = used_time(sample, width).0 as f64 / threads;
+        self.waited += own_wait(sample, width).0 as f64;
         let Some(instructions) = sample.counts[Counter::Instructions].value() else {
             self.uncounted += time;
             return;
         };
         let loads = sample.counts[Counter::L1Accesses].value();
         self.lacks_loads |= loads.is_none();
-        let (instructions, loads) = (instructions as f64, loads.unwrap_or(0) as f64);
+        let instructions = instructions as f64 / threads;
+        let loads = loads.unwrap_or(0) as f64 / threads;
+        if instructions > 0.0 && time > 0.0 && is_low_contention(sample, quantum) {
+            self.measure(Measured {
+                loads: loads / instructions,
+                time: time / instructions,
+                weight: instructions,
+            });
+        }
+        // A planned measurement begins with a cold cache: what it did is rated as any other work.
+        if sample.purpose == Purpose::Run && ran_alone(sample, quantum) {
+            self.alone += time;
+            return;
+        }
         self.instructions += instructions;
         self.loads += loads;
         self.counted += time;
-        if instructions > 0.0 && time > 0.0 && is_low_contention(sample, quantum) {
-            if self.measured.len() == KEPT {
-                self.measured.pop_front();
-            }
-            self.measured.push_back(Measured {
-                loads: loads / instructions,
-                time: time / instructions,
-                weight: time,
-            });
-        }
     }
 
-    /// The solo time of all work, in nanoseconds of CPU time; at most the CPU time.
+    fn measure(&mut self, measured: Measured) {
+        if self.measured.len() == KEPT {
+            let pairs = self.measured.chunks(2);
+            self.measured = pairs.map(Measured::mean).collect();
+        }
+        self.measured.push(measured);
+    }
+
+    /// The solo time of all work in nanoseconds: at most the CPU time of a thread, and what it waited by itself.
     ///
     /// # Errors
     /// Nothing was measured, or not all phases were.
     pub(super) fn time(&self) -> Result<f64, Absence> {
         let line = self.line().ok_or(Absence::NoSoloEstimate)?;
+        let solo = self.alone + self.time_of_others(line)?;
+        let counted = self.alone + self.counted;
+        let worth = if counted > 0.0 { solo / counted } else { 1.0 };
+        Ok(solo + self.uncounted * worth + self.waited)
+    }
+
+    /// The solo time of the work done beside others.
+    fn time_of_others(&self, line: Line) -> Result<f64, Absence> {
+        if self.instructions == 0.0 {
+            return Ok(0.0);
+        }
         let loads = self.loads / self.instructions;
         if !self.lacks_loads && self.distance(loads) > BEYOND {
             return Err(Absence::PhaseNotMeasured);
         }
-        let solo = (line.at(loads) * self.instructions).clamp(0.0, self.counted);
-        let worth = if self.counted > 0.0 {
-            solo / self.counted
-        } else {
-            1.0
-        };
-        Ok(solo + self.uncounted * worth)
+        Ok((line.at(loads) * self.instructions).clamp(0.0, self.counted))
     }
 
     /// The relative distance of these loads per instruction from the range of the measurements.
@@ -119,6 +161,10 @@ impl SoloWork {
     /// The line through the measurements.
     fn line(&self) -> Option<Line> {
         let mut line = self.fit(|_| 1.0)?;
+        if self.lacks_loads {
+            // Nothing tells a slow phase from a disturbed measurement.
+            return Some(line);
+        }
         for _ in 0..ROUNDS {
             let last = line;
             let is_below = |one: &Measured| one.time < last.at(one.loads);
@@ -154,9 +200,10 @@ impl SoloWork {
 
 #[cfg(test)]
 mod tests {
-    use super::super::progress::tests::sample;
+    use super::super::progress::tests::{of_gang, sample};
     use super::*;
     use crate::placement::Purpose;
+    use crate::task::TaskId;
     use crate::units::Reading;
 
     const Q: Nanos = Nanos::from_ms(200);
@@ -204,6 +251,49 @@ mod tests {
         ]);
         let per_instruction = work.time().unwrap() / work.instructions;
         assert!((1.0..1.2).contains(&per_instruction), "{per_instruction}");
+    }
+
+    #[test]
+    fn work_alone_took_its_own_time_whatever_was_measured_last() {
+        let mut samples = Vec::new();
+        for n in 0..100 {
+            let mut alone = interval(if n < 60 { 0.2 } else { 1.0 }, 0.3, Purpose::Run);
+            alone.co_runners = [TaskId(0)].into();
+            samples.push(alone);
+        }
+        assert_eq!(of(&samples).time(), Ok(100.0 * 200e6));
+        assert!(of(&samples).measured.len() <= KEPT);
+    }
+
+    #[test]
+    fn without_loads_the_mean_speed_is_that_of_all_work() {
+        let alone = Purpose::MeasureAlone;
+        let mut samples = vec![
+            interval(0.2, 0.0, alone),
+            interval(1.0, 0.0, alone),
+            // The same work beside others, in twice the time.
+            interval(0.1, 0.0, Purpose::Run),
+            interval(0.1, 0.0, Purpose::Run),
+            interval(0.5, 0.0, Purpose::Run),
+            interval(0.5, 0.0, Purpose::Run),
+        ];
+        for sample in &mut samples {
+            sample.counts[Counter::L1Accesses] = Reading::Absent(Absence::NoSuchEvent);
+        }
+        let time_ms = of(&samples).time().unwrap() / 1e6;
+        assert!((time_ms - 800.0).abs() < 1e-3, "{time_ms}");
+    }
+
+    #[test]
+    fn a_gang_with_one_busy_thread_takes_the_time_of_that_thread() {
+        let mut work = SoloWork::default();
+        for sample in [
+            of_gang(8.0, 1.0, Purpose::MeasureAlone),
+            of_gang(1.0, 0.5, Purpose::Run),
+        ] {
+            work.add(&sample, Q, 8);
+        }
+        assert_eq!(work.time(), Ok(300e6));
     }
 
     #[test]
