@@ -9,19 +9,17 @@ three other cores, each with some additions between its accesses.
 """
 
 import argparse
-import csv
 import json
 import random
 import subprocess
 from pathlib import Path
 
 from make_traces import CHAIN_DATA, LINE, RANDOM_DATA, STREAM_DATA, additions, arithmetic, count, idle, loop_end, record, write
-from run_pairs import Run, read
+from run_pairs import Run, read, write_table
 
 EXECUTABLE = "champsim-4"
 WARM_UP, MEASURED = 200_000, 16_000
 INSTRUCTIONS_A_LINE = 8
-PEAK_GB_S = 25.6
 COLUMNS = ["kind", "loaders", "additions", "reads_share", "bandwidth_gb_s", "latency_ns", "row_hit_share"]
 
 
@@ -157,10 +155,7 @@ def run(args):
     args.out.mkdir(parents=True, exist_ok=True)
     rows = [measure(args, "reads", 0, 0)]
     rows += [measure(args, kind, *point) for kind in KINDS for point in POINTS]
-    with open(args.out / "latency.csv", "w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
+    write_table(args.out / "latency.csv", COLUMNS, rows)
 
 
 def main():

@@ -203,14 +203,13 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Whether the table has this key.
     /// Whether the value of a key is a list.
     pub(super) fn has_list(&self, key: &str) -> bool {
         let value = self.values.get(key).map(Spanned::get_ref);
         matches!(value, Some(DeValue::Array(_)))
     }
 
-    /// Whether a key is there.
+    /// Whether the table has this key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }

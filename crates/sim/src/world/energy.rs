@@ -26,6 +26,7 @@ impl Energy {
 impl World {
     /// Updates which cores and sockets are active. The caller has synced every core that changes.
     pub(crate) fn note_activity(&mut self) {
+        let mut has_changed = false;
         for at in 0..self.dirty.len() {
             let core = self.dirty[at];
             let active = self.cores[core]
@@ -35,6 +36,7 @@ impl World {
             if std::mem::replace(&mut self.cores[core].active, active) == active {
                 continue;
             }
+            has_changed = true;
             let (cores, since, total) = &mut self.active_since[self.cores[core].domain];
             if *cores > 0 {
                 *total += self.now - *since;
@@ -42,14 +44,13 @@ impl World {
             *since = self.now;
             *cores = if active { *cores + 1 } else { *cores - 1 };
         }
-        self.set_clocks();
+        if has_changed && self.has_turbo {
+            self.set_clocks();
+        }
     }
 
     /// Sets the clocks of cores whose socket has more or fewer active cores than before.
     fn set_clocks(&mut self) {
-        if !self.has_turbo {
-            return;
-        }
         for core in 0..self.cores.len() {
             let active = self.active_since[self.cores[core].domain].0;
             let ghz = self.spec.core_types[self.cores[core].core_type].clock_ghz(active as u64);

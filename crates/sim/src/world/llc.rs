@@ -20,8 +20,8 @@ const FULL: f64 = 1e-3;
 /// Share of unused lines above which a full cache fills again. The gap keeps a few lines from switching it to and fro.
 const FILLING: f64 = 1e-2;
 
-/// How much more the older lines are replaced: losses grow with this power of the age of a thread's oldest line.
-pub(crate) const AGE_POWER: f64 = 4.0;
+/// How often the age of a thread's oldest line is squared: its losses grow with the fourth power.
+const SQUARINGS: u32 = 2;
 
 /// Share of the survivors that counts as none. It keeps the shares from being rounded to 0.
 const LEAST_SHARE: f64 = 1e-200;
@@ -33,8 +33,10 @@ pub(crate) struct Llc {
     pub size: f64,
     /// What each core of the machine does to it.
     uses: Vec<CoreUse>,
-    /// The sum over its cores; `losses` is unused here.
+    /// The sum over its cores.
     all: CoreUse,
+    /// Lines that each core of the machine lost since it was last synced, per line held of weight 1.
+    losses: Vec<f64>,
     /// The cores that share it.
     pub cores: Vec<usize>,
     /// Empty lines, and lines of threads that do not run. Below 0 if running threads count as holding slightly more
@@ -61,8 +63,6 @@ struct CoreUse {
     refetched: f64,
     /// Sum over its threads of lines held times weight.
     mass: f64,
-    /// Lines that it lost since it was last synced, per line held of weight 1.
-    losses: f64,
 }
 
 /// A moment in the life of unused lines. The share left later follows from the moment at which they became unused.
@@ -83,6 +83,7 @@ impl Llc {
             size,
             uses: vec![CoreUse::default(); all_cores],
             all: CoreUse::default(),
+            losses: vec![0.0; all_cores],
             cores,
             unused: size,
             filling: spec.replacement == Replacement::ByAge,
@@ -107,21 +108,21 @@ impl Llc {
             self.keep(decay(lines / self.size));
             let losses = self.pace() * span;
             for &core in &self.cores {
-                self.uses[core].losses += losses;
+                self.losses[core] += losses;
             }
         }
     }
 
     /// Lines that a core lost since this was last asked, per line held of weight 1.
     pub(crate) fn take_losses(&mut self, core: usize) -> f64 {
-        std::mem::take(&mut self.uses[core].losses)
+        std::mem::take(&mut self.losses[core])
     }
 
     /// The power of the age of a thread's oldest line by which its losses grow.
     pub(crate) fn age_power(&self) -> f64 {
         match self.replacement {
             Replacement::Random => 0.0,
-            Replacement::ByAge => AGE_POWER,
+            Replacement::ByAge => f64::from(1 << SQUARINGS),
         }
     }
 
@@ -129,8 +130,7 @@ impl Llc {
     pub(crate) fn weight(&self, age: f64) -> f64 {
         match self.replacement {
             Replacement::Random => 1.0,
-            // AGE_POWER is 4.
-            Replacement::ByAge => (age * age) * (age * age),
+            Replacement::ByAge => (0..SQUARINGS).fold(age, |power, _| power * power),
         }
     }
 
@@ -204,12 +204,10 @@ impl Llc {
     /// Sets the lines per ns that a core reads from now on, those that it reads again as they left its private caches, and
     /// the sum over its threads of lines held times weight. The cache must be advanced to now.
     pub(crate) fn set_use(&mut self, core: usize, fill: f64, refetched: f64, mass: f64) {
-        let losses = self.uses[core].losses;
         self.uses[core] = CoreUse {
             fill,
             refetched,
             mass,
-            losses,
         };
         self.all = CoreUse::default();
         for &core in &self.cores {

@@ -10,7 +10,7 @@
 
 use super::World;
 use super::decay::decay;
-use super::llc::{AGE_POWER, Llc};
+use super::llc::Llc;
 use super::memory::Asks;
 use super::thread::{State, Tally, Thread};
 use crate::machine::MachineSpec;
@@ -101,7 +101,7 @@ impl Thread {
         if flow.abs() * step > to_end + beyond {
             step = (to_end + beyond) / flow.abs() + 1.0;
         }
-        let change = self.mass_change(flow);
+        let change = self.mass_change(flow, llc.age_power());
         let own_mass = self.held * self.oldest.weight;
         let most = least * (OWN_MASS_TOLERANCE * own_mass + MASS_TOLERANCE * llc.mass());
         if pace > 0.0 && change * step > most {
@@ -111,14 +111,14 @@ impl Thread {
     }
 
     /// Change per ns of its lines times their weight, at this change of its lines.
-    fn mass_change(&self, flow: f64) -> f64 {
+    fn mass_change(&self, flow: f64, age_power: f64) -> f64 {
         let age = self.age();
         if age <= 0.0 {
             return 0.0;
         }
         let by_lines = flow * self.oldest.growth;
         let by_time = if self.oldest.is_left {
-            AGE_POWER * self.held / age
+            age_power * self.held / age
         } else {
             0.0
         };
@@ -448,8 +448,9 @@ impl World {
         for at in 0..self.llcs[llc].cores.len() {
             let core_ix = self.llcs[llc].cores[at];
             let core = &mut self.cores[core_ix];
-            let [is_other_pace, evicts_more] = [0, 1].map(|ix| differs(now[ix], core.planned[ix]));
-            if !is_other_pace && !evicts_more {
+            let [is_other_pace, are_other_evictions] =
+                [0, 1].map(|ix| differs(now[ix], core.planned[ix]));
+            if !is_other_pace && !are_other_evictions {
                 continue;
             }
             core.planned = now;
@@ -457,7 +458,7 @@ impl World {
             let mut step = threads
                 .map(|thread| self.threads[thread].step(&self.llcs[llc], self.step))
                 .fold(f64::INFINITY, f64::min);
-            if evicts_more {
+            if are_other_evictions {
                 step = step.min(SHORTEST_STEP * self.step);
             }
             let changes = after(self.now, step);
