@@ -7,8 +7,11 @@ use crate::policy::prelude::*;
 /// The lead that divides a job's weight by e, as a share of the mean progress; at least a quantum. Smaller is fairer and
 /// slower.
 const TAU: f64 = 0.01;
-/// Greatest distance from the median that counts, in tau. A job half as far ahead of the least progress may have to wait.
+/// Greatest distance from the median that counts, in tau. A job half as far ahead of the last may have to wait.
 const FARTHEST: f64 = 3.0;
+/// A job further behind the median, in tau, is no longer waited for: its progress was estimated too high until it was measured,
+/// or it can't keep up.
+const LOST: f64 = 4.5;
 /// Least share of the CPUs for which there are jobs that may run, however far ahead. With more, a full memory would serve
 /// the jobs that do not read, and the readers would fall behind.
 const LEAST_BUSY: f64 = 0.75;
@@ -39,10 +42,11 @@ impl Leads {
         let tau = f64::max(1.0, TAU * mean);
         let nth = |nth: usize| all.get(nth).or(all.last()).copied().unwrap_or(0.0);
         let median = nth(all.len() / 2);
-        // A job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
         let busy = (LEAST_BUSY * f64::from(round.left())) as usize;
         let filling = nth(busy.saturating_sub(1));
-        let near = (nth(0) + 0.5 * FARTHEST * tau).max(median - FARTHEST * tau);
+        let is_waited_for = |progress: &&f64| **progress >= median - LOST * tau;
+        let last = all.iter().find(is_waited_for).unwrap_or(&median);
+        let near = last + 0.5 * FARTHEST * tau;
         let limit = near.max(filling);
         Leads {
             progress,

@@ -125,8 +125,8 @@ fn leads_are_told_as_they_are(play: &Play) {
 
 #[test]
 fn who_can_not_keep_up_does_not_stop_the_others() {
-    // One job makes no progress at all, or a quarter of the others' progress. For its sake, at most a quarter of a
-    // small machine is idle, and a sixth of a larger one.
+    // One job makes no progress at all, or a quarter of the others' progress. CPUs are idle for its sake only until it is
+    // far behind.
     for (cpus, share) in [(4, 0.0), (4, 0.25), (16, 0.0), (16, 0.25)] {
         let mut play = Play::new();
         play.snap.machine = Arc::new(Machine::uniform("one thread a core", cpus, 1));
@@ -157,8 +157,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
             );
             idle += cpus as usize - play.running();
         }
-        let most = if cpus == 4 { 4 } else { 6 };
-        assert!(idle < 200 * cpus as usize / most, "{cpus} {share}: {idle}");
+        assert!(idle < 8, "{cpus} {share}: {idle}");
     }
 }
 
