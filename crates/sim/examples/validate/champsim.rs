@@ -8,8 +8,8 @@ use crate::measurements::{Row, Table};
 use cosched_core::Nanos;
 use cosched_sim::program::{ProgramCache, ProgramCore, ProgramMemory, Stall};
 use cosched_sim::{MachineSpec, ProgramSpec, parse_machine_with, speeds_beside};
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,12 +53,21 @@ pub(crate) fn slowdowns(folder: &Path, table: &str) -> Result<Slowdowns, String>
 
 /// The report on the measurements in a folder.
 pub(crate) fn report(folder: &Path) -> Result<String, String> {
+    let tables: Vec<&str> = TABLES
+        .into_iter()
+        .filter(|table| folder.join(table).exists())
+        .collect();
+    if tables.is_empty() {
+        return Err(format!(
+            "{} has no {}",
+            folder.display(),
+            TABLES.join(" and no ")
+        ));
+    }
     let mut text = "## ChampSim\n\n".to_owned();
-    for table in TABLES {
-        if folder.join(table).exists() {
-            let slowdowns = slowdowns(folder, table)?;
-            let _ = writeln!(text, "`{table}`:\n\n{}", slowdowns.text());
-        }
+    for table in tables {
+        let slowdowns = slowdowns(folder, table)?;
+        let _ = writeln!(text, "`{table}`:\n\n{}", slowdowns.text());
     }
     Ok(text)
 }
@@ -226,20 +235,24 @@ fn simulate(
 }
 
 impl Slowdowns {
-    /// The absolute errors in per cent, ascending.
-    fn errors(&self) -> Vec<f64> {
-        let mut errors = Vec::new();
-        for one in &self.0 {
-            errors.push(100.0 * (one.simulated / one.measured - 1.0).abs());
-        }
-        errors.sort_by(f64::total_cmp);
-        errors
+    pub(crate) fn errors(&self) -> Errors {
+        Errors::of(&self.0, Direction::error)
     }
 
-    /// The mean absolute error in per cent.
-    pub(crate) fn mean_error(&self) -> f64 {
-        let errors = self.errors();
-        errors.iter().sum::<f64>() / errors.len() as f64
+    /// The pairs without those of the program without which the mean error is least.
+    fn without_worst(&self) -> Option<(&str, Vec<&Direction>)> {
+        let programs: BTreeSet<&str> = self.0.iter().map(|one| one.program.as_str()).collect();
+        let without = |name: &str| -> Vec<&Direction> {
+            let others = self.0.iter();
+            others
+                .filter(|one| one.program != name && one.corunner != name)
+                .collect()
+        };
+        let left = programs.into_iter().map(|name| (name, without(name)));
+        let mean =
+            |pairs: &[&Direction]| Errors::of(pairs.iter().copied(), Direction::error).mean();
+        left.filter(|(_, pairs)| !pairs.is_empty())
+            .min_by(|(_, one), (_, other)| mean(one).total_cmp(&mean(other)))
     }
 
     /// Spearman's rank correlation of measured and simulated slowdowns.
@@ -260,17 +273,62 @@ impl Slowdowns {
                 one.program, one.corunner, one.measured, one.simulated
             );
         }
-        let errors = self.errors();
-        let _ = writeln!(
+        let all = self.errors();
+        let unslowed = Errors::of(&self.0, Direction::error_if_unslowed);
+        let _ = write!(
             text,
-            "\n{} slowdowns: mean error {:.1} %, 90th percentile {:.1} %, greatest {:.1} %; rank correlation (Spearman) {:.2}",
-            errors.len(),
-            self.mean_error(),
-            errors[errors.len() * 9 / 10],
-            errors[errors.len() - 1],
+            "\n{all}; rank correlation (Spearman) {:.2}\n\nIf nobody slowed anybody: {unslowed}\n",
             self.rank_correlation(),
         );
+        if let Some((worst, others)) = self.without_worst() {
+            let errors = Errors::of(others, Direction::error);
+            let _ = writeln!(text, "\nWithout `{worst}`: {errors}");
+        }
         text
+    }
+}
+
+impl Direction {
+    /// The absolute error in per cent.
+    fn error(&self) -> f64 {
+        100.0 * (self.simulated / self.measured - 1.0).abs()
+    }
+
+    /// The same if the simulation slowed nobody.
+    fn error_if_unslowed(&self) -> f64 {
+        100.0 * (1.0 / self.measured - 1.0).abs()
+    }
+}
+
+/// Absolute errors in per cent, ascending.
+pub(crate) struct Errors(Vec<f64>);
+
+impl Errors {
+    fn of<'a>(
+        pairs: impl IntoIterator<Item = &'a Direction>,
+        error: fn(&Direction) -> f64,
+    ) -> Errors {
+        let mut errors: Vec<f64> = pairs.into_iter().map(error).collect();
+        errors.sort_by(f64::total_cmp);
+        Errors(errors)
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+}
+
+impl Display for Errors {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Errors(errors) = self;
+        write!(
+            f,
+            "{} slowdowns, mean error {:.1} %, 90th percentile {:.1} %, greatest {:.1} %",
+            errors.len(),
+            self.mean(),
+            errors[errors.len() * 9 / 10],
+            errors[errors.len() - 1],
+        )
     }
 }
 

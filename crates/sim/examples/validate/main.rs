@@ -1,8 +1,6 @@
 //! Holds the simulated machine and the estimators against measurements that are not their own, one module for each.
 //!
-//! `cargo run --release -p cosched-sim --example validate -- FOLDER`, in the root of the repository. FOLDER has measurements of
-//! real machines, which may not be shipped. Without it only those in the repository are used. `--champsim FOLDER` judges
-//! programs of your own in ChampSim, with tables like those in `examples/champsim`.
+//! `cargo run --release -p cosched-sim --example validate -- FOLDER`; `--help` says more.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 mod champsim;
@@ -11,13 +9,39 @@ mod measurements;
 mod pairs;
 mod pbbcache;
 
+use clap::Parser;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Hold the simulated machine and the estimators against measurements that are not their own
+#[derive(Parser)]
+#[command(name = "validate")]
+struct Args {
+    /// Folder with the measurements that are not in the repository: corun_series.csv.gz, corun_summary.csv,
+    /// pairs_spec2017.csv and sensitivity_spec2017.csv. Without it, co-runs and pairs are left out
+    #[arg(value_parser = folder)]
+    folder: Option<PathBuf>,
+    /// Folder with programs of your own in ChampSim, as tables like those in examples/champsim, which is the default
+    #[arg(long, value_name = "FOLDER", value_parser = folder)]
+    champsim: Option<PathBuf>,
+}
+
+fn folder(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err("no such folder".to_owned())
+    }
+}
+
 /// What is held against what, in the order of the report.
-fn reports(folder: Option<&Path>, champsim: &Path) -> Vec<Result<String, String>> {
+fn reports(args: &Args) -> Vec<Result<String, String>> {
+    let champsim = args.champsim.as_deref();
+    let champsim = champsim.unwrap_or(Path::new(champsim::FOLDER));
     let mut reports = vec![champsim::report(champsim), Ok(pbbcache::report())];
-    match folder {
+    match &args.folder {
         Some(folder) => reports.extend([corun::report(folder), pairs::report(folder)]),
         None => reports.push(Ok(
             "Co-runs and pairs are left out, because no folder of measurements was named.\n"
@@ -28,20 +52,16 @@ fn reports(folder: Option<&Path>, champsim: &Path) -> Vec<Result<String, String>
 }
 
 fn main() -> ExitCode {
-    let mut champsim = PathBuf::from(champsim::FOLDER);
-    let mut folder = None;
-    let mut words = std::env::args_os().skip(1);
-    while let Some(word) = words.next() {
-        if word == "--champsim" {
-            champsim = words.next().map_or(champsim, PathBuf::from);
-        } else {
-            folder = Some(PathBuf::from(word));
-        }
-    }
     let mut code = ExitCode::SUCCESS;
-    for report in reports(folder.as_deref(), &champsim) {
+    let mut out = std::io::stdout();
+    for report in reports(&Args::parse()) {
         match report {
-            Ok(report) => println!("{report}"),
+            Ok(report) => {
+                // The reader may have seen enough, as `head` does.
+                if writeln!(out, "{report}").is_err() {
+                    return code;
+                }
+            }
             Err(why) => {
                 eprintln!("validate: {why}");
                 code = ExitCode::FAILURE;

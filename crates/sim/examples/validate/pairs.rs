@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The folder with the machine and the programs.
-const FOLDER: &str = "examples/spec2017-pairs";
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/spec2017-pairs");
 
 /// The campaigns at nominal clock. They are near replicates.
 const SETS: [&str; 4] = ["test", "cpu_freq", "conservative", "ondemand"];
@@ -84,7 +84,11 @@ pub(crate) fn report(folder: &Path) -> Result<String, String> {
     let from_curves = simulate(&data, &programs("programs.csv", &machine)?, &machine)?;
     let from_pairs = simulate(&data, &programs("programs_pairs.csv", &machine)?, &machine)?;
     let mut report = legend();
+    report += &judged("no slowdown", &data, |_| Some(1.0));
     report += &judged("the authors' own prediction", &data, |one| Some(one.theirs));
+    report += &judged("the same, mean over the campaigns", &data, |one| {
+        Some(mean_prediction(one, &data))
+    });
     for (name, predicted) in [
         ("simulated, from curves alone", &from_curves),
         (
@@ -351,6 +355,12 @@ fn with_gaps(predicted: &Predicted, data: &Data) -> Result<Predicted, String> {
         with_gaps.insert(names.clone(), 1.0 - busy * (1.0 - performance));
     }
     Ok(with_gaps)
+}
+
+/// The mean of the authors' predictions. The simulated programs are fitted to the mean of the campaigns, too.
+fn mean_prediction(one: &Measured, data: &Data) -> f64 {
+    let same = data.all.iter().filter(|other| other.names == one.names);
+    mean(&same.map(|same| same.theirs).collect::<Vec<_>>())
 }
 
 /// The mean of the other campaigns: how well a repetition predicts.

@@ -32,9 +32,9 @@ fn programs_slow_each_other_down_as_in_champsim() {
     let folder = Path::new(champsim::FOLDER);
     let [first, second] =
         champsim::TABLES.map(|table| champsim::slowdowns(folder, table).expect("it is there"));
-    let (error, ranks) = (first.mean_error(), first.rank_correlation());
+    let (error, ranks) = (first.errors().mean(), first.rank_correlation());
     assert!(error <= 10.0 && ranks >= 0.9, "{error} % {ranks}");
     // Among these is a sequential reader whose rows of the memory stay open while it is alone, which is not simulated.
-    let (error, ranks) = (second.mean_error(), second.rank_correlation());
+    let (error, ranks) = (second.errors().mean(), second.rank_correlation());
     assert!(error <= 20.0 && ranks >= 0.8, "{error} % {ranks}");
 }

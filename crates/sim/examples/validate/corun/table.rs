@@ -7,6 +7,8 @@ use std::fmt;
 const BOUND: f64 = 0.15;
 /// An estimator that states a greater standard error claims nothing.
 const UNKNOWN: f64 = 0.15;
+/// A row in which no slowdown is off by more than this is left out where nothing was slowed.
+const NEAR: f64 = 0.01;
 
 /// A program in a run, and what each estimator made of it.
 pub(super) struct Row {
@@ -46,6 +48,12 @@ impl Table {
 
     pub(super) fn add(&mut self, row: Row) {
         self.rows.push(row);
+    }
+
+    /// The mean error in per cent of an estimator that says that nothing was slowed.
+    fn mean_error_if_unslowed(&self) -> f64 {
+        let errors = self.rows.iter().map(|row| 1.0 - 1.0 / row.as_recorded);
+        100.0 * errors.map(f64::abs).sum::<f64>() / self.rows.len() as f64
     }
 
     /// How many errors of an estimator are within the bound, and their mean.
@@ -90,7 +98,9 @@ impl fmt::Display for Table {
             "| run | program | slowdown by wall time | as recorded | {names} |"
         )?;
         writeln!(f, "|{}", " --- |".repeat(4 + self.names.len()))?;
-        for row in &self.rows {
+        let (near, rows): (Vec<&Row>, Vec<&Row>) =
+            self.rows.iter().partition(|row| row.is_unslowed_and_near());
+        for row in rows {
             let cells: Vec<String> = row.judged.iter().map(cell).collect();
             let (by_wall_time, as_recorded) = (row.by_wall_time, row.as_recorded);
             writeln!(
@@ -102,6 +112,27 @@ impl fmt::Display for Table {
             )?;
         }
         let tallies: Vec<String> = (0..self.names.len()).map(|at| self.tally(at)).collect();
-        writeln!(f, "| all | | | | {} |", tallies.join(" | "))
+        let unslowed = self.mean_error_if_unslowed();
+        writeln!(
+            f,
+            "| all {} | | | 1 would be off by {unslowed:.1} % | {} |",
+            self.rows.len(),
+            tallies.join(" | ")
+        )?;
+        if near.is_empty() {
+            return Ok(());
+        }
+        let (count, bound) = (near.len(), 100.0 * NEAR);
+        writeln!(
+            f,
+            "\n{count} rows in which each error is at most {bound:.0} % are left out."
+        )
+    }
+}
+
+impl Row {
+    fn is_unslowed_and_near(&self) -> bool {
+        let is_near = |judged: &Judged| judged.error().is_ok_and(|error| error.abs() <= NEAR);
+        self.as_recorded == 1.0 && self.judged.iter().all(is_near)
     }
 }
