@@ -468,7 +468,8 @@ fn decisions(named: &[&str]) {
 fn more_cores() {
     copies_head();
     let i5 = |cores: u32, channels: u32, mb: f64| {
-        let head = format!("`i5-2500` | {cores} cores, {channels} channels, {mb} MB");
+        let plural = if channels == 1 { "" } else { "s" };
+        let head = format!("`i5-2500` | {cores} cores, {channels} channel{plural}, {mb} MB");
         copies(&head, "i5-2500", move |machine| {
             machine.core_types[0].cores_per_llc = cores;
             machine.memory.channels = channels;
