@@ -74,7 +74,7 @@ pub static AUTO: [AutoRow; 8] = [
     AutoRow {
         only: Some(JobKind::Arriving),
         params: &[("objective", "mean")],
-        ..row(&[FREEZE, BIND], &even::ENTRY, -3.1, 6.37)
+        ..row(&[FREEZE, BIND], &even::ENTRY, -3.1, 6.45)
     },
     row(
         &[FREEZE, BIND, IPC, READS, LLC, L1],
