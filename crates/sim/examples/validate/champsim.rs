@@ -8,7 +8,7 @@ use crate::measurements::{Row, Table};
 use cosched_core::Nanos;
 use cosched_sim::program::{ProgramCache, ProgramCore, ProgramMemory, Stall};
 use cosched_sim::{MachineSpec, ProgramSpec, parse_machine_with, speeds_beside};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -239,20 +239,21 @@ impl Slowdowns {
         Errors::of(&self.0, Direction::error)
     }
 
-    /// The pairs without those of the program without which the mean error is least.
-    fn without_worst(&self) -> Option<(&str, Vec<&Direction>)> {
-        let programs: BTreeSet<&str> = self.0.iter().map(|one| one.program.as_str()).collect();
-        let without = |name: &str| -> Vec<&Direction> {
-            let others = self.0.iter();
-            others
-                .filter(|one| one.program != name && one.corunner != name)
-                .collect()
-        };
-        let left = programs.into_iter().map(|name| (name, without(name)));
-        let mean =
-            |pairs: &[&Direction]| Errors::of(pairs.iter().copied(), Direction::error).mean();
-        left.filter(|(_, pairs)| !pairs.is_empty())
-            .min_by(|(_, one), (_, other)| mean(one).total_cmp(&mean(other)))
+    /// The program without whose pairs the mean error is least, and the errors of the others.
+    fn without_worst(&self) -> Option<(&str, Errors)> {
+        let mut worst: Option<(&str, Errors)> = None;
+        for Direction { program, .. } in &self.0 {
+            let others = self
+                .0
+                .iter()
+                .filter(|one| one.program != *program && one.corunner != *program);
+            let left = Errors::of(others, Direction::error);
+            let is_less = |other: &Errors| left.mean() < other.mean();
+            if !left.0.is_empty() && worst.as_ref().is_none_or(|(_, least)| is_less(least)) {
+                worst = Some((program, left));
+            }
+        }
+        worst
     }
 
     /// Spearman's rank correlation of measured and simulated slowdowns.
@@ -280,8 +281,7 @@ impl Slowdowns {
             "\n{all}; rank correlation (Spearman) {:.2}\n\nIf nobody slowed anybody: {unslowed}\n",
             self.rank_correlation(),
         );
-        if let Some((worst, others)) = self.without_worst() {
-            let errors = Errors::of(others, Direction::error);
+        if let Some((worst, errors)) = self.without_worst() {
             let _ = writeln!(text, "\nWithout `{worst}`: {errors}");
         }
         text
