@@ -3,11 +3,14 @@
 //! `cargo run --release -p cosched-sim --example validate -- FOLDER`; `--help` says more.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
+mod backend;
 mod champsim;
 mod corun;
 mod measurements;
 mod pairs;
 mod pbbcache;
+mod recording;
+mod siblings;
 
 use clap::Parser;
 use std::io::Write;
@@ -19,7 +22,7 @@ use std::process::ExitCode;
 #[command(name = "validate")]
 struct Args {
     /// Folder with the measurements that are not in the repository: corun_series.csv.gz, corun_summary.csv,
-    /// pairs_spec2017.csv and sensitivity_spec2017.csv. Without it, co-runs and pairs are left out
+    /// pairs_spec2017.csv, sensitivity_spec2017.csv and smt_pairs_taclebench.csv. Without it, co-runs and pairs are left out
     #[arg(value_parser = folder)]
     folder: Option<PathBuf>,
     /// Folder with programs of your own in ChampSim, as tables like those in examples/champsim, which is the default
@@ -42,7 +45,11 @@ fn reports(args: &Args) -> Vec<Result<String, String>> {
     let champsim = champsim.unwrap_or(Path::new(champsim::FOLDER));
     let mut reports = vec![champsim::report(champsim), Ok(pbbcache::report())];
     match &args.folder {
-        Some(folder) => reports.extend([corun::report(folder), pairs::report(folder)]),
+        Some(folder) => reports.extend([
+            corun::report(folder),
+            pairs::report(folder),
+            siblings::report(folder),
+        ]),
         None => reports.push(Ok(
             "Co-runs and pairs are left out, because no folder of measurements was named.\n"
                 .to_owned(),

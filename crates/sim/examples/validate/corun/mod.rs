@@ -12,15 +12,16 @@
 //! The data have no CPU time. So everything is done twice: without it, and with the cycles at the clock of a busy machine. Only the
 //! second is what a real run has. Programs alone are replayed as well: nothing slows them.
 
-mod backend;
 mod replay;
 mod series;
 mod table;
 mod windows;
 
-use backend::{CpuTime, Tape};
+use crate::backend::{CpuTime, Tape};
+use crate::recording::Recording;
 use replay::{even, replay};
 use series::{Corun, Program, WallTimes};
+use std::collections::BTreeMap;
 use std::path::Path;
 use table::{Row, Table};
 use windows::Windows;
@@ -78,7 +79,12 @@ pub(crate) fn report(folder: &Path) -> Result<String, String> {
 }
 
 fn judge(corun: &Corun, cpu_time: CpuTime) -> Result<Vec<Row>, String> {
-    let tapes = || corun.programs.iter().map(beside).collect();
+    let programs = || corun.programs.iter().enumerate();
+    let tapes = || {
+        programs()
+            .map(|(at, program)| beside(program, 1 - at))
+            .collect()
+    };
     let mut histories = Vec::new();
     for program in &corun.programs {
         let runs = replay(vec![alone(program)], &[None], cpu_time, &mut *even()?)?;
@@ -129,7 +135,7 @@ fn judge_alone(program: &Program, cpu_time: CpuTime) -> Result<Row, String> {
 }
 
 /// A program that runs as it does alone.
-fn undisturbed(name: &str, recording: &series::Recording) -> Program {
+fn undisturbed(name: &str, recording: &Recording) -> Program {
     let time_s = recording.length_s();
     Program {
         name: name.to_owned(),
@@ -145,13 +151,14 @@ fn undisturbed(name: &str, recording: &series::Recording) -> Program {
 fn alone(program: &Program) -> Tape {
     Tape {
         alone: program.alone.clone(),
-        beside: None,
+        beside: BTreeMap::new(),
     }
 }
 
-fn beside(program: &Program) -> Tape {
+/// A program beside the other one, whose number this is.
+fn beside(program: &Program, other: usize) -> Tape {
     Tape {
         alone: program.alone.clone(),
-        beside: Some(program.beside.clone()),
+        beside: BTreeMap::from([(other, program.beside.clone())]),
     }
 }

@@ -1,14 +1,18 @@
 //! Runs of recorded programs, and what the estimators thought in them.
 
-use super::backend::{CpuTime, Replay, Tape};
-use super::series::{Program, Recording, THREADS};
+use super::series::{Program, THREADS};
+use crate::backend::{self, CpuTime, Replay, Tape};
+use crate::recording::Recording;
 use cosched_core::{
-    Absence, Counter, DecisionRecord, Earlier, Estimates, Nanos, Params, Policy, Purpose, Reading,
-    Recorder, RunConfig, Sample, SoloTrace, Start, TaskEstimator, TaskId, TaskResult, TaskSpec,
-    TrafficRates, find_policy, run,
+    Absence, Counter, DecisionRecord, Earlier, Estimates, Machine, Nanos, Params, Policy, Purpose,
+    Reading, Recorder, RunConfig, Sample, SoloTrace, Start, TaskEstimator, TaskId, TaskResult,
+    TaskSpec, TrafficRates, find_policy, run,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The size of the last-level cache of a Xeon E5-2683 v4.
+const LLC_BYTES: u64 = 40 << 20;
 
 /// The unit of progress: the quantum of the policies.
 const QUANTUM: Nanos = Nanos::from_ms(200);
@@ -109,6 +113,13 @@ pub(super) struct ProgramRun {
     result: TaskResult,
 }
 
+/// The socket on which the programs of a co-run ran.
+fn socket() -> Machine {
+    let mut machine = Machine::uniform("socket 1 of two Xeon E5-2683 v4", 2 * THREADS, 1);
+    machine.llc_bytes = Reading::Value(LLC_BYTES);
+    machine
+}
+
 /// Runs recorded programs to their end under a policy. Each may know what an earlier run of it learnt.
 pub(super) fn replay(
     tapes: Vec<Tape>,
@@ -129,7 +140,7 @@ pub(super) fn replay(
         ..RunConfig::default()
     };
     let mut notebook = Notebook::default();
-    let mut backend = Replay::new(tapes, cpu_time);
+    let mut backend = Replay::new(socket(), tapes, cpu_time);
     run(&mut backend, policy, &mut notebook, specs, &config).map_err(|why| why.to_string())?;
     let runs = notebook.tasks.into_values().map(|mut notes| {
         let result = notes.result.take().ok_or("a program did not end")?;
@@ -302,7 +313,7 @@ fn whole_run_alone(like: &Sample, alone: &Recording, cpu_time: CpuTime) -> Sampl
     sample.whole_core = true;
     sample.disturbed = false;
     sample.traffic = TrafficRates::absent(Absence::NotRequested);
-    sample.counts = super::backend::counts(total);
-    sample.cpu_time = super::backend::cpu_time(cpu_time, total);
+    sample.counts = backend::counts(total);
+    sample.cpu_time = backend::cpu_time(cpu_time, total);
     sample
 }

@@ -1,24 +1,23 @@
 //! Recorded programs as a backend: the loop, its policies and its estimators see them as if they ran now.
 //!
-//! A program goes on as it was recorded beside the other one. While the other is frozen, it goes on as it was recorded alone,
-//! from the same share of its instructions. The other program's end needs no such change: it is in the recording.
+//! A program goes on as it was recorded beside the other that is not frozen. While all others are frozen, it goes on as it was
+//! recorded alone. Where it changes, it goes on from the same share of its instructions. The end of the other program needs no
+//! change: it is in the recording.
 //!
 //! What was not recorded is absent.
 
-use super::series::{Counted, Recording, THREADS};
+use crate::recording::{Counted, Recording};
 use cosched_core::{
     Absence, Began, Capabilities, Capability, Change, Counter, Counts, Event, Exit, Kill, Machine,
     MayStart, Nanos, Placement, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
     Visible, Wanting,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The size of the last-level cache of a Xeon E5-2683 v4.
-const LLC_BYTES: u64 = 40 << 20;
 
 /// Where the CPU time of a program comes from. The data have none.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum CpuTime {
+pub(crate) enum CpuTime {
     /// It is absent, as in the data.
     Absent,
     /// Its cycles at this clock. A real run reads it from the kernel, so this shows how a real run goes. It hides that the clock
@@ -28,18 +27,16 @@ pub(super) enum CpuTime {
 
 /// The recordings of a program.
 #[derive(Clone, Debug)]
-pub(super) struct Tape {
-    pub(super) alone: Recording,
-    /// Beside the other program of the co-run; `None` for a program that runs alone all the time.
-    pub(super) beside: Option<Recording>,
+pub(crate) struct Tape {
+    pub(crate) alone: Recording,
+    /// Beside each other program, by its number. Beside one that is not here, it is as alone.
+    pub(crate) beside: BTreeMap<usize, Recording>,
 }
 
 impl Tape {
-    fn recording(&self, is_alone: bool) -> &Recording {
-        match &self.beside {
-            Some(beside) if !is_alone => beside,
-            _ => &self.alone,
-        }
+    fn recording(&self, beside: Option<usize>) -> &Recording {
+        let recording = beside.and_then(|other| self.beside.get(&other));
+        recording.unwrap_or(&self.alone)
     }
 }
 
@@ -48,8 +45,8 @@ struct Player {
     tape: Tape,
     is_placed: bool,
     has_ended: bool,
-    /// Whether it plays what was recorded alone, and its place there in seconds.
-    is_alone: bool,
+    /// The program beside which it plays, and its place in that recording in seconds.
+    beside: Option<usize>,
     place_s: f64,
     counted: Counted,
 }
@@ -57,7 +54,7 @@ struct Player {
 impl Player {
     fn new(tape: Tape) -> Player {
         Player {
-            is_alone: tape.beside.is_none(),
+            beside: None,
             tape,
             is_placed: false,
             has_ended: false,
@@ -71,7 +68,7 @@ impl Player {
     }
 
     fn recording(&self) -> &Recording {
-        self.tape.recording(self.is_alone)
+        self.tape.recording(self.beside)
     }
 
     fn left(&self) -> Nanos {
@@ -87,20 +84,24 @@ impl Player {
         self.has_ended = self.place_s >= self.recording().length_s();
     }
 
-    /// Goes on in the other recording, from the same share of its instructions.
-    fn change_recording(&mut self, is_alone: bool) {
-        if is_alone == self.is_alone || self.tape.beside.is_none() {
+    fn is_frozen(&self) -> bool {
+        !self.is_placed && !self.has_ended
+    }
+
+    /// Goes on in another recording, from the same share of its instructions.
+    fn change_recording(&mut self, beside: Option<usize>) {
+        if beside == self.beside {
             return;
         }
         let done = self.recording().at(self.place_s).instructions;
         let share = done / self.recording().total().instructions;
-        self.is_alone = is_alone;
+        self.beside = beside;
         self.place_s = self.recording().time_of_share(share);
     }
 }
 
-/// The backend of recorded programs, on one socket.
-pub(super) struct Replay {
+/// The backend of recorded programs.
+pub(crate) struct Replay {
     machine: Arc<Machine>,
     cpu_time: CpuTime,
     now: Nanos,
@@ -110,12 +111,10 @@ pub(super) struct Replay {
 /// Nothing would ever happen again.
 #[derive(Debug, thiserror::Error)]
 #[error("no recorded program runs")]
-pub(super) struct Stuck;
+pub(crate) struct Stuck;
 
 impl Replay {
-    pub(super) fn new(tapes: Vec<Tape>, cpu_time: CpuTime) -> Replay {
-        let mut machine = Machine::uniform("socket 1 of two Xeon E5-2683 v4", 2 * THREADS, 1);
-        machine.llc_bytes = Reading::Value(LLC_BYTES);
+    pub(crate) fn new(machine: Machine, tapes: Vec<Tape>, cpu_time: CpuTime) -> Replay {
         Replay {
             machine: Arc::new(machine),
             cpu_time,
@@ -124,22 +123,21 @@ impl Replay {
         }
     }
 
-    /// Lets each program play what was recorded alone while the other one is frozen.
+    /// Lets each program that runs play what was recorded beside the other one that is not frozen, or alone.
     fn change_recordings(&mut self) {
-        let is_frozen: Vec<bool> = self
-            .players
-            .iter()
-            .map(|player| !player.is_placed && !player.has_ended)
-            .collect();
-        for (at, player) in self.players.iter_mut().enumerate() {
-            let mut others = is_frozen.iter().enumerate();
-            player.change_recording(others.any(|(other, is_frozen)| other != at && *is_frozen));
+        for at in 0..self.players.len() {
+            let mut others = (0..self.players.len()).filter(|other| *other != at);
+            let beside = others.find(|other| !self.players[*other].is_frozen());
+            let player = &mut self.players[at];
+            if player.runs() {
+                player.change_recording(beside);
+            }
         }
     }
 }
 
 /// The counts that cosched would have.
-pub(super) fn counts(counted: Counted) -> Counts {
+pub(crate) fn counts(counted: Counted) -> Counts {
     let value = |counter| match counter {
         Counter::Cycles => Reading::Value(counted.cycles as u64),
         Counter::Instructions => Reading::Value(counted.instructions as u64),
@@ -151,7 +149,7 @@ pub(super) fn counts(counted: Counted) -> Counts {
 }
 
 /// The CPU time that cosched would have.
-pub(super) fn cpu_time(source: CpuTime, counted: Counted) -> Reading<Nanos> {
+pub(crate) fn cpu_time(source: CpuTime, counted: Counted) -> Reading<Nanos> {
     match source {
         CpuTime::Absent => Reading::Absent(Absence::NotOffered),
         CpuTime::OfCycles { ghz } => Reading::Value(Nanos((counted.cycles / ghz) as u64)),
