@@ -7,7 +7,7 @@
 use crate::cgroup;
 use crate::ledger::Record;
 use crate::look::Look;
-use crate::process::{self, JOB_VARIABLE, Process};
+use crate::process::Process;
 use crate::run_id::{Fate, RunId};
 use crate::sys::RawPid;
 use rustix::process::Signal;
@@ -135,10 +135,9 @@ impl Collected<'_> {
     /// Adds what has the run's variable in its environment. Anybody can give a process that variable, so such a process
     /// must be the owner's, also for the superuser.
     fn enter_marked(&mut self) {
-        for (pid, run) in self.look.marked() {
-            if run == self.claim.run && self.look.users(pid).contains(&self.claim.owner) {
-                let job = process::variable(self.look.root, pid, JOB_VARIABLE);
-                self.enter(pid, 0, job);
+        for (pid, mark) in self.look.marked() {
+            if mark.run == self.claim.run && self.look.users(pid).contains(&self.claim.owner) {
+                self.enter(pid, 0, mark.job.clone());
             }
         }
     }
@@ -326,6 +325,25 @@ mod tests {
             [20, 32, 33],
             "those of a dead one are free for all"
         );
+    }
+
+    #[test]
+    fn a_process_that_ends_meanwhile_is_of_its_job() {
+        let (dir, root) = tree();
+        write(dir.path(), 20, 1, 20, 80, Some(RUN));
+        let look = Look::new(&root);
+        assert_eq!(look.users(20), [7, 7]);
+        std::fs::remove_dir_all(dir.path().join("proc/20")).unwrap();
+        let claim = Claim {
+            run: RunId::parse(RUN).unwrap(),
+            record: None,
+            group: None,
+            owner: 7,
+            is_own_list: false,
+        };
+        let claimed = claim.processes(&look);
+        assert_eq!(claimed.len(), 1);
+        assert_eq!(claimed[0].job.as_deref(), Some("job"));
     }
 
     /// The variable that names the run is no secret.

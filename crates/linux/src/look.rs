@@ -3,7 +3,7 @@
 use crate::ledger;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, marked_run};
+use crate::run_id::{Fate, Mark, RunId, mark};
 use crate::sys::RawPid;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,7 @@ pub(crate) struct Look<'a> {
 
 struct Seen {
     process: Process,
-    /// The run whose variable is in its environment.
-    run: Option<RunId>,
+    mark: Option<Mark>,
     users: OnceCell<Vec<u32>>,
 }
 
@@ -32,7 +31,7 @@ impl<'a> Look<'a> {
             if let Some(process) = process.filter(|process| !process.is_dead() && pid != own) {
                 let seen = Seen {
                     process,
-                    run: marked_run(root, pid),
+                    mark: mark(root, pid),
                     users: OnceCell::new(),
                 };
                 all.insert(pid, seen);
@@ -79,16 +78,16 @@ impl<'a> Look<'a> {
         self.all.values().map(|seen| &seen.process)
     }
 
-    /// The processes with a run's variable in their environment, each with that run.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = (RawPid, RunId)> {
+    /// The processes with a run's variable in their environment.
+    pub(crate) fn marked(&self) -> impl Iterator<Item = (RawPid, &Mark)> {
         self.all
             .iter()
-            .filter_map(|(&pid, seen)| Some((pid, seen.run?)))
+            .filter_map(|(&pid, seen)| Some((pid, seen.mark.as_ref()?)))
     }
 
     /// The run whose variable is in the environment of a process.
     pub(crate) fn run_of(&self, pid: RawPid) -> Option<RunId> {
-        self.all.get(&pid)?.run
+        Some(self.all.get(&pid)?.mark.as_ref()?.run)
     }
 
     /// The users of a process: its real and its saved one.

@@ -8,7 +8,7 @@ use crate::look::Look;
 use crate::neighbours;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, is_among_us, marked_run};
+use crate::run_id::{Fate, RunId, is_among_us, mark};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::watch;
@@ -155,7 +155,7 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<Stale> {
 fn is_of_others(root: &Root, group: &Stale) -> bool {
     let mut processes = cgroup::processes_within(&group.dir, |_| true);
     processes.retain(|&pid| match process::environ(root, pid) {
-        Ok(_) => marked_run(root, pid) == Some(group.run),
+        Ok(_) => mark(root, pid).is_some_and(|mark| mark.run == group.run),
         Err(error) => error.kind() == ErrorKind::PermissionDenied,
     });
     !processes.is_empty() && !processes.iter().any(|&pid| is_among_us(root, pid))
@@ -215,7 +215,8 @@ fn dead_runs(look: &Look<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
             entry.group.get_or_insert_with(|| group.dir.clone());
         }
     }
-    for (pid, run) in look.marked() {
+    for (pid, mark) in look.marked() {
+        let run = mark.run;
         // A run that was named is found wherever its user has put its folder.
         let may_count = matches!(reach, Reach::Runs(..)) || is_among_us(look.root, pid);
         if run.fate(look.root) != Fate::Dead || !may_count {

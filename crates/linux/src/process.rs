@@ -236,8 +236,12 @@ pub(crate) fn environ(root: &Root, pid: RawPid) -> io::Result<Vec<u8>> {
 
 /// The value of a variable in the initial environment of a process.
 pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
-    environ(root, pid)
-        .ok()?
+    variable_in(&environ(root, pid).ok()?, name)
+}
+
+/// The value of a variable in an environment.
+pub(crate) fn variable_in(environ: &[u8], name: &str) -> Option<String> {
+    environ
         .split(|&byte| byte == 0)
         .find_map(|entry| {
             let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;

@@ -147,9 +147,20 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The run whose variable is in the environment of a process.
-pub(crate) fn marked_run(root: &Root, pid: RawPid) -> Option<RunId> {
-    RunId::parse(&process::variable(root, pid, process::RUN_VARIABLE)?)
+/// What the variables of a run say in the environment of a process.
+pub(crate) struct Mark {
+    pub run: RunId,
+    /// The name of the job.
+    pub job: Option<String>,
+}
+
+/// The mark of a process. It is read at once: the process may end between two reads.
+pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<Mark> {
+    let environ = process::environ(root, pid).ok()?;
+    Some(Mark {
+        run: RunId::parse(&process::variable_in(&environ, process::RUN_VARIABLE)?)?,
+        job: process::variable_in(&environ, process::JOB_VARIABLE),
+    })
 }
 
 /// Whether the runs of a process find each other where the runs of this root do.
