@@ -241,12 +241,10 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
 
 /// The value of a variable in an environment.
 pub(crate) fn variable_in(environ: &[u8], name: &str) -> Option<String> {
-    environ
-        .split(|&byte| byte == 0)
-        .find_map(|entry| {
-            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            Some(String::from_utf8_lossy(value).into_owned())
-        })
+    environ.split(|&byte| byte == 0).find_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    })
 }
 
 /// The command line of a process, its words joined by blanks; its name in brackets where it has none.
