@@ -52,7 +52,7 @@ fn program_of(number: u8) -> ProgramSpec {
 struct Watch {
     started: Vec<TaskId>,
     longest: Nanos,
-    log: Vec<(Nanos, Vec<Change>)>,
+    log: Vec<(Nanos, Vec<Change>, Vec<Wait>)>,
     wrong: Vec<String>,
 }
 
@@ -72,7 +72,8 @@ impl Recorder for Watch {
     fn decided(&mut self, record: DecisionRecord<'_>) {
         let (snap, decision) = (record.snapshot, record.decision);
         self.expect(!record.stood_in, || "round-robin stood in".to_owned());
-        self.log.push((snap.now, decision.changes.clone()));
+        self.log
+            .push((snap.now, decision.changes.clone(), decision.waits.clone()));
         let online = snap.machine.all_cpus();
         let mut taken = CpuSet::new();
         for task in &snap.tasks {
@@ -294,4 +295,46 @@ proptest! {
             prop_assert!(watch.longest <= bound, "{}: {:?}, bound {:?}", entry.name, watch.longest, bound);
         }
     }
+}
+
+/// Decisions in words, reduced to a number (FNV-1a): it is the same on every machine and with every compiler.
+fn digest(watch: &Watch) -> u64 {
+    let mut digest = 0xcbf2_9ce4_8422_2325u64;
+    for decision in &watch.log {
+        for byte in format!("{decision:?}").bytes() {
+            digest = (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    digest
+}
+
+/// What each policy decides, when, and why others wait. A change of a policy changes its line; no other change may.
+#[test]
+fn decisions_stay_the_same() {
+    let mut table = String::new();
+    for entry in POLICIES {
+        for (machine, count) in [((2, 1), 6), ((4, 2), 14)] {
+            let mut lots = Rng::new(3);
+            let jobs: Vec<Job> = (0..count)
+                .map(|_| {
+                    let work_ms = 300 + lots.below(1_500);
+                    let cpus = 1 + u32::from(lots.below(5) == 0);
+                    (
+                        lots.below(5) as u8,
+                        work_ms,
+                        cpus,
+                        None,
+                        lots.below(900),
+                        1.0,
+                    )
+                })
+                .collect();
+            let max_pause = RunConfig::default().max_pause;
+            let (watch, _, cpus) = watched(entry, machine, &jobs, Vec::new(), max_pause, 5);
+            let decisions = watch.log.len();
+            let digest = digest(&watch);
+            table += &format!("{} on {cpus}: {decisions} {digest:016x}\n", entry.name);
+        }
+    }
+    insta::assert_snapshot!(table);
 }
