@@ -12,6 +12,7 @@ mod device;
 mod disturbance;
 mod estimate;
 mod expected;
+mod job_end;
 mod listed;
 pub mod metric;
 pub mod model;
@@ -52,6 +53,7 @@ pub use estimate::{
     Start, TaskEstimator, interferences,
 };
 pub use expected::{Expected, ExpectedFrom};
+pub use job_end::JobEnd;
 pub use niceness::{kernel_weight, weight_of_nice};
 pub use papers::{PAPERS, Paper};
 pub use placement::{Placement, Purpose};

@@ -199,6 +199,19 @@ impl Exit {
     pub fn ok(&self) -> bool {
         *self == Exit::Code(0)
     }
+
+    /// The exit status as in a shell: the code; 128 + n for signal n; 127 for a command that could not be started; `None` if
+    /// it is not known.
+    pub fn status(&self) -> Option<i32> {
+        match self {
+            Exit::Code(code) => Some(*code),
+            Exit::Signal { signal, .. } => Some(128 + signal),
+            // As if the signal had ended it.
+            Exit::ToldToEnd => Some(128 + 15),
+            Exit::NotStarted(_) => Some(127),
+            Exit::Unknown => None,
+        }
+    }
 }
 
 impl fmt::Display for Exit {

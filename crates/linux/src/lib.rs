@@ -70,7 +70,7 @@ pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};
 pub use neighbours::{Neighbour, Place, Share};
 pub use quota::CpuQuota;
-pub use reaped::{Ending, Reaper};
+pub use reaped::{ReapedEnd, Reaper};
 pub use reaper::reap;
 pub use resident::Residents;
 pub use run_id::{Fate, fate_of, is_run_id, own_run};

@@ -9,7 +9,7 @@ use crate::identity;
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::{RawPid, Status, Used, unix_time};
-use cosched_core::Nanos;
+use cosched_core::{Exit, JobEnd, Nanos};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -30,25 +30,12 @@ pub struct Reaper {
     pub at: f64,
 }
 
-/// The end of a job: the file `KEY.end`. There is an exit code or a signal.
+/// The end of a job: the file `KEY.end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ending {
-    /// The exit code of its first process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    /// The signal that ended that process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// CPU time of all its processes in user mode, in seconds.
-    pub user_s: f64,
-    /// The same in the kernel.
-    pub system_s: f64,
-    /// Peak resident memory of the largest process; `None` if that is within the reaper's own.
-    pub max_rss_bytes: Option<u64>,
-    /// Bytes read from storage.
-    pub read_bytes: u64,
-    /// Bytes written to storage.
-    pub written_bytes: u64,
+pub struct ReapedEnd {
+    /// How its first process ended, and what all its processes used. Memory is not told if it is within the reaper's own.
+    #[serde(flatten)]
+    pub end: JobEnd,
     /// When it started, in seconds since 1970.
     pub started_at: f64,
     /// When its last process ended.
@@ -88,26 +75,29 @@ impl Reaper {
     }
 }
 
-impl Ending {
+impl ReapedEnd {
     /// How the job with this key ended; `None` if it has not, or if its reaper was killed.
-    pub fn of(key: &Path) -> Option<Ending> {
+    pub fn of(key: &Path) -> Option<ReapedEnd> {
         read(&beside(key, "end"))
     }
 
-    pub(crate) fn new(status: Status, used: Used, started_at: f64) -> Ending {
-        let (exit, signal) = match status {
-            Status::Exited(code) => (Some(code), None),
-            Status::Signaled(signal) => (None, Some(signal)),
-            Status::Stopped | Status::Continued => (None, None),
+    pub(crate) fn new(status: Status, used: Used, started_at: f64) -> ReapedEnd {
+        let exit = match status {
+            Status::Exited(code) => Exit::Code(code),
+            Status::Signaled(signal) => Exit::Signal { signal, oom: false },
+            Status::Stopped | Status::Continued => Exit::Unknown,
         };
-        Ending {
-            exit,
-            signal,
-            user_s: used.user.as_s(),
-            system_s: used.system.as_s(),
+        let end = JobEnd {
+            cpu_s: Some(used.cpu_time().as_s()),
+            user_s: Some(used.user.as_s()),
+            system_s: Some(used.system.as_s()),
             max_rss_bytes: (used.max_rss > 0).then_some(used.max_rss),
-            read_bytes: used.read_bytes,
-            written_bytes: used.written_bytes,
+            read_bytes: Some(used.read_bytes),
+            written_bytes: Some(used.written_bytes),
+            ..JobEnd::of_exit(&exit)
+        };
+        ReapedEnd {
+            end,
             started_at,
             ended_at: unix_time().as_secs_f64(),
         }
@@ -129,18 +119,22 @@ impl Ending {
 
     /// How its first process ended.
     pub(crate) fn status(&self) -> Option<Status> {
-        let exited = self.exit.map(Status::Exited);
-        exited.or(self.signal.map(Status::Signaled))
+        match self.end.exit() {
+            Exit::Code(code) => Some(Status::Exited(code)),
+            Exit::Signal { signal, .. } => Some(Status::Signaled(signal)),
+            Exit::ToldToEnd | Exit::NotStarted(_) | Exit::Unknown => None,
+        }
     }
 
     pub(crate) fn used(&self) -> Used {
+        let time = |seconds: Option<f64>| Nanos::from_s(seconds.unwrap_or_default());
         Used {
-            user: Nanos::from_s(self.user_s),
-            system: Nanos::from_s(self.system_s),
+            user: time(self.end.user_s),
+            system: time(self.end.system_s),
             // Less than can be told from any program's own.
-            max_rss: self.max_rss_bytes.unwrap_or(1),
-            read_bytes: self.read_bytes,
-            written_bytes: self.written_bytes,
+            max_rss: self.end.max_rss_bytes.unwrap_or(1),
+            read_bytes: self.end.read_bytes.unwrap_or_default(),
+            written_bytes: self.end.written_bytes.unwrap_or_default(),
         }
     }
 }

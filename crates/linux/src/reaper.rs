@@ -6,7 +6,7 @@ use crate::inherited::Inherited;
 use crate::interrupts;
 use crate::meminfo;
 use crate::process::{self, Process};
-use crate::reaped::{Ending, Reaper};
+use crate::reaped::{ReapedEnd, Reaper};
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Status, Used};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -106,9 +106,9 @@ impl Begun<'_> {
         let used = Used::of_children();
         let is_told = used.max_rss > self.own_rss + meminfo::RSS_ERROR;
         let max_rss = if is_told { used.max_rss } else { 0 };
-        let ending = Ending::new(status, Used { max_rss, ..used }, self.at);
+        let ended = ReapedEnd::new(status, Used { max_rss, ..used }, self.at);
         let mut pause = Duration::from_secs(1);
-        while let Err(error) = ending.write(self.key, !run_lives) {
+        while let Err(error) = ended.write(self.key, !run_lives) {
             if error.kind() == ErrorKind::NotFound {
                 // The folder was removed.
                 break;
@@ -200,7 +200,7 @@ fn end_of_other(root: &Root, key: &Path) -> Status {
     if let Some(handle) = process.and_then(|process| process.handle(root)) {
         let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], None);
     }
-    let status = Ending::of(key).and_then(|ending| ending.status());
+    let status = ReapedEnd::of(key).and_then(|ended| ended.status());
     status.unwrap_or(Status::Exited(UNKNOWN))
 }
 

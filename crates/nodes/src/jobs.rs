@@ -1,8 +1,7 @@
 //! The jobs of a run over nodes: their lines, where each is, and what it used.
 
-use crate::protocol::JobEnd;
 use cosched_core::{
-    Absence, Counts, DeviceTime, Event, Exit, Nanos, Reading, Resources, TaskId, Usage,
+    Absence, Counts, DeviceTime, Event, Exit, JobEnd, Reading, Resources, TaskId, Usage,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -115,7 +114,7 @@ impl Jobs {
         if job.is_withdrawn && !job.has_begun {
             return Some(Event::Lost(task));
         }
-        let exit = exit_of(&end);
+        let exit = end.exit();
         job.end = Some(end);
         Some(Event::Ended { task, exit })
     }
@@ -159,7 +158,7 @@ impl Jobs {
         let end = self.0.get(&task).and_then(|job| job.end.as_ref());
         Usage {
             task,
-            cpu_time: time(end.map(|end| end.cpu_s)),
+            cpu_time: end.map_or(Reading::Absent(Absence::NotEnded), JobEnd::cpu_time),
             counts: Counts::absent(Absence::NotOffered),
             multiplexed: false,
             residency: Reading::Absent(Absence::NotOffered),
@@ -168,51 +167,16 @@ impl Jobs {
     }
 
     pub(crate) fn resources(&self, task: TaskId) -> Resources {
-        let Some(end) = self.0.get(&task).and_then(|job| job.end.as_ref()) else {
-            return Resources::absent(Absence::NotEnded);
-        };
-        Resources {
-            max_rss: Reading::from_option(end.max_rss_bytes, Absence::NotTold),
-            user_time: time(Some(end.user_s)),
-            system_time: time(Some(end.system_s)),
-            read_bytes: Reading::from_option(end.read_bytes, Absence::NotTold),
-            written_bytes: Reading::from_option(end.written_bytes, Absence::NotTold),
-        }
-    }
-}
-
-fn time(seconds: Option<Option<f64>>) -> Reading<Nanos> {
-    match seconds {
-        None => Reading::Absent(Absence::NotEnded),
-        Some(seconds) => Reading::from_option(seconds.map(Nanos::from_s), Absence::NotTold),
-    }
-}
-
-/// How a job ended, as its worker's run said it.
-fn exit_of(end: &JobEnd) -> Exit {
-    match (end.signal, end.exit) {
-        (Some(signal), _) => Exit::Signal {
-            signal,
-            oom: end.exit_text.contains("out of memory"),
-        },
-        (None, Some(code)) if end.exit_text == Exit::Code(code).to_string() => Exit::Code(code),
-        _ => exit_in_words(&end.exit_text),
-    }
-}
-
-fn exit_in_words(text: &str) -> Exit {
-    if text == Exit::ToldToEnd.to_string() {
-        return Exit::ToldToEnd;
-    }
-    match text.strip_prefix("not started: ") {
-        Some(why) => Exit::NotStarted(why.to_owned()),
-        None => Exit::Unknown,
+        let end = self.0.get(&task).and_then(|job| job.end.as_ref());
+        end.map_or(Resources::absent(Absence::NotEnded), JobEnd::resources)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use cosched_core::Nanos;
 
     const TASK: TaskId = TaskId(3);
 
@@ -285,40 +249,5 @@ mod tests {
         jobs.withdraw(TASK);
         jobs.begin(TASK);
         assert_eq!(jobs.end(TASK, end()), Some(ended), "it had begun");
-    }
-
-    #[test]
-    fn ends_come_back() {
-        let ends = [
-            (Some(3), None, Exit::Code(3)),
-            (
-                None,
-                Some(9),
-                Exit::Signal {
-                    signal: 9,
-                    oom: true,
-                },
-            ),
-            (
-                None,
-                Some(9),
-                Exit::Signal {
-                    signal: 9,
-                    oom: false,
-                },
-            ),
-            (None, None, Exit::NotStarted("no such file".to_owned())),
-            (Some(0), None, Exit::ToldToEnd),
-            (None, None, Exit::Unknown),
-        ];
-        for (exit, signal, whole) in ends {
-            let end = JobEnd {
-                exit,
-                signal,
-                exit_text: whole.to_string(),
-                ..JobEnd::default()
-            };
-            assert_eq!(exit_of(&end), whole);
-        }
     }
 }

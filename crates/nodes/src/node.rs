@@ -3,9 +3,9 @@
 use crate::jobs::Jobs;
 use crate::link::{Heard, Link, LinkError};
 use crate::machine::slots;
-use crate::protocol::{self, FILES, Frame, JobEnd, JobName, Piece, Stream};
+use crate::protocol::{self, FILES, Frame, JobName, Piece, Stream};
 use crate::sink::{OutputPiece, Sink};
-use cosched_core::{Event, Nanos, TaskId};
+use cosched_core::{Earlier, Event, JobEnd, Nanos, TaskId};
 use cosched_report::{JobInfos, RunWarning};
 use std::io;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Desk {
                     }
                 }
             }
-            Frame::End { job, how } => self.ended(task_of(&job), how, news),
+            Frame::End { job, how, learnt } => self.ended(task_of(&job), how, learnt, news),
             Frame::Warning { text } => news.warnings.push(RunWarning::NodeSays {
                 node: node.to_owned(),
                 text,
@@ -174,12 +174,18 @@ impl Desk {
         task.filter(|&task| news.jobs.node(task) == Some(self.index))
     }
 
-    fn ended(&self, task: Option<TaskId>, mut how: JobEnd, news: &mut News<'_>) {
+    fn ended(
+        &self,
+        task: Option<TaskId>,
+        how: JobEnd,
+        learnt: Option<Earlier>,
+        news: &mut News<'_>,
+    ) {
         let Some(task) = self.own(task, news) else {
             return;
         };
         if let Some(info) = news.infos.borrow_mut().get_mut(task) {
-            info.learnt = how.learnt.take().map(Arc::new);
+            info.learnt = learnt.map(Arc::new);
         }
         news.events.extend(news.jobs.end(task, how));
     }
@@ -224,7 +230,7 @@ fn task_of(job: &JobName) -> Option<TaskId> {
 mod tests {
     use super::*;
     use crate::jobs::NodeJob;
-    use cosched_core::{Earlier, Exit, TaskSpec};
+    use cosched_core::{Exit, TaskSpec};
     use cosched_report::JobInfo;
 
     #[test]
@@ -236,12 +242,8 @@ mod tests {
         let (name, line) = ("a#4".to_owned(), "{}".to_owned());
         jobs.add(task, Ok(NodeJob { name, line }));
         jobs.give(task, 0).unwrap();
-        let how = JobEnd {
-            exit_text: "exit 0".to_owned(),
-            exit: Some(0),
-            learnt: Some(Earlier::default()),
-            ..JobEnd::default()
-        };
+        let how = JobEnd::of_exit(&Exit::Code(0));
+        let learnt = || Some(Earlier::default());
         let (mut events, mut warnings, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
         let mut news = News {
             jobs: &mut jobs,
@@ -251,9 +253,9 @@ mod tests {
             pieces: &mut pieces,
             now: Nanos::ZERO,
         };
-        Desk::new(1).ended(Some(task), how.clone(), &mut news);
+        Desk::new(1).ended(Some(task), how.clone(), learnt(), &mut news);
         assert_eq!(infos.borrow()[task].learnt, None, "it is not on this node");
-        Desk::new(0).ended(Some(task), how, &mut news);
+        Desk::new(0).ended(Some(task), how, learnt(), &mut news);
         assert_eq!(infos.borrow()[task].learnt, Some(Earlier::default().into()));
         let exit = Exit::Code(0);
         assert_eq!(events, [Event::Ended { task, exit }]);

@@ -3,7 +3,7 @@
 //! An [`Order`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
-use cosched_core::Earlier;
+use cosched_core::{Earlier, JobEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -103,6 +103,9 @@ pub enum Frame {
         /// How.
         #[serde(flatten)]
         how: JobEnd,
+        /// What was learnt of its demands on caches and memory, for the coordinator's history.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        learnt: Option<Earlier>,
     },
     /// Where the run is.
     Progress(Progress),
@@ -173,48 +176,6 @@ pub struct JobName {
     pub id: Option<String>,
     /// Its name in the run.
     pub name: String,
-}
-
-/// How a job ended, and what it used. Unknown values are left out. Times are seconds since the start of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct JobEnd {
-    /// The exit code, as in a shell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    /// The signal that ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// The end in words.
-    pub exit_text: String,
-    /// Whether it ran longer than it may.
-    pub timed_out: bool,
-    /// When it started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_s: Option<f64>,
-    /// When it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end_s: Option<f64>,
-    /// CPU time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_s: Option<f64>,
-    /// CPU time in user mode.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_s: Option<f64>,
-    /// CPU time in the kernel.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system_s: Option<f64>,
-    /// Largest memory of a process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rss_bytes: Option<u64>,
-    /// Read from disks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_bytes: Option<u64>,
-    /// Written to disks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub written_bytes: Option<u64>,
-    /// What was learnt of its demands on caches and memory, for the coordinator's history.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<Earlier>,
 }
 
 /// Where a run is.
@@ -394,7 +355,6 @@ mod tests {
             exit_text: "exit 0".to_owned(),
             user_s: Some(0.1 + 0.2),
             max_rss_bytes: Some(u64::MAX),
-            learnt: Some(Earlier::default()),
             ..JobEnd::default()
         };
         let raw = b"\n{\"event\":\"beat\"}\n\xff\0".to_vec();
@@ -420,7 +380,11 @@ mod tests {
                 how: how.clone(),
                 attempt: 2,
             }),
-            plain(Frame::End { job: job(), how }),
+            plain(Frame::End {
+                job: job(),
+                how,
+                learnt: Some(Earlier::default()),
+            }),
             plain(Frame::Progress(Progress::default())),
             plain(Frame::Warning {
                 text: "é".to_owned(),

@@ -1,7 +1,7 @@
 //! The files by which reapers say that a job started and how it ended. They outlive the service and its worker.
 
 use cosched_linux::root::Root;
-use cosched_linux::{Ending, Reaper, identity};
+use cosched_linux::{ReapedEnd, Reaper, identity};
 use serde::de::DeserializeOwned;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) enum Claim {
     /// Its reaper lives.
     Running(Reaper),
     /// It ended.
-    Ended(Ending),
+    Ended(ReapedEnd),
     /// Its reaper is dead, and did not write how the job ended.
     Killed,
     /// It was started before the machine restarted.
@@ -160,7 +160,7 @@ pub(crate) mod tests {
         format!(r#"{{"pid":{pid},"start_time":{start},"boot":"{boot}","at":{START_AT}}}"#)
     }
 
-    pub(crate) const END_TEXT: &str = r#"{"exit":3,"user_s":0.5,"system_s":0.25,"max_rss_bytes":null,"read_bytes":0,"written_bytes":0,"started_at":1000000001.5,"ended_at":1000000002.5}"#;
+    pub(crate) const END_TEXT: &str = r#"{"exit":3,"exit_text":"exit 3","cpu_s":0.75,"user_s":0.5,"system_s":0.25,"max_rss_bytes":null,"read_bytes":0,"written_bytes":0,"started_at":1000000001.5,"ended_at":1000000002.5}"#;
 
     pub(crate) fn write(folder: &Path, name: &str, text: &str) {
         std::fs::write(folder.join(name), text).unwrap();
@@ -184,7 +184,7 @@ pub(crate) mod tests {
         let Claim::Ended(ended) = look("3-1") else {
             panic!("{:?}", look("3-1"))
         };
-        assert_eq!(ended.exit, Some(3), "an end counts from any boot");
+        assert_eq!(ended.end.exit, Some(3), "an end counts from any boot");
         write(dir.path(), "4-1.start", "{");
         assert_eq!(look("4-1"), Claim::Killed);
         assert_eq!(claims.ended(), ["3-1"]);

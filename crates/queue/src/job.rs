@@ -1,5 +1,6 @@
 //! A job of the queue.
 
+use cosched_core::{Exit, JobEnd};
 use cosched_linux::unix_time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -80,36 +81,13 @@ pub struct Job {
     pub(crate) is_end_told: bool,
     /// How it ended.
     #[serde(flatten)]
-    pub end: End,
+    pub end: JobEnd,
     /// The file of its output. The service fills it in.
     #[serde(default)]
     pub out: PathBuf,
     /// The file of its error output.
     #[serde(default)]
     pub err: PathBuf,
-}
-
-/// How a job ended, and what it used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct End {
-    /// Its exit code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    /// The signal that ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// Whether it was ended because it took too long.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub timed_out: bool,
-    /// Why it could not be started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_text: Option<String>,
-    /// Its CPU time in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_s: Option<f64>,
-    /// The greatest memory of one of its processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_rss_bytes: Option<u64>,
 }
 
 impl Job {
@@ -128,7 +106,7 @@ impl Job {
             ended_at: None,
             has_late_reaper: false,
             is_end_told: false,
-            end: End::default(),
+            end: JobEnd::default(),
             out: PathBuf::new(),
             err: PathBuf::new(),
         }
@@ -141,7 +119,7 @@ impl Job {
         (self.boot, self.started_at, self.ended_at) = (None, None, None);
         self.has_late_reaper = false;
         self.is_end_told = false;
-        self.end = End::default();
+        self.end = JobEnd::default();
     }
 
     /// The name of its files: its number and its attempt.
@@ -172,20 +150,30 @@ impl Job {
         if self.end.timed_out {
             return Some(TIMED_OUT);
         }
-        let signal = self.end.signal.map(|signal| 128 + signal);
-        self.end.exit.or(signal)?.try_into().ok()
+        self.end.exit?.try_into().ok()
+    }
+
+    /// Why it could not be started, if that is so.
+    pub fn why_not_started(&self) -> Option<String> {
+        match self.end.exit() {
+            Exit::NotStarted(why) => Some(why),
+            _ => None,
+        }
     }
 }
 
 impl fmt::Display for Job {
     /// What became of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.end.exit, self.end.signal) {
-            _ if self.state != State::Ended => f.write_str(self.state.text()),
-            _ if self.end.timed_out => f.write_str("timed out"),
-            (Some(exit), _) => write!(f, "exit {exit}"),
-            (_, Some(signal)) => write!(f, "signal {signal}"),
-            _ => f.write_str("ended"),
+        if self.state != State::Ended {
+            return f.write_str(self.state.text());
+        }
+        if self.end.timed_out {
+            return f.write_str("timed out");
+        }
+        match self.end.exit() {
+            Exit::NotStarted(_) => f.write_str("not started"),
+            exit => exit.fmt(f),
         }
     }
 }
@@ -210,12 +198,12 @@ pub(crate) mod tests {
         let mut job = job(7);
         assert_eq!((job.code(), job.since()), (None, 1e9));
         job.state = State::Ended;
-        job.end.signal = Some(9);
-        assert_eq!((job.code(), &*job.to_string()), (Some(137), "signal 9"));
+        let (signal, oom) = (9, false);
+        job.end = JobEnd::of_exit(&Exit::Signal { signal, oom });
+        assert_eq!((job.code(), &*job.to_string()), (Some(137), "SIGKILL"));
         job.end.timed_out = true;
         assert_eq!((job.code(), &*job.to_string()), (Some(124), "timed out"));
-        job.end.timed_out = false;
-        job.end.exit = Some(3);
+        job.end = JobEnd::of_exit(&Exit::Code(3));
         job.ended_at = Some(2e9);
         assert_eq!((job.code(), &*job.to_string()), (Some(3), "exit 3"));
         assert_eq!((job.since(), &*job.key()), (2e9, "7-1"));

@@ -69,13 +69,12 @@ pub use progress::{
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
-    Rebuilt, Record, Totals, WarningRecord, exit_status, record,
+    Rebuilt, Record, Totals, WarningRecord, record,
 };
 pub use recorder::{FileRecorder, Notice, Output};
 pub use series::{
-    EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow,
-    SeriesError, SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run,
-    rebuild,
+    KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow, SeriesError,
+    SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,
 };
 pub use setting::{
     AllocationSetting, Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile,

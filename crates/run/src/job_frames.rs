@@ -1,8 +1,8 @@
 //! Frames about jobs and the whole run, which `--frames` and `--progress-to` write.
 
-use cosched_core::{Earlier, Exit, Nanos, TaskResult, TaskSpec};
-use cosched_nodes::protocol::{Frame, JobEnd, JobName, JobProgress, Progress};
-use cosched_report::{JobInfo, LiveProgress, Notice, exit_status};
+use cosched_core::{Earlier, JobEnd, Nanos, TaskResult, TaskSpec};
+use cosched_nodes::protocol::{Frame, JobName, JobProgress, Progress};
+use cosched_report::{JobInfo, LiveProgress, Notice};
 
 /// Least time between two frames about the whole run.
 const EVERY: Nanos = Nanos::from_ms(1_000);
@@ -34,17 +34,15 @@ impl Events {
             }),
             Notice::Retried { result, info } => Some(Frame::Retry {
                 job: job_name(&result.spec, *info),
-                how: job_end(result),
+                how: JobEnd::of(result),
                 attempt: result.runs,
             }),
             // The run is ended, not this job: the coordinator starts it on another node.
             Notice::Ended { result, .. } if self.is_worker && is_interrupted(result) => None,
             Notice::Ended { result, info, .. } => Some(Frame::End {
                 job: job_name(&result.spec, *info),
-                how: JobEnd {
-                    learnt: self.learnt(result),
-                    ..job_end(result)
-                },
+                how: JobEnd::of(result),
+                learnt: self.learnt(result),
             }),
             Notice::Progress(now) => self.progress(now),
             Notice::Starting { .. }
@@ -97,28 +95,5 @@ fn job_name(spec: &TaskSpec, info: Option<&JobInfo>) -> JobName {
         job: info.map_or(u64::from(spec.id.0) + 1, |info| info.seq),
         id: info.and_then(|info| info.id.clone()),
         name: spec.name.clone(),
-    }
-}
-
-fn job_end(result: &TaskResult) -> JobEnd {
-    let exit = result.exit.as_ref();
-    let used = &result.resources;
-    JobEnd {
-        exit: exit.and_then(exit_status),
-        signal: match exit {
-            Some(Exit::Signal { signal, .. }) => Some(*signal),
-            _ => None,
-        },
-        exit_text: exit.map(Exit::to_string).unwrap_or_default(),
-        timed_out: result.timed_out,
-        start_s: result.started.map(Nanos::as_s),
-        end_s: result.finished.map(Nanos::as_s),
-        cpu_s: result.cpu_time.value().map(Nanos::as_s),
-        user_s: used.user_time.value().map(Nanos::as_s),
-        system_s: used.system_time.value().map(Nanos::as_s),
-        max_rss_bytes: used.max_rss.value(),
-        read_bytes: used.read_bytes.value(),
-        written_bytes: used.written_bytes.value(),
-        learnt: None,
     }
 }

@@ -1,7 +1,8 @@
 //! The worker of a node, driven through pipes as a coordinator does.
 
 use crate::common::{PATIENCE, command, ended, until};
-use cosched_nodes::protocol::{Frame, FrameReader, JobEnd, Node, Order, Piece, Stream};
+use cosched_core::JobEnd;
+use cosched_nodes::protocol::{Frame, FrameReader, Node, Order, Piece, Stream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};

@@ -17,7 +17,7 @@ use crate::ledger::{Head, Ledger};
 use crate::meminfo;
 use crate::mend::{self, Reach};
 use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
-use crate::reaped::Ending;
+use crate::reaped::ReapedEnd;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings, Waiting};
@@ -430,16 +430,16 @@ impl Lifecycle {
 
     /// A job's own process has ended. What its reaper noted counts, and else what the kernel says of a child.
     fn main_ended(&mut self, task: TaskId, waited: Option<sys::Waited>, events: &mut Vec<Event>) {
-        let ending = self.jobs[task].key.as_deref().and_then(Ending::of);
+        let noted = self.jobs[task].key.as_deref().and_then(ReapedEnd::of);
         let status = waited.map(|waited| waited.status);
-        let status = status.or(ending.as_ref().and_then(Ending::status));
+        let status = status.or(noted.as_ref().and_then(ReapedEnd::status));
         let exit = status.map_or(Exit::Unknown, |status| self.exit(status));
         let Some(live) = self.live_mut(task) else {
             return;
         };
         live.tree.main_gone = true;
-        live.is_noted = ending.is_some();
-        let used = ending.map(|ending| ending.used());
+        live.is_noted = noted.is_some();
+        let used = noted.map(|noted| noted.used());
         live.main_end = Some((exit, used.or(waited.map(|waited| waited.used))));
         if live.stopped_itself.take().is_some() {
             events.push(Event::Woke(task));

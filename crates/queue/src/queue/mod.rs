@@ -10,9 +10,10 @@ pub(crate) use orders::Order;
 use crate::claim::{Claim, Claims};
 use crate::error::Error;
 use crate::folder::{Folder, JobsFolder};
-use crate::job::{End, Job, State};
+use crate::job::{Job, State};
 use crate::store::Store;
-use cosched_linux::{Ending, unix_time};
+use cosched_core::JobEnd;
+use cosched_linux::{ReapedEnd, unix_time};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::Sender;
@@ -108,15 +109,11 @@ impl Queue {
         })
     }
 
-    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &Ending) {
+    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &ReapedEnd) {
         if let Some(job) = inner.live.get_mut(&id) {
-            job.end = End {
-                exit: ended.exit,
-                signal: ended.signal,
+            job.end = JobEnd {
                 timed_out: job.end.timed_out,
-                exit_text: None,
-                cpu_s: Some(ended.user_s + ended.system_s),
-                max_rss_bytes: ended.max_rss_bytes,
+                ..ended.end.clone()
             };
             job.started_at = Some(ended.started_at);
             job.ended_at = Some(ended.ended_at);

@@ -2,8 +2,9 @@
 
 use super::{Inner, Queue, find};
 use crate::claim::Claim;
-use crate::job::{End, State};
+use crate::job::State;
 use crate::protocol::JobLine;
+use cosched_core::{Exit, JobEnd};
 use cosched_linux::{Reaper, unix_time};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ struct Progress {
     event: String,
     id: Option<String>,
     #[serde(flatten)]
-    end: End,
+    end: JobEnd,
 }
 
 impl Queue {
@@ -111,7 +112,7 @@ impl Queue {
             }
             Err(why) => {
                 if let Some(job) = inner.live.get_mut(id) {
-                    job.end.exit_text = Some(why);
+                    job.end = JobEnd::of_exit(&Exit::NotStarted(why));
                 }
                 self.finish(inner, *id, State::Unknown);
                 None

@@ -8,12 +8,12 @@ use crate::holders::Holders;
 use crate::info::{JobInfo, RunInfo};
 use crate::progress::{OVERDUE, ProgressTracker};
 use crate::reason::{wait_code, wait_text};
-use crate::record::{Energy, exit_status};
+use crate::record::Energy;
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    ByTask, CpuSet, Doing, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
-    TaskResult, TaskView, WatchedTask, node_of,
+    ByTask, CpuSet, Doing, Exit, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch,
+    TaskId, TaskResult, TaskView, WatchedTask, node_of,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -423,7 +423,7 @@ fn forecast_by_time(
 
 fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow {
     let mut row = start_row(info, result.spec.id, JobState::Ended);
-    row.exit = result.exit.as_ref().and_then(exit_status);
+    row.exit = result.exit.as_ref().and_then(Exit::status);
     row.exit_text = result.exit.as_ref().map(ToString::to_string);
     row.runs = Some(result.runs).filter(|&runs| runs > 1);
     let finished = result.finished.unwrap_or(now);

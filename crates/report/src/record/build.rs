@@ -18,19 +18,6 @@ use std::time::SystemTime;
 
 const NOT_GIVEN: &str = "not given";
 
-/// A job's exit status as in a shell: the code; 128 + n for signal n; 127 for a command that could not be
-/// started; `None` if it is not known.
-pub fn exit_status(exit: &Exit) -> Option<i32> {
-    match exit {
-        Exit::Code(code) => Some(*code),
-        Exit::Signal { signal, .. } => Some(128 + signal),
-        // As if the signal had ended it.
-        Exit::ToldToEnd => Some(128 + 15),
-        Exit::NotStarted(_) => Some(127),
-        Exit::Unknown => None,
-    }
-}
-
 /// The record of a run.
 ///
 /// Solo times are those of `info`, else those of the tasks' own solo profiles.
@@ -248,7 +235,7 @@ fn job(
         arrival_s: task.spec.arrives.as_s(),
         start_s: absent.note_option("start_s", started, why.not_started),
         finish_s: absent.note_option("finish_s", finished, why.not_ended),
-        exit: absent.note_option("exit", exit.and_then(exit_status), why.no_exit),
+        exit: absent.note_option("exit", exit.and_then(Exit::status), why.no_exit),
         exit_text: absent.note_option("exit_text", exit.map(Exit::to_string), why.not_ended),
         timed_out: task.timed_out,
         ended_by_user: task.ended_by_user,

@@ -60,19 +60,20 @@ fn every_metric_is_in_it() {
 
 #[test]
 fn exit_statuses_are_those_of_a_shell() {
-    assert_eq!(exit_status(&Exit::Code(3)), Some(3));
+    assert_eq!(Exit::Code(3).status(), Some(3));
     assert_eq!(
-        exit_status(&Exit::Signal {
+        Exit::Signal {
             signal: 9,
             oom: true
-        }),
+        }
+        .status(),
         Some(137)
     );
     assert_eq!(
-        exit_status(&Exit::NotStarted("no such file".to_owned())),
+        Exit::NotStarted("no such file".to_owned()).status(),
         Some(127)
     );
-    assert_eq!(exit_status(&Exit::Unknown), None);
+    assert_eq!(Exit::Unknown.status(), None);
     let mut result = result();
     result.tasks[0].exit = Some(Exit::Unknown);
     let record = record(&result, &info(&result));

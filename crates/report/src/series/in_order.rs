@@ -45,7 +45,7 @@ impl<R: BufRead> Iterator for RowsInOrder<'_, R> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.sorted.is_empty() {
             match self.series.next()? {
-                Ok(row) if matches!(row.1, Row::Ended(_)) => {
+                Ok(row) if matches!(row.1, Row::Ended { .. }) => {
                     if let Err(error) = self.sort_after(row) {
                         return Some(Err(error));
                     }

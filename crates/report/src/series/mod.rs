@@ -26,7 +26,7 @@ use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
 pub use reader::{SeriesError, SeriesFile, SeriesReader};
 pub use rebuild::{NoRecord, rebuild};
-pub use row::{EndedRow, KINDS, Kind, Mode, Row, SampleRow};
+pub use row::{KINDS, Kind, Mode, Row, SampleRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use writer::SeriesWriter;

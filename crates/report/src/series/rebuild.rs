@@ -6,14 +6,14 @@
 use super::in_order::RowsInOrder;
 use super::measured::Measured;
 use super::replay::Replay;
-use super::{EndedRow, Row, SampleRow, SeriesError, SeriesHeader, SeriesReader, SeriesTask};
+use super::{Row, SampleRow, SeriesError, SeriesHeader, SeriesReader, SeriesTask};
 use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
 use crate::warning::is_wish;
 use cosched_core::{
-    Absence, Capabilities, Counts, EndedBy, Exit, LeftOut, Nanos, Overhead, ProgressBasis, Reading,
-    Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
+    Absence, Capabilities, Counts, EndedBy, JobEnd, LeftOut, Nanos, Overhead, ProgressBasis,
+    Reading, Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
@@ -197,10 +197,19 @@ impl RebuiltRun {
             Row::Lacks { task, column, why } => {
                 self.life(task).lacks.insert(column, why);
             }
-            Row::Ended(row) => {
-                let life = self.life(row.task);
+            Row::Ended {
+                task,
+                end,
+                progress_milli,
+            } => {
+                let life = self.life(task);
                 if life.ended.is_none() {
-                    life.ended = Some((now, row));
+                    let (end, at) = (*end, now);
+                    life.ended = Some(Ended {
+                        at,
+                        end,
+                        progress_milli,
+                    });
                 }
             }
             Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } | Row::Came(_) => {}
@@ -236,7 +245,13 @@ struct Life {
     measured: Measured,
     /// Columns that its samples lack. The series says so once, for all attempts.
     lacks: BTreeMap<String, Absence>,
-    ended: Option<(Nanos, EndedRow)>,
+    ended: Option<Ended>,
+}
+
+struct Ended {
+    at: Nanos,
+    end: JobEnd,
+    progress_milli: Option<u64>,
 }
 
 impl Life {
@@ -282,8 +297,8 @@ impl Life {
 
     /// Whether there are samples up to its end: the run may have been killed before the last.
     fn is_whole(&self) -> bool {
-        let end = self.ended.as_ref().map(|(end, _)| *end);
-        end.is_none_or(|end| self.measured.until >= end)
+        let ended = self.ended.as_ref();
+        ended.is_none_or(|ended| self.measured.until >= ended.at)
     }
 
     fn result(&self, runs: u32) -> TaskResult {
@@ -293,19 +308,19 @@ impl Life {
             Absence::NotStarted
         };
         let is_whole = self.is_whole();
-        let row = self.ended.as_ref().map(|(_, row)| row);
-        let by_kernel = row.and_then(|row| Some(row.user_time? + row.system_time?));
+        let ended = self.ended.as_ref();
+        let end = ended.map(|ended| &ended.end);
+        let by_kernel = end.and_then(|end| Some(Nanos::from_s(end.user_s? + end.system_s?)));
         let cpu_time = self.measured.cpu_time().filter(|_| is_whole).or(by_kernel);
-        let progress = row.and_then(|row| row.progress_milli);
+        let progress = ended.and_then(|ended| ended.progress_milli);
         TaskResult {
             spec: self.spec.clone(),
             started: self.started,
-            finished: self.ended.as_ref().map(|(at, _)| *at),
-            // The series has the exit status as in a shell; whether it is 0 is all that matters here.
-            exit: row.map(|row| row.exit.map_or(Exit::Unknown, Exit::Code)),
-            timed_out: row.is_some_and(|row| row.timed_out),
-            told_to_end: false,
-            ended_by_user: false,
+            finished: ended.map(|ended| ended.at),
+            exit: end.map(JobEnd::exit),
+            timed_out: end.is_some_and(|end| end.timed_out),
+            told_to_end: end.is_some_and(|end| end.interrupted),
+            ended_by_user: end.is_some_and(|end| end.ended_by_user),
             cpu_time: Reading::from_option(cpu_time, *self.lacks.get("cpu_ns").unwrap_or(&none)),
             waited_max: self.waited_max,
             ran: self.measured.interval,
@@ -316,7 +331,7 @@ impl Life {
                 Reading::from_option(count, *self.lacks.get(counter.name()).unwrap_or(&none))
             }),
             multiplexed: self.measured.multiplexed,
-            resources: row.map_or(Resources::absent(none), resources),
+            resources: end.map_or(Resources::absent(none), JobEnd::resources),
             width: Reading::Absent(none),
             learnt: None,
             beside: None,
@@ -331,7 +346,7 @@ impl Life {
     /// Put into the job's record what a result cannot hold.
     fn amend(&self, job: &mut Job, ran: bool, why: NoRecord) {
         match &self.ended {
-            Some((_, row)) => job.exit_text = Some(row.text.clone()),
+            Some(_) => {}
             None if self.started.is_some() || ran => {
                 job.lost = why == NoRecord::Killed;
                 for name in ["finish_s", "exit", "exit_text"] {
@@ -351,16 +366,6 @@ impl Life {
         } else if job.lost {
             absent.lack("waited_max_s", why.not_kept());
         }
-    }
-}
-
-fn resources(row: &EndedRow) -> Resources {
-    Resources {
-        max_rss: Reading::from_option(row.max_rss, Absence::NotTold),
-        user_time: Reading::from_option(row.user_time, Absence::NotTold),
-        system_time: Reading::from_option(row.system_time, Absence::NotTold),
-        read_bytes: Reading::from_option(row.read_bytes, Absence::NotTold),
-        written_bytes: Reading::from_option(row.written_bytes, Absence::NotTold),
     }
 }
 
@@ -430,7 +435,7 @@ mod tests {
             r#"["d",100000000,["quantum-end"],200000000,0,null,null,null]"#,
             r#"["x",100000000,1]"#,
             &sample(200, 0),
-            r#"["e",300000000,0,3,"exit 3",0,4096,70000000,30000000,0,512,1250]"#,
+            r#"["e",300000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false,"user_s":0.07,"system_s":0.03,"max_rss_bytes":4096,"read_bytes":0,"written_bytes":512},1250]"#,
             &sample(300, 0),
             r#"["!",310000000,"halting","the halt rule is met"]"#,
             r#"["!",310000000,"solo-failed","a job failed alone"]"#,
@@ -531,7 +536,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_the_cpu_time_that_no_sample_does() {
-        let end = r#"["e",300000000,0,0,"exit 0",1,null,70000000,30000000,null,null,null]"#;
+        let end = r#"["e",300000000,0,{"exit":0,"exit_text":"exit 0","timed_out":true,"user_s":0.07,"system_s":0.03},null]"#;
         let record = rebuilt(&format!("[\"b\",0,0]\n{}{end}\n", sample(100, 0)));
         let job = &record.jobs[0];
         assert_eq!(
@@ -564,7 +569,7 @@ mod tests {
             (job.runs, job.start_s, job.cpu_s, job.ran_s),
             (2, Some(0.2), Some(0.05), 0.1)
         );
-        let end = r#"["e",100000000,0,0,"exit 0",0,null,null,null,null,null,null]"#;
+        let end = r#"["e",100000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false},null]"#;
         let lines = format!(
             "[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}",
             sample(100, 0),

@@ -194,7 +194,7 @@ impl Replay {
                 self.leave(task.0 as usize, Activity::Waits(*reason));
             }
             Row::Started(task) => self.start(task.0 as usize),
-            Row::Ended(ended) => self.end(ended.task, &ended.text),
+            Row::Ended { task, end, .. } => self.end(*task, &end.exit_text),
             Row::Switched(switched) => self.switch(*switched),
             Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } | Row::Came(_) => {}
         }

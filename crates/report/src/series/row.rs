@@ -2,7 +2,7 @@
 
 use super::SeriesTask;
 use cosched_core::{
-    Absence, Basis, Counter, CpuSet, Nanos, PerCounter, Purpose, Switched, TaskId, Trigger,
+    Absence, Basis, Counter, CpuSet, JobEnd, Nanos, PerCounter, Purpose, Switched, TaskId, Trigger,
     WaitReason,
 };
 use serde::de::DeserializeOwned;
@@ -60,20 +60,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         code: "e",
-        columns: &[
-            "kind",
-            "t_ns",
-            "task",
-            "exit",
-            "exit_text",
-            "timed_out",
-            "max_rss_bytes",
-            "user_ns",
-            "system_ns",
-            "read_bytes",
-            "written_bytes",
-            "progress_milli",
-        ],
+        columns: &["kind", "t_ns", "task", "end", "progress_milli"],
     },
     Kind {
         code: "o",
@@ -160,31 +147,6 @@ pub struct SampleRow {
     pub progress_milli: Option<u64>,
 }
 
-/// The end of a task, and its use of resources; null where absent, as in the run record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EndedRow {
-    /// The task that ended.
-    pub task: TaskId,
-    /// Its exit status as in a shell; `None` if it is not known.
-    pub exit: Option<i32>,
-    /// Its end in words.
-    pub text: String,
-    /// Whether its time limit ended it.
-    pub timed_out: bool,
-    /// Greatest resident memory of any one of its processes, in bytes.
-    pub max_rss: Option<u64>,
-    /// CPU time in user mode.
-    pub user_time: Option<Nanos>,
-    /// CPU time in the kernel.
-    pub system_time: Option<Nanos>,
-    /// Bytes that were fetched from storage.
-    pub read_bytes: Option<u64>,
-    /// Bytes that were written for storage.
-    pub written_bytes: Option<u64>,
-    /// Its progress in the end, in thousandths of a quantum.
-    pub progress_milli: Option<u64>,
-}
-
 /// One line of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Row {
@@ -233,7 +195,14 @@ pub enum Row {
     /// A task was started.
     Started(TaskId),
     /// A task ended.
-    Ended(EndedRow),
+    Ended {
+        /// The task that ended.
+        task: TaskId,
+        /// How, and what it used.
+        end: Box<JobEnd>,
+        /// Its progress in the end, in thousandths of a quantum; `None` if it is not known.
+        progress_milli: Option<u64>,
+    },
     /// A CPU went to another task, as a scheduler in the kernel saw it.
     Switched(Switched),
     /// A task came while the run went on. Its number is the next.
@@ -260,12 +229,12 @@ impl Row {
         match self {
             Row::Decided { .. } | Row::Came(_) => None,
             Row::Warned { task, .. } => *task,
-            Row::Placed { task, .. } | Row::Waits { task, .. } | Row::Lacks { task, .. } => {
-                Some(*task)
-            }
+            Row::Placed { task, .. }
+            | Row::Waits { task, .. }
+            | Row::Lacks { task, .. }
+            | Row::Ended { task, .. } => Some(*task),
             Row::Stopped(task) | Row::Started(task) => Some(*task),
             Row::Sampled(row) => Some(row.task),
-            Row::Ended(row) => Some(row.task),
             Row::Switched(Switched::To { task, .. }) => *task,
             Row::Switched(Switched::Untold) => None,
         }
@@ -344,23 +313,11 @@ impl Row {
             Row::Sampled(row) => append(out, &SampleLine(at, row)),
             Row::Lacks { task, column, why } => append(out, &("a", at, task, column, why)),
             Row::Started(task) => append(out, &("b", at, task)),
-            Row::Ended(row) => append(
-                out,
-                &(
-                    "e",
-                    at,
-                    row.task,
-                    row.exit,
-                    &row.text,
-                    u8::from(row.timed_out),
-                    row.max_rss,
-                    row.user_time,
-                    row.system_time,
-                    row.read_bytes,
-                    row.written_bytes,
-                    row.progress_milli,
-                ),
-            ),
+            Row::Ended {
+                task,
+                end,
+                progress_milli,
+            } => append(out, &("e", at, task, end, progress_milli)),
             Row::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
             Row::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
             Row::Came(task) => append(out, &("t", at, task)),
@@ -428,7 +385,11 @@ impl Columns<'_> {
                 why: self.get("why")?,
             },
             "b" => Row::Started(self.get("task")?),
-            "e" => Row::Ended(self.ended()?),
+            "e" => Row::Ended {
+                task: self.get("task")?,
+                end: self.get("end")?,
+                progress_milli: self.get("progress_milli")?,
+            },
             "o" => Row::Switched(match self.get("cpu")? {
                 Some(cpu) => Switched::To {
                     cpu,
@@ -466,21 +427,6 @@ impl Columns<'_> {
             multiplexed: flags.contains('m'),
             cpu_time: self.get("cpu_ns")?,
             counts,
-            progress_milli: self.get("progress_milli")?,
-        })
-    }
-
-    fn ended(&self) -> Result<EndedRow, String> {
-        Ok(EndedRow {
-            task: self.get("task")?,
-            exit: self.get("exit")?,
-            text: self.get("exit_text")?,
-            timed_out: self.flag("timed_out")?,
-            max_rss: self.get("max_rss_bytes")?,
-            user_time: self.get("user_ns")?,
-            system_time: self.get("system_ns")?,
-            read_bytes: self.get("read_bytes")?,
-            written_bytes: self.get("written_bytes")?,
             progress_milli: self.get("progress_milli")?,
         })
     }

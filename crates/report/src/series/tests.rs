@@ -2,8 +2,9 @@ use super::*;
 use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
-    Absence, Basis, Change, Counter, CpuId, DecisionRecord, PerCounter, Placement, Purpose, Rate,
-    Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec, Trigger, WaitReason, Warning,
+    Absence, Basis, Change, Counter, CpuId, DecisionRecord, JobEnd, PerCounter, Placement, Purpose,
+    Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec, Trigger, WaitReason,
+    Warning,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -310,6 +311,30 @@ fn a_steady_state_is_short() {
     }
 }
 
+fn job_end() -> impl Strategy<Value = JobEnd> {
+    let numbers = prop::array::uniform3(prop::option::of(any::<u64>()));
+    let times = prop::array::uniform3(prop::option::of(0.0..1e9));
+    let exit = prop::option::of(any::<i32>());
+    (exit, "\\PC*", any::<bool>(), times, numbers).prop_map(
+        |(exit, exit_text, timed_out, times, numbers)| {
+            let [cpu_s, user_s, system_s] = times;
+            let [max_rss_bytes, read_bytes, written_bytes] = numbers;
+            JobEnd {
+                exit,
+                exit_text,
+                timed_out,
+                cpu_s,
+                user_s,
+                system_s,
+                max_rss_bytes,
+                read_bytes,
+                written_bytes,
+                ..JobEnd::default()
+            }
+        },
+    )
+}
+
 fn rows() -> impl Strategy<Value = Row> {
     let task = || any::<u32>().prop_map(TaskId);
     let ns = || any::<u64>().prop_map(Nanos);
@@ -388,43 +413,16 @@ fn rows() -> impl Strategy<Value = Row> {
                     })
                 }
             ),
-        (
-            task(),
-            prop::option::of(any::<i32>()),
-            "\\PC*",
-            any::<bool>(),
-            prop::array::uniform6(prop::option::of(any::<u64>()))
-        )
-            .prop_map(
-                |(
+        (task(), job_end(), prop::option::of(any::<u64>())).prop_map(
+            |(task, end, progress_milli)| {
+                let end = Box::new(end);
+                Row::Ended {
                     task,
-                    exit,
-                    text,
-                    timed_out,
-                    [
-                        max_rss,
-                        user,
-                        system,
-                        read_bytes,
-                        written_bytes,
-                        progress_milli,
-                    ],
-                )| {
-                    let (user_time, system_time) = (user.map(Nanos), system.map(Nanos));
-                    Row::Ended(EndedRow {
-                        task,
-                        exit,
-                        text,
-                        timed_out,
-                        max_rss,
-                        user_time,
-                        system_time,
-                        read_bytes,
-                        written_bytes,
-                        progress_milli,
-                    })
+                    end,
+                    progress_milli,
                 }
-            ),
+            }
+        ),
         ("[a-z-]{1,9}", "(?s).*", prop::option::of(task()))
             .prop_map(|(code, text, task)| Row::Warned { code, text, task }),
         (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| Row::Switched(

@@ -1,13 +1,12 @@
 //! Writes a series while the run goes on.
 
-use super::{EndedRow, Mode, Row, SampleRow, SeriesHeader, SeriesTask};
+use super::{Mode, Row, SampleRow, SeriesHeader, SeriesTask};
 use crate::info::JobInfo;
 use crate::reason::wait_code;
-use crate::record::exit_status;
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
-    Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample,
+    Absence, Change, CpuSet, DecisionRecord, JobEnd, Nanos, Placement, Purpose, Reading, Sample,
     Switch, Switched, TaskId, TaskResult, TaskSpec, Wait,
 };
 use std::collections::BTreeMap;
@@ -255,22 +254,12 @@ impl<W: Write> SeriesWriter<W> {
     pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
         let task = result.spec.id;
         self.last.remove(&task);
-        let exit = result.exit.as_ref();
-        let text = exit.map_or_else(|| "ended".to_owned(), Exit::to_string);
-        let used = &result.resources;
-        let row = EndedRow {
+        let row = Row::Ended {
             task,
-            exit: exit.and_then(exit_status),
-            text,
-            timed_out: result.timed_out,
-            max_rss: used.max_rss.value(),
-            user_time: used.user_time.value(),
-            system_time: used.system_time.value(),
-            read_bytes: used.read_bytes.value(),
-            written_bytes: used.written_bytes.value(),
+            end: Box::new(JobEnd::of(result)),
             progress_milli: result.progress.value().map(milli),
         };
-        self.row(now, &Row::Ended(row));
+        self.row(now, &row);
         self.flush();
     }
 

@@ -9,9 +9,9 @@ use super::sums::Sums;
 use crate::reason::trigger_text;
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Replay, Span};
-use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
+use crate::series::{Mode, Row, SampleRow, SeriesHeader};
 use crate::text::visible;
-use cosched_core::{Basis, Counter, Nanos, Rate, TaskId, Trigger};
+use cosched_core::{Basis, Counter, JobEnd, Nanos, Rate, TaskId, Trigger};
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -79,7 +79,11 @@ impl<'a, W: Write> Converter<'a, W> {
                 lacks.insert(column.clone(), json!(why.text()));
                 Ok(())
             }
-            Row::Ended(row) => self.end(row),
+            Row::Ended {
+                task,
+                end,
+                progress_milli,
+            } => self.end(*task, end, *progress_milli),
             Row::Warned { code, text, .. } => {
                 let title = Title::new(visible(code), "warning");
                 let args = args(json!({ "text": visible(text) }));
@@ -159,21 +163,21 @@ impl<'a, W: Write> Converter<'a, W> {
         Ok(())
     }
 
-    fn end(&mut self, row: &EndedRow) -> io::Result<()> {
-        let job = row.task.0 as usize;
+    fn end(&mut self, task: TaskId, end: &JobEnd, progress_milli: Option<u64>) -> io::Result<()> {
+        let job = task.0 as usize;
         self.reads_nothing(job)?;
-        if let Some(milli) = row.progress_milli {
+        if let Some(milli) = progress_milli {
             self.pending[job].measured.progress_milli = Some(milli);
             let now = self.replay.now;
             self.trace.count(Meter::Progress(job), now, quanta(milli))?;
         }
-        let category = if row.exit == Some(0) && !row.timed_out {
+        let category = if end.exit == Some(0) && !end.timed_out {
             "end"
         } else {
             "failed"
         };
-        let args = end_args(row);
-        let how = format!("ended: {}", visible(&row.text));
+        let args = end_args(end, progress_milli);
+        let how = format!("ended: {}", visible(&end.exit_text));
         self.job_instant(job, &how, category, &args)
     }
 

@@ -4,9 +4,9 @@ use super::event::{Args, Title, args};
 use crate::reason::{wait_code, wait_text};
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Placed};
-use crate::series::{EndedRow, Mode, SeriesHeader};
+use crate::series::{Mode, SeriesHeader};
 use crate::text::{clip, visible};
-use cosched_core::{Counter, CpuSet, Nanos, Purpose, WaitReason};
+use cosched_core::{Counter, CpuSet, JobEnd, Nanos, Purpose, WaitReason};
 use serde_json::{Value, json};
 
 /// Bytes of a line of memory.
@@ -137,17 +137,15 @@ pub(super) fn start_args(command: Option<&str>) -> Args {
 }
 
 /// Return the values of a job's end.
-pub(super) fn end_args(row: &EndedRow) -> Args {
-    args(json!({
-        "exit": row.exit,
-        "timed_out": row.timed_out,
-        "max_rss_bytes": row.max_rss,
-        "user_ns": row.user_time,
-        "system_ns": row.system_time,
-        "read_bytes": row.read_bytes,
-        "written_bytes": row.written_bytes,
-        "progress_quanta": row.progress_milli.map(quanta),
-    }))
+pub(super) fn end_args(end: &JobEnd, progress_milli: Option<u64>) -> Args {
+    let mut args = args(json!(end));
+    // The event has its time and its words.
+    for key in ["start_s", "end_s", "exit_text"] {
+        args.remove(key);
+    }
+    let progress = progress_milli.map(quanta);
+    args.extend(progress.map(|quanta| ("progress_quanta".to_owned(), json!(quanta))));
+    args
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 pub(crate) mod decoded;
 
 use super::*;
-use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader, SeriesTask};
+use crate::series::{Mode, Row, SampleRow, SeriesHeader, SeriesTask};
 use crate::testing::{FullDisk, info, result};
 use cosched_core::{
-    Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult,
-    Switched, TaskId, Trigger, WaitReason,
+    Absence, Basis, Counter, CpuId, CpuSet, Exit, JobEnd, Machine, PerCounter, Purpose, Rate,
+    RunResult, Switched, TaskId, Trigger, WaitReason,
 };
 use decoded::{Decoded, Kind, Track, decode};
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ const LINES: &str = r#"["d",0,["quantum-end",{"arrived":0},{"arrived":1}],200000
 ["w",200000000,0,{"why":"heavy","llc":{"value":500},"mm":{"absent":"no-counters"},"llc_limit":400,"mm_limit":300}]
 ["b",200000000,1]
 ["b",200000000,2]
-["e",350000000,2,139,"SIGSEGV",0,3014656,100000000,2000000,0,null,512]
+["e",350000000,2,{"exit":139,"exit_text":"SIGSEGV","timed_out":false,"user_s":0.1,"system_s":0.002,"max_rss_bytes":3014656,"read_bytes":0},512]
 ["!",360000000,"halting","the halt rule is met: no more jobs are started"]
 ["s",350000000,2,150000000,"1","measure-alone","wc",102000000,1000,3000,1,1,500000,700,null]
 ["s",400000000,1,200000000,"0","low-contention","",100000000,null,null,null,null,null,null,50]
@@ -170,18 +170,11 @@ fn placed(task: u32, cpus: &str, mode: Mode) -> Row {
 }
 
 fn ended(task: u32) -> Row {
-    Row::Ended(EndedRow {
+    Row::Ended {
         task: TaskId(task),
-        exit: Some(0),
-        text: "exit 0".to_owned(),
-        timed_out: false,
-        max_rss: None,
-        user_time: None,
-        system_time: None,
-        read_bytes: None,
-        written_bytes: None,
+        end: Box::new(JobEnd::of_exit(&Exit::Code(0))),
         progress_milli: None,
-    })
+    }
 }
 
 fn track<'a>(decoded: &'a Decoded, parent: &str, name: &str) -> &'a Track {
@@ -352,10 +345,7 @@ fn errors_name_file_and_line_and_what_is_wrong() {
         ),
         ("[\"b\",1", "expected a JSON array"),
         // These are looked at with the next decision only, and still known by their own line.
-        (
-            "[\"e\",1,9,0,\"exit 0\",0,null,null,null,null,null,null]",
-            "column `task`: 9",
-        ),
+        ("[\"e\",1,9,{\"timed_out\":false},null]", "column `task`: 9"),
     ];
     for (line, expected) in cases {
         let told = error(line);

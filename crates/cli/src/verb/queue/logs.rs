@@ -33,11 +33,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub fn run(args: LogsArgs) -> Result<ExitCode> {
     let mut service = Patient::connect()?;
     let job = status(&mut service, args.id)?;
+    if let Some(why) = job.why_not_started() {
+        say(format_args!("cosched: job {}: {}", job.id, visible(&why)));
+    }
     let mut out = Log::new(job.out);
     let mut err = Log::new(job.err);
-    if let Some(why) = &job.end.exit_text {
-        say(format_args!("cosched: job {}: {}", job.id, visible(why)));
-    }
     let mut is_over = job.state.is_over() || !args.follow;
     loop {
         out.copy(&mut io::stdout().lock())?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const ANNOTATIONS: [&str; 4] = ["$schema", "$defs", "title", "description"];
 
 /// Keywords that the validator knows.
-const RULES: [&str; 13] = [
+const RULES: [&str; 14] = [
     "$ref",
     "type",
     "const",
@@ -19,6 +19,7 @@ const RULES: [&str; 13] = [
     "properties",
     "patternProperties",
     "additionalProperties",
+    "unevaluatedProperties",
     "prefixItems",
     "minItems",
     "items",
@@ -137,16 +138,21 @@ impl<'a> Place<'a> {
         value: &Value,
         path: &str,
     ) -> Result<(), String> {
-        let Some(reference) = rules.get("$ref").and_then(Value::as_str) else {
-            return Ok(());
-        };
+        match self.target(rules) {
+            Some((place, target)) => place.validate(target, value, path),
+            None => Ok(()),
+        }
+    }
+
+    /// What a schema refers to.
+    fn target(self, rules: &'a Map<String, Value>) -> Option<(Place<'a>, &'a Value)> {
+        let reference = rules.get("$ref").and_then(Value::as_str)?;
         let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
         let document = if file.is_empty() { self.document } else { file };
         let target = self.schemas.get(document).pointer(pointer);
         let target =
             target.unwrap_or_else(|| panic!("{}: {reference} leads nowhere", self.document));
-        let place = Place { document, ..self };
-        place.validate(target, value, path)
+        Some((Place { document, ..self }, target))
     }
 
     fn check_alternatives(
@@ -190,6 +196,7 @@ impl<'a> Place<'a> {
                 return Err(format!("{path}: {key} is missing"));
             }
         }
+        let referred = self.target(rules).map(|(_, target)| &target["properties"]);
         for (key, value) in map {
             let path = format!("{path}/{key}");
             let property = rules
@@ -199,7 +206,13 @@ impl<'a> Place<'a> {
                 .get("patternProperties")
                 .filter(|_| key.ends_with("_absent"))
                 .map(|patterns| &patterns["_absent$"]);
-            if let Some(schema) = property.or(absence).or(rules.get("additionalProperties")) {
+            let is_evaluated = referred.is_some_and(|properties| properties.get(key).is_some());
+            let unevaluated = rules.get("unevaluatedProperties").filter(|_| !is_evaluated);
+            if let Some(schema) = property
+                .or(absence)
+                .or(rules.get("additionalProperties"))
+                .or(unevaluated)
+            {
                 self.validate(schema, value, &path)?;
             }
         }

@@ -31,7 +31,7 @@ fn jobs_are_queued_shown_and_waited_for() {
     let why = err(&served.call(&["logs", "4"]));
     assert!(why.contains("no-such-program"), "{why}");
     let text = out(&served.call(&["status", "--all"]));
-    for part in ["JOB", "exit 0", "exit 3", "signal 9", "mine", "exit 127"] {
+    for part in ["JOB", "exit 0", "exit 3", "SIGKILL", "mine", "not started"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(out(&served.call(&["status"])).contains("queue: no job\n"));
