@@ -68,11 +68,11 @@ pub use residency::Residency;
 pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, AtOnceState, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn,
-    HaltParseError, HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart, NullRecorder,
-    Occupation, Order, Overhead, PlanCounts, Planner, RateAt, Recorder, Restart, RunConfig,
-    RunError, RunNow, RunResult, Switch, Switched, TaskResult, TimeLimit, Untried, Warning,
-    WatchedTask, first_in_order, run, run_all,
+    Actuation, AtOnceState, Backend, Began, DecisionRecord, Doing, EndedBy, Event, Fact, Halt,
+    HaltOn, HaltParseError, HaltWhen, Histogram, Intake, Kill, LeftOut, Listed, MayStart,
+    NullRecorder, Occupation, Order, Overhead, PlanCounts, Planner, RateAt, Recorder, Restart,
+    RunConfig, RunError, RunNow, RunResult, Switch, Switched, TaskResult, TimeLimit, Untried,
+    Warning, WatchedTask, first_in_order, run, run_all,
 };
 pub use sample::{Counts, Sample, Usage, Wanting};
 pub use snapshot::{

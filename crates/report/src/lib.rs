@@ -71,7 +71,7 @@ pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
     Rebuilt, Record, Totals, WarningRecord, record,
 };
-pub use recorder::{FileRecorder, Notice, Output};
+pub use recorder::{FileRecorder, Output, Told};
 pub use series::{
     KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow, SeriesError,
     SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,

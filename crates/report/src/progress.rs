@@ -4,7 +4,8 @@ use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{
-    Expected, ExpectedFrom, Nanos, Pace, Snapshot, TaskId, TaskResult, TaskSpec, WatchedTask,
+    ByTask, Expected, ExpectedFrom, Fact, Nanos, Pace, Snapshot, TaskId, TaskResult, TaskSpec,
+    WatchedTask,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,6 +231,24 @@ impl ProgressTracker {
             idle_since: None,
             started: 0,
             started_ended: 0,
+        }
+    }
+
+    /// Something happened.
+    pub fn note(&mut self, at: Nanos, fact: &Fact<'_>, jobs: &ByTask<JobInfo>) {
+        match fact {
+            Fact::Came(tasks) => {
+                for task in *tasks {
+                    let measured = jobs.get(task.id).and_then(|info| info.solo);
+                    let solo = measured.map(|solo| solo.time).or(task.solo.time);
+                    self.taken(task, solo.map(Nanos::as_s));
+                }
+            }
+            Fact::Started { again: false, .. } => self.started(),
+            Fact::Started { task, .. } => self.started_again(task.id),
+            Fact::Failed(_) | Fact::Lost(_) => self.queued_again(),
+            Fact::Ended(result) => self.ended(at, result),
+            _ => {}
         }
     }
 

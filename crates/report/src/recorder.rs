@@ -8,58 +8,25 @@ use crate::progress::{LiveProgress, ProgressTracker};
 use crate::series::SeriesWriter;
 use crate::source::BackendKind;
 use crate::warning::RunWarning;
-use cosched_core::{
-    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskResult,
-    TaskSpec, Wait, WaitReason, Warning,
-};
+use cosched_core::{Fact, Nanos, Recorder, RunNow, Snapshot, TaskId, TaskResult, Warning};
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
-/// Something to show the user during a run.
+/// What a listener is told during a run.
 #[derive(Debug)]
-pub enum Notice<'a> {
-    /// A job was started.
-    Started {
-        /// The task's specification, with its name.
-        task: &'a TaskSpec,
-        /// The job's command, log files and solo time.
-        info: Option<&'a JobInfo>,
-        /// Time since the start of the run.
+pub enum Told<'a> {
+    /// Something happened. Warnings are told as such.
+    Fact {
+        /// When.
         at: Nanos,
-        /// How far the run is.
+        /// What.
+        fact: Fact<'a>,
+        /// What is known of the job that it is about.
+        info: Option<&'a JobInfo>,
+        /// How far the run is then.
         progress: &'a LiveProgress,
     },
-    /// A job is about to be started, for the first time or again.
-    Starting {
-        /// The job's command, log files and solo time.
-        info: Option<&'a JobInfo>,
-        /// Time since the start of the run.
-        at: Nanos,
-    },
-    /// A job failed, and is started again.
-    Retried {
-        /// The task's result in the attempt that failed; `runs` is the attempt's number.
-        result: &'a TaskResult,
-        /// The job's command, log files and solo time.
-        info: Option<&'a JobInfo>,
-    },
-    /// A job's machine is gone, and the job is queued again.
-    Lost {
-        /// The task.
-        task: &'a TaskSpec,
-        /// The job's command, log files and solo time.
-        info: Option<&'a JobInfo>,
-    },
-    /// A job ended.
-    Ended {
-        /// The task's result.
-        result: &'a TaskResult,
-        /// The job's command, log files and solo time.
-        info: Option<&'a JobInfo>,
-        /// How far the run is.
-        progress: &'a LiveProgress,
-    },
-    /// Time has passed. Sent at least once a quantum.
+    /// Time has passed. Told at least once a quantum.
     Progress(&'a LiveProgress),
     /// The state of the run. What only the listener knows is not in it yet.
     Status(Box<Status>),
@@ -73,8 +40,8 @@ const MOST_WARNINGS: usize = 10_000;
 /// A file that a run writes.
 pub type Output<'a> = Box<dyn Write + 'a>;
 
-/// The function that gets the notices.
-type Listener<'a> = Box<dyn FnMut(Notice<'_>) -> bool + 'a>;
+/// The function that is told.
+type Listener<'a> = Box<dyn FnMut(Told<'_>) -> bool + 'a>;
 
 /// Writes the files that were asked for, keeps the warnings for the run record, and calls a listener.
 ///
@@ -126,7 +93,7 @@ impl<'a> FileRecorder<'a> {
     /// Calls `listener` with everything that happens. It returns whether it holds what a slow reader has not taken.
     pub fn with_listener(
         mut self,
-        listener: impl FnMut(Notice<'_>) -> bool + 'a,
+        listener: impl FnMut(Told<'_>) -> bool + 'a,
     ) -> FileRecorder<'a> {
         self.listener = Some(Box::new(listener));
         self
@@ -154,7 +121,7 @@ impl<'a> FileRecorder<'a> {
 
     fn tell(&mut self, warning: RunWarning) {
         if let Some(listener) = &mut self.listener {
-            listener(Notice::Warning(&warning));
+            listener(Told::Warning(&warning));
         }
         // A stream may give as many as it has jobs.
         if self.warnings.len() < MOST_WARNINGS {
@@ -173,183 +140,33 @@ impl<'a> FileRecorder<'a> {
         }
     }
 
-    /// Writes a line of the job log.
-    fn log_job(&mut self, result: &TaskResult) {
-        let Some(joblog) = &mut self.joblog else {
-            return;
-        };
+    /// Tells everybody but the user of something that is no warning.
+    fn pass_on(&mut self, at: Nanos, fact: Fact<'_>) {
         let jobs = self.jobs.borrow();
-        let info = jobs.get(result.spec.id);
-        let (seq, command) = match info {
-            Some(info) => (info.seq, info.command_or_name()),
-            None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
-        };
-        let mut entry = Entry::of(result, seq, command, self.run_start);
-        let host = info.and_then(|info| info.host.as_ref());
-        if let Some(host) = host.or(self.host.as_ref()) {
-            entry.host.clone_from(host);
+        self.tracker.note(at, &fact, &jobs);
+        self.live.note(at, &fact, &jobs);
+        if let Some(series) = &mut self.series {
+            series.note(at, &fact, &jobs);
         }
-        joblog.ended(&entry);
-    }
-
-    fn name(&self, task: TaskId) -> String {
-        match self.jobs.borrow().get(task) {
-            Some(info) => info.name.clone(),
-            None => format!("job {task}"),
+        if let (Some(events), Fact::Decided(record)) = (&mut self.events, &fact) {
+            events.decided(record);
         }
-    }
-}
-
-impl Recorder for FileRecorder<'_> {
-    fn wants_policy_state(&self) -> bool {
-        self.events.is_some()
-    }
-
-    fn taken(&mut self, now: Nanos, tasks: &[TaskSpec]) {
-        let jobs = self.jobs.borrow();
-        for task in tasks {
-            let info = jobs.get(task.id);
-            let measured = info.and_then(|info| info.solo).map(|solo| solo.time);
-            let solo = measured.or(task.solo.time);
-            self.tracker.taken(task, solo.map(Nanos::as_s));
-            if let Some(series) = &mut self.series {
-                series.taken(now, task, info);
-            }
+        if let (Some(joblog), Fact::Failed(result) | Fact::Ended(result)) = (&mut self.joblog, fact)
+        {
+            let info = jobs.get(result.spec.id);
+            joblog.ended(&entry(result, info, self.run_start, self.host.as_ref()));
+        }
+        if let Some(listener) = &mut self.listener {
+            listener(Told::Fact {
+                at,
+                fact,
+                info: fact.task().and_then(|task| jobs.get(task)),
+                progress: self.tracker.progress(),
+            });
         }
         drop(jobs);
-        self.check_files();
-    }
-
-    fn starting(&mut self, now: Nanos, task: &TaskSpec) {
-        if let Some(listener) = &mut self.listener {
-            listener(Notice::Starting {
-                info: self.jobs.borrow().get(task.id),
-                at: now,
-            });
-        }
-    }
-
-    fn started(&mut self, now: Nanos, task: &TaskSpec) {
-        self.tracker.started();
-        if let Some(series) = &mut self.series {
-            series.started(now, task.id);
-        }
-        if let Some(listener) = &mut self.listener {
-            listener(Notice::Started {
-                task,
-                info: self.jobs.borrow().get(task.id),
-                at: now,
-                progress: self.tracker.progress(),
-            });
-        }
-        self.check_files();
-    }
-
-    fn restarted(&mut self, now: Nanos, task: &TaskSpec, _run: u32) {
-        self.tracker.started_again(task.id);
-        if let Some(series) = &mut self.series {
-            series.started(now, task.id);
-        }
-        self.check_files();
-    }
-
-    fn retried(&mut self, _now: Nanos, result: &TaskResult) {
-        self.tracker.queued_again();
-        self.log_job(result);
-        if let Some(listener) = &mut self.listener {
-            let info = self.jobs.borrow();
-            let info = info.get(result.spec.id);
-            listener(Notice::Retried { result, info });
-        }
-        self.check_files();
-    }
-
-    fn lost(&mut self, _now: Nanos, task: &TaskSpec) {
-        self.tracker.queued_again();
-        if let Some(listener) = &mut self.listener {
-            let info = self.jobs.borrow();
-            let info = info.get(task.id);
-            listener(Notice::Lost { task, info });
-        }
-    }
-
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        if let Some(series) = &mut self.series {
-            series.decided(&record);
-        }
-        if let Some(events) = &mut self.events {
-            events.decided(&record);
-        }
-        self.check_files();
-    }
-
-    fn left_out(&mut self, now: Nanos, task: TaskId, reason: WaitReason) {
-        if let Some(series) = &mut self.series {
-            series.waits(now, &Wait { task, reason });
-        }
-        self.check_files();
-    }
-
-    fn ended(&mut self, now: Nanos, result: &TaskResult) {
-        self.tracker.ended(now, result);
-        let id = result.spec.id;
-        self.live.ended(now, result, self.jobs.borrow().get(id));
-        if let Some(series) = &mut self.series {
-            series.ended(now, result);
-        }
-        self.log_job(result);
-        if let Some(listener) = &mut self.listener {
-            listener(Notice::Ended {
-                result,
-                info: self.jobs.borrow().get(id),
-                progress: self.tracker.progress(),
-            });
-        }
-        self.check_files();
-    }
-
-    fn forgotten(&mut self, task: TaskId) {
-        self.jobs.borrow_mut().remove(task);
-    }
-
-    fn switched(&mut self, switches: &[Switch]) {
-        self.live.switched(switches);
-        if let Some(series) = self.series.as_mut().filter(|_| !switches.is_empty()) {
-            series.switched(switches);
-        }
-    }
-
-    fn left(&mut self, samples: &[Sample]) {
-        if let Some(series) = &mut self.series {
-            series.left(samples);
-        }
-        self.check_files();
-    }
-
-    fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
-        // The estimate is only for the listener.
-        if let Some(listener) = &mut self.listener {
-            self.tracker.tick(snapshot);
-            self.is_behind = listener(Notice::Progress(self.tracker.progress()));
-        }
-    }
-
-    fn is_behind(&self) -> bool {
-        self.is_behind
-    }
-
-    fn wants_state(&self) -> bool {
-        self.live.facts.is_some()
-    }
-
-    fn state(&mut self, now: &RunNow<'_>) {
-        if let Some(listener) = &mut self.listener {
-            for task in now.tasks {
-                self.tracker.saw(now.at, task);
-            }
-            self.tracker.tick(now.snapshot);
-            let status = self.live.status(now, &self.jobs.borrow(), &self.tracker);
-            listener(Notice::Status(Box::new(status)));
+        if let Fact::Forgotten(task) = fact {
+            self.jobs.borrow_mut().remove(task);
         }
     }
 
@@ -368,7 +185,73 @@ impl Recorder for FileRecorder<'_> {
         if !was_shown {
             self.tell(told);
         }
+    }
+
+    fn name(&self, task: TaskId) -> String {
+        match self.jobs.borrow().get(task) {
+            Some(info) => info.name.clone(),
+            None => format!("job {task}"),
+        }
+    }
+}
+
+/// The line of the job log of a job that ended.
+fn entry(
+    result: &TaskResult,
+    info: Option<&JobInfo>,
+    run_start: Option<Duration>,
+    host: Option<&String>,
+) -> Entry {
+    let (seq, command) = match info {
+        Some(info) => (info.seq, info.command_or_name()),
+        None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
+    };
+    let mut entry = Entry::of(result, seq, command, run_start);
+    if let Some(host) = info.and_then(|info| info.host.as_ref()).or(host) {
+        entry.host.clone_from(host);
+    }
+    entry
+}
+
+impl Recorder for FileRecorder<'_> {
+    fn wants_policy_state(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn emit(&mut self, at: Nanos, fact: Fact<'_>) {
+        if let Fact::Warned(warning) = fact {
+            self.warn(at, warning);
+        } else {
+            self.pass_on(at, fact);
+        }
         self.check_files();
+    }
+
+    fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
+        // The estimate is only for the listener.
+        if let Some(listener) = &mut self.listener {
+            self.tracker.tick(snapshot);
+            self.is_behind = listener(Told::Progress(self.tracker.progress()));
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    fn wants_state(&self) -> bool {
+        self.live.facts.is_some()
+    }
+
+    fn state(&mut self, now: &RunNow<'_>) {
+        if let Some(listener) = &mut self.listener {
+            for task in now.tasks {
+                self.tracker.saw(now.at, task);
+            }
+            self.tracker.tick(now.snapshot);
+            let status = self.live.status(now, &self.jobs.borrow(), &self.tracker);
+            listener(Told::Status(Box::new(status)));
+        }
     }
 }
 
@@ -379,19 +262,20 @@ mod tests {
     use crate::series::SeriesHeader;
     use crate::testing::{FullDisk, decision, info, result, samples, simulated, snapshot};
     use crate::{EventReader, RunFile, SeriesReader, read_joblog};
-    use cosched_core::{Exit, RngState};
+    use cosched_core::{DecisionRecord, Exit, RngState, TaskSpec};
     use std::collections::BTreeMap;
 
     fn drive(recorder: &mut FileRecorder<'_>, result: &cosched_core::RunResult) {
         assert!(recorder.wants_policy_state() || recorder.events.is_none());
-        recorder.taken(Nanos::ZERO, &specs(result));
+        recorder.emit(Nanos::ZERO, Fact::Came(&specs(result)));
         let snapshot = snapshot();
         let samples = samples(snapshot.now);
         for task in &result.tasks {
-            recorder.starting(Nanos(5), &task.spec);
-            recorder.started(Nanos::ZERO, &task.spec);
+            let (task, run, again) = (&task.spec, 1, false);
+            recorder.emit(Nanos(5), Fact::Starting(task));
+            recorder.emit(Nanos::ZERO, Fact::Started { task, run, again });
         }
-        recorder.decided(DecisionRecord {
+        let record = DecisionRecord {
             snapshot: &snapshot,
             samples: &samples,
             policy_state: None,
@@ -401,22 +285,19 @@ mod tests {
             },
             decision: &decision(),
             stood_in: false,
-        });
+        };
+        recorder.emit(snapshot.now, Fact::Decided(record));
         recorder.tick(&snapshot, 0);
         for _ in 0..3 {
-            recorder.warn(
-                snapshot.now,
-                &Warning::PolicyFault {
-                    why: "task #9 is unknown or has ended".to_owned(),
-                },
-            );
+            let why = "task #9 is unknown or has ended".to_owned();
+            let fault = Warning::PolicyFault { why };
+            recorder.emit(snapshot.now, Fact::Warned(&fault));
         }
-        recorder.warn(snapshot.now, &Warning::TimedOut(TaskId(1)));
-        result
-            .tasks
-            .iter()
-            .take(2)
-            .for_each(|task| recorder.ended(Nanos::from_s(20.0), task));
+        let timed_out = Warning::TimedOut(TaskId(1));
+        recorder.emit(snapshot.now, Fact::Warned(&timed_out));
+        for task in result.tasks.iter().take(2) {
+            recorder.emit(Nanos::from_s(20.0), Fact::Ended(task));
+        }
     }
 
     fn specs(result: &cosched_core::RunResult) -> Vec<TaskSpec> {
@@ -433,6 +314,30 @@ mod tests {
         }
     }
 
+    fn words(told: Told<'_>) -> Option<String> {
+        let (at, fact, info, progress) = match told {
+            Told::Fact {
+                at,
+                fact,
+                info,
+                progress,
+            } => (at, fact, info, progress),
+            Told::Progress(progress) => return Some(crate::progress_line(progress, 80)),
+            Told::Status(status) => return Some(format!("{} s", status.elapsed_s)),
+            Told::Warning(warning) => return Some(format!("warning: {}", warning.text())),
+        };
+        match fact {
+            Fact::Started { task, .. } => Some(format!("started {}", task.name)),
+            Fact::Starting(_) => Some(format!("{} starts at {}", info?.name, at.0)),
+            Fact::Ended(_) => {
+                let LiveProgress { done, total, .. } = progress;
+                let command = info?.command_or_name();
+                Some(format!("{done}/{total} {command}"))
+            }
+            _ => None,
+        }
+    }
+
     #[test]
     fn every_file_is_written_and_the_listener_told() {
         let result = result();
@@ -445,28 +350,8 @@ mod tests {
             recorder.series = Some(SeriesWriter::new(Box::new(&mut series), &header));
             recorder.events = Some(EventWriter::new(Box::new(&mut events), event_context()));
             recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
-            let mut recorder = recorder.with_listener(|notice| {
-                told.push(match notice {
-                    Notice::Started { task, .. } => format!("started {}", task.name),
-                    Notice::Starting { info, at } => {
-                        format!("{} starts at {}", info.unwrap().name, at.0)
-                    }
-                    Notice::Lost { info, .. } => format!("{} is lost", info.unwrap().name),
-                    Notice::Retried { result, info } => {
-                        format!("{} failed in attempt {}", info.unwrap().name, result.runs)
-                    }
-                    Notice::Ended { progress, info, .. } => {
-                        format!(
-                            "{}/{} {}",
-                            progress.done,
-                            progress.total,
-                            info.unwrap().command_or_name()
-                        )
-                    }
-                    Notice::Progress(progress) => crate::progress_line(progress, 80),
-                    Notice::Status(status) => format!("{} s", status.elapsed_s),
-                    Notice::Warning(warning) => format!("warning: {}", warning.text()),
-                });
+            let mut recorder = recorder.with_listener(|what| {
+                told.extend(words(what));
                 false
             });
             drive(&mut recorder, &result);
@@ -512,17 +397,22 @@ mod tests {
         let (mut joblog, mut told) = (Vec::new(), Vec::new());
         let mut recorder = FileRecorder::new(&info, info.job_infos());
         recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
-        let mut recorder = recorder.with_listener(|notice| {
-            if let Notice::Retried { result, info } = notice {
+        let mut recorder = recorder.with_listener(|what| {
+            if let Told::Fact {
+                fact: Fact::Failed(result),
+                info,
+                ..
+            } = what
+            {
                 told.push((info.unwrap().name.clone(), result.runs));
             }
             false
         });
         let task = &mut result.tasks[0];
         (task.exit, task.runs) = (Some(cosched_core::Exit::Code(3)), 1);
-        recorder.retried(Nanos::from_s(1.0), task);
+        recorder.emit(Nanos::from_s(1.0), Fact::Failed(task));
         (task.exit, task.runs) = (Some(cosched_core::Exit::Code(0)), 2);
-        recorder.ended(Nanos::from_s(2.0), task);
+        recorder.emit(Nanos::from_s(2.0), Fact::Ended(task));
         assert_eq!(recorder.progress().done, 1);
         drop(recorder);
         assert_eq!(told, [("mcf-1".to_owned(), 1)]);
@@ -570,7 +460,7 @@ mod tests {
         let mut recorder = FileRecorder::new(&info, info.job_infos());
         recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
         assert!(!recorder.wants_policy_state());
-        recorder.ended(Nanos::from_s(15.0), &result.tasks[0]);
+        recorder.emit(Nanos::from_s(15.0), Fact::Ended(&result.tasks[0]));
         assert!(result.tasks[0].exit.as_ref().is_some_and(Exit::ok));
         drop(recorder);
         assert_eq!(

@@ -301,7 +301,7 @@ mod tests {
     use crate::series::SeriesHeader;
     use crate::series::SeriesWriter;
     use crate::testing::{check_absences, info, result, samples, snapshot};
-    use cosched_core::{DecisionRecord, Reading, RngState};
+    use cosched_core::{ByTask, DecisionRecord, Fact, Reading, RngState};
 
     /// A run of three jobs one after the other; the samples are of the first two.
     fn run(gap: bool) -> (Record, Vec<u8>) {
@@ -325,7 +325,7 @@ mod tests {
             samples[1].counts[Counter::Cycles] = Reading::Absent(Absence::CountersLost);
         }
         for _ in 0..2 {
-            series.decided(&DecisionRecord {
+            let record = DecisionRecord {
                 snapshot: &snapshot(),
                 samples: &samples,
                 policy_state: None,
@@ -335,7 +335,8 @@ mod tests {
                 },
                 decision: &crate::testing::decision(),
                 stood_in: false,
-            });
+            };
+            series.note(Nanos::ZERO, &Fact::Decided(record), &ByTask::default());
         }
         drop(series);
         (crate::record(&result, &info), text)

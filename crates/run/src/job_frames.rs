@@ -1,13 +1,13 @@
 //! Frames about jobs and the whole run, which `--frames` and `--progress-to` write.
 
-use cosched_core::{Earlier, JobEnd, Nanos, TaskResult, TaskSpec};
+use cosched_core::{Earlier, Fact, JobEnd, Nanos, TaskResult, TaskSpec};
 use cosched_nodes::protocol::{Frame, JobName, JobProgress, Progress};
-use cosched_report::{JobInfo, LiveProgress, Notice};
+use cosched_report::{JobInfo, LiveProgress, Told};
 
 /// Least time between two frames about the whole run.
 const EVERY: Nanos = Nanos::from_ms(1_000);
 
-/// Makes frames of notices.
+/// Makes frames of what is told.
 #[derive(Default)]
 pub(crate) struct Events {
     /// When the next frame about the whole run is due.
@@ -25,30 +25,36 @@ impl Events {
         }
     }
 
-    /// The frame of a notice about a job or the whole run, if it has one.
-    pub(crate) fn frame(&mut self, notice: &Notice<'_>) -> Option<Frame> {
-        match notice {
-            Notice::Started { task, info, at, .. } => Some(Frame::Start {
-                job: job_name(task, *info),
+    /// The frame for what is told, if it has one.
+    pub(crate) fn frame(&mut self, told: &Told<'_>) -> Option<Frame> {
+        match told {
+            Told::Fact { at, fact, info, .. } => self.of_fact(*at, fact, *info),
+            Told::Progress(now) => self.progress(now),
+            Told::Status(_) | Told::Warning(_) => None,
+        }
+    }
+
+    fn of_fact(&self, at: Nanos, fact: &Fact<'_>, info: Option<&JobInfo>) -> Option<Frame> {
+        match *fact {
+            Fact::Started {
+                task, again: false, ..
+            } => Some(Frame::Start {
+                job: job_name(task, info),
                 at_s: at.as_s(),
             }),
-            Notice::Retried { result, info } => Some(Frame::Retry {
-                job: job_name(&result.spec, *info),
+            Fact::Failed(result) => Some(Frame::Retry {
+                job: job_name(&result.spec, info),
                 how: JobEnd::of(result),
                 attempt: result.runs,
             }),
             // The run is ended, not this job: the coordinator starts it on another node.
-            Notice::Ended { result, .. } if self.is_worker && is_interrupted(result) => None,
-            Notice::Ended { result, info, .. } => Some(Frame::End {
-                job: job_name(&result.spec, *info),
+            Fact::Ended(result) if self.is_worker && is_interrupted(result) => None,
+            Fact::Ended(result) => Some(Frame::End {
+                job: job_name(&result.spec, info),
                 how: JobEnd::of(result),
                 learnt: self.learnt(result),
             }),
-            Notice::Progress(now) => self.progress(now),
-            Notice::Starting { .. }
-            | Notice::Lost { .. }
-            | Notice::Status(_)
-            | Notice::Warning(_) => None,
+            _ => None,
         }
     }
 

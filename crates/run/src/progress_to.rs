@@ -6,7 +6,7 @@ use crate::input::told;
 use crate::job_frames::Events;
 use anyhow::Result;
 use cosched_nodes::protocol::Frame;
-use cosched_report::{Notice, RunWarning};
+use cosched_report::{RunWarning, Told};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
@@ -99,9 +99,9 @@ impl ProgressTo {
         })
     }
 
-    /// Writes what a notice says to the reader, and what it has not taken before.
-    pub(crate) fn report(&mut self, notice: &Notice<'_>) {
-        match self.events.frame(notice) {
+    /// Writes what is told to the reader, and what it has not taken before.
+    pub(crate) fn report(&mut self, told: &Told<'_>) {
+        match self.events.frame(told) {
             Some(frame) => self.write(&frame),
             None => self.flush(),
         }
@@ -168,15 +168,16 @@ impl ProgressTo {
 mod tests {
     use super::*;
     use crate::memory::tests::result;
-    use cosched_core::Exit;
+    use cosched_core::{Exit, Fact, Nanos};
     use cosched_report::LiveProgress;
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::net::UnixListener;
 
     fn ended(to: &mut ProgressTo) {
         let result = result(1_000, Exit::Code(3), None);
-        to.report(&Notice::Ended {
-            result: &result,
+        to.report(&Told::Fact {
+            at: Nanos::from_s(1.0),
+            fact: Fact::Ended(&result),
             info: None,
             progress: &LiveProgress::default(),
         });
@@ -223,11 +224,11 @@ mod tests {
         assert!(lines.next().unwrap().is_ok());
         // Nothing new happens, but the loop asks again.
         let first = LiveProgress::default();
-        to.report(&Notice::Progress(&first));
+        to.report(&Told::Progress(&first));
         while to.is_behind() {
             assert!(lines.next().unwrap().is_ok());
             sent -= 1;
-            to.report(&Notice::Progress(&first));
+            to.report(&Told::Progress(&first));
         }
         drop(to);
         let told = lines.map_while(Result::ok);

@@ -12,9 +12,9 @@ use super::screen::Screen;
 use super::signals::Signals;
 use super::stream::AllKnown;
 use super::watch::Watch;
-use cosched_core::{ByTask, Exit, Nanos, TaskId, TaskResult, TaskSpec};
+use cosched_core::{ByTask, Exit, Fact, Nanos, TaskId, TaskResult, TaskSpec};
 use cosched_linux::time_of_day;
-use cosched_report::{JobInfo, LiveProgress, Notice, RunWarning, ended_line, progress_line};
+use cosched_report::{JobInfo, LiveProgress, RunWarning, Told, ended_line, progress_line};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -44,36 +44,33 @@ pub(super) struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Passes a notice on to everyone concerned. Returns whether the reader of `--progress-to` has not taken all yet.
-    pub(super) fn report(&mut self, notice: Notice<'_>) -> bool {
+    /// Passes on what is told to everyone concerned. Returns whether the reader of `--progress-to` has not taken all yet.
+    pub(super) fn report(&mut self, told: Told<'_>) -> bool {
         if let Some(to) = &mut self.progress_to {
-            to.report(&notice);
+            to.report(&told);
             let problem = to.take_warning();
             self.warn_of(problem);
         }
         let frame = self.events.as_mut();
-        let frame = frame.and_then(|events| events.frame(&notice));
-        match notice {
-            Notice::Starting { info, at } => self.starting(info, at),
-            Notice::Started { task, info, .. } => self.started(task, info),
-            Notice::Retried { result, info } => self.retried(result, info),
-            Notice::Lost { task, info } => self.lost(task, info),
-            Notice::Ended {
-                result,
+        let frame = frame.and_then(|events| events.frame(&told));
+        match told {
+            Told::Fact {
+                at,
+                fact,
                 info,
                 progress,
-            } => self.ended(result, info, progress),
-            Notice::Progress(progress) => self.progress(progress),
-            Notice::Status(status) => {
+            } => self.report_fact(at, fact, info, progress),
+            Told::Progress(progress) => self.progress(progress),
+            Told::Status(status) => {
                 if let Some(watch) = self.watch {
                     watch.write(status, self.screen);
                 }
             }
             // Its coordinator knows that.
-            Notice::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
+            Told::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
             // The summary has it.
-            Notice::Warning(RunWarning::JobsAtOnce { .. }) => {}
-            Notice::Warning(warning) => {
+            Told::Warning(RunWarning::JobsAtOnce { .. }) => {}
+            Told::Warning(warning) => {
                 self.screen.show_warning(&warning.text());
             }
         }
@@ -82,6 +79,25 @@ impl Reporter<'_> {
             self.screen.send(Order::Frame(Box::new(frame)));
         }
         self.progress_to.as_ref().is_some_and(ProgressTo::is_behind)
+    }
+
+    fn report_fact(
+        &mut self,
+        at: Nanos,
+        fact: Fact<'_>,
+        info: Option<&JobInfo>,
+        progress: &LiveProgress,
+    ) {
+        match fact {
+            Fact::Starting(_) => self.starting(info, at),
+            Fact::Started {
+                task, again: false, ..
+            } => self.started(task, info),
+            Fact::Failed(result) => self.retried(result, info),
+            Fact::Lost(task) => self.lost(task, info),
+            Fact::Ended(result) => self.ended(result, info, progress),
+            _ => {}
+        }
     }
 
     fn starting(&mut self, info: Option<&JobInfo>, at: Nanos) {

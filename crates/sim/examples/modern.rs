@@ -7,7 +7,7 @@
 #[path = "../tests/suite/scenarios/lab.rs"]
 mod lab;
 
-use cosched_core::{DecisionRecord, Nanos, NullRecorder, Recorder, Rng, Snapshot};
+use cosched_core::{Fact, Nanos, NullRecorder, Recorder, Rng, Snapshot};
 use cosched_sim::{
     FIT_LENGTH, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, fit, rates,
 };
@@ -424,14 +424,16 @@ struct Watch {
 }
 
 impl Recorder for Watch {
-    fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {
-        self.since = Some(std::time::Instant::now());
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(_) = fact {
+            if let Some(since) = self.since.take() {
+                self.ms.push(since.elapsed().as_secs_f64() * 1e3);
+            }
+        }
     }
 
-    fn decided(&mut self, _record: DecisionRecord<'_>) {
-        if let Some(since) = self.since.take() {
-            self.ms.push(since.elapsed().as_secs_f64() * 1e3);
-        }
+    fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {
+        self.since = Some(std::time::Instant::now());
     }
 }
 

@@ -4,9 +4,9 @@ use super::Entries;
 use crate::checked::Checked;
 use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job, needs, specs};
 use cosched_core::{
-    Actuation, Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance,
-    Nanos, Params, Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult,
-    Snapshot, TaskId, Warning, run,
+    Actuation, Capability, Change, CpuId, CpuSet, Decision, Exit, Fact, Importance, Nanos, Params,
+    Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId,
+    Warning, run,
 };
 
 /// Short, so that tasks take turns while a scenario lasts.
@@ -21,27 +21,31 @@ pub(super) struct Decisions {
 }
 
 impl Recorder for Decisions {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        self.stood_in += u64::from(record.stood_in);
-        for change in &record.decision.changes {
-            let Change::Place {
-                task, placement, ..
-            } = change
-            else {
-                continue;
-            };
-            let view = record.snapshot.task(*task).expect("a task that takes part");
-            let is_allowed = view
-                .allowed
-                .as_ref()
-                .is_none_or(|mask| placement.cpus().is_subset(mask));
-            assert!(is_allowed, "{change:?} of {view:?}");
-        }
-    }
-
-    fn warn(&mut self, now: Nanos, warning: &Warning) {
-        if let Warning::PolicyFault { why } = warning {
-            assert!(self.may_be_wrong, "at {} s: {why}", now.as_s());
+    fn emit(&mut self, now: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Decided(record) => {
+                self.stood_in += u64::from(record.stood_in);
+                for change in &record.decision.changes {
+                    let Change::Place {
+                        task, placement, ..
+                    } = change
+                    else {
+                        continue;
+                    };
+                    let view = record.snapshot.task(*task).expect("a task that takes part");
+                    let is_allowed = view
+                        .allowed
+                        .as_ref()
+                        .is_none_or(|mask| placement.cpus().is_subset(mask));
+                    assert!(is_allowed, "{change:?} of {view:?}");
+                }
+            }
+            Fact::Warned(warning) => {
+                if let Warning::PolicyFault { why } = warning {
+                    assert!(self.may_be_wrong, "at {} s: {why}", now.as_s());
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::backend::Backend;
 use super::error::RunError;
-use super::recorder::Warning;
+use super::fact::{Fact, Warning};
 use super::state::Loop;
 use super::task_record::Interval;
 use crate::admission::Admission;
@@ -25,7 +25,8 @@ impl<B: Backend> Loop<'_, B> {
         {
             let record = &self.records[change.task()];
             if record.started.is_none() {
-                self.recorder.starting(self.snap.now, &record.spec);
+                self.recorder
+                    .emit(self.snap.now, Fact::Starting(&record.spec));
             }
         }
         if self.planning.is_none() {
@@ -109,7 +110,7 @@ impl<B: Backend> Loop<'_, B> {
         if let Some(plans) = &mut self.plans {
             plans.adopted += 1;
         }
-        self.recorder.plan_adopted(now, generation);
+        self.recorder.emit(now, Fact::PlanAdopted(generation));
     }
 
     /// Continues without plans: applies the present placements as changes, and requests a new decision for all tasks.
@@ -126,7 +127,8 @@ impl<B: Backend> Loop<'_, B> {
         if let Some(plans) = &mut self.plans {
             plans.given_up = Some(now);
         }
-        self.recorder.warn(now, &Warning::PlansGivenUp { why });
+        self.recorder
+            .emit(now, Fact::Warned(&Warning::PlansGivenUp { why }));
         let all: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
         self.close(&all, true);
         let mut changes = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::backend::Backend;
 use super::error::RunError;
+use super::fact::Fact;
 use super::order;
 use super::state::Loop;
 use super::task_record::TaskRecord;
@@ -42,7 +43,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let has_some = !tasks.is_empty();
         if has_some {
-            self.recorder.taken(now, &tasks);
+            self.recorder.emit(now, Fact::Came(&tasks));
         }
         for task in tasks {
             self.arrive_over_time |= task.arrives > now;
@@ -87,7 +88,7 @@ impl<B: Backend> Loop<'_, B> {
         if has_room || may_stay {
             self.results.push(result);
         } else {
-            self.recorder.forgotten(id);
+            self.recorder.emit(self.snap.now, Fact::Forgotten(id));
         }
     }
 }

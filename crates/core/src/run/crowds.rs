@@ -1,8 +1,8 @@
 //! Tasks with more threads than CPUs: the user is advised, because only the program's number of threads can help.
 
 use super::backend::Backend;
+use super::fact::{Fact, Warning};
 use super::looseness::cpus_of;
-use super::recorder::Warning;
 use super::state::Loop;
 use crate::placement::Placement;
 use crate::sample::{Usage, Wanting};
@@ -30,7 +30,7 @@ impl<B: Backend> Loop<'_, B> {
                 threads,
                 cpus,
             };
-            self.recorder.warn(self.snap.now, &warning);
+            self.recorder.emit(self.snap.now, Fact::Warned(&warning));
         }
     }
 

@@ -4,7 +4,8 @@ use super::admit::fitting;
 use super::backend::{Backend, Event};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
-use super::recorder::{EndedBy, Warning};
+use super::fact::{Fact, Warning};
+use super::result::EndedBy;
 use super::shutdown::ended_by_user;
 use super::state::{Drain, Dying, Loop, Tally};
 use super::task_record::TaskRecord;
@@ -79,7 +80,7 @@ impl<B: Backend> Loop<'_, B> {
                 let again = !is_first && FROM_KEYBOARD.contains(&signal);
                 if is_first || again {
                     self.recorder
-                        .warn(now, &Warning::Interrupted { signal, again });
+                        .emit(now, Fact::Warned(&Warning::Interrupted { signal, again }));
                 }
                 self.end_all(now, again);
             }
@@ -222,7 +223,7 @@ impl<B: Backend> Loop<'_, B> {
             let record = &mut self.records[id];
             record.exit = Some(exit);
             let result = record.result();
-            self.recorder.retried(now, &result);
+            self.recorder.emit(now, Fact::Failed(&result));
             self.leave_scheduling(id, was_dying, triggers);
             self.queue_again(now, id);
             return;
@@ -232,7 +233,7 @@ impl<B: Backend> Loop<'_, B> {
         } else if !ok && !was_dying {
             // The result of a later run does not count, but the user should know that the task does not restart.
             let warning = Warning::NotRestarted(id, Some(exit));
-            self.recorder.warn(now, &warning);
+            self.recorder.emit(now, Fact::Warned(&warning));
         }
         self.leave_scheduling(id, was_dying, triggers);
         match self.config.restart {
@@ -290,7 +291,7 @@ impl<B: Backend> Loop<'_, B> {
         self.leave_scheduling(id, was_dying, triggers);
         let record = &mut self.records[id];
         if had_begun {
-            self.recorder.lost(now, &record.spec);
+            self.recorder.emit(now, Fact::Lost(&record.spec));
         }
         record.begin_anew(self.config.quantum);
         record.turn = turn;
@@ -342,7 +343,7 @@ impl<B: Backend> Loop<'_, B> {
         record.exit = Some(exit);
         let result = record.result();
         self.last_end = now;
-        self.recorder.ended(now, &result);
+        self.recorder.emit(now, Fact::Ended(&result));
         if self.config.restart == Restart::UntilLast {
             record.first = Some(Box::new(result));
         }
@@ -359,7 +360,7 @@ impl<B: Backend> Loop<'_, B> {
             by: EndedBy::Halt,
             interrupts: 0,
         });
-        self.recorder.warn(now, &Warning::Halting);
+        self.recorder.emit(now, Fact::Warned(&Warning::Halting));
         match verdict {
             HaltWhen::Now => self.end_all(now, false),
             _ => self.drop_unstarted(),
@@ -379,7 +380,8 @@ impl<B: Backend> Loop<'_, B> {
             return;
         }
         if !self.backend.restart(id) {
-            self.recorder.warn(now, &Warning::NotRestarted(id, None));
+            self.recorder
+                .emit(now, Fact::Warned(&Warning::NotRestarted(id, None)));
             return;
         }
         self.queue_again(now, id);

@@ -7,9 +7,11 @@ use super::at_once::AtOnce;
 use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
+use super::fact::{DecisionRecord, Fact, Warning};
 use super::histogram::Histogram;
 use super::intake::{Intake, Listed};
-use super::recorder::{DecisionRecord, EndedBy, PlanCounts, Recorder, RunResult, Warning};
+use super::recorder::Recorder;
+use super::result::{EndedBy, PlanCounts, RunResult};
 use super::state::Loop;
 use super::task_record::TaskRecord;
 use crate::capability::Capability;
@@ -99,9 +101,11 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.tick(&self.snap, self.pending.len());
         }
         self.show();
-        self.recorder.switched(&self.switches);
+        self.recorder
+            .emit(self.snap.now, Fact::Switched(&self.switches));
         if !self.samples.is_empty() {
-            self.recorder.left(&self.samples);
+            self.recorder
+                .emit(self.snap.now, Fact::Sampled(&self.samples));
         }
         let mut tasks = self.results;
         tasks.extend(self.records.values().map(TaskRecord::result));
@@ -141,7 +145,8 @@ impl<B: Backend> Loop<'_, B> {
             planner.switches(&mut self.switches);
             self.switches.sort_by_key(|switch| switch.at);
             let until = self.switches.partition_point(|switch| switch.at <= now);
-            self.recorder.switched(&self.switches[..until]);
+            self.recorder
+                .emit(self.snap.now, Fact::Switched(&self.switches[..until]));
             self.switches.drain(..until);
         }
         now
@@ -229,14 +234,17 @@ impl<B: Backend> Loop<'_, B> {
         let moved = decision.changes.iter().filter(|change| self.breaks(change));
         let moved: Vec<TaskId> = moved.map(Change::task).collect();
         self.close(&moved, false);
-        self.recorder.decided(DecisionRecord {
-            snapshot: seen.as_ref().unwrap_or(&self.snap),
-            samples: &self.samples,
-            policy_state: state.as_ref(),
-            rng,
-            decision: &decision,
-            stood_in,
-        });
+        self.recorder.emit(
+            self.snap.now,
+            Fact::Decided(DecisionRecord {
+                snapshot: seen.as_ref().unwrap_or(&self.snap),
+                samples: &self.samples,
+                policy_state: state.as_ref(),
+                rng,
+                decision: &decision,
+                stood_in,
+            }),
+        );
         self.samples.clear();
         let recorded = self.backend.stopwatch();
         self.carry_out(decision)?;
@@ -278,11 +286,13 @@ impl<B: Backend> Loop<'_, B> {
                 Err(fault) => {
                     self.policy.refused(&fault);
                     let why = fault.to_string();
-                    self.recorder.warn(now, &Warning::PolicyFault { why });
+                    self.recorder
+                        .emit(now, Fact::Warned(&Warning::PolicyFault { why }));
                 }
             },
             Err(PolicyFailure::NoAnswer(why)) => {
-                self.recorder.warn(now, &Warning::PolicyFault { why });
+                self.recorder
+                    .emit(now, Fact::Warned(&Warning::PolicyFault { why }));
             }
             Err(PolicyFailure::Hangs(why)) => return Err(RunError::PolicyHangs(why)),
         }

@@ -9,6 +9,7 @@ mod beside;
 mod config;
 mod crowds;
 mod error;
+mod fact;
 mod histogram;
 mod intake;
 mod intervals;
@@ -21,6 +22,7 @@ mod order;
 mod queue;
 mod recorder;
 mod response;
+mod result;
 mod room;
 mod show;
 mod shutdown;
@@ -33,12 +35,11 @@ pub use config::{
     Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit,
 };
 pub use error::RunError;
+pub use fact::{DecisionRecord, Fact, Switch, Switched, Warning};
 pub use histogram::Histogram;
 pub use intake::{Intake, Listed};
 pub use main_loop::{run, run_all};
 pub use now::{Doing, RunNow, WatchedTask};
 pub use order::first_in_order;
-pub use recorder::{
-    DecisionRecord, EndedBy, LeftOut, NullRecorder, Occupation, Overhead, PlanCounts, Recorder,
-    RunResult, Switch, Switched, TaskResult, Warning,
-};
+pub use recorder::{NullRecorder, Recorder};
+pub use result::{EndedBy, LeftOut, Occupation, Overhead, PlanCounts, RunResult, TaskResult};

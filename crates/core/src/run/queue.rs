@@ -2,8 +2,8 @@
 
 use super::backend::{Backend, MayStart};
 use super::config::Order;
+use super::fact::{Fact, Warning};
 use super::order::{is_all_the_same, sort};
-use super::recorder::Warning;
 use super::state::Loop;
 use crate::task::TaskId;
 use crate::units::Nanos;
@@ -96,7 +96,8 @@ impl<B: Backend> Loop<'_, B> {
                     self.room_retry = Some(now + ROOM_RETRY);
                     let warns = any_live && has_cpu;
                     if warns && !std::mem::replace(&mut self.told_memory, true) {
-                        self.recorder.warn(now, &Warning::WaitsForMemory(spec.id));
+                        self.recorder
+                            .emit(now, Fact::Warned(&Warning::WaitsForMemory(spec.id)));
                     }
                 }
             }
@@ -107,7 +108,8 @@ impl<B: Backend> Loop<'_, B> {
         }
         let first = *self.pending.front()?;
         if !std::mem::replace(&mut self.told_short, true) {
-            self.recorder.warn(now, &Warning::ShortOfMemory(first));
+            self.recorder
+                .emit(now, Fact::Warned(&Warning::ShortOfMemory(first)));
         }
         Some(0)
     }

@@ -2,8 +2,9 @@
 
 use super::backend::{Backend, Kill};
 use super::config::Restart;
+use super::fact::{Fact, Warning};
 use super::intervals::merge;
-use super::recorder::{EndedBy, Warning};
+use super::result::EndedBy;
 use super::state::{Drain, Dying, Loop};
 use crate::decision::WaitReason;
 use crate::expected::ExpectedFrom;
@@ -46,7 +47,8 @@ impl<B: Backend> Loop<'_, B> {
             }
             for &id in &over {
                 self.records[id].timed_out = true;
-                self.recorder.warn(now, &Warning::TimedOut(id));
+                self.recorder
+                    .emit(now, Fact::Warned(&Warning::TimedOut(id)));
                 triggers.push(Trigger::Ended(id));
             }
             self.begin_termination(now, &over, false);
@@ -81,7 +83,8 @@ impl<B: Backend> Loop<'_, B> {
             return self.backend.kill(id, Kill::Kill);
         }
         record.ended_by_user = true;
-        self.recorder.warn(now, &Warning::EndedByUser(id));
+        self.recorder
+            .emit(now, Fact::Warned(&Warning::EndedByUser(id)));
         if self.records[id].has_begun() {
             self.unqueue(id);
             triggers.push(Trigger::Ended(id));
@@ -110,7 +113,7 @@ impl<B: Backend> Loop<'_, B> {
             interrupts: 0,
         });
         if has_cpus {
-            self.recorder.warn(now, &Warning::Draining);
+            self.recorder.emit(now, Fact::Warned(&Warning::Draining));
         }
     }
 
@@ -126,10 +129,11 @@ impl<B: Backend> Loop<'_, B> {
         };
         self.pending.remove(place);
         self.ordered -= 1;
-        self.recorder.left_out(now, id, reason);
+        self.recorder.emit(now, Fact::LeftOut { task: id, reason });
         if self.lack.is_none() {
             self.lack = Some(by);
-            self.recorder.warn(now, &Warning::LeftOut(id, reason));
+            self.recorder
+                .emit(now, Fact::Warned(&Warning::LeftOut(id, reason)));
         }
         true
     }
@@ -175,7 +179,8 @@ impl<B: Backend> Loop<'_, B> {
             by: EndedBy::Deadline,
             interrupts: 0,
         });
-        self.recorder.warn(now, &Warning::DeadlineOver);
+        self.recorder
+            .emit(now, Fact::Warned(&Warning::DeadlineOver));
         self.end_all(now, false);
     }
 

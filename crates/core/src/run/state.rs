@@ -5,8 +5,10 @@
 use super::at_once::AtOnce;
 use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
+use super::fact::Switch;
 use super::intake::Intake;
-use super::recorder::{EndedBy, LeftOut, Overhead, PlanCounts, Recorder, Switch, TaskResult};
+use super::recorder::Recorder;
+use super::result::{EndedBy, LeftOut, Overhead, PlanCounts, TaskResult};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
 use crate::by_task::ByTask;

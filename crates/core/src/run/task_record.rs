@@ -1,6 +1,8 @@
 //! The loop's record of a task from before its arrival to after its end, besides the view that policies see.
 
-use super::recorder::{Recorder, TaskResult};
+use super::fact::Fact;
+use super::recorder::Recorder;
+use super::result::TaskResult;
 use crate::estimate::{Crowding, Earlier, Pace, Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
 use crate::resources::Resources;
@@ -142,11 +144,9 @@ impl TaskRecord {
         let Some(at) = self.started else {
             return;
         };
-        if std::mem::replace(&mut self.start_told, true) {
-            recorder.restarted(at, &self.spec, self.runs);
-        } else {
-            recorder.started(at, &self.spec);
-        }
+        let again = std::mem::replace(&mut self.start_told, true);
+        let (task, run) = (&self.spec, self.runs);
+        recorder.emit(at, Fact::Started { task, run, again });
     }
 
     /// Records the end of this run, and returns the exit that counts.

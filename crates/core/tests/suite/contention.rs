@@ -126,20 +126,27 @@ struct Waits {
 }
 
 impl Recorder for Waits {
-    fn started(&mut self, _: Nanos, task: &TaskSpec) {
-        self.started.push(task.id);
-    }
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        assert!(!record.stood_in);
-        self.decisions += 1;
-        self.measured += u64::from(record.decision.basis.measures.is_some());
-        let snap = record.snapshot;
-        for task in snap
-            .tasks
-            .iter()
-            .filter(|task| task.running.is_none() && self.started.contains(&task.id))
-        {
-            self.longest = self.longest.max(snap.now - task.waiting_since);
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Decided(record) => {
+                assert!(!record.stood_in);
+                self.decisions += 1;
+                self.measured += u64::from(record.decision.basis.measures.is_some());
+                let snap = record.snapshot;
+                for task in snap
+                    .tasks
+                    .iter()
+                    .filter(|task| task.running.is_none() && self.started.contains(&task.id))
+                {
+                    self.longest = self.longest.max(snap.now - task.waiting_since);
+                }
+            }
+            Fact::Started {
+                task, again: false, ..
+            } => {
+                self.started.push(task.id);
+            }
+            _ => {}
         }
     }
 }

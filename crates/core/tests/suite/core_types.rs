@@ -44,39 +44,41 @@ impl Watch {
 }
 
 impl Recorder for Watch {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        assert!(!record.stood_in);
-        assert!(
-            record
-                .decision
-                .changes
-                .iter()
-                .all(|change| matches!(change, Change::Place { .. })),
-            "never stops"
-        );
-        let mut sides = (0, 0);
-        for task in &record.snapshot.tasks {
-            let change = record
-                .decision
-                .changes
-                .iter()
-                .find(|change| change.task() == task.id);
-            let placement = match (change, &task.running) {
-                (Some(Change::Place { placement, .. }), _) => placement,
-                (_, Some(running)) => &running.placement,
-                _ => panic!("{} waits", task.name),
-            };
-            assert!(matches!(placement, Placement::Shared { .. }));
-            if placement.cpus().is_subset(&self.big) {
-                sides.0 += 1;
-                *self.on_big.entry(task.id.0).or_default() += 1;
-            } else {
-                assert!(placement.cpus().intersection(&self.big).is_empty());
-                sides.1 += 1;
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            assert!(!record.stood_in);
+            assert!(
+                record
+                    .decision
+                    .changes
+                    .iter()
+                    .all(|change| matches!(change, Change::Place { .. })),
+                "never stops"
+            );
+            let mut sides = (0, 0);
+            for task in &record.snapshot.tasks {
+                let change = record
+                    .decision
+                    .changes
+                    .iter()
+                    .find(|change| change.task() == task.id);
+                let placement = match (change, &task.running) {
+                    (Some(Change::Place { placement, .. }), _) => placement,
+                    (_, Some(running)) => &running.placement,
+                    _ => panic!("{} waits", task.name),
+                };
+                assert!(matches!(placement, Placement::Shared { .. }));
+                if placement.cpus().is_subset(&self.big) {
+                    sides.0 += 1;
+                    *self.on_big.entry(task.id.0).or_default() += 1;
+                } else {
+                    assert!(placement.cpus().intersection(&self.big).is_empty());
+                    sides.1 += 1;
+                }
             }
+            self.intervals += 1;
+            self.sides.push(sides);
         }
-        self.intervals += 1;
-        self.sides.push(sides);
     }
 }
 
@@ -176,17 +178,19 @@ fn lucky_gives_the_big_core_in_proportion_to_weights() {
 struct Swaps(Vec<(TaskId, Vec<TaskId>)>);
 
 impl Recorder for Swaps {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let big: CpuSet = [CpuId(0), CpuId(1), CpuId(2)].into_iter().collect();
-        let tasks = record.snapshot.tasks.iter().filter(|task| {
-            let running = task.running.as_ref();
-            running.is_some_and(|running| running.placement.cpus().is_subset(&big))
-        });
-        let before: Vec<TaskId> = tasks.map(|task| task.id).collect();
-        let changed = record.decision.changes.iter().map(Change::task);
-        let left: Vec<TaskId> = changed.filter(|task| before.contains(task)).collect();
-        if let [left] = left[..] {
-            self.0.push((left, before));
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let big: CpuSet = [CpuId(0), CpuId(1), CpuId(2)].into_iter().collect();
+            let tasks = record.snapshot.tasks.iter().filter(|task| {
+                let running = task.running.as_ref();
+                running.is_some_and(|running| running.placement.cpus().is_subset(&big))
+            });
+            let before: Vec<TaskId> = tasks.map(|task| task.id).collect();
+            let changed = record.decision.changes.iter().map(Change::task);
+            let left: Vec<TaskId> = changed.filter(|task| before.contains(task)).collect();
+            if let [left] = left[..] {
+                self.0.push((left, before));
+            }
         }
     }
 }
@@ -617,20 +621,22 @@ fn the_most_extreme_parameters_are_in_the_range_of_the_model() {
 fn rates_are_those_of_the_time_on_a_cpu() {
     struct Look;
     impl Recorder for Look {
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            for task in record
-                .snapshot
-                .tasks
-                .iter()
-                .filter(|task| task.estimates.executed > 1)
-            {
-                // Three tasks share a CPU, each at solo speed while it is on the CPU: 1,000 MIPS and 6 reads a
-                // microsecond.
-                let instructions = task.estimates.cpu_instructions.value().unwrap() as f64;
-                let reads = task.estimates.cpu_mm_reads.value().unwrap().per_us();
-                assert!((instructions / 1e6 - 1.0).abs() < 0.01, "{instructions}");
-                assert!((reads - 6.0).abs() < 0.1, "{reads}");
-                assert!(task.estimates.mm_reads.value().unwrap().per_us() < 2.1);
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Decided(record) = fact {
+                for task in record
+                    .snapshot
+                    .tasks
+                    .iter()
+                    .filter(|task| task.estimates.executed > 1)
+                {
+                    // Three tasks share a CPU, each at solo speed while it is on the CPU: 1,000 MIPS and 6 reads a
+                    // microsecond.
+                    let instructions = task.estimates.cpu_instructions.value().unwrap() as f64;
+                    let reads = task.estimates.cpu_mm_reads.value().unwrap().per_us();
+                    assert!((instructions / 1e6 - 1.0).abs() < 0.01, "{instructions}");
+                    assert!((reads - 6.0).abs() < 0.1, "{reads}");
+                    assert!(task.estimates.mm_reads.value().unwrap().per_us() < 2.1);
+                }
             }
         }
     }

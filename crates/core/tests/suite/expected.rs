@@ -14,15 +14,22 @@ struct Told {
 }
 
 impl Recorder for Told {
-    fn started(&mut self, _: Nanos, task: &TaskSpec) {
-        self.starts.push(task.id.0);
-    }
-    fn ended(&mut self, _: Nanos, result: &TaskResult) {
-        self.learnt
-            .push((result.spec.id.0, result.learnt.as_deref().cloned()));
-    }
-    fn warn(&mut self, _: Nanos, warning: &Warning) {
-        self.warnings.push(warning.clone());
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Ended(result) => {
+                self.learnt
+                    .push((result.spec.id.0, result.learnt.as_deref().cloned()));
+            }
+            Fact::Warned(warning) => {
+                self.warnings.push(warning.clone());
+            }
+            Fact::Started {
+                task, again: false, ..
+            } => {
+                self.starts.push(task.id.0);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -257,8 +264,10 @@ fn tasks_that_come_later_and_again_take_their_turn() {
     #[derive(Default)]
     struct Ends(Vec<u32>);
     impl Recorder for Ends {
-        fn ended(&mut self, _: Nanos, result: &TaskResult) {
-            self.0.push(result.spec.id.0);
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Ended(result) = fact {
+                self.0.push(result.spec.id.0);
+            }
         }
     }
     let mut ends = Ends::default();

@@ -159,10 +159,12 @@ fn without_a_trace_it_is_not_started() {
 struct Seen(Vec<(Reading<Rate>, usize)>);
 
 impl Recorder for Seen {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let snapshot = record.snapshot;
-        self.0
-            .push((snapshot.ideal_bandwidth, snapshot.tasks.len()));
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let snapshot = record.snapshot;
+            self.0
+                .push((snapshot.ideal_bandwidth, snapshot.tasks.len()));
+        }
     }
 }
 

@@ -37,20 +37,27 @@ struct Told {
 }
 
 impl Recorder for Told {
-    fn started(&mut self, _: Nanos, task: &TaskSpec) {
-        self.started.push(task.id.0);
-    }
-    fn restarted(&mut self, _: Nanos, task: &TaskSpec, run: u32) {
-        self.restarted.push((task.id.0, run));
-    }
-    fn ended(&mut self, _: Nanos, result: &TaskResult) {
-        self.ended.push(result.spec.id.0);
-    }
-    fn warn(&mut self, _: Nanos, warning: &Warning) {
-        self.warnings.push(warning.clone());
-    }
-    fn left(&mut self, samples: &[Sample]) {
-        self.left += samples.len();
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Ended(result) => {
+                self.ended.push(result.spec.id.0);
+            }
+            Fact::Warned(warning) => {
+                self.warnings.push(warning.clone());
+            }
+            Fact::Sampled(samples) => {
+                self.left += samples.len();
+            }
+            Fact::Started {
+                task, again: false, ..
+            } => {
+                self.started.push(task.id.0);
+            }
+            Fact::Started { task, run, .. } => {
+                self.restarted.push((task.id.0, run));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -255,11 +262,13 @@ fn a_later_run_that_does_not_listen_is_killed() {
 fn estimates_begin_anew() {
     struct Look(Vec<(Nanos, u32, Nanos)>);
     impl Recorder for Look {
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            let task = record.snapshot.task(TaskId(0));
-            self.0.extend(
-                task.map(|task| (record.snapshot.now, task.estimates.executed, task.arrived)),
-            );
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Decided(record) = fact {
+                let task = record.snapshot.task(TaskId(0));
+                self.0.extend(
+                    task.map(|task| (record.snapshot.now, task.estimates.executed, task.arrived)),
+                );
+            }
         }
     }
     let mut world = world(2, vec![Work::ms(500), Work::ms(700)]);

@@ -14,21 +14,28 @@ struct Told {
 }
 
 impl Recorder for Told {
-    fn started(&mut self, now: Nanos, task: &TaskSpec) {
-        self.starts.push((now, task.id.0, 1));
-    }
-    fn restarted(&mut self, now: Nanos, task: &TaskSpec, run: u32) {
-        self.starts.push((now, task.id.0, run));
-    }
-    fn retried(&mut self, _: Nanos, result: &TaskResult) {
-        self.retried
-            .push((result.spec.id.0, result.runs, result.timed_out));
-    }
-    fn lost(&mut self, _: Nanos, task: &TaskSpec) {
-        self.lost.push(task.id.0);
-    }
-    fn ended(&mut self, _: Nanos, result: &TaskResult) {
-        self.ended.push(result.spec.id.0);
+    fn emit(&mut self, now: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Failed(result) => {
+                self.retried
+                    .push((result.spec.id.0, result.runs, result.timed_out));
+            }
+            Fact::Lost(task) => {
+                self.lost.push(task.id.0);
+            }
+            Fact::Ended(result) => {
+                self.ended.push(result.spec.id.0);
+            }
+            Fact::Started {
+                task, again: false, ..
+            } => {
+                self.starts.push((now, task.id.0, 1));
+            }
+            Fact::Started { task, run, .. } => {
+                self.starts.push((now, task.id.0, run));
+            }
+            _ => {}
+        }
     }
 }
 

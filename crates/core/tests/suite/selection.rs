@@ -605,19 +605,21 @@ struct Told {
 }
 
 impl Recorder for Told {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let decision = record.decision;
-        self.decisions += 1;
-        self.waits += decision.waits.len();
-        self.bases +=
-            usize::from(decision.basis.target.is_some() || decision.basis.predicted.is_some());
-        let is_bandwidth = |wait: &&Wait| {
-            matches!(
-                wait.reason,
-                WaitReason::Fitness { .. } | WaitReason::Heavy { .. }
-            )
-        };
-        self.bandwidths += decision.waits.iter().filter(is_bandwidth).count();
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let decision = record.decision;
+            self.decisions += 1;
+            self.waits += decision.waits.len();
+            self.bases +=
+                usize::from(decision.basis.target.is_some() || decision.basis.predicted.is_some());
+            let is_bandwidth = |wait: &&Wait| {
+                matches!(
+                    wait.reason,
+                    WaitReason::Fitness { .. } | WaitReason::Heavy { .. }
+                )
+            };
+            self.bandwidths += decision.waits.iter().filter(is_bandwidth).count();
+        }
     }
 }
 

@@ -11,32 +11,34 @@ struct Seen {
 }
 
 impl Recorder for Seen {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let mut running = record
-            .snapshot
-            .tasks
-            .iter()
-            .filter(|task| task.running.is_some())
-            .count();
-        for change in &record.decision.changes {
-            let was = record
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let mut running = record
                 .snapshot
-                .task(change.task())
-                .is_some_and(|task| task.running.is_some());
-            match change {
-                Change::Stop { .. } => running -= 1,
-                Change::Place { .. } => running += usize::from(!was),
+                .tasks
+                .iter()
+                .filter(|task| task.running.is_some())
+                .count();
+            for change in &record.decision.changes {
+                let was = record
+                    .snapshot
+                    .task(change.task())
+                    .is_some_and(|task| task.running.is_some());
+                match change {
+                    Change::Stop { .. } => running -= 1,
+                    Change::Place { .. } => running += usize::from(!was),
+                }
             }
-        }
-        self.running.push(running);
-        for task in record
-            .snapshot
-            .tasks
-            .iter()
-            .filter(|task| task.estimates.executed > 0)
-        {
-            self.estimates.retain(|(id, _)| *id != task.id);
-            self.estimates.push((task.id, task.estimates.clone()));
+            self.running.push(running);
+            for task in record
+                .snapshot
+                .tasks
+                .iter()
+                .filter(|task| task.estimates.executed > 0)
+            {
+                self.estimates.retain(|(id, _)| *id != task.id);
+                self.estimates.push((task.id, task.estimates.clone()));
+            }
         }
     }
 }

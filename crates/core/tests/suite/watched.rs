@@ -23,6 +23,12 @@ struct Watcher {
 }
 
 impl Recorder for Watcher {
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            self.decisions.push(record.decision.clone());
+        }
+    }
+
     fn wants_state(&self) -> bool {
         self.wants_state
     }
@@ -45,10 +51,6 @@ impl Recorder for Watcher {
             earned: now.tasks.iter().map(|task| task.earned.value()).collect(),
             energy: now.energy_j.is_value(),
         });
-    }
-
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        self.decisions.push(record.decision.clone());
     }
 }
 
@@ -160,8 +162,10 @@ fn the_user_ends_tasks() {
     ];
     struct Told(Vec<Warning>);
     impl Recorder for Told {
-        fn warn(&mut self, _now: Nanos, warning: &Warning) {
-            self.0.push(warning.clone());
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Warned(warning) = fact {
+                self.0.push(warning.clone());
+            }
         }
     }
     let (mut told, specs) = (Told(Vec::new()), world.specs());

@@ -181,13 +181,15 @@ fn a_task_that_ends_at_once_has_no_width() {
 fn a_sample_names_all_cpus_that_the_task_had() {
     struct Cpus(Vec<(u32, String)>);
     impl Recorder for Cpus {
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            self.0.extend(
-                record
-                    .samples
-                    .iter()
-                    .map(|sample| (sample.task.0, sample.cpus.to_string())),
-            );
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Decided(record) = fact {
+                self.0.extend(
+                    record
+                        .samples
+                        .iter()
+                        .map(|sample| (sample.task.0, sample.cpus.to_string())),
+                );
+            }
         }
     }
     let mut world = world(2, vec![Work::ms(1_600), Work::ms(300)]);

@@ -12,7 +12,7 @@ use crate::record::Energy;
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    ByTask, CpuSet, Doing, Exit, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch,
+    ByTask, CpuSet, Doing, Exit, Fact, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow,
     TaskId, TaskResult, TaskView, WatchedTask, node_of,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -51,17 +51,21 @@ impl Live {
         }
     }
 
-    /// Note CPUs that went to other jobs.
-    pub(crate) fn switched(&mut self, switches: &[Switch]) {
-        for switch in switches {
-            self.holders.switched(switch.at, switch.what);
+    /// Note CPUs that went to other jobs, and the ends of jobs.
+    pub(crate) fn note(&mut self, at: Nanos, fact: &Fact<'_>, jobs: &ByTask<JobInfo>) {
+        match fact {
+            Fact::Switched(switches) => {
+                for switch in *switches {
+                    self.holders.switched(switch.at, switch.what);
+                }
+            }
+            Fact::Ended(result) => {
+                let info = jobs.get(result.spec.id);
+                self.recent.truncate(MAX_ENDED - 1);
+                self.recent.push_front(ended_row(at, result, info));
+            }
+            _ => {}
         }
-    }
-
-    /// Note the end of a job.
-    pub(crate) fn ended(&mut self, now: Nanos, result: &TaskResult, info: Option<&JobInfo>) {
-        self.recent.truncate(MAX_ENDED - 1);
-        self.recent.push_front(ended_row(now, result, info));
     }
 
     /// Build the state. The caller adds the CPU time of the run itself.

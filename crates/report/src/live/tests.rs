@@ -3,7 +3,7 @@ use crate::info::JobInfo;
 use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
-    Absence, ByTask, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis,
+    Absence, ByTask, CpuId, Doing, Expected, ExpectedFrom, Fact, Nanos, Placement, ProgressBasis,
     Reading, RunConfig, RunNow, Switch, Switched, TaskId, TaskSpec, Visible, VisibleFrom,
     WaitReason, WatchedTask,
 };
@@ -112,14 +112,14 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         series: Some("/home/u/cosched-logs/1/series.jsonl".to_owned()),
         absent: Absences::default(),
     });
-    live.switched(switches);
+    live.note(Nanos::ZERO, &Fact::Switched(switches), &jobs);
     let mut ended = finished(4, "check", 8.0, 5.0);
     ended.exit = Some(cosched_core::Exit::Signal {
         signal: 11,
         oom: false,
     });
     tracker.ended(Nanos::from_s(8.0), &ended);
-    live.ended(Nanos::from_s(8.0), &ended, jobs.get(TaskId(4)));
+    live.note(Nanos::from_s(8.0), &Fact::Ended(&ended), &jobs);
     tracker.tick(&snapshot);
     let mut status = live.status(&now, &jobs, &tracker);
     status.own.figures.push("cpu_s", Ok(0.05));
@@ -526,7 +526,7 @@ fn very_many_jobs_are_left_out_and_counted() {
     for id in 0..3_000 {
         let ended = finished(id, "x", 1.0, 1.0);
         tracker.ended(Nanos::from_s(1.0), &ended);
-        live.ended(Nanos::from_s(1.0), &ended, None);
+        live.note(Nanos::from_s(1.0), &Fact::Ended(&ended), &ByTask::default());
     }
     let (snapshot, config) = (snapshot(), RunConfig::default());
     let pending: VecDeque<TaskId> = (3_000..5_000).map(TaskId).collect();

@@ -2,12 +2,21 @@ use super::*;
 use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
-    Absence, Basis, Change, Counter, CpuId, DecisionRecord, JobEnd, PerCounter, Placement, Purpose,
-    Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec, Trigger, WaitReason,
-    Warning,
+    Absence, Basis, ByTask, Change, Counter, CpuId, DecisionRecord, Fact, JobEnd, PerCounter,
+    Placement, Purpose, Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, TaskSpec,
+    Trigger, WaitReason, Warning,
 };
 use proptest::prelude::*;
 use std::io::Write;
+
+fn note<W: Write>(series: &mut SeriesWriter<W>, at: Nanos, fact: Fact<'_>) {
+    series.note(at, &fact, &ByTask::default());
+}
+
+fn start<W: Write>(series: &mut SeriesWriter<W>, at: Nanos, task: &TaskSpec) {
+    let (run, again) = (1, false);
+    note(series, at, Fact::Started { task, run, again });
+}
 
 fn header() -> SeriesHeader {
     let result = result();
@@ -19,9 +28,13 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     let mut series = SeriesWriter::new(out, &header());
     for task in &result().tasks {
         // The header has them.
-        series.taken(Nanos::ZERO, &task.spec, None);
+        note(
+            &mut series,
+            Nanos::ZERO,
+            Fact::Came(std::slice::from_ref(&task.spec)),
+        );
     }
-    series.started(Nanos::ZERO, TaskId(0));
+    start(&mut series, Nanos::ZERO, &TaskSpec::new(0, "mcf-1"));
     let mut first = snapshot();
     let rng = RngState {
         seed: 7,
@@ -39,7 +52,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
                 decision,
                 stood_in: false,
             };
-            series.decided(&record);
+            note(series, record.snapshot.now, Fact::Decided(record));
         };
     record(&first, &decision, &mut series);
     first.now = Nanos::from_ms(600);
@@ -76,9 +89,15 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
             task: task.map(TaskId),
         },
     };
-    series.switched(&[to(801, 1, Some(2)), to(890, 1, None)]);
-    series.ended(Nanos::from_ms(900), &result.tasks[2]);
-    series.taken(Nanos::from_ms(920), &TaskSpec::new(4, "more"), None);
+    let switches = [to(801, 1, Some(2)), to(890, 1, None)];
+    note(&mut series, Nanos::from_ms(890), Fact::Switched(&switches));
+    note(
+        &mut series,
+        Nanos::from_ms(900),
+        Fact::Ended(&result.tasks[2]),
+    );
+    let more = [TaskSpec::new(4, "more")];
+    note(&mut series, Nanos::from_ms(920), Fact::Came(&more));
     series.warned(
         Nanos::from_ms(950),
         None,
@@ -118,9 +137,10 @@ fn of_very_many_switches_the_first_are_written() {
         },
     };
     let parts = [0..150_000, 150_000..250_000, 250_000..260_000];
-    parts
-        .into_iter()
-        .for_each(|part| series.switched(&part.map(switch).collect::<Vec<Switch>>()));
+    parts.into_iter().for_each(|part| {
+        let switches: Vec<Switch> = part.map(switch).collect();
+        note(&mut series, Nanos::ZERO, Fact::Switched(&switches));
+    });
     let text = String::from_utf8(series.into_inner()).unwrap();
     let lines: Vec<&str> = text
         .lines()
@@ -171,8 +191,13 @@ fn tasks_that_come_later_are_known_from_the_beginning() {
     let mut series = SeriesWriter::new(&mut file, &header);
     let more = ["e", "f"].map(String::from);
     for (id, name) in (4..).zip(&more) {
-        series.taken(Nanos(1), &TaskSpec::new(id, name), None);
-        series.started(Nanos(2), TaskId(id));
+        let task = TaskSpec::new(id, name);
+        note(
+            &mut series,
+            Nanos(1),
+            Fact::Came(std::slice::from_ref(&task)),
+        );
+        start(&mut series, Nanos(2), &task);
     }
     drop(series);
     let mut reader = SeriesFile::open(file.reopen().unwrap(), "run.series").unwrap();
@@ -296,7 +321,7 @@ fn a_steady_state_is_short() {
             decision: &decision,
             stood_in: false,
         };
-        series.decided(&record);
+        note(&mut series, record.snapshot.now, Fact::Decided(record));
     }
     let text = String::from_utf8(series.into_inner()).unwrap();
     for quantum in 2..10 {

@@ -6,8 +6,8 @@ use crate::reason::wait_code;
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
-    Absence, Change, CpuSet, DecisionRecord, JobEnd, Nanos, Placement, Purpose, Reading, Sample,
-    Switch, Switched, TaskId, TaskResult, TaskSpec, Wait,
+    Absence, ByTask, Change, CpuSet, DecisionRecord, Fact, JobEnd, Nanos, Placement, Purpose,
+    Reading, Sample, Switch, Switched, TaskId, TaskResult, TaskSpec, Wait,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -76,23 +76,45 @@ impl<W: Write> SeriesWriter<W> {
         row.write(at, &mut self.buffer);
     }
 
+    /// Something happened. Of warnings it is told [apart](SeriesWriter::warned), with their words.
+    pub fn note(&mut self, at: Nanos, fact: &Fact<'_>, jobs: &ByTask<JobInfo>) {
+        match *fact {
+            Fact::Came(tasks) => {
+                for task in tasks {
+                    self.taken(at, task, jobs.get(task.id));
+                }
+            }
+            Fact::Started { task, .. } => self.started(at, task.id),
+            Fact::Ended(result) => self.ended(at, result),
+            Fact::LeftOut { task, reason } => self.waits(at, &Wait { task, reason }),
+            Fact::Decided(record) => self.decided(&record),
+            Fact::Sampled(samples) => self.left(samples),
+            Fact::Switched(switches) => self.switched(switches),
+            Fact::Starting(_)
+            | Fact::Failed(_)
+            | Fact::Lost(_)
+            | Fact::PlanAdopted(_)
+            | Fact::Warned(_)
+            | Fact::Forgotten(_) => return,
+        }
+        self.flush();
+    }
+
     /// A task has come. The header may have it already.
-    pub fn taken(&mut self, now: Nanos, task: &TaskSpec, info: Option<&JobInfo>) {
+    fn taken(&mut self, now: Nanos, task: &TaskSpec, info: Option<&JobInfo>) {
         if task.id.0 as usize >= self.in_header {
             let task = Box::new(SeriesTask::new(task, info));
             self.row(now, &Row::Came(task));
-            self.flush();
         }
     }
 
     /// A task was started.
-    pub fn started(&mut self, now: Nanos, task: TaskId) {
+    fn started(&mut self, now: Nanos, task: TaskId) {
         self.row(now, &Row::Started(task));
-        self.flush();
     }
 
     /// A decision was made.
-    pub fn decided(&mut self, record: &DecisionRecord<'_>) {
+    fn decided(&mut self, record: &DecisionRecord<'_>) {
         if !self.sink.is_open() {
             return;
         }
@@ -127,11 +149,10 @@ impl<W: Write> SeriesWriter<W> {
         for wait in &decision.waits {
             self.waits(now, wait);
         }
-        self.flush();
     }
 
     /// A task waits, or is left out; written if the reason is another than before.
-    pub fn waits(&mut self, now: Nanos, wait: &Wait) {
+    fn waits(&mut self, now: Nanos, wait: &Wait) {
         let &Wait { task, reason } = wait;
         let code = wait_code(&reason);
         let last = self.last.entry(task).or_default();
@@ -142,9 +163,8 @@ impl<W: Write> SeriesWriter<W> {
 
     /// The samples after the last decision: those of the tasks that ended last. They hold no progress: what it came to is
     /// in the line of the end.
-    pub fn left(&mut self, samples: &[Sample]) {
+    fn left(&mut self, samples: &[Sample]) {
         samples.iter().for_each(|sample| self.sample(sample, None));
-        self.flush();
     }
 
     fn sample(&mut self, sample: &Sample, progress: Option<f64>) {
@@ -231,7 +251,7 @@ impl<W: Write> SeriesWriter<W> {
     }
 
     /// What CPUs went to which tasks.
-    pub fn switched(&mut self, switches: &[Switch]) {
+    fn switched(&mut self, switches: &[Switch]) {
         for switch in switches {
             let row = match switch.what {
                 _ if self.switches > MOST_SWITCHES => break,
@@ -247,11 +267,10 @@ impl<W: Write> SeriesWriter<W> {
             // Rows stand in the order of time.
             self.row(switch.at.max(self.latest), &Row::Switched(row));
         }
-        self.flush();
     }
 
     /// A task ended.
-    pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
+    fn ended(&mut self, now: Nanos, result: &TaskResult) {
         let task = result.spec.id;
         self.last.remove(&task);
         let row = Row::Ended {
@@ -260,7 +279,6 @@ impl<W: Write> SeriesWriter<W> {
             progress_milli: result.progress.value().map(milli),
         };
         self.row(now, &row);
-        self.flush();
     }
 
     /// The user was warned, of this task if it is one.

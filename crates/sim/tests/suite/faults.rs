@@ -193,9 +193,12 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
 struct MostTraffic(Vec<(TaskId, Rate)>);
 
 impl Recorder for MostTraffic {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let lines = |sample: &Sample| Some((sample.task, sample.traffic.lines_of_each().value()?));
-        self.0.extend(record.samples.iter().filter_map(lines));
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let lines =
+                |sample: &Sample| Some((sample.task, sample.traffic.lines_of_each().value()?));
+            self.0.extend(record.samples.iter().filter_map(lines));
+        }
     }
 }
 

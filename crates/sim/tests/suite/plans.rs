@@ -30,18 +30,23 @@ struct Told {
 }
 
 impl Recorder for Told {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        self.observed += record
-            .samples
-            .iter()
-            .filter(|sample| sample.observed)
-            .count();
-    }
-    fn plan_adopted(&mut self, _now: Nanos, generation: u64) {
-        self.adopted.push(generation);
-    }
-    fn warn(&mut self, now: Nanos, warning: &Warning) {
-        self.warnings.push((now, warning.clone()));
+    fn emit(&mut self, now: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Decided(record) => {
+                self.observed += record
+                    .samples
+                    .iter()
+                    .filter(|sample| sample.observed)
+                    .count();
+            }
+            Fact::PlanAdopted(generation) => {
+                self.adopted.push(generation);
+            }
+            Fact::Warned(warning) => {
+                self.warnings.push((now, warning.clone()));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -383,15 +388,20 @@ fn switches_are_told_before_what_happens_after_them() {
         }
     }
     impl Recorder for Told {
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            self.other(record.snapshot.now);
-        }
-        fn ended(&mut self, now: Nanos, _result: &TaskResult) {
-            self.other(now);
-        }
-        fn switched(&mut self, switches: &[Switch]) {
-            self.switches
-                .extend(switches.iter().map(|switch| switch.at));
+        fn emit(&mut self, now: Nanos, fact: Fact<'_>) {
+            match fact {
+                Fact::Decided(record) => {
+                    self.other(record.snapshot.now);
+                }
+                Fact::Ended(_) => {
+                    self.other(now);
+                }
+                Fact::Switched(switches) => {
+                    self.switches
+                        .extend(switches.iter().map(|switch| switch.at));
+                }
+                _ => {}
+            }
         }
     }
     let config = config(

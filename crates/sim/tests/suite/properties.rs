@@ -65,70 +65,76 @@ impl Watch {
 }
 
 impl Recorder for Watch {
-    fn started(&mut self, _: Nanos, task: &TaskSpec) {
-        self.started.push(task.id);
-    }
-
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let (snap, decision) = (record.snapshot, record.decision);
-        self.expect(!record.stood_in, || "round-robin stood in".to_owned());
-        self.log
-            .push((snap.now, decision.changes.clone(), decision.waits.clone()));
-        let online = snap.machine.all_cpus();
-        let mut taken = CpuSet::new();
-        for task in &snap.tasks {
-            if task.running.is_none() && self.started.contains(&task.id) {
-                self.longest = self.longest.max(snap.now - task.waiting_since);
-            }
-            let changes: Vec<&Change> = decision
-                .changes
-                .iter()
-                .filter(|change| change.task() == task.id)
-                .collect();
-            self.expect(changes.len() <= 1, || format!("{} is named twice", task.id));
-            let place = match changes.first() {
-                Some(Change::Place { placement, .. }) => Some(placement),
-                Some(Change::Stop { .. }) => None,
-                None => task.running.as_ref().map(|running| &running.placement),
-            };
-            let reasons = decision
-                .waits
-                .iter()
-                .filter(|wait| wait.task == task.id)
-                .count();
-            let Some(place) = place else {
-                let ready = !task.asleep || task.running.is_some();
-                self.expect(reasons == usize::from(ready), || {
-                    format!("{} waits for {reasons} reasons", task.id)
-                });
-                continue;
-            };
-            self.expect(reasons == 0, || {
-                format!("{} runs and has a reason to wait", task.id)
-            });
-            let cpus = place.cpus();
-            self.expect(cpus.is_subset(&online), || {
-                format!("{} on {cpus}, of {online}", task.id)
-            });
-            let allowed = task
-                .allowed
-                .as_ref()
-                .is_none_or(|mask| cpus.is_subset(mask));
-            self.expect(allowed, || {
-                format!("{} on {cpus}, and may use {:?}", task.id, task.allowed)
-            });
-            if let Placement::Exclusive { cpus, .. } = place {
-                self.expect(cpus.len() == task.cpus as usize, || {
-                    format!("{} of {} CPUs on {cpus}", task.id, task.cpus)
-                });
-                for cpu in cpus.iter() {
-                    self.expect(taken.insert(cpu), || format!("two on CPU {}", cpu.0));
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Decided(record) => {
+                let (snap, decision) = (record.snapshot, record.decision);
+                self.expect(!record.stood_in, || "round-robin stood in".to_owned());
+                self.log
+                    .push((snap.now, decision.changes.clone(), decision.waits.clone()));
+                let online = snap.machine.all_cpus();
+                let mut taken = CpuSet::new();
+                for task in &snap.tasks {
+                    if task.running.is_none() && self.started.contains(&task.id) {
+                        self.longest = self.longest.max(snap.now - task.waiting_since);
+                    }
+                    let changes: Vec<&Change> = decision
+                        .changes
+                        .iter()
+                        .filter(|change| change.task() == task.id)
+                        .collect();
+                    self.expect(changes.len() <= 1, || format!("{} is named twice", task.id));
+                    let place = match changes.first() {
+                        Some(Change::Place { placement, .. }) => Some(placement),
+                        Some(Change::Stop { .. }) => None,
+                        None => task.running.as_ref().map(|running| &running.placement),
+                    };
+                    let reasons = decision
+                        .waits
+                        .iter()
+                        .filter(|wait| wait.task == task.id)
+                        .count();
+                    let Some(place) = place else {
+                        let ready = !task.asleep || task.running.is_some();
+                        self.expect(reasons == usize::from(ready), || {
+                            format!("{} waits for {reasons} reasons", task.id)
+                        });
+                        continue;
+                    };
+                    self.expect(reasons == 0, || {
+                        format!("{} runs and has a reason to wait", task.id)
+                    });
+                    let cpus = place.cpus();
+                    self.expect(cpus.is_subset(&online), || {
+                        format!("{} on {cpus}, of {online}", task.id)
+                    });
+                    let allowed = task
+                        .allowed
+                        .as_ref()
+                        .is_none_or(|mask| cpus.is_subset(mask));
+                    self.expect(allowed, || {
+                        format!("{} on {cpus}, and may use {:?}", task.id, task.allowed)
+                    });
+                    if let Placement::Exclusive { cpus, .. } = place {
+                        self.expect(cpus.len() == task.cpus as usize, || {
+                            format!("{} of {} CPUs on {cpus}", task.id, task.cpus)
+                        });
+                        for cpu in cpus.iter() {
+                            self.expect(taken.insert(cpu), || format!("two on CPU {}", cpu.0));
+                        }
+                    } else {
+                        self.expect(cpus.len() >= task.cpus as usize, || {
+                            format!("{} on {cpus}", task.id)
+                        });
+                    }
                 }
-            } else {
-                self.expect(cpus.len() >= task.cpus as usize, || {
-                    format!("{} on {cpus}", task.id)
-                });
             }
+            Fact::Started {
+                task, again: false, ..
+            } => {
+                self.started.push(task.id);
+            }
+            _ => {}
         }
     }
 }

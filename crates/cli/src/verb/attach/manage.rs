@@ -8,7 +8,7 @@ use crate::verb::run::{Offered, name_value};
 use anyhow::Result;
 use clap::Args;
 use cosched_core::{
-    Backend as _, Capabilities, Importance, Nanos, Params, PolicyEntry, Recorder, RunConfig,
+    Backend as _, Capabilities, Fact, Importance, Nanos, Params, PolicyEntry, Recorder, RunConfig,
     Warning, run_all, spread_has_choice,
 };
 use cosched_foreign::Patience;
@@ -120,11 +120,13 @@ struct FirstFault {
 }
 
 impl Recorder for FirstFault {
-    fn warn(&mut self, _now: Nanos, warning: &Warning) {
-        if matches!(warning, Warning::PolicyFault { .. })
-            && !std::mem::replace(&mut self.was_told, true)
-        {
-            say(RunWarning::of_loop(warning, |task| task.to_string()));
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Warned(warning) = fact {
+            if matches!(warning, Warning::PolicyFault { .. })
+                && !std::mem::replace(&mut self.was_told, true)
+            {
+                say(RunWarning::of_loop(warning, |task| task.to_string()));
+            }
         }
     }
 }

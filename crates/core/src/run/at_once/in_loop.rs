@@ -2,7 +2,7 @@
 
 use super::{AtOnce, Untried};
 use crate::run::backend::Backend;
-use crate::run::recorder::Warning;
+use crate::run::fact::{Fact, Warning};
 use crate::run::state::Loop;
 use crate::task::TaskId;
 use crate::units::Nanos;
@@ -39,7 +39,8 @@ impl<B: Backend> Loop<'_, B> {
         let is_asked = self.config.at_once_asked;
         let news = at_once.news(self.ordered);
         if let Some(state) = news.filter(|state| is_asked || was_fewer || state.is_fewer()) {
-            self.recorder.warn(now, &Warning::AtOnce(state));
+            self.recorder
+                .emit(now, Fact::Warned(&Warning::AtOnce(state)));
         }
     }
 

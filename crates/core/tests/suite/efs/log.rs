@@ -29,49 +29,51 @@ pub(crate) struct TurnLog {
 }
 
 impl Recorder for Log {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        assert!(!record.stood_in);
-        let (snap, decision) = (record.snapshot, record.decision);
-        let mut runs: BTreeMap<TaskId, CpuSet> = snap
-            .tasks
-            .iter()
-            .filter_map(|task| Some((task.id, task.running.as_ref()?.placement.cpus().clone())))
-            .collect();
-        let mut starved = Vec::new();
-        for change in &decision.changes {
-            match change {
-                Change::Place {
-                    task,
-                    placement,
-                    lease_end,
-                    ..
-                } => {
-                    runs.insert(*task, placement.cpus().clone());
-                    starved.extend(lease_end.map(|end| (*task, end)));
-                }
-                Change::Stop { task } => {
-                    runs.remove(task);
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            assert!(!record.stood_in);
+            let (snap, decision) = (record.snapshot, record.decision);
+            let mut runs: BTreeMap<TaskId, CpuSet> = snap
+                .tasks
+                .iter()
+                .filter_map(|task| Some((task.id, task.running.as_ref()?.placement.cpus().clone())))
+                .collect();
+            let mut starved = Vec::new();
+            for change in &decision.changes {
+                match change {
+                    Change::Place {
+                        task,
+                        placement,
+                        lease_end,
+                        ..
+                    } => {
+                        runs.insert(*task, placement.cpus().clone());
+                        starved.extend(lease_end.map(|end| (*task, end)));
+                    }
+                    Change::Stop { task } => {
+                        runs.remove(task);
+                    }
                 }
             }
+            for task in snap
+                .tasks
+                .iter()
+                .filter(|task| task.running.is_none() && task.waiting_since < snap.now)
+            {
+                let longest = self.longest.entry(task.id).or_default();
+                *longest = (*longest).max(snap.now - task.waiting_since);
+            }
+            let until = decision.next_wake.unwrap();
+            let waits = decision.waits.clone();
+            self.turns.push(TurnLog {
+                at: snap.now,
+                until,
+                runs,
+                waits,
+                starved,
+                admission: decision.admission.clone(),
+            });
         }
-        for task in snap
-            .tasks
-            .iter()
-            .filter(|task| task.running.is_none() && task.waiting_since < snap.now)
-        {
-            let longest = self.longest.entry(task.id).or_default();
-            *longest = (*longest).max(snap.now - task.waiting_since);
-        }
-        let until = decision.next_wake.unwrap();
-        let waits = decision.waits.clone();
-        self.turns.push(TurnLog {
-            at: snap.now,
-            until,
-            runs,
-            waits,
-            starved,
-            admission: decision.admission.clone(),
-        });
     }
 }
 

@@ -19,16 +19,19 @@ fn a_saved_state_gives_the_same_decisions() {
         decisions: usize,
     }
     impl Recorder for Replay {
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Decided(record) = fact {
+                let mut again = policy(&[]);
+                let text = serde_json::to_string(record.policy_state.unwrap()).unwrap();
+                again.load(&serde_json::from_str(&text).unwrap()).unwrap();
+                let decision = again.decide(record.snapshot, &mut Rng::restore(record.rng));
+                assert_eq!(&decision, record.decision);
+                self.decisions += 1;
+            }
+        }
+
         fn wants_policy_state(&self) -> bool {
             true
-        }
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            let mut again = policy(&[]);
-            let text = serde_json::to_string(record.policy_state.unwrap()).unwrap();
-            again.load(&serde_json::from_str(&text).unwrap()).unwrap();
-            let decision = again.decide(record.snapshot, &mut Rng::restore(record.rng));
-            assert_eq!(&decision, record.decision);
-            self.decisions += 1;
         }
     }
     let work = (0..9)

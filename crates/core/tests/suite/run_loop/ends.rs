@@ -12,11 +12,16 @@ struct Told {
 }
 
 impl Recorder for Told {
-    fn left_out(&mut self, _: Nanos, task: TaskId, _: WaitReason) {
-        self.left_out.push(task);
-    }
-    fn warn(&mut self, _: Nanos, warning: &Warning) {
-        self.warnings.push(warning.clone());
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::LeftOut { task, reason: _ } => {
+                self.left_out.push(task);
+            }
+            Fact::Warned(warning) => {
+                self.warnings.push(warning.clone());
+            }
+            _ => {}
+        }
     }
 }
 

@@ -9,18 +9,20 @@ use std::collections::BTreeMap;
 fn a_late_task_starts_at_the_least_progress() {
     struct Watch(Vec<f64>);
     impl Recorder for Watch {
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            if let Some(task) = record.snapshot.task(TaskId(2))
-                && task.estimates.executed == 0
-            {
-                let least = record.snapshot.tasks[..2]
-                    .iter()
-                    .map(|t| t.estimates.progress.value().unwrap());
-                assert!(
-                    task.estimates.progress.value().unwrap()
-                        >= least.fold(f64::MAX, f64::min) - 1.0
-                );
-                self.0.push(task.estimates.progress.value().unwrap());
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Decided(record) = fact {
+                if let Some(task) = record.snapshot.task(TaskId(2))
+                    && task.estimates.executed == 0
+                {
+                    let least = record.snapshot.tasks[..2]
+                        .iter()
+                        .map(|t| t.estimates.progress.value().unwrap());
+                    assert!(
+                        task.estimates.progress.value().unwrap()
+                            >= least.fold(f64::MAX, f64::min) - 1.0
+                    );
+                    self.0.push(task.estimates.progress.value().unwrap());
+                }
             }
         }
     }
@@ -43,15 +45,17 @@ fn a_late_task_starts_at_the_least_progress() {
 fn for_the_mean_turnaround_progress_is_a_task_s_own_work() {
     struct Watch(Vec<f64>);
     impl Recorder for Watch {
-        fn decided(&mut self, record: DecisionRecord<'_>) {
-            let late = record.snapshot.task(TaskId(1));
-            let estimates = late.map(|task| &task.estimates);
-            self.0.extend(estimates.and_then(
-                |estimates| match estimates.learnt.as_ref().value() {
-                    Some(learnt) => Some(learnt.progress),
-                    None => estimates.progress.value(),
-                },
-            ));
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            if let Fact::Decided(record) = fact {
+                let late = record.snapshot.task(TaskId(1));
+                let estimates = late.map(|task| &task.estimates);
+                self.0.extend(estimates.and_then(
+                    |estimates| match estimates.learnt.as_ref().value() {
+                        Some(learnt) => Some(learnt.progress),
+                        None => estimates.progress.value(),
+                    },
+                ));
+            }
         }
     }
     let mut world = world(1, vec![Work::ms(4_000), Work::ms(1_000)]);
@@ -196,31 +200,33 @@ fn when_the_measured_task_ends_the_cpus_are_filled_at_once() {
 struct Rates(BTreeMap<TaskId, Vec<Sample>>);
 
 impl Recorder for Rates {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        for sample in record.samples {
-            self.0.entry(sample.task).or_default().push(sample.clone());
-        }
-        for task in &record.snapshot.tasks {
-            let Some(samples) = self.0.get(&task.id) else {
-                continue;
-            };
-            // After the first, an interval below a tenth of a quantum tells no rate (ours).
-            let is_telling = |sample: &&Sample| sample.interval >= Nanos::from_ms(20);
-            let last = samples.iter().rfind(is_telling).unwrap_or(&samples[0]);
-            let rate = |counter: Counter| last.rate(last.counts[counter]);
-            let known = &task.estimates;
-            assert_eq!(known.mm_reads, rate(Counter::MmReads));
-            assert_eq!(known.llc, rate(Counter::LlcAccesses));
-            assert_eq!(known.l1, rate(Counter::L1Accesses));
-            assert_eq!(known.ipc, last.counts.ipc());
-            let reads = samples
-                .iter()
-                .map(|sample| sample.counts[Counter::MmReads].value().unwrap());
-            let time = Nanos(samples.iter().map(|sample| sample.interval.0).sum());
-            assert_eq!(
-                known.mm_reads_mean.value(),
-                Rate::from_count(reads.sum(), time)
-            );
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            for sample in record.samples {
+                self.0.entry(sample.task).or_default().push(sample.clone());
+            }
+            for task in &record.snapshot.tasks {
+                let Some(samples) = self.0.get(&task.id) else {
+                    continue;
+                };
+                // After the first, an interval below a tenth of a quantum tells no rate (ours).
+                let is_telling = |sample: &&Sample| sample.interval >= Nanos::from_ms(20);
+                let last = samples.iter().rfind(is_telling).unwrap_or(&samples[0]);
+                let rate = |counter: Counter| last.rate(last.counts[counter]);
+                let known = &task.estimates;
+                assert_eq!(known.mm_reads, rate(Counter::MmReads));
+                assert_eq!(known.llc, rate(Counter::LlcAccesses));
+                assert_eq!(known.l1, rate(Counter::L1Accesses));
+                assert_eq!(known.ipc, last.counts.ipc());
+                let reads = samples
+                    .iter()
+                    .map(|sample| sample.counts[Counter::MmReads].value().unwrap());
+                let time = Nanos(samples.iter().map(|sample| sample.interval.0).sum());
+                assert_eq!(
+                    known.mm_reads_mean.value(),
+                    Rate::from_count(reads.sum(), time)
+                );
+            }
         }
     }
 }

@@ -30,14 +30,21 @@ fn a_start_is_told_before_it_happens() {
     #[derive(Default)]
     struct Told(Vec<(u32, &'static str)>);
     impl Recorder for Told {
-        fn starting(&mut self, _: Nanos, task: &TaskSpec) {
-            self.0.push((task.id.0, "starting"));
-        }
-        fn started(&mut self, _: Nanos, task: &TaskSpec) {
-            self.0.push((task.id.0, "started"));
-        }
-        fn restarted(&mut self, _: Nanos, task: &TaskSpec, _: u32) {
-            self.0.push((task.id.0, "restarted"));
+        fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+            match fact {
+                Fact::Starting(task) => {
+                    self.0.push((task.id.0, "starting"));
+                }
+                Fact::Started {
+                    task, again: false, ..
+                } => {
+                    self.0.push((task.id.0, "started"));
+                }
+                Fact::Started { task, .. } => {
+                    self.0.push((task.id.0, "restarted"));
+                }
+                _ => {}
+            }
         }
     }
     let mut world = world(2, vec![Work::ms(600), Work::ms(100).exit(3), Work::ms(500)]);

@@ -137,8 +137,10 @@ struct Behind {
 }
 
 impl Recorder for Behind {
-    fn ended(&mut self, _: Nanos, _: &TaskResult) {
-        self.looks_left = 4;
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Ended(_) = fact {
+            self.looks_left = 4;
+        }
     }
 
     fn tick(&mut self, snapshot: &Snapshot, _: usize) {
@@ -172,18 +174,21 @@ struct Held {
 }
 
 impl Recorder for Held {
-    fn taken(&mut self, _: Nanos, tasks: &[TaskSpec]) {
-        self.now += tasks.len();
-        self.max = self.max.max(self.now);
-    }
-
-    fn ended(&mut self, _: Nanos, _: &TaskResult) {
-        self.now -= 1;
-        self.ended += 1;
-    }
-
-    fn forgotten(&mut self, _: TaskId) {
-        self.forgotten += 1;
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Came(tasks) => {
+                self.now += tasks.len();
+                self.max = self.max.max(self.now);
+            }
+            Fact::Ended(_) => {
+                self.now -= 1;
+                self.ended += 1;
+            }
+            Fact::Forgotten(_) => {
+                self.forgotten += 1;
+            }
+            _ => {}
+        }
     }
 }
 

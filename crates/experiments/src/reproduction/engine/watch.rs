@@ -1,8 +1,8 @@
 //! A recorder of trials: where tasks ran, and the errors of estimates.
 
 use cosched_core::{
-    Change, Counter, CpuSet, DecisionRecord, Estimates, Nanos, Placement, ProgressBasis, Purpose,
-    Recorder, Sample, Snapshot, TaskId,
+    Change, Counter, CpuSet, DecisionRecord, Estimates, Fact, Nanos, Placement, ProgressBasis,
+    Purpose, Recorder, Sample, Snapshot, TaskId,
 };
 use std::collections::BTreeMap;
 
@@ -157,19 +157,21 @@ impl Watch {
 }
 
 impl Recorder for Watch {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let now = record.snapshot.now;
-        self.pass(now);
-        self.see_machine(record.snapshot);
-        for sample in record.samples {
-            let Some(task) = record.snapshot.task(sample.task) else {
-                continue;
-            };
-            self.compare(sample, &task.estimates);
-            if now <= self.noted {
-                self.count(sample);
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let now = record.snapshot.now;
+            self.pass(now);
+            self.see_machine(record.snapshot);
+            for sample in record.samples {
+                let Some(task) = record.snapshot.task(sample.task) else {
+                    continue;
+                };
+                self.compare(sample, &task.estimates);
+                if now <= self.noted {
+                    self.count(sample);
+                }
             }
+            self.place(&record);
         }
-        self.place(&record);
     }
 }

@@ -4,9 +4,9 @@ use super::series::{Program, THREADS};
 use crate::backend::{self, CpuTime, Replay, Tape};
 use crate::recording::Recording;
 use cosched_core::{
-    Absence, Counter, DecisionRecord, Earlier, Estimates, Machine, Nanos, Params, Policy, Purpose,
-    Reading, Recorder, RunConfig, Sample, SoloTrace, Start, TaskEstimator, TaskId, TaskResult,
-    TaskSpec, TrafficRates, find_policy, run,
+    Absence, Counter, Earlier, Estimates, Fact, Machine, Nanos, Params, Policy, Purpose, Reading,
+    Recorder, RunConfig, Sample, SoloTrace, Start, TaskEstimator, TaskId, TaskResult, TaskSpec,
+    TrafficRates, find_policy, run,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,31 +79,34 @@ impl Notebook {
 }
 
 impl Recorder for Notebook {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        self.note(record.samples);
-        for task in &record.snapshot.tasks {
-            if !record.samples.iter().any(|sample| sample.task == task.id) {
-                continue;
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        match fact {
+            Fact::Decided(record) => {
+                self.note(record.samples);
+                for task in &record.snapshot.tasks {
+                    if !record.samples.iter().any(|sample| sample.task == task.id) {
+                        continue;
+                    }
+                    let notes = self.tasks.entry(task.id).or_default();
+                    let learnt = task.estimates.learnt.as_ref();
+                    let progress = learnt.map(|learnt| learnt.progress);
+                    notes.learnt.add(notes.instructions, progress);
+                    let doubt = learnt.value().map(|learnt| learnt.error);
+                    notes.learnt.doubts.extend(doubt);
+                    notes
+                        .by_ratio
+                        .add(notes.instructions, task.estimates.progress);
+                }
             }
-            let notes = self.tasks.entry(task.id).or_default();
-            let learnt = task.estimates.learnt.as_ref();
-            let progress = learnt.map(|learnt| learnt.progress);
-            notes.learnt.add(notes.instructions, progress);
-            let doubt = learnt.value().map(|learnt| learnt.error);
-            notes.learnt.doubts.extend(doubt);
-            notes
-                .by_ratio
-                .add(notes.instructions, task.estimates.progress);
+            Fact::Sampled(samples) => {
+                self.note(samples);
+            }
+            Fact::Ended(result) => {
+                let notes = self.tasks.entry(result.spec.id).or_default();
+                notes.result = Some(result.clone());
+            }
+            _ => {}
         }
-    }
-
-    fn left(&mut self, samples: &[Sample]) {
-        self.note(samples);
-    }
-
-    fn ended(&mut self, _now: Nanos, result: &TaskResult) {
-        let notes = self.tasks.entry(result.spec.id).or_default();
-        notes.result = Some(result.clone());
     }
 }
 

@@ -277,31 +277,33 @@ struct AtOnce {
 }
 
 impl Recorder for AtOnce {
-    fn decided(&mut self, record: DecisionRecord<'_>) {
-        let snap = record.snapshot;
-        *self.spent.entry(self.running).or_default() += snap.now - self.since;
-        self.since = snap.now;
-        let stopped = |task: TaskId| record.decision.changes.contains(&Change::Stop { task });
-        let placed = |task: TaskId| {
-            record
-                .decision
-                .changes
+    fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
+        if let Fact::Decided(record) = fact {
+            let snap = record.snapshot;
+            *self.spent.entry(self.running).or_default() += snap.now - self.since;
+            self.since = snap.now;
+            let stopped = |task: TaskId| record.decision.changes.contains(&Change::Stop { task });
+            let placed = |task: TaskId| {
+                record
+                    .decision
+                    .changes
+                    .iter()
+                    .any(|c| matches!(c, Change::Place { task: placed, .. } if *placed == task))
+            };
+            let runs =
+                |task: &TaskView| (task.running.is_some() && !stopped(task.id)) || placed(task.id);
+            let running: Vec<TaskId> = snap
+                .tasks
                 .iter()
-                .any(|c| matches!(c, Change::Place { task: placed, .. } if *placed == task))
-        };
-        let runs =
-            |task: &TaskView| (task.running.is_some() && !stopped(task.id)) || placed(task.id);
-        let running: Vec<TaskId> = snap
-            .tasks
-            .iter()
-            .filter(|task| runs(task))
-            .map(|task| task.id)
-            .collect();
-        self.running = running.len();
-        if let [task] = running[..]
-            && self.alone.last() != Some(&task)
-        {
-            self.alone.push(task);
+                .filter(|task| runs(task))
+                .map(|task| task.id)
+                .collect();
+            self.running = running.len();
+            if let [task] = running[..]
+                && self.alone.last() != Some(&task)
+            {
+                self.alone.push(task);
+            }
         }
     }
 }
