@@ -8,6 +8,7 @@
 mod complete;
 mod history;
 mod live;
+mod offer;
 mod output;
 mod print;
 mod run_files;

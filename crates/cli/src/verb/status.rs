@@ -4,10 +4,12 @@ use super::queue::table::Queue;
 use super::run::Format;
 use crate::input::told;
 use crate::live::{Known, known, last_run, look_at_jobs, meant};
+use crate::offer;
 use crate::print::print;
 use crate::run_files::{SERIES, open_series};
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_linux::LiveRun;
 use cosched_linux::attached::sessions;
 use cosched_linux::orphans::{Orphan, orphans};
@@ -30,7 +32,7 @@ const WIDE: usize = 120;
 #[derive(Args)]
 pub struct StatusArgs {
     /// The run: its process number, its identity (COSCHED_RUN of its jobs), or its log folder
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(offer::runs))]
     run: Option<String>,
 
     /// Show also those jobs of the queue that are over

@@ -2,10 +2,12 @@
 
 use super::Jobs;
 use super::connect::{all_jobs, ask, strange};
+use super::offer;
 use super::submit::{print_ids, queued};
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_queue::{Answer, Request, State};
 use std::process::ExitCode;
 
@@ -24,7 +26,7 @@ pub struct CancelArgs {
 #[derive(Args)]
 pub struct RerunArgs {
     /// Numbers of jobs, as `cosched submit` printed them; without any, all lost jobs
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = ArgValueCandidates::new(offer::lost))]
     ids: Vec<u64>,
 }
 

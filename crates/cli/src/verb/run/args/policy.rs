@@ -3,7 +3,9 @@
 use super::super::parse::{Offered, name_value, seed, solo, words};
 use super::HOST;
 use crate::input::{absolute, spec};
+use crate::offer;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use cosched_core::Actuation;
 use cosched_run::{
     Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource, ThreadsEnv,
@@ -26,6 +28,7 @@ pub struct PolicyArgs {
         value_name = "NAME|FILE|cmd:CMD"
     )]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
+    #[arg(add = ArgValueCompleter::new(offer::machine_or_file))]
     pub on: String,
 
     /// Policy: see `cosched list policies`
