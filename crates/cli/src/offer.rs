@@ -28,9 +28,7 @@ pub fn program_or_file(begin: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Built-in machines, and files.
 pub fn machine_or_file(begin: &OsStr) -> Vec<CompletionCandidate> {
-    let names = spec::machine_names();
-    let words = names.into_iter().map(CompletionCandidate::new);
-    or_file(words.collect(), begin)
+    or_file(names(spec::machine_names()), begin)
 }
 
 /// Log folders, and files.
@@ -56,10 +54,19 @@ fn or_file(mut words: Vec<CompletionCandidate>, begin: &OsStr) -> Vec<Completion
     words
 }
 
+/// Names, of which nothing else is known.
+pub fn names<T: Into<OsString>>(names: impl IntoIterator<Item = T>) -> Vec<CompletionCandidate> {
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Policies.
+pub fn policies() -> Vec<CompletionCandidate> {
+    names(spec::policy_names())
+}
+
 /// Metrics.
 pub fn metrics() -> Vec<CompletionCandidate> {
-    let names = METRICS.iter().map(|metric| metric.name);
-    names.map(CompletionCandidate::new).collect()
+    names(METRICS.iter().map(|metric| metric.name))
 }
 
 /// The live runs, by their processes. Another container's may have the same ones.
@@ -81,13 +88,13 @@ fn folders() -> Vec<CompletionCandidate> {
     let mut folders = run_folders(Path::new(LOGS));
     folders.sort();
     folders.reverse();
-    folders.into_iter().map(CompletionCandidate::new).collect()
+    names(folders)
 }
 
 /// The programs in PATH whose names begin so; none for an empty word.
 fn programs(begin: &OsStr) -> Vec<CompletionCandidate> {
     let path = std::env::var_os("PATH").filter(|_| !begin.is_empty());
-    let mut names = Vec::new();
+    let mut found = Vec::new();
     for folder in std::env::split_paths(&path.unwrap_or_default()) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -95,13 +102,13 @@ fn programs(begin: &OsStr) -> Vec<CompletionCandidate> {
                 .as_encoded_bytes()
                 .starts_with(begin.as_encoded_bytes());
             if begins && is_program(&entry.path()) {
-                names.push(name);
+                found.push(name);
             }
         }
     }
-    names.sort();
-    names.dedup();
-    names.into_iter().map(CompletionCandidate::new).collect()
+    found.sort();
+    found.dedup();
+    names(found)
 }
 
 fn is_program(path: &Path) -> bool {

@@ -28,7 +28,7 @@ pub struct SetArgs {
 /// The live runs, and the settings.
 fn settings() -> Vec<CompletionCandidate> {
     let mut words = offer::runs();
-    words.extend(["jobs=", "pause=on", "pause=off"].map(CompletionCandidate::new));
+    words.extend(offer::names(["jobs=", "pause=on", "pause=off"]));
     words
 }
 

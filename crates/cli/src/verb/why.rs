@@ -49,8 +49,7 @@ fn jobs() -> Vec<CompletionCandidate> {
         return Vec::new();
     };
     let names = series.header().tasks.iter().map(|task| &task.name);
-    let plain = names.filter(|name| name.chars().all(is_plain));
-    plain.map(CompletionCandidate::new).collect()
+    offer::names(names.filter(|name| name.chars().all(is_plain)))
 }
 
 pub fn run(args: WhyArgs) -> Result<ExitCode> {

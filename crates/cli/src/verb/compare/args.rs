@@ -1,8 +1,8 @@
 //! The command line of `cosched compare`.
 
-use crate::input::spec;
 use crate::offer;
-use crate::verb::run::{Offered, name_value, seed};
+use crate::verb::run::{name_value, seed};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use std::path::PathBuf;
@@ -37,9 +37,9 @@ pub struct CompareArgs {
         long,
         value_name = "P,...",
         value_delimiter = ',',
-        value_parser = Offered(spec::policy_names),
-        hide_possible_values = true
+        value_parser = NonEmptyStringValueParser::new()
     )]
+    #[arg(add = ArgValueCandidates::new(offer::policies))]
     pub policies: Vec<String>,
 
     /// Another program that runs the same batch, as in parallel='parallel -j4 < jobs'; repeatable
@@ -91,7 +91,7 @@ pub struct CompareArgs {
         env = "COSCHED_ON",
         value_name = "NAME|FILE|cmd:CMD"
     )]
-    #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     #[arg(add = ArgValueCompleter::new(offer::machine_or_file))]
     pub on: String,
 

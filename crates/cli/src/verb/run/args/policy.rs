@@ -1,11 +1,12 @@
 //! The policy and the machine, for work and for research.
 
-use super::super::parse::{Offered, name_value, seed, solo, words};
+use super::super::parse::{name_value, seed, solo, words};
 use super::HOST;
 use crate::input::{absolute, spec};
 use crate::offer;
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
+use clap::builder::NonEmptyStringValueParser;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use cosched_core::Actuation;
 use cosched_run::{
     Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource, ThreadsEnv,
@@ -27,7 +28,7 @@ pub struct PolicyArgs {
         env = "COSCHED_ON",
         value_name = "NAME|FILE|cmd:CMD"
     )]
-    #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     #[arg(add = ArgValueCompleter::new(offer::machine_or_file))]
     pub on: String,
 
@@ -42,7 +43,8 @@ pub struct PolicyArgs {
         env = "COSCHED_POLICY",
         value_name = "P"
     )]
-    #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    #[arg(add = ArgValueCandidates::new(offer::policies))]
     pub policy: String,
 
     /// Use only these CPUs, as in 0-3,8
