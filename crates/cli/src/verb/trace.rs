@@ -26,8 +26,8 @@ use std::process::ExitCode;
 /// runs. Open the trace at ui.perfetto.dev; it stays in your browser.
 #[derive(Args)]
 pub struct TraceArgs {
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
-    /// run in cosched-logs, and where there is none, the only one that goes on
+    /// Log folder, run record or series of a run, or process or identity of a live run [default: the newest run in
+    /// cosched-logs, else the only live run]
     #[arg(add = ArgValueCompleter::new(offer::run_or_file))]
     run: Option<PathBuf>,
 

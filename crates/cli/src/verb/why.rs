@@ -27,8 +27,8 @@ pub struct WhyArgs {
     #[arg(add = ArgValueCandidates::new(jobs))]
     job: Option<String>,
 
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the run
-    /// in cosched-logs that was started last, or the only live run
+    /// Log folder, run record or series of a run, or process or identity of a live run [default: the newest run in
+    /// cosched-logs, else the only live run]
     #[arg(add = ArgValueCompleter::new(offer::run_or_file))]
     run: Option<PathBuf>,
 

@@ -28,7 +28,7 @@ pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
     what: What,
-    /// Show these in full, with their parameters and sources; policies, machines and programs are else a line each
+    /// Show these in full, with parameters and sources; without NAME, policies, machines and programs take a line each
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     #[arg(add = ArgValueCandidates::new(|| offer::names(all_names())))]
     names: Vec<String>,

@@ -20,7 +20,7 @@ pub struct CancelArgs {
     jobs: Jobs,
 }
 
-/// Queue jobs again that are lost or unknown, and print their numbers
+/// Queue lost or unknown jobs again, and print their numbers
 ///
 /// A job is lost if the machine restarted while it ran, and unknown if the process that waits for it was killed.
 #[derive(Args)]
@@ -30,7 +30,7 @@ pub struct RerunArgs {
     ids: Vec<u64>,
 }
 
-/// Let the service end once all its jobs are over; it accepts no more
+/// Accept no more jobs, and end the service when all jobs are over
 #[derive(Args)]
 pub struct DrainArgs {}
 

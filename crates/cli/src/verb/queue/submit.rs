@@ -42,7 +42,7 @@ pub struct SubmitArgs {
     #[arg(long)]
     wait: bool,
 
-    /// Queue the job only if this word was not given before; without CMD, print the numbers of what was queued with it
+    /// Queue the job only if this word was not given before; without CMD, print the numbers of the jobs with this word
     #[arg(long)]
     token: Option<String>,
 

@@ -124,9 +124,9 @@ pub struct RunArgs {
     #[arg(long, visible_alias = "explain", alias = "dryrun")]
     pub dry_run: bool,
 
-    /// Let the service of `cosched serve` run the jobs, beside those of its queue
+    /// Let the service of `cosched serve` run the jobs, with those of its queue
     ///
-    /// Its run decides, so only options about the jobs mean something beside this. Ctrl-C cancels the jobs.
+    /// The service sets the policy, so only options about the jobs can be given too. Ctrl-C cancels the jobs.
     #[arg(long, hide_short_help = true)]
     pub join: bool,
 

@@ -53,7 +53,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "LIST|all", env = "COSCHED_CPUS")]
     pub cpus: Option<CpuChoice>,
 
-    /// Step back while others on the machine want CPUs or memory: use fewer CPUs, or pause
+    /// Use fewer CPUs, or pause, while others on the machine want CPUs or memory
     #[arg(long, hide_short_help = true)]
     pub polite: bool,
 
@@ -68,7 +68,7 @@ pub struct PolicyArgs {
     )]
     pub cpus_per_job: CpusPerJob,
 
-    /// Say by OMP_NUM_THREADS and the like how many threads a job should start: `auto` or `off`
+    /// Tell programs how many threads to start, by OMP_NUM_THREADS and the like: `auto` or `off`
     ///
     /// `auto` sets OMP_NUM_THREADS, RAYON_NUM_THREADS and GOMAXPROCS to the CPUs of the job, unless you have set them or the job
     /// has all CPUs of the machine. COSCHED_THREADS is the same number.
