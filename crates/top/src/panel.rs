@@ -69,20 +69,18 @@ fn state_text(job: &JobNow, now_s: f64) -> String {
     match job.state {
         JobState::Running => match &job.cpus {
             Some(cpus) => format!("It runs on CPU {cpus}."),
-            None => "It has a place, and no CPU at this moment.".to_owned(),
+            None => "It may run, and has no CPU at this moment.".to_owned(),
         },
-        JobState::Sleeping => {
-            "It sleeps of its own accord, or has stopped itself, and needs no CPU.".to_owned()
-        }
+        JobState::Sleeping => "It sleeps, or has stopped itself, and needs no CPU.".to_owned(),
         JobState::Ending => {
-            "It was asked to end, and is killed if it does not (--grace).".to_owned()
+            "It has received SIGTERM, and gets SIGKILL if it does not end (--grace).".to_owned()
         }
         JobState::Ended => {
             let exit = job.exit_text.as_deref().unwrap_or_default();
             format!("It has ended: {exit}.")
         }
         JobState::Queued => {
-            "It has not begun: it is let in when there is room for one more (--jobs).".to_owned()
+            "It has not started. It starts when there is room for one more job (--jobs).".to_owned()
         }
         JobState::Waiting => waiting_text(job, now_s),
     }
