@@ -8,6 +8,7 @@
 mod complete;
 mod history;
 mod live;
+mod offer;
 mod output;
 mod print;
 mod run_files;
@@ -33,7 +34,7 @@ First steps:
   cosched run -f commands.txt                    run a list of commands
   cosched why JOB                                see why a job waits
   cosched top                                    watch the run
-  cosched run --resume=RUN                       run what a killed run left, by its log folder
+  cosched run --resume=RUN                       run the rest of a killed run, by its log folder
   cosched report                                 look at the results of the last run
   cosched compare -f commands.txt -p linux,fifo  compare policies, or commands: 'CMD' 'CMD'
 

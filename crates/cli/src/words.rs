@@ -7,11 +7,14 @@
 use crate::input::near::near;
 use crate::verb::help::is_page;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 use std::ffi::{OsStr, OsString};
 
 /// Verbs that take the command of a job.
 const RUNNERS: [&str; 2] = ["run", "slurm"];
+
+/// What follows the options, for the parser that finds it.
+const REST: &str = "rest";
 
 /// Puts `--` in front of the command of a job, if there is one and the user did not; returns whether it did.
 pub fn mark_command(cli: &Command, words: &mut Vec<OsString>) -> bool {
@@ -24,21 +27,31 @@ pub fn mark_command(cli: &Command, words: &mut Vec<OsString>) -> bool {
 
 /// The position of the first word of the job's command; `None` without one, or where `--` marks it.
 pub fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
-    let first = words
-        .iter()
-        .skip(1)
-        .position(|word| !starts_with_dash(word));
-    let verb = first? + 1;
+    let mut before = words.iter().skip(1);
+    let verb = 1 + before.position(|word| !starts_with_dash(word))?;
     let name = RUNNERS.iter().find(|name| words[verb] == **name)?;
-    let run = cli.find_subcommand(name)?;
-    let mut at = verb + 1;
-    while starts_with_dash(words.get(at)?) {
-        if words[at] == "--" {
-            return None;
-        }
-        at += if takes_next(run, &words[at]) { 2 } else { 1 };
-    }
-    (!is_mix(&words[at])).then_some(at)
+    let runner = cli.find_subcommand(name)?;
+    let after_options = words_after_options(runner, &words[verb..])?;
+    let at = words.len() - after_options.len();
+    (words[at - 1] != "--" && !is_mix(&words[at])).then_some(at)
+}
+
+/// The words of a call of `runner` from the first that is neither an option nor an option's value.
+fn words_after_options(runner: &Command, call: &[OsString]) -> Option<Vec<OsString>> {
+    let options = runner.get_arguments().filter(|arg| !arg.is_positional());
+    let rest = Arg::new(REST)
+        .num_args(0..)
+        .trailing_var_arg(true)
+        .value_parser(clap::value_parser!(OsString));
+    // The whole command line is parsed later, and an error reported then.
+    let parser = Command::new("options")
+        .args(options)
+        .arg(rest)
+        .disable_help_flag(true)
+        .args_override_self(true)
+        .ignore_errors(true);
+    let mut matches = parser.try_get_matches_from(call).ok()?;
+    Some(matches.remove_many(REST)?.collect())
 }
 
 /// Whether the first word after the options names a mix file. A word with blanks is a line for the shell, whatever file it
@@ -206,48 +219,8 @@ fn suggest(error: &mut clap::Error, advice: String) {
     error.insert(ContextKind::Suggested, advice);
 }
 
-fn takes_value(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
-}
-
-fn takes_next_word(arg: &Arg) -> bool {
-    takes_value(arg) && !arg.is_require_equals_set()
-}
-
-fn has_long(arg: &Arg, name: &str) -> bool {
-    arg.get_long() == Some(name)
-        || arg
-            .get_all_aliases()
-            .is_some_and(|aliases| aliases.contains(&name))
-}
-
-fn has_short(arg: &Arg, letter: char) -> bool {
-    arg.get_short() == Some(letter)
-        || arg
-            .get_all_short_aliases()
-            .is_some_and(|aliases| aliases.contains(&letter))
-}
-
 fn starts_with_dash(word: &OsStr) -> bool {
     word.len() > 1 && word.as_encoded_bytes().starts_with(b"-")
-}
-
-/// Whether the option's value is the next word.
-fn takes_next(run: &Command, word: &OsStr) -> bool {
-    let text = word.to_string_lossy();
-    if let Some(long) = text.strip_prefix("--") {
-        let option = run.get_arguments().find(|arg| has_long(arg, long));
-        return option.is_some_and(takes_next_word);
-    }
-    // Among short options in one word, the first that takes a value takes the rest of the word, or the next word.
-    let mut letters = text.chars().skip(1);
-    while let Some(letter) = letters.next() {
-        let option = run.get_arguments().find(|arg| has_short(arg, letter));
-        if option.is_some_and(takes_value) {
-            return letters.next().is_none();
-        }
-    }
-    false
 }
 
 #[cfg(test)]

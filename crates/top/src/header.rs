@@ -1,11 +1,13 @@
 //! The part above the table: the run and its totals, and a bar for each CPU.
 
 use crate::scene::Scene;
-use crate::style::{bold, coloured};
+use crate::style::coloured;
 use cosched_report::{CpuNow, Status, clip, clock, seconds};
-use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Style};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize as _};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Gauge, Widget as _};
 
 /// Minimum width of a bar, so that a name and a time fit.
 const LEAST_BAR: u16 = 24;
@@ -40,8 +42,8 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     };
     let run = fit(&run_parts(scene, news, width), width);
     let totals = fit(&total_parts(scene.status), width);
-    buffer.set_stringn(area.x, area.y, run, width, style.patch(bold()));
-    buffer.set_stringn(area.x, area.y + 1, totals, width, Style::new());
+    let lines = [Line::styled(run, style).bold(), Line::from(totals)];
+    Text::from_iter(lines).render(area, buffer);
 }
 
 /// What the user must know first: a message, that the screen or the run is paused, or that the state is old.
@@ -115,93 +117,71 @@ fn ran_s(status: &Status, cpu: &CpuNow) -> f64 {
     ran_s.copied().unwrap_or(0.0)
 }
 
-/// Where the bars are.
-struct Grid {
-    area: Rect,
-    across: u16,
-    /// The width of a bar with its number.
-    cell: u16,
-}
-
-impl Grid {
-    fn place(&self, ix: usize) -> (u16, u16) {
-        let ix = ix as u16;
-        let x = self.area.x + (ix % self.across) * self.cell;
-        let y = self.area.y + ix / self.across;
-        (x, y)
-    }
-}
-
 /// Draws the bars. Each is as long as its job has run so far, beside the longest of them.
 pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Scene<'_>) {
     let cpus = &scene.status.cpus;
-    let grid = Grid {
-        area,
-        across,
-        cell: area.width / across.max(1),
-    };
-    let room = usize::from(area.height) * usize::from(across);
-    let all_fit = cpus.len() <= room;
-    let shown = if all_fit { room } else { room - 1 };
-    for (ix, cpu) in cpus.iter().take(shown).enumerate() {
-        draw_bar(buffer, &grid, ix, cpu, scene);
+    let cells = cells(area, across);
+    let all_fit = cpus.len() <= cells.len();
+    let shown = if all_fit { cpus.len() } else { cells.len() - 1 };
+    for (cpu, cell) in cpus[..shown].iter().zip(&cells) {
+        draw_bar(buffer, *cell, cpu, scene);
     }
     if !all_fit {
-        let (x, y) = grid.place(shown);
         let text = format!("and {} more CPUs", cpus.len() - shown);
-        buffer.set_stringn(x, y, text, usize::from(grid.cell), Style::new());
+        text.render(cells[shown], buffer);
     }
 }
 
-fn draw_bar(buffer: &mut Buffer, grid: &Grid, ix: usize, cpu: &CpuNow, scene: &Scene<'_>) {
+/// Divides an area into cells for the bars, row by row.
+fn cells(area: Rect, across: u16) -> Vec<Rect> {
+    let columns = Layout::horizontal(vec![Constraint::Fill(1); across.into()]).spacing(1);
+    let mut cells = Vec::new();
+    for row in area.rows() {
+        cells.extend_from_slice(&columns.split(row));
+    }
+    cells
+}
+
+fn draw_bar(buffer: &mut Buffer, area: Rect, cpu: &CpuNow, scene: &Scene<'_>) {
     let cpus = scene.status.cpus.iter();
     let highest = cpus.map(|cpu| cpu.cpu).max().unwrap_or(0);
     let digits = highest.to_string().len();
-    let number = format!("{:digits$}[", cpu.cpu);
-    let width = usize::from(grid.cell);
-    let inner = width.saturating_sub(number.len() + 2);
+    let parts = [Constraint::Length(digits as u16), Constraint::Fill(1)];
+    let [number, bar] = Layout::horizontal(parts).spacing(1).areas(area);
+    let text = Line::from(cpu.cpu.to_string());
+    text.bold().right_aligned().render(number, buffer);
     let colour = if cpu.job.is_some() || cpu.jobs > 0 {
         Color::Green
     } else {
         Color::Reset
     };
-    let style = coloured(scene.view.has_colour, colour);
-    let bar = bar_text(scene.status, cpu, inner);
-    let (x, y) = grid.place(ix);
-    let start = x + number.len() as u16;
-    let end = start + inner as u16;
-    buffer.set_stringn(x, y, &number, width, bold());
-    buffer.set_stringn(start, y, &bar, inner, style);
-    buffer.set_stringn(end, y, "]", 1, bold());
+    Gauge::default()
+        .gauge_style(coloured(scene.view.has_colour, colour))
+        .ratio(share_of_longest(scene.status, cpu))
+        .label(bar_label(scene.status, cpu, bar.width.into()))
+        .render(bar, buffer);
 }
 
-/// The inside of a bar: the job on the left, its time on the right, and between them `|` as far as the bar goes.
-fn bar_text(status: &Status, cpu: &CpuNow, width: usize) -> String {
-    let time = match cpu.job {
-        Some(_) => seconds(ran_s(status, cpu)),
-        None => String::new(),
-    };
-    let time_width = time.chars().count();
-    let room = width.saturating_sub(time_width + 1);
-    let job = clip(&status.holder_text(cpu), room);
-    let job_width = job.chars().count();
-    let between = width.saturating_sub(job_width + time_width);
-    let filled = filled(status, cpu, width).saturating_sub(job_width);
-    let behind = "|".repeat(filled.min(between));
-    format!("{job}{behind:between$}{time}")
-}
-
-/// The length of a bar, in characters; at least one where there is a job.
-fn filled(status: &Status, cpu: &CpuNow, width: usize) -> usize {
+/// The job on a CPU, and how long it has run.
+fn bar_label(status: &Status, cpu: &CpuNow, width: usize) -> String {
+    let holder = status.holder_text(cpu);
     if cpu.job.is_none() {
-        return 0;
+        return clip(&holder, width);
     }
-    let ran = status.cpus.iter().map(|cpu| ran_s(status, cpu));
-    let longest = ran.fold(0.0, f64::max);
+    let time = seconds(ran_s(status, cpu));
+    let room = width.saturating_sub(time.chars().count() + 3);
+    // The gauge itself leaves one column free behind its label.
+    format!(" {} {time}", clip(&holder, room))
+}
+
+/// How long the job on a CPU has run, as a share of the longest time on any CPU.
+fn share_of_longest(status: &Status, cpu: &CpuNow) -> f64 {
+    let mut longest: f64 = 0.0;
+    for cpu in &status.cpus {
+        longest = longest.max(ran_s(status, cpu));
+    }
     if longest == 0.0 {
-        return width.min(1);
+        return 0.0;
     }
-    let share = ran_s(status, cpu) / longest;
-    let filled = (width as f64 * share).round() as usize;
-    filled.max(1).min(width)
+    (ran_s(status, cpu) / longest).clamp(0.0, 1.0)
 }

@@ -2,13 +2,12 @@
 //! and of the size of the terminal; it reads no clock, no terminal and no file.
 //!
 //! `keys` parses the keys; `view` is what the user has chosen, and what keys change; `rows` selects and sorts the jobs;
-//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts; `paint` is the difference
-//! of two screens as a terminal takes it. `lines` is a screen of plain text.
+//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts. `lines` is a screen of
+//! plain text.
 
 mod header;
 pub mod keys;
 mod lines;
-mod paint;
 mod panel;
 mod rows;
 mod scene;
@@ -19,7 +18,6 @@ mod tests;
 mod view;
 
 pub use lines::{draw_lines, lines_on, pressed};
-pub use paint::{CLEAR, ENTER, LEAVE, paint};
 pub use rows::{Sort, rows};
 pub use scene::Scene;
 pub use screen::{draw, page};

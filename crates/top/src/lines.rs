@@ -1,20 +1,23 @@
 //! A screen of plain lines, for `cosched attach`.
 
-use crate::keys::Key;
-use crate::style::{bold, reversed};
 use crate::view::Effect;
-use ratatui_core::buffer::Buffer;
-use ratatui_core::style::Style;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::Stylize as _;
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Widget as _};
+use termina::event::{KeyCode, KeyEvent, Modifiers};
 
 /// What the keys do.
 const KEYS: &str = "q leaves";
 
 /// What a key means on a screen of lines.
-pub fn pressed(key: Key) -> Effect {
-    match key {
-        Key::Char('q') | Key::Ctrl('c') => Effect::Quit,
-        Key::Ctrl('z') => Effect::Suspend,
-        Key::Ctrl('l') => Effect::Redraw,
+pub fn pressed(key: KeyEvent) -> Effect {
+    match (key.code, key.modifiers) {
+        (KeyCode::Char('c'), Modifiers::CONTROL) => Effect::Quit,
+        (KeyCode::Char('z'), Modifiers::CONTROL) => Effect::Suspend,
+        (KeyCode::Char('l'), Modifiers::CONTROL) => Effect::Redraw,
+        (KeyCode::Char('q'), _) => Effect::Quit,
         _ => Effect::None,
     }
 }
@@ -26,21 +29,21 @@ pub fn lines_on(height: u16) -> usize {
 
 /// Draws a message, the lines of a text, and the keys onto all of a buffer.
 pub fn draw_lines(buffer: &mut Buffer, message: &str, text: &str) {
-    let area = buffer.area;
-    let width = usize::from(area.width);
-    buffer.set_stringn(area.x, area.y, message, width, bold());
-    let shown = text.lines().take(lines_on(area.height));
-    for (y, line) in (area.y + 1..).zip(shown) {
-        buffer.set_stringn(area.x, y, line, width, Style::new());
-    }
-    let footer = area.bottom().saturating_sub(1);
-    buffer.set_stringn(area.x, footer, format!("{KEYS:width$}"), width, reversed());
+    let parts = [
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ];
+    let [above, between, below] = Layout::vertical(parts).areas(buffer.area);
+    Line::from(message).bold().render(above, buffer);
+    Paragraph::new(text).render(between, buffer);
+    Line::from(KEYS).reversed().render(below, buffer);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui_core::layout::Rect;
+    use ratatui::layout::Rect;
 
     #[test]
     fn the_screen_has_a_message_the_lines_and_the_keys() {

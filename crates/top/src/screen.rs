@@ -3,63 +3,53 @@
 use crate::header::{bars, draw_bars, draw_totals};
 use crate::panel::draw_panel;
 use crate::scene::Scene;
-use crate::style::{bold, of_state, reversed};
+use crate::style::of_state;
 use crate::view::{Panel, View};
 use cosched_report::{JobNow, Status, clip, job_table};
-use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
-use ratatui_core::style::Style;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Style, Stylize as _};
+use ratatui::text::Line;
+use ratatui::widgets::{HighlightSpacing, Row, StatefulWidget, Table, TableState, Widget as _};
 
 /// Where everything is.
-struct Layout {
+struct Areas {
     totals: Rect,
     bars: Rect,
+    /// Number of bars on a line.
     across: u16,
-    titles: u16,
     table: Rect,
     panel: Rect,
-    footer: u16,
+    footer: Rect,
 }
 
-/// Columns for the mark of the selected job.
-const MARK: u16 = 1;
-/// The table keeps at least so many lines beside a panel.
-const LEAST_TABLE: u16 = 3;
+/// The mark of the selected job.
+const MARK: &str = ">";
+/// The table keeps its titles and at least so many lines beside a panel.
+const LEAST_TABLE: u16 = 4;
 
-fn layout(area: Rect, status: &Status, view: &View) -> Layout {
+fn areas(area: Rect, status: &Status, view: &View) -> Areas {
     let (lines, across) = bars(status, area.width, area.height);
-    let totals = Rect {
-        height: area.height.min(2),
-        ..area
-    };
-    let bars = Rect {
-        y: area.y + 2,
-        height: lines.min(area.height.saturating_sub(2)),
-        ..area
-    };
-    let titles = bars.bottom();
-    let footer = area.bottom().saturating_sub(1);
-    let free = footer.saturating_sub(titles + 1);
+    let parts = [
+        Constraint::Length(2),
+        Constraint::Length(lines),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ];
+    let [totals, bars, below, footer] = Layout::vertical(parts).areas(area);
     let panel = match view.panel {
         Panel::None => 0,
         // The more there is to read, the less of the table is needed.
-        Panel::Why | Panel::Help => (free * 3 / 5).min(free.saturating_sub(LEAST_TABLE)),
+        Panel::Why | Panel::Help => {
+            (below.height * 3 / 5).min(below.height.saturating_sub(LEAST_TABLE))
+        }
     };
-    let table = Rect {
-        y: titles + 1,
-        height: free - panel,
-        ..area
-    };
-    let panel = Rect {
-        y: table.bottom(),
-        height: panel,
-        ..area
-    };
-    Layout {
+    let parts = [Constraint::Fill(1), Constraint::Length(panel)];
+    let [table, panel] = Layout::vertical(parts).areas(below);
+    Areas {
         totals,
         bars,
         across,
-        titles,
         table,
         panel,
         footer,
@@ -69,88 +59,81 @@ fn layout(area: Rect, status: &Status, view: &View) -> Layout {
 /// How many rows of the table fit a screen of this size.
 pub fn page(width: u16, height: u16, status: &Status, view: &View) -> usize {
     let area = Rect::new(0, 0, width, height);
-    layout(area, status, view).table.height.into()
+    let table = areas(area, status, view).table;
+    table.height.saturating_sub(1).into()
 }
 
 /// Draws a screen onto all of a buffer.
 pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
     let area = buffer.area;
     if area.height < 4 || area.width < 20 {
-        let text = "too small";
-        buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
+        "too small".render(area, buffer);
         return;
     }
-    let layout = layout(area, scene.status, scene.view);
-    draw_totals(buffer, layout.totals, scene);
-    draw_bars(buffer, layout.bars, layout.across, scene);
-    draw_table(buffer, &layout, scene);
-    if layout.panel.height > 0 {
-        draw_panel(buffer, layout.panel, scene);
+    let areas = areas(area, scene.status, scene.view);
+    draw_totals(buffer, areas.totals, scene);
+    draw_bars(buffer, areas.bars, areas.across, scene);
+    draw_table(buffer, areas.table, scene);
+    if areas.panel.height > 0 {
+        draw_panel(buffer, areas.panel, scene);
     }
-    draw_footer(buffer, area, layout.footer, scene);
+    draw_footer(buffer, areas.footer, scene);
 }
 
-fn draw_table(buffer: &mut Buffer, layout: &Layout, scene: &Scene<'_>) {
-    let Scene {
-        status, view, rows, ..
-    } = scene;
-    let area = layout.table;
-    let jobs: Vec<&JobNow> = rows.iter().map(|&row| &status.jobs[row]).collect();
-    let width = usize::from(area.width - MARK);
-    let lines = job_table(&jobs, status.elapsed_s, width, true);
-    let titles = line_of(area, layout.titles);
-    buffer.set_style(titles, reversed());
-    buffer.set_stringn(area.x + MARK, titles.y, &lines[0], width, reversed());
-    let place = view.place(status, scene.rows);
-    let rows = lines[1..].iter().enumerate().skip(view.offset);
-    for (y, (ix, line)) in (area.y..area.bottom()).zip(rows) {
-        let style = of_state(jobs[ix], view.has_colour);
-        buffer.set_stringn(area.x + MARK, y, line, width, style);
-        if ix == place {
-            buffer.set_style(line_of(area, y), bold());
-            buffer.set_stringn(area.x, y, ">", 1, bold());
-        }
+fn draw_table(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+    let Scene { status, view, .. } = scene;
+    let jobs: Vec<&JobNow> = scene.rows.iter().map(|&row| &status.jobs[row]).collect();
+    let width = usize::from(area.width) - MARK.len();
+    let mut lines = job_table(&jobs, status.elapsed_s, width, true).into_iter();
+    let titles = Row::new(lines.next()).reversed();
+    let mut rows = Vec::new();
+    for (job, line) in jobs.iter().zip(lines) {
+        rows.push(Row::new([line]).style(of_state(job, view.has_colour)));
     }
     if jobs.is_empty() {
-        let text = if view.filter.is_empty() {
-            "no job"
-        } else {
-            "no job passes the filter"
-        };
-        buffer.set_stringn(area.x, area.y, text, width, Style::new());
+        rows.push(Row::new([none_text(view)]));
+    }
+    let selected = (!jobs.is_empty()).then(|| view.place(status, scene.rows));
+    let mut state = TableState::new()
+        .with_offset(view.offset)
+        .with_selected(selected);
+    let table = Table::new(rows, [Constraint::Fill(1)])
+        .header(titles)
+        .highlight_symbol(MARK)
+        .highlight_spacing(HighlightSpacing::Always)
+        .row_highlight_style(Style::new().bold());
+    StatefulWidget::render(table, area, buffer, &mut state);
+}
+
+/// Why there is no job.
+fn none_text(view: &View) -> &'static str {
+    if view.filter.is_empty() {
+        "no job"
+    } else {
+        "no job passes the filter"
     }
 }
 
-fn line_of(area: Rect, y: u16) -> Rect {
-    Rect {
-        y,
-        height: 1,
-        ..area
-    }
-}
-
-fn draw_footer(buffer: &mut Buffer, area: Rect, y: u16, scene: &Scene<'_>) {
+fn draw_footer(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let view = scene.view;
     let width = usize::from(area.width);
-    let (text, style) = if let Some(job) = view.asks_to_end {
-        (question(scene.status, job), reversed())
-    } else if view.is_typing {
-        (format!("/{}_", view.filter), bold())
-    } else {
-        (choices(scene), Style::new())
-    };
-    let text = clip(&text, width);
-    buffer.set_stringn(area.x, y, &text, width, style);
-    if view.asks_to_end.is_some() || view.is_typing {
+    if let Some(job) = view.asks_to_end {
+        let question = clip(&question(scene.status, job), width);
+        Line::from(question.reversed()).render(area, buffer);
         return;
     }
-    let room = width.saturating_sub(text.chars().count() + 2);
-    for keys in [KEYS, FEW_KEYS] {
-        if keys.len() <= room {
-            let x = area.right() - keys.len() as u16;
-            buffer.set_stringn(x, y, keys, keys.len(), bold());
-            return;
-        }
+    if view.is_typing {
+        let filter = clip(&format!("/{}_", view.filter), width);
+        Line::from(filter).bold().render(area, buffer);
+        return;
+    }
+    let choices = clip(&choices(scene), width);
+    let room = width.saturating_sub(choices.chars().count() + 2);
+    Line::from(choices).render(area, buffer);
+    let keys = [KEYS, FEW_KEYS].into_iter().find(|keys| keys.len() <= room);
+    if let Some(keys) = keys {
+        let keys = Line::from(keys.bold());
+        keys.right_aligned().render(area, buffer);
     }
 }
 

@@ -1,16 +1,7 @@
 //! The styles of the screen. Without colours the same things are told by bold and reversed letters alone.
 
 use cosched_report::{JobNow, JobState};
-use ratatui_core::style::{Color, Modifier, Style};
-
-/// What is said with it: titles, and what the user has chosen.
-pub(crate) fn bold() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
-}
-
-pub(crate) fn reversed() -> Style {
-    Style::new().add_modifier(Modifier::REVERSED)
-}
+use ratatui::style::{Color, Style};
 
 pub(crate) fn coloured(has_colour: bool, colour: Color) -> Style {
     if has_colour {

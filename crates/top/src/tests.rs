@@ -1,12 +1,12 @@
-use crate::keys::Key;
 use crate::{Effect, Panel, Scene, Sort, View, draw, page, rows};
 use cosched_report::{
     Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
     LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
 };
 use proptest::prelude::*;
-use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use termina::event::{KeyCode, KeyEvent, Modifiers};
 
 fn job(number: u32, name: &str, state: JobState) -> JobNow {
     let mut figures = Figures::default();
@@ -223,16 +223,24 @@ fn without_colours_the_text_is_the_same() {
         buffer
             .content
             .iter()
-            .any(|cell| cell.fg != ratatui_core::style::Color::Reset)
+            .any(|cell| cell.fg != ratatui::style::Color::Reset)
     };
     assert!(coloured(&with) && !coloured(&without));
+}
+
+fn key(code: KeyCode) -> KeyEvent {
+    code.into()
+}
+
+fn ctrl(letter: char) -> KeyEvent {
+    KeyEvent::new(KeyCode::Char(letter), Modifiers::CONTROL)
 }
 
 #[test]
 fn keys_choose_sort_and_filter() {
     let status = status();
     let mut view = View::new(true);
-    let press = |view: &mut View, keys: &[Key]| {
+    let press = |view: &mut View, keys: &[KeyEvent]| {
         let mut effect = Effect::None;
         for key in keys {
             let rows = rows(&status, view.sort, &view.filter);
@@ -242,59 +250,90 @@ fn keys_choose_sort_and_filter() {
         }
         effect
     };
-    press(&mut view, &[Key::Down, Key::Char('j'), Key::Up]);
+    press(
+        &mut view,
+        &[
+            key(KeyCode::Down),
+            key(KeyCode::Char('j')),
+            key(KeyCode::Up),
+        ],
+    );
     assert_eq!((view.selected, view.offset), (Some(1), 0));
-    press(&mut view, &[Key::PageDown]);
+    press(&mut view, &[key(KeyCode::PageDown)]);
     assert_eq!((view.selected, view.offset), (Some(5), 2));
-    press(&mut view, &[Key::End]);
+    press(&mut view, &[key(KeyCode::End)]);
     assert_eq!((view.selected, view.offset), (Some(8), 5));
-    press(&mut view, &[Key::PageUp, Key::Home]);
+    press(&mut view, &[key(KeyCode::PageUp), key(KeyCode::Home)]);
     assert_eq!((view.selected, view.offset), (Some(0), 0));
     press(
         &mut view,
         &[
-            Key::Char('/'),
-            Key::Char('m'),
-            Key::Char('c'),
-            Key::Char('q'),
-            Key::Backspace,
-            Key::Enter,
+            key(KeyCode::Char('/')),
+            key(KeyCode::Char('m')),
+            key(KeyCode::Char('c')),
+            key(KeyCode::Char('q')),
+            key(KeyCode::Backspace),
+            key(KeyCode::Enter),
         ],
     );
     assert_eq!(rows(&status, view.sort, &view.filter), [0]);
-    press(&mut view, &[Key::Escape, Key::Char('/')]);
+    press(&mut view, &[key(KeyCode::Escape), key(KeyCode::Char('/'))]);
     press(
         &mut view,
-        &"wait".chars().map(Key::Char).collect::<Vec<_>>(),
+        &"wait"
+            .chars()
+            .map(KeyCode::Char)
+            .map(key)
+            .collect::<Vec<_>>(),
     );
     assert_eq!(
         (rows(&status, view.sort, &view.filter), view.selected),
         (vec![2, 3], Some(2))
     );
-    press(&mut view, &[Key::Escape]);
+    press(&mut view, &[key(KeyCode::Escape)]);
     assert!(view.filter.is_empty() && !view.is_typing);
-    press(&mut view, &[Key::Char('w')]);
+    press(&mut view, &[key(KeyCode::Char('w'))]);
     assert_eq!(view.panel, Panel::Why);
-    press(&mut view, &[Key::Char('?'), Key::Escape, Key::Char(' ')]);
+    press(
+        &mut view,
+        &[
+            key(KeyCode::Char('?')),
+            key(KeyCode::Escape),
+            key(KeyCode::Char(' ')),
+        ],
+    );
     assert!(view.panel == Panel::None && view.is_paused);
-    assert_eq!(press(&mut view, &[Key::Ctrl('z')]), Effect::Suspend);
-    assert_eq!(press(&mut view, &[Key::Char('q')]), Effect::Quit);
-    press(&mut view, &[Key::Home, Key::Down, Key::Char('e')]);
+    assert_eq!(press(&mut view, &[ctrl('z')]), Effect::Suspend);
+    assert_eq!(press(&mut view, &[key(KeyCode::Char('q'))]), Effect::Quit);
+    press(
+        &mut view,
+        &[
+            key(KeyCode::Home),
+            key(KeyCode::Down),
+            key(KeyCode::Char('e')),
+        ],
+    );
     assert_eq!(view.asks_to_end, Some(1));
     insta::assert_snapshot!(text(&screen(&status, &mut view.clone(), (80, 6), None)));
     assert_eq!(
-        (press(&mut view, &[Key::Char('n')]), view.asks_to_end),
+        (
+            press(&mut view, &[key(KeyCode::Char('n'))]),
+            view.asks_to_end
+        ),
         (Effect::None, None)
     );
     assert_eq!(
-        press(&mut view, &[Key::Char('e'), Key::Char('y')]),
+        press(
+            &mut view,
+            &[key(KeyCode::Char('e')), key(KeyCode::Char('y'))]
+        ),
         Effect::End(1)
     );
-    press(&mut view, &[Key::End, Key::Char('e')]);
+    press(&mut view, &[key(KeyCode::End), key(KeyCode::Char('e'))]);
     assert_eq!(view.asks_to_end, None, "it has ended already");
     view.is_typing = true;
-    assert_eq!(press(&mut view, &[Key::Char('q')]), Effect::None);
-    assert_eq!(press(&mut view, &[Key::Ctrl('c')]), Effect::Quit);
+    assert_eq!(press(&mut view, &[key(KeyCode::Char('q'))]), Effect::None);
+    assert_eq!(press(&mut view, &[ctrl('c')]), Effect::Quit);
 }
 
 #[test]

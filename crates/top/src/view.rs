@@ -1,8 +1,8 @@
 //! What the user has chosen to see, and what keys change in it.
 
-use crate::keys::Key;
 use crate::rows::Sort;
 use cosched_report::{JobNow, JobState, Status};
+use termina::event::{KeyCode, KeyEvent, Modifiers};
 
 /// What is shown beside the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,48 +75,67 @@ impl View {
     }
 
     /// Handles a key. `rows` are the positions of the jobs that pass the filter; `page` of them fit the screen.
-    pub fn press(&mut self, key: Key, status: &Status, rows: &[usize], page: usize) -> Effect {
-        match key {
-            Key::Ctrl('c') => return Effect::Quit,
-            Key::Ctrl('z') => return Effect::Suspend,
-            Key::Ctrl('l') => return Effect::Redraw,
-            key if self.asks_to_end.is_some() => {
-                return match self.asks_to_end.take() {
-                    Some(job) if key == Key::Char('y') => Effect::End(job),
-                    _ => Effect::None,
-                };
+    pub fn press(&mut self, key: KeyEvent, status: &Status, rows: &[usize], page: usize) -> Effect {
+        if key.modifiers == Modifiers::CONTROL {
+            match key.code {
+                KeyCode::Char('c') => return Effect::Quit,
+                KeyCode::Char('z') => return Effect::Suspend,
+                KeyCode::Char('l') => return Effect::Redraw,
+                _ => {}
             }
-            key if self.is_typing => self.type_filter(key),
-            Key::Char('q') => return Effect::Quit,
-            Key::Char('k') | Key::Up => self.step(-1, status, rows),
-            Key::Char('j') | Key::Down => self.step(1, status, rows),
-            Key::PageUp | Key::Ctrl('b') => self.step(-(page.max(1) as isize), status, rows),
-            Key::PageDown | Key::Ctrl('f') => self.step(page.max(1) as isize, status, rows),
-            Key::Home | Key::Char('g') => self.step(isize::MIN, status, rows),
-            Key::End | Key::Char('G') => self.step(isize::MAX, status, rows),
-            Key::Char('e') => {
+        }
+        if let Some(job) = self.asks_to_end.take() {
+            return match (key.code, key.modifiers) {
+                (KeyCode::Char('y'), Modifiers::NONE) => Effect::End(job),
+                _ => Effect::None,
+            };
+        }
+        if self.is_typing {
+            self.type_filter(key);
+            return Effect::None;
+        }
+        self.choose(key, status, rows, page)
+    }
+
+    fn choose(&mut self, key: KeyEvent, status: &Status, rows: &[usize], page: usize) -> Effect {
+        let page = page.max(1) as isize;
+        match (key.code, key.modifiers) {
+            (KeyCode::Char('b'), Modifiers::CONTROL) => self.step(-page, status, rows),
+            (KeyCode::Char('f'), Modifiers::CONTROL) => self.step(page, status, rows),
+            (_, Modifiers::CONTROL) => {}
+            (KeyCode::Char('q'), _) => return Effect::Quit,
+            (KeyCode::Char('k') | KeyCode::Up, _) => self.step(-1, status, rows),
+            (KeyCode::Char('j') | KeyCode::Down, _) => self.step(1, status, rows),
+            (KeyCode::PageUp, _) => self.step(-page, status, rows),
+            (KeyCode::PageDown, _) => self.step(page, status, rows),
+            (KeyCode::Char('g') | KeyCode::Home, _) => self.step(isize::MIN, status, rows),
+            (KeyCode::Char('G') | KeyCode::End, _) => self.step(isize::MAX, status, rows),
+            (KeyCode::Char('e'), _) => {
                 let job = self.selected.and_then(|job| status.job(job));
                 let job = job.filter(|job| has_begun(job));
                 self.asks_to_end = job.map(|job| job.job);
             }
-            Key::Char('s') => self.sort = self.sort.next(),
-            Key::Char('/') => self.is_typing = true,
-            Key::Char(' ') => self.is_paused = !self.is_paused,
-            Key::Char('w') | Key::Enter => self.toggle(Panel::Why),
-            Key::Char('?' | 'h') => self.toggle(Panel::Help),
-            Key::Escape if self.panel == Panel::None => self.filter.clear(),
-            Key::Escape => self.panel = Panel::None,
-            Key::Char(_) | Key::Backspace | Key::Ctrl(_) => {}
+            (KeyCode::Char('s'), _) => self.sort = self.sort.next(),
+            (KeyCode::Char('/'), _) => self.is_typing = true,
+            (KeyCode::Char(' '), _) => self.is_paused = !self.is_paused,
+            (KeyCode::Char('w') | KeyCode::Enter, _) => self.toggle(Panel::Why),
+            (KeyCode::Char('?' | 'h'), _) => self.toggle(Panel::Help),
+            (KeyCode::Escape, _) if self.panel == Panel::None => self.filter.clear(),
+            (KeyCode::Escape, _) => self.panel = Panel::None,
+            _ => {}
         }
         Effect::None
     }
 
-    fn type_filter(&mut self, key: Key) {
-        match key {
-            Key::Char(c) if self.filter.chars().count() < MOST_FILTER => self.filter.push(c),
-            Key::Backspace => drop(self.filter.pop()),
-            Key::Enter => self.is_typing = false,
-            Key::Escape => {
+    fn type_filter(&mut self, key: KeyEvent) {
+        let has_room = self.filter.chars().count() < MOST_FILTER;
+        match key.code {
+            KeyCode::Char(c) if has_room && key.modifiers != Modifiers::CONTROL => {
+                self.filter.push(c);
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Escape => {
                 self.is_typing = false;
                 self.filter.clear();
             }

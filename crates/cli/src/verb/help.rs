@@ -4,9 +4,11 @@ use super::run::brief;
 use crate::exit::usage;
 use crate::input::near::near;
 use crate::input::told;
+use crate::offer;
 use crate::print::print;
 use anyhow::Result;
-use clap::{Arg, ArgAction, Args, Command};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory as _};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -14,6 +16,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub struct HelpArgs {
     /// A verb, as in run, or a page, as in policies [default: list both]
+    #[arg(add = ArgValueCandidates::new(topics))]
     topic: Vec<String>,
 }
 
@@ -89,6 +92,18 @@ pub fn explained(cli: Command) -> Command {
     let flag = flag.help("Print help; `cosched help VERB` prints more");
     let cli = cli.disable_help_flag(true).arg(flag);
     cli.after_help(more())
+}
+
+/// What `help` explains.
+fn topics() -> Vec<CompletionCandidate> {
+    let cli = crate::Cli::command();
+    let mut words = Vec::new();
+    for verb in cli.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let about = verb.get_about().map(ToString::to_string);
+        words.push(offer::word(verb.get_name(), about.unwrap_or_default()));
+    }
+    words.extend(PAGES.map(|page| offer::word(page.name, page.about)));
+    words
 }
 
 /// Prints what the user asks for about the command line `cli`.

@@ -3,9 +3,11 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::live::{Known, chosen};
+use crate::offer;
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use cosched_linux::root::Root;
 use cosched_linux::{Request, Settings};
 use std::path::Path;
@@ -19,7 +21,15 @@ use std::process::ExitCode;
 pub struct SetArgs {
     /// The run, as for `status` [default: the only live run], then settings: jobs=N, pause=on, pause=off
     #[arg(value_name = "[RUN] SETTING", required = true)]
+    #[arg(add = ArgValueCandidates::new(settings))]
     words: Vec<String>,
+}
+
+/// The live runs, and the settings.
+fn settings() -> Vec<CompletionCandidate> {
+    let mut words = offer::runs();
+    words.extend(offer::names(["jobs=", "pause=on", "pause=off"]));
+    words
 }
 
 pub fn run(args: SetArgs) -> Result<ExitCode> {

@@ -4,10 +4,12 @@ use super::queue::table::Queue;
 use super::run::Format;
 use crate::input::told;
 use crate::live::{Known, known, last_run, look_at_jobs, meant};
+use crate::offer;
 use crate::print::print;
 use crate::run_files::{SERIES, open_series};
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_linux::LiveRun;
 use cosched_linux::attached::sessions;
 use cosched_linux::orphans::{Orphan, orphans};
@@ -24,16 +26,16 @@ const WIDE: usize = 120;
 
 /// Show live runs, or the jobs of one of them, and the queue
 ///
-/// It shows the jobs, the CPUs and the reasons to wait of RUN, or of the only live run. Of several runs it shows a line each.
-/// SLOWDOWN is the time since a job's arrival, the queue included, divided by the time that it would have taken alone.
-/// Only root sees other users' runs.
+/// It shows the jobs, the CPUs and the reasons to wait of RUN, or of the only live run. For several runs it shows a line each.
+/// SLOWDOWN is the time since a job's arrival, divided by its time alone. Time in the queue counts. Only root sees other
+/// users' runs.
 #[derive(Args)]
 pub struct StatusArgs {
     /// The run: its process number, its identity (COSCHED_RUN of its jobs), or its log folder
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(offer::runs))]
     run: Option<String>,
 
-    /// Show also those jobs of the queue that are over
+    /// Also show the jobs of the queue that are over
     #[arg(long, conflicts_with = "run")]
     all: bool,
 

@@ -3,6 +3,7 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::live::series_of;
+use crate::offer;
 use crate::output::{Made, check_output};
 use crate::print::print;
 use crate::run_files::open_file;
@@ -10,6 +11,7 @@ use crate::stderr::say;
 use crate::whole_file::stream_whole;
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use cosched_report::{
     BackendKind, SeriesError, SeriesFile, SeriesHeader, TraceDone, TraceError, count, seconds,
     write_trace,
@@ -24,8 +26,9 @@ use std::process::ExitCode;
 /// runs. Open the trace at ui.perfetto.dev; it stays in your browser.
 #[derive(Args)]
 pub struct TraceArgs {
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
-    /// run in cosched-logs, and where there is none, the only one that goes on
+    /// Log folder, run record or series of a run, or process or identity of a live run [default: the newest run in
+    /// cosched-logs, else the only live run]
+    #[arg(add = ArgValueCompleter::new(offer::run_or_file))]
     run: Option<PathBuf>,
 
     /// Write the trace to this file

@@ -5,11 +5,13 @@ use crate::exit::{OrUsage as _, usage};
 use crate::input::near::near;
 use crate::input::told;
 use crate::live::{goes_on, meant, series_of};
+use crate::offer;
 use crate::print::{print, print_json, width};
 use crate::run_files::open_series;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use cosched_core::{Nanos, TaskId};
 use cosched_linux::root::Root;
 use cosched_report::{SeriesEnd, SeriesHeader, seconds, visible, why, why_text};
@@ -22,10 +24,12 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub struct WhyArgs {
     /// The job's name, or its beginning if no other begins so
+    #[arg(add = ArgValueCandidates::new(jobs))]
     job: Option<String>,
 
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the run
-    /// in cosched-logs that was started last, or the only live run
+    /// Log folder, run record or series of a run, or process or identity of a live run [default: the newest run in
+    /// cosched-logs, else the only live run]
+    #[arg(add = ArgValueCompleter::new(offer::run_or_file))]
     run: Option<PathBuf>,
 
     /// At this time since the start of the run, as in 90s or 1.5m [default: the last time that is known]
@@ -35,6 +39,17 @@ pub struct WhyArgs {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
+}
+
+/// The jobs of the run that `why` means. Names that a shell would take apart are left out.
+fn jobs() -> Vec<CompletionCandidate> {
+    let is_plain = |c: char| c.is_alphanumeric() || "#._-+/@%,".contains(c);
+    let series = series_of(None).and_then(|file| open_series(&file));
+    let Ok(series) = series else {
+        return Vec::new();
+    };
+    let names = series.header().tasks.iter().map(|task| &task.name);
+    offer::names(names.filter(|name| name.chars().all(is_plain)))
 }
 
 pub fn run(args: WhyArgs) -> Result<ExitCode> {

@@ -50,6 +50,9 @@ fn values_are_completed() {
     check("run --on b", &["big1-small3", "big.toml"]);
     // Bash divides `--policy=f`.
     check("run --policy = f", &["fifo"]);
+    check("run --policy = fair sort b", &["big.toml"]);
+    check("run sort --key = 1 b", &["big.toml"]);
+    check("submit sort b", &["big.toml"]);
     check("run s", &["sort"]);
     check("run -p fair sort b", &["big.toml"]);
     check("run -p fair sort -", &[]);

@@ -3,10 +3,13 @@
 use super::session::Session;
 use super::{AttachArgs, Output};
 use crate::exit::usage;
+use crate::offer;
 use crate::stderr::say;
-use crate::verb::run::{Offered, name_value};
+use crate::verb::run::name_value;
 use anyhow::Result;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_core::{
     Backend as _, Capabilities, Fact, Importance, Nanos, Params, PolicyEntry, Recorder, RunConfig,
     Warning, run_all, spread_has_choice,
@@ -36,7 +39,8 @@ pub struct ManageArgs {
 
     /// The policy that decides
     #[arg(long, value_name = "NAME", default_value = SPREAD, requires = "acts")]
-    #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    #[arg(add = ArgValueCandidates::new(offer::policies))]
     policy: String,
 
     /// Set a parameter of the policy, as in gain_percent=20; repeatable

@@ -30,9 +30,9 @@ const WIDE: usize = 120;
 
 /// Observe programs that run already
 ///
-/// It shows which CPUs they use and wait for, their memory, counters and pressure (PSI), and who probably disturbs whom, with
-/// the measurements behind it. Nothing is changed unless --manage is given. On a terminal it fills the screen. `cosched help
-/// observing` explains more.
+/// It shows which CPUs they use and wait for, and their memory, counters and pressure (PSI). It also shows which programs
+/// probably disturb each other, with the measurements behind it. It changes nothing without --manage. On a terminal it fills
+/// the screen. `cosched help observing` explains more.
 #[derive(Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub struct AttachArgs {

@@ -1,8 +1,10 @@
 //! The command line of `cosched compare`.
 
-use crate::input::spec;
-use crate::verb::run::{Offered, name_value, seed};
+use crate::offer;
+use crate::verb::run::{name_value, seed};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use std::path::PathBuf;
 
 /// Two lines, so that the short help fits a screen.
@@ -35,9 +37,9 @@ pub struct CompareArgs {
         long,
         value_name = "P,...",
         value_delimiter = ',',
-        value_parser = Offered(spec::policy_names),
-        hide_possible_values = true
+        value_parser = NonEmptyStringValueParser::new()
     )]
+    #[arg(add = ArgValueCandidates::new(offer::policies))]
     pub policies: Vec<String>,
 
     /// Another program that runs the same batch, as in parallel='parallel -j4 < jobs'; repeatable
@@ -65,6 +67,7 @@ pub struct CompareArgs {
     /// Metrics to judge, as in turnaround_s,stp: see `cosched list metrics` [default: turnaround_s, unfairness, antt and
     /// energy_j, where they are known]
     #[arg(long = "metric", value_name = "M,...", value_delimiter = ',')]
+    #[arg(add = ArgValueCandidates::new(offer::metrics))]
     pub metrics: Vec<String>,
 
     /// Solo runs of each job on this machine, for slowdowns; 0 for none [default: 3]
@@ -88,7 +91,8 @@ pub struct CompareArgs {
         env = "COSCHED_ON",
         value_name = "NAME|FILE|cmd:CMD"
     )]
-    #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    #[arg(add = ArgValueCompleter::new(offer::machine_or_file))]
     pub on: String,
 
     /// Folder for all runs and the result [default: cosched-compare/TIME-PID]

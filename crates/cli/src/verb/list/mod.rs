@@ -5,10 +5,12 @@ mod simulated;
 use crate::exit::usage;
 use crate::input::near::did_you_mean;
 use crate::input::spec;
+use crate::offer;
 use crate::print::{print, width};
-use crate::verb::run::Offered;
 use anyhow::Result;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use cosched_core::metric::METRICS;
 use cosched_core::{
     AUTO, AutoRow, Counter, Importance, PAPERS, POLICIES, ParamKind, Params, PolicyEntry,
@@ -26,8 +28,9 @@ pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
     what: What,
-    /// Show these in full, with their parameters and sources; policies, machines and programs are else a line each
-    #[arg(value_name = "NAME", value_parser = Offered(all_names), hide_possible_values = true)]
+    /// Show these in full, with parameters and sources; without NAME, policies, machines and programs take a line each
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(add = ArgValueCandidates::new(|| offer::names(all_names())))]
     names: Vec<String>,
 }
 

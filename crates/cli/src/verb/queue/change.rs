@@ -2,10 +2,12 @@
 
 use super::Jobs;
 use super::connect::{all_jobs, ask, strange};
+use super::offer;
 use super::submit::{print_ids, queued};
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_queue::{Answer, Request, State};
 use std::process::ExitCode;
 
@@ -18,17 +20,17 @@ pub struct CancelArgs {
     jobs: Jobs,
 }
 
-/// Queue jobs again that are lost or unknown, and print their numbers
+/// Queue lost or unknown jobs again, and print their numbers
 ///
 /// A job is lost if the machine restarted while it ran, and unknown if the process that waits for it was killed.
 #[derive(Args)]
 pub struct RerunArgs {
     /// Numbers of jobs, as `cosched submit` printed them; without any, all lost jobs
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = ArgValueCandidates::new(offer::lost))]
     ids: Vec<u64>,
 }
 
-/// Let the service end once all its jobs are over; it accepts no more
+/// Accept no more jobs, and end the service when all jobs are over
 #[derive(Args)]
 pub struct DrainArgs {}
 

@@ -1,9 +1,11 @@
 //! `cosched logs`: the output of a job of the queue.
 
 use super::connect::{Patient, failure, strange};
+use super::offer;
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_queue::{Answer, Job, Request, Select};
 use cosched_report::visible;
 use std::fs::File;
@@ -19,7 +21,7 @@ use std::time::Duration;
 #[derive(Args)]
 pub struct LogsArgs {
     /// Number of the job
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = ArgValueCandidates::new(offer::queued))]
     id: u64,
 
     /// Print what it writes from now on as well, until it is over

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 /// Serve the queue of this machine: jobs that users submit, as one run
 ///
-/// It can be stopped or killed at any moment: jobs that run go on, and the next start takes them over. It ends by itself
-/// after `cosched drain`. `cosched help queue` explains more.
+/// You can stop or kill it at any moment: running jobs go on, and the next service takes them over. It ends by itself after
+/// `cosched drain`. `cosched help queue` explains more.
 #[derive(Args)]
 pub struct ServeArgs {
     /// Options of the run, as in `cosched serve -- --policy fair`

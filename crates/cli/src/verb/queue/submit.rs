@@ -4,12 +4,14 @@ use super::connect::{Patient, ask, strange};
 use super::wait::wait_for;
 use crate::exit::usage;
 use crate::input::{is_shell_line, told};
+use crate::offer;
 use crate::print::print;
 use crate::size::parse_size;
 use crate::stderr::say;
 use crate::verb::run::weight;
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use cosched_linux::Inherited;
 use cosched_queue::{Answer, JobLine, Request, Submission};
 use serde_json::Value;
@@ -40,7 +42,7 @@ pub struct SubmitArgs {
     #[arg(long)]
     wait: bool,
 
-    /// Queue the job only if this word was not given before; without CMD, print the numbers of what was queued with it
+    /// Queue the job only if this word was not given before; without CMD, print the numbers of the jobs with this word
     #[arg(long)]
     token: Option<String>,
 
@@ -48,7 +50,8 @@ pub struct SubmitArgs {
     #[arg(
         required_unless_present = "token",
         trailing_var_arg = true,
-        value_name = "CMD"
+        value_name = "CMD",
+        add = ArgValueCompleter::new(offer::program_or_file)
     )]
     command: Vec<String>,
 }

@@ -1,10 +1,12 @@
 //! `cosched wait`: waits for jobs of the queue.
 
 use super::connect::{Patient, failure, strange};
+use super::offer;
 use crate::exit::Exit;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_queue::{Answer, Job, Request, Select};
 use cosched_report::visible;
 use std::process::ExitCode;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub struct WaitArgs {
     /// Numbers of jobs [default: all that are not over]
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = ArgValueCandidates::new(offer::unfinished))]
     ids: Vec<u64>,
 }
 

@@ -1,6 +1,8 @@
 //! The command line of `cosched report`.
 
+use crate::offer;
 use clap::{Args, ValueEnum};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use std::path::PathBuf;
 
 /// Show runs or a comparison, from their files
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 pub struct ReportArgs {
     /// Log folder, run record, series or process of a run; folder of log folders; comparison, or folder of comparisons,
     /// which shows the last [default: the last run in cosched-logs]
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", add = ArgValueCompleter::new(offer::folder_or_file))]
     pub paths: Vec<PathBuf>,
 
     /// Output format [default: text; with --html or --figures nothing is printed]
@@ -35,6 +37,7 @@ pub struct ReportArgs {
 
     /// Metrics to judge in a comparison
     #[arg(long = "metric", value_name = "M", value_delimiter = ',')]
+    #[arg(add = ArgValueCandidates::new(offer::metrics))]
     pub metrics: Vec<String>,
 
     /// Print no notes on missing files

@@ -6,7 +6,7 @@ mod parallel;
 mod parse;
 
 pub use args::{Format, RunArgs, brief, words_of};
-pub use parse::{Offered, duration, moment, name_value, seed, weight};
+pub use parse::{duration, moment, name_value, seed, weight};
 
 use anyhow::Result;
 use std::process::ExitCode;

@@ -5,7 +5,6 @@ use cosched_core::{Nanos, TimeLimit};
 use cosched_run::SoloSource;
 use cosched_run::input::WEIGHTS;
 use std::error::Error;
-use std::ffi::OsStr;
 use std::str::FromStr;
 use strum::{EnumMessage, IntoEnumIterator};
 
@@ -22,28 +21,6 @@ where
         offered.push(PossibleValue::new(word.into()).help(help));
     }
     PossibleValuesParser::new(offered).try_map(|word| word.parse())
-}
-
-/// Accepts any word, which may be the name of a file or is refused later with better words, and offers these names for
-/// completion.
-#[derive(Clone)]
-pub struct Offered(pub fn() -> Vec<&'static str>);
-
-impl TypedValueParser for Offered {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        cmd: &clap::Command,
-        arg: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<String, clap::Error> {
-        clap::builder::NonEmptyStringValueParser::new().parse_ref(cmd, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
-    }
 }
 
 /// Reads where solo times come from.

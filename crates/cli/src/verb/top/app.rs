@@ -6,7 +6,7 @@ use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, LiveRun, Request, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
-use cosched_top::keys::{Key, Keys};
+use cosched_top::keys::{KeyEvent, Keys};
 use cosched_top::{Effect, Scene, View, draw, page, rows};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -44,11 +44,11 @@ impl Came {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub fn typed(&self, screen: &mut Screen, keys: &mut Keys) -> io::Result<Vec<Key>> {
+    pub fn typed(&self, screen: &mut Screen, keys: &mut Keys) -> io::Result<Vec<KeyEvent>> {
         Ok(if self.keys {
             keys.feed(&screen.pressed()?)
         } else {
-            keys.settle().into_iter().collect()
+            keys.settle()
         })
     }
 }

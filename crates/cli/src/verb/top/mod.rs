@@ -9,9 +9,11 @@ pub use intervals::{LiveView, Source};
 
 use crate::exit::usage;
 use crate::live::{Known, chosen};
+use crate::offer;
 use anyhow::Result;
 use app::App;
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use cosched_linux::ScreenSignals;
 use cosched_linux::root::Root;
 use std::io::{IsTerminal as _, Write as _};
@@ -26,7 +28,7 @@ use terminal::Screen;
 pub struct TopArgs {
     /// The run: its process number, its identity, or its log folder; or the process of a session of `cosched attach`
     /// [default: the only live run, or else the only session]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(offer::runs))]
     run: Option<String>,
 }
 

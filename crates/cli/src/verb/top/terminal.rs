@@ -1,18 +1,22 @@
 //! The terminal, as long as the screen is ours: it sends keys as they are pressed, and is left as it was, whatever happens.
 
-use cosched_top::{CLEAR, ENTER, LEAVE, paint};
-use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
+use ratatui::backend::{Backend as _, CrosstermBackend};
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::queue;
+use ratatui::crossterm::style::{Attribute, SetAttribute};
+use ratatui::crossterm::terminal::{
+    DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, is_raw_mode_enabled,
+};
+use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::Mutex;
 
-/// How the terminal was before, while it is ours; for a panic.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// A terminal that takes nothing for so long is left as it is.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 1,
@@ -26,7 +30,6 @@ const LARGEST: u16 = 1_000;
 /// The terminal. It is left as it was when this is dropped.
 pub struct Screen {
     tty: File,
-    before: Termios,
     /// What it shows; `None` if that is not known.
     shown: Option<Buffer>,
     /// What it is still to be sent. A terminal can stand still, and must not keep us from hearing signals.
@@ -39,13 +42,8 @@ impl Screen {
     /// # Errors
     /// There is none.
     pub fn take() -> io::Result<Screen> {
-        // Opened anew, so that nobody else's reads and writes become ones that do not wait.
-        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let tty = File::from(rustix::fs::open("/dev/tty", flags, Mode::empty())?);
-        let before = tcgetattr(&tty)?;
         let mut screen = Screen {
-            tty,
-            before,
+            tty: open_terminal()?,
             shown: None,
             left: Vec::new(),
         };
@@ -60,14 +58,11 @@ impl Screen {
 
     /// Makes the screen ours, at first and after this process was stopped.
     pub fn enter(&mut self) -> io::Result<()> {
-        *BEFORE
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(self.before.clone());
-        let mut raw = self.before.clone();
-        raw.make_raw();
-        tcsetattr(&self.tty, OptionalActions::Flush, &raw)?;
+        // A shell may have set its own mode while this process was stopped; the library believes that raw mode goes on.
+        disable_raw_mode()?;
+        enable_raw_mode()?;
         self.left.clear();
-        self.left.extend_from_slice(ENTER.as_bytes());
+        queue!(self.left, EnterAlternateScreen, Hide, DisableLineWrap)?;
         self.shown = None;
         Ok(())
     }
@@ -107,13 +102,15 @@ impl Screen {
         let (width, height) = self.size();
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&mut buffer);
-        let before = self.shown.take().filter(|shown| shown.area == buffer.area);
-        let before = before.unwrap_or_else(|| {
-            self.left.extend_from_slice(CLEAR.as_bytes());
-            Buffer::empty(buffer.area)
-        });
-        self.left
-            .extend_from_slice(paint(&before, &buffer).as_bytes());
+        let mut backend = CrosstermBackend::new(&mut self.left);
+        let before = match self.shown.take() {
+            Some(shown) if shown.area == buffer.area => shown,
+            _ => {
+                backend.clear()?;
+                Buffer::empty(buffer.area)
+            }
+        };
+        backend.draw(before.diff(&buffer).into_iter())?;
         self.shown = Some(buffer);
         self.send()
     }
@@ -166,30 +163,49 @@ impl Drop for Screen {
     }
 }
 
+/// Opens the terminal anew, so that nobody else's reads and writes become ones that do not wait.
+fn open_terminal() -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(
+        "/dev/tty",
+        flags,
+        Mode::empty(),
+    )?))
+}
+
 /// Leaves the terminal as it was, if it is ours. It may be a panic that calls this.
 fn give_back() {
-    let before = BEFORE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .take();
-    let Some(before) = before else { return };
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(tty) = rustix::fs::open("/dev/tty", flags, Mode::empty()) else {
+    if !is_raw_mode_enabled().unwrap_or(false) {
         return;
-    };
-    let mut tty = File::from(tty);
-    let mut left = LEAVE.as_bytes();
+    }
+    if let Ok(mut tty) = open_terminal() {
+        let _ = leave(&mut tty);
+    }
+    let _ = disable_raw_mode();
+}
+
+/// Leaves the screen, unless the terminal takes nothing.
+fn leave(tty: &mut File) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    queue!(
+        bytes,
+        SetAttribute(Attribute::Reset),
+        EnableLineWrap,
+        Show,
+        LeaveAlternateScreen
+    )?;
+    let mut left = &bytes[..];
     while !left.is_empty() {
         match tty.write(left) {
             Ok(written) => left = &left[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let mut fds = [PollFd::new(&tty, PollFlags::OUT)];
-                if !matches!(poll(&mut fds, Some(&PATIENCE)), Ok(1..)) {
+                let mut fds = [PollFd::new(&*tty, PollFlags::OUT)];
+                if poll(&mut fds, Some(&PATIENCE))? == 0 {
                     break;
                 }
             }
-            Err(_) => break,
+            Err(error) => return Err(error),
         }
     }
-    let _ = tcsetattr(&tty, OptionalActions::Now, &before);
+    Ok(())
 }

@@ -11,7 +11,7 @@ use cosched_run::{JobLimit, LimitOptions, LoadLimit};
 pub struct LimitArgs {
     /// Limit on live jobs; 0 for all, auto to learn it
     ///
-    /// A number, 0 for all, auto for as many as turn out best, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else twice that]
+    /// A number; 0 for all; auto to learn the best number; +N or -N relative to the CPUs; or N% of the CPUs. The other jobs wait in a queue [default: number of CPUs for fifo, else twice that]
     #[arg(
         short,
         long,

@@ -16,9 +16,11 @@ use super::parse::words;
 use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
 use crate::input::{Reading, told};
+use crate::offer;
 use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
+use clap_complete::engine::ArgValueCompleter;
 use cosched_core::Order;
 use cosched_run::{Orphans, RunOptions, Show, Source};
 use nodes::NodeArgs;
@@ -59,13 +61,14 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 #[command(verbatim_doc_comment, override_usage = USAGE, after_help = EXAMPLES, after_long_help = exit::TABLE)]
 pub struct RunArgs {
     /// Mix file (TOML); `cosched help mix-file` explains it
-    #[arg(hide_short_help = true)]
+    #[arg(hide_short_help = true, add = ArgValueCompleter::new(offer::program_or_file))]
     pub mix: Option<PathBuf>,
 
     /// A command and its arguments; with `::: A B C`, or values on standard input, one job for each value
     ///
     /// After `--` it is one job, and standard input is its own, unless there is `:::`, {} or an option about values
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
+    #[arg(add = ArgValueCompleter::new(offer::file))]
     pub command: Vec<OsString>,
 
     /// Read a shell command from each line; `-`: stdin
@@ -103,6 +106,7 @@ pub struct RunArgs {
     /// The jobs that have not succeeded run, in the same folder. Without jobs on the command line, jobs and options are
     /// those of the run. Without RUN, cosched reads the file of --joblog.
     #[arg(long, value_name = "RUN", require_equals = true)]
+    #[arg(add = ArgValueCompleter::new(offer::folder_or_file))]
     pub resume: Option<Option<PathBuf>>,
 
     /// What --resume does with live jobs of a killed run
@@ -120,9 +124,9 @@ pub struct RunArgs {
     #[arg(long, visible_alias = "explain", alias = "dryrun")]
     pub dry_run: bool,
 
-    /// Let the service of `cosched serve` run the jobs, beside those of its queue
+    /// Let the service of `cosched serve` run the jobs, with those of its queue
     ///
-    /// Its run decides, so only options about the jobs mean something beside this. Ctrl-C cancels the jobs.
+    /// The service sets the policy, so only options about the jobs can be given too. Ctrl-C cancels the jobs.
     #[arg(long, hide_short_help = true)]
     pub join: bool,
 

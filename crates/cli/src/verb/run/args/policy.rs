@@ -1,9 +1,12 @@
 //! The policy and the machine, for work and for research.
 
-use super::super::parse::{Offered, name_value, seed, solo, words};
+use super::super::parse::{name_value, seed, solo, words};
 use super::HOST;
 use crate::input::{absolute, spec};
+use crate::offer;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use cosched_core::Actuation;
 use cosched_run::{
     Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource, ThreadsEnv,
@@ -25,7 +28,8 @@ pub struct PolicyArgs {
         env = "COSCHED_ON",
         value_name = "NAME|FILE|cmd:CMD"
     )]
-    #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    #[arg(add = ArgValueCompleter::new(offer::machine_or_file))]
     pub on: String,
 
     /// Policy: see `cosched list policies`
@@ -39,7 +43,8 @@ pub struct PolicyArgs {
         env = "COSCHED_POLICY",
         value_name = "P"
     )]
-    #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    #[arg(add = ArgValueCandidates::new(offer::policies))]
     pub policy: String,
 
     /// Use only these CPUs, as in 0-3,8
@@ -48,7 +53,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "LIST|all", env = "COSCHED_CPUS")]
     pub cpus: Option<CpuChoice>,
 
-    /// Step back while others on the machine want CPUs or memory: use fewer CPUs, or pause
+    /// Use fewer CPUs, or pause, while others on the machine want CPUs or memory
     #[arg(long, hide_short_help = true)]
     pub polite: bool,
 
@@ -63,7 +68,7 @@ pub struct PolicyArgs {
     )]
     pub cpus_per_job: CpusPerJob,
 
-    /// Say by OMP_NUM_THREADS and the like how many threads a job should start: `auto` or `off`
+    /// Tell programs how many threads to start, by OMP_NUM_THREADS and the like: `auto` or `off`
     ///
     /// `auto` sets OMP_NUM_THREADS, RAYON_NUM_THREADS and GOMAXPROCS to the CPUs of the job, unless you have set them or the job
     /// has all CPUs of the machine. COSCHED_THREADS is the same number.

@@ -62,7 +62,7 @@ pub struct ValueArgs {
     #[arg(short = 'r', long, hide_short_help = true)]
     pub no_run_if_empty: bool,
 
-    /// Tag each line of output with STR, in which {} and the like are replaced
+    /// Tag each line of output with STR; {} and the like in STR are replaced
     #[arg(
         long,
         value_name = "STR",
