@@ -32,8 +32,18 @@ enum Task {
     Tidy,
 }
 
-fn main() -> Result<ExitCode> {
-    match Task::parse() {
+fn main() -> ExitCode {
+    match run(Task::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<ExitCode> {
+    match task {
         Task::Attack(args) => attack::run(&args),
         Task::Dist(args) => dist::run(&args),
         Task::Record(args) => record::run(&args),

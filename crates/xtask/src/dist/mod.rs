@@ -6,6 +6,7 @@
 mod binary;
 mod command;
 mod debian;
+mod needed;
 mod parts;
 mod source;
 mod tools;
@@ -40,6 +41,7 @@ pub struct DistArgs {
 /// # Errors
 /// A tool is missing or fails.
 pub fn run(args: &DistArgs) -> Result<ExitCode> {
+    needed::check()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)

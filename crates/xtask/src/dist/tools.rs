@@ -1,5 +1,5 @@
 //! The tools of a build, with pinned versions: Rust, and from `packaging/requirements.txt` zig as C compiler and linker, and
-//! hatchling for the wheel. tar, xz and debhelper are those of the machine.
+//! hatchling for the wheel. The others are those of the machine: [`needed`](super::needed).
 
 use super::ARCHS;
 use super::command::{command, run};
