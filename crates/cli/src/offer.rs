@@ -45,11 +45,8 @@ pub fn run_or_file(begin: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The words that begin so, and files.
 fn or_file(mut words: Vec<CompletionCandidate>, begin: &OsStr) -> Vec<CompletionCandidate> {
-    let begins = |word: &OsStr| {
-        word.as_encoded_bytes()
-            .starts_with(begin.as_encoded_bytes())
-    };
-    words.retain(|word| begins(word.get_value()));
+    let begin_bytes = begin.as_encoded_bytes();
+    words.retain(|word| word.get_value().as_encoded_bytes().starts_with(begin_bytes));
     words.extend(file(begin));
     words
 }

@@ -127,10 +127,9 @@ impl ReapedEnd {
     }
 
     pub(crate) fn used(&self) -> Used {
-        let time = |seconds: Option<f64>| Nanos::from_s(seconds.unwrap_or_default());
         Used {
-            user: time(self.end.user_s),
-            system: time(self.end.system_s),
+            user: Nanos::from_s(self.end.user_s.unwrap_or_default()),
+            system: Nanos::from_s(self.end.system_s.unwrap_or_default()),
             // Less than can be told from any program's own.
             max_rss: self.end.max_rss_bytes.unwrap_or(1),
             read_bytes: self.end.read_bytes.unwrap_or_default(),

@@ -103,7 +103,7 @@ pub enum Answer {
     /// A job that is over.
     Ended {
         /// The job.
-        ended: Job,
+        ended: Box<Job>,
     },
     /// All jobs that the client waited for are over.
     Done {
@@ -221,7 +221,9 @@ mod tests {
         let job = crate::job::tests::job(7);
         let answers = [
             Answer::Ids { ids: vec![7] },
-            Answer::Ended { ended: job },
+            Answer::Ended {
+                ended: Box::new(job),
+            },
             Answer::Done { done: true },
             Answer::Cancelled { cancelled: vec![] },
             Answer::Draining { draining: true },

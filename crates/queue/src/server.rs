@@ -215,6 +215,7 @@ fn wait(queue: &Queue, client: &UnixStream, ids: Vec<u64>) -> io::Result<()> {
         };
         ids.retain(|id| over.iter().all(|job| job.id != *id));
         for ended in over {
+            let ended = Box::new(ended);
             write_line(client, &Answer::Ended { ended })?;
         }
         if has_left(client) {

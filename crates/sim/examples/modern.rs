@@ -425,10 +425,10 @@ struct Watch {
 
 impl Recorder for Watch {
     fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
-        if let Fact::Decided(_) = fact {
-            if let Some(since) = self.since.take() {
-                self.ms.push(since.elapsed().as_secs_f64() * 1e3);
-            }
+        if let Fact::Decided(_) = fact
+            && let Some(since) = self.since.take()
+        {
+            self.ms.push(since.elapsed().as_secs_f64() * 1e3);
         }
     }
 

@@ -43,13 +43,16 @@ pub struct WhyArgs {
 
 /// The jobs of the run that `why` means. Names that a shell would take apart are left out.
 fn jobs() -> Vec<CompletionCandidate> {
-    let is_plain = |c: char| c.is_alphanumeric() || "#._-+/@%,".contains(c);
     let series = series_of(None).and_then(|file| open_series(&file));
     let Ok(series) = series else {
         return Vec::new();
     };
     let names = series.header().tasks.iter().map(|task| &task.name);
     offer::names(names.filter(|name| name.chars().all(is_plain)))
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "#._-+/@%,".contains(c)
 }
 
 pub fn run(args: WhyArgs) -> Result<ExitCode> {

@@ -40,10 +40,8 @@ impl Recorder for Decisions {
                     assert!(is_allowed, "{change:?} of {view:?}");
                 }
             }
-            Fact::Warned(warning) => {
-                if let Warning::PolicyFault { why } = warning {
-                    assert!(self.may_be_wrong, "at {} s: {why}", now.as_s());
-                }
+            Fact::Warned(Warning::PolicyFault { why }) => {
+                assert!(self.may_be_wrong, "at {} s: {why}", now.as_s());
             }
             _ => {}
         }

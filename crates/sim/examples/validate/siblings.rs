@@ -75,13 +75,9 @@ fn error(predicted: f64, slowdown: f64) -> f64 {
 fn cell(mut errors: Vec<f64>) -> String {
     errors.sort_by(f64::total_cmp);
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-    let at = |share: f64| errors[(share * (errors.len() - 1) as f64) as usize];
-    format!(
-        "{:.1} / {mean:.1} / {:.1} / {:.1}",
-        at(0.5),
-        at(0.9),
-        at(1.0)
-    )
+    let [median, high, greatest] =
+        [0.5, 0.9, 1.0].map(|share| errors[(share * (errors.len() - 1) as f64) as usize]);
+    format!("{median:.1} / {mean:.1} / {high:.1} / {greatest:.1}")
 }
 
 fn read(file: &Path) -> Result<Data, String> {
@@ -192,23 +188,24 @@ fn learn(data: &Data, shown: &[Pair]) -> Result<Vec<Learnt>, String> {
 
 /// A program at one instruction per cycle alone, and as much slower beside each other as was measured.
 fn tape(program: usize, data: &Data) -> Tape {
-    let lasting = |slowdown: f64| {
-        let mut recording = Recording::new();
-        let counted = Counted {
-            instructions: ALONE_S * GHZ * 1e9,
-            cycles: slowdown * ALONE_S * GHZ * 1e9,
-            ..Counted::default()
-        };
-        recording.add(slowdown * ALONE_S, counted);
-        recording
-    };
     let of_program = data.slowdowns.iter().filter(|(pair, _)| pair.0 == program);
     Tape {
-        alone: lasting(1.0),
+        alone: slowed(1.0),
         beside: of_program
-            .map(|(pair, slowdown)| (pair.1, lasting(*slowdown)))
+            .map(|(pair, slowdown)| (pair.1, slowed(*slowdown)))
             .collect(),
     }
+}
+
+fn slowed(slowdown: f64) -> Recording {
+    let mut recording = Recording::new();
+    let counted = Counted {
+        instructions: ALONE_S * GHZ * 1e9,
+        cycles: slowdown * ALONE_S * GHZ * 1e9,
+        ..Counted::default()
+    };
+    recording.add(slowdown * ALONE_S, counted);
+    recording
 }
 
 /// A policy that measures each program alone, then runs some pairs in turn, and at last the programs one after the other.
@@ -245,9 +242,10 @@ impl Policy for ShownPairs {
         if self.quanta == self.programs + ROUNDS * self.pairs.len() {
             self.keep(snapshot);
         }
-        let first = snapshot.tasks.first().map(|task| task.id.0 as usize);
-        let at_last = || (first.into_iter().collect(), Purpose::Run);
-        let (programs, purpose) = self.turn().unwrap_or_else(at_last);
+        let (programs, purpose) = match self.turn() {
+            Some(turn) => turn,
+            None => (first_of(snapshot), Purpose::Run),
+        };
         self.quanta += 1;
         let mut decision = Decision {
             next_wake: Some(snapshot.now + QUANTUM),
@@ -280,6 +278,11 @@ impl Policy for ShownPairs {
         self.quanta = serde_json::from_value(quanta.clone())?;
         Ok(())
     }
+}
+
+fn first_of(snapshot: &Snapshot) -> Vec<usize> {
+    let first = snapshot.tasks.first();
+    first.map(|task| task.id.0 as usize).into_iter().collect()
 }
 
 /// Nothing of the run is kept but what the policy took.

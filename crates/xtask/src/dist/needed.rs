@@ -37,11 +37,14 @@ pub fn check() -> Result<()> {
 }
 
 fn missing(path: &OsStr) -> Vec<Needed> {
-    let is_missing = |&(program, _): &Needed| {
-        let mut folders = split_paths(path);
-        !folders.any(|folder| folder.join(program).is_file())
-    };
-    NEEDED.into_iter().filter(is_missing).collect()
+    let needed = NEEDED.into_iter();
+    needed
+        .filter(|(program, _)| !is_in(path, program))
+        .collect()
+}
+
+fn is_in(path: &OsStr, program: &str) -> bool {
+    split_paths(path).any(|folder| folder.join(program).is_file())
 }
 
 fn has_venv() -> bool {

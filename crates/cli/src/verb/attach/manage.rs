@@ -125,12 +125,10 @@ struct FirstFault {
 
 impl Recorder for FirstFault {
     fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
-        if let Fact::Warned(warning) = fact {
-            if matches!(warning, Warning::PolicyFault { .. })
-                && !std::mem::replace(&mut self.was_told, true)
-            {
-                say(RunWarning::of_loop(warning, |task| task.to_string()));
-            }
+        if let Fact::Warned(warning @ Warning::PolicyFault { .. }) = fact
+            && !std::mem::replace(&mut self.was_told, true)
+        {
+            say(RunWarning::of_loop(warning, |task| task.to_string()));
         }
     }
 }

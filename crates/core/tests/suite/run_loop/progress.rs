@@ -10,19 +10,18 @@ fn a_late_task_starts_at_the_least_progress() {
     struct Watch(Vec<f64>);
     impl Recorder for Watch {
         fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
-            if let Fact::Decided(record) = fact {
-                if let Some(task) = record.snapshot.task(TaskId(2))
-                    && task.estimates.executed == 0
-                {
-                    let least = record.snapshot.tasks[..2]
-                        .iter()
-                        .map(|t| t.estimates.progress.value().unwrap());
-                    assert!(
-                        task.estimates.progress.value().unwrap()
-                            >= least.fold(f64::MAX, f64::min) - 1.0
-                    );
-                    self.0.push(task.estimates.progress.value().unwrap());
-                }
+            if let Fact::Decided(record) = fact
+                && let Some(task) = record.snapshot.task(TaskId(2))
+                && task.estimates.executed == 0
+            {
+                let least = record.snapshot.tasks[..2]
+                    .iter()
+                    .map(|t| t.estimates.progress.value().unwrap());
+                assert!(
+                    task.estimates.progress.value().unwrap()
+                        >= least.fold(f64::MAX, f64::min) - 1.0
+                );
+                self.0.push(task.estimates.progress.value().unwrap());
             }
         }
     }
