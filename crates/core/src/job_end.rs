@@ -1,10 +1,14 @@
 //! How a job ended, as it is told: in the files of a run, to a coordinator, by a reaper, in the queue and to those who watch.
 
+use crate::counter::Counter;
 use crate::resources::Resources;
 use crate::run::TaskResult;
-use crate::task::Exit;
+use crate::sample::Counts;
+use crate::snapshot::ProgressBasis;
+use crate::task::{Exit, TaskSpec};
 use crate::units::{Absence, Nanos, Reading};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How a job ended, and what it used. What is not known is left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +55,36 @@ pub struct JobEnd {
     /// Bytes written to storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
+    /// Number of its starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
+    /// Time in which it was placed on CPUs, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_s: Option<f64>,
+    /// Longest time without a CPU between two placements, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_max_s: Option<f64>,
+    /// Whether the kernel time-shared its CPUs, so that `ran_s` includes waiting for a CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+    /// CPUs that it could use: as stated, or as measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Solo execution done, in quanta.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// Basis of `progress`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_basis: Option<ProgressBasis>,
+    /// Solo execution done, in quanta, by the learnt model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_learnt: Option<f64>,
+    /// Events counted over its whole life.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<Counter, u64>,
+    /// Whether some counts are scaled estimates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub multiplexed: bool,
 }
 
 impl JobEnd {
@@ -82,7 +116,48 @@ impl JobEnd {
             max_rss_bytes: used.max_rss.value(),
             read_bytes: used.read_bytes.value(),
             written_bytes: used.written_bytes.value(),
+            runs: Some(result.runs),
+            ran_s: Some(result.ran.as_s()),
+            waited_max_s: result.started.map(|_| result.waited_max.as_s()),
+            shared: result.shared,
+            width: result.width.value(),
+            progress: result.progress.value(),
+            progress_basis: result.progress.value().map(|_| result.progress_basis),
+            progress_learnt: result.progress_learnt.value(),
+            counts: known(&result.counts),
+            multiplexed: result.multiplexed,
             ..JobEnd::of_exit(result.exit.as_ref().unwrap_or(&Exit::Unknown))
+        }
+    }
+
+    /// The result of a task that ended so. `why` tells why a figure is absent, by the name of its counter, or `cpu_ns`.
+    /// What was learnt of it and who was beside it is not told.
+    pub fn result(&self, spec: TaskSpec, why: impl Fn(&str) -> Absence) -> TaskResult {
+        TaskResult {
+            spec,
+            started: self.start_s.map(Nanos::from_s),
+            finished: self.end_s.map(Nanos::from_s),
+            exit: Some(self.exit()),
+            timed_out: self.timed_out,
+            told_to_end: self.interrupted,
+            ended_by_user: self.ended_by_user,
+            cpu_time: Reading::from_option(self.cpu_s.map(Nanos::from_s), why("cpu_ns")),
+            waited_max: Nanos::from_s(self.waited_max_s.unwrap_or_default()),
+            ran: Nanos::from_s(self.ran_s.unwrap_or_default()),
+            shared: self.shared,
+            counts: Counts::from_fn(|counter| {
+                let count = self.counts.get(&counter).copied();
+                Reading::from_option(count, why(counter.name()))
+            }),
+            multiplexed: self.multiplexed,
+            resources: self.resources(),
+            progress: told(self.progress),
+            progress_basis: self.progress_basis.unwrap_or_default(),
+            progress_learnt: told(self.progress_learnt),
+            runs: self.runs.unwrap_or(1),
+            width: told(self.width),
+            learnt: None,
+            beside: None,
         }
     }
 
@@ -116,6 +191,14 @@ impl JobEnd {
             written_bytes: told(self.written_bytes),
         }
     }
+}
+
+fn known(counts: &Counts) -> BTreeMap<Counter, u64> {
+    let mut known = BTreeMap::new();
+    for (counter, count) in counts.iter() {
+        known.extend(count.value().map(|count| (counter, count)));
+    }
+    known
 }
 
 fn told<T>(value: Option<T>) -> Reading<T> {

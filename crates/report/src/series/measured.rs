@@ -7,8 +7,6 @@ use cosched_core::{Counter, Nanos, PerCounter};
 pub(crate) struct Measured {
     /// Length of the intervals together.
     pub interval: Nanos,
-    /// End of the last interval.
-    pub until: Nanos,
     /// CPU time in nanoseconds.
     cpu_ns: Option<u64>,
     counts: PerCounter<Option<u64>>,
@@ -21,7 +19,6 @@ impl Default for Measured {
     fn default() -> Measured {
         Measured {
             interval: Nanos::ZERO,
-            until: Nanos::ZERO,
             cpu_ns: Some(0),
             counts: PerCounter::from_fn(|_| Some(0)),
             multiplexed: false,
@@ -31,9 +28,8 @@ impl Default for Measured {
 }
 
 impl Measured {
-    pub(crate) fn add(&mut self, at: Nanos, sample: &SampleRow) {
+    pub(crate) fn add(&mut self, sample: &SampleRow) {
         self.interval += sample.interval;
-        self.until = at;
         self.cpu_ns = sum(self.cpu_ns, sample.cpu_time.map(|time| time.0));
         for counter in Counter::ALL {
             self.counts[counter] = sum(self.counts[counter], sample.counts[counter]);

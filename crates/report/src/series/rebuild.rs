@@ -54,9 +54,6 @@ impl NoRecord {
     }
 }
 
-/// Why a value is absent that the row of a job's end does not have.
-const NOT_IN_SERIES: &str = "its series does not hold it";
-
 /// Build the record of a run that was killed or goes on, as far as its series has it.
 ///
 /// `log_of` returns the files of a job's standard output and standard error, by its name. `ran` says which jobs were
@@ -197,20 +194,8 @@ impl RebuiltRun {
             Row::Lacks { task, column, why } => {
                 self.life(task).lacks.insert(column, why);
             }
-            Row::Ended {
-                task,
-                end,
-                progress_milli,
-            } => {
-                let life = self.life(task);
-                if life.ended.is_none() {
-                    let (end, at) = (*end, now);
-                    life.ended = Some(Ended {
-                        at,
-                        end,
-                        progress_milli,
-                    });
-                }
+            Row::Ended { task, end } => {
+                self.life(task).end.get_or_insert(end);
             }
             Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } | Row::Came(_) => {}
         }
@@ -245,13 +230,7 @@ struct Life {
     measured: Measured,
     /// Columns that its samples lack. The series says so once, for all attempts.
     lacks: BTreeMap<String, Absence>,
-    ended: Option<Ended>,
-}
-
-struct Ended {
-    at: Nanos,
-    end: JobEnd,
-    progress_milli: Option<u64>,
+    end: Option<Box<JobEnd>>,
 }
 
 impl Life {
@@ -268,12 +247,12 @@ impl Life {
             waited_max: Nanos::ZERO,
             measured: Measured::default(),
             lacks: BTreeMap::new(),
-            ended: None,
+            end: None,
         }
     }
 
     fn start(&mut self, at: Nanos) {
-        if self.ended.is_none() {
+        if self.end.is_none() {
             self.started = Some(at);
             self.waited_max = Nanos::ZERO;
             self.measured = Measured::default();
@@ -282,7 +261,7 @@ impl Life {
 
     /// Count a pause between two placements.
     fn wait(&mut self, since: Nanos, to: Nanos) {
-        if self.ended.is_none() && self.started.is_some_and(|start| start <= since) {
+        if self.end.is_none() && self.started.is_some_and(|start| start <= since) {
             self.waited_max = self.waited_max.max(to - since);
         }
     }
@@ -290,15 +269,9 @@ impl Life {
     fn sample(&mut self, at: Nanos, sample: &SampleRow) {
         // The last sample of an attempt can come after the start of the next.
         let begin = at - sample.interval;
-        if self.ended.is_none() && self.started.is_some_and(|start| start <= begin) {
-            self.measured.add(at, sample);
+        if self.end.is_none() && self.started.is_some_and(|start| start <= begin) {
+            self.measured.add(sample);
         }
-    }
-
-    /// Whether there are samples up to its end: the run may have been killed before the last.
-    fn is_whole(&self) -> bool {
-        let ended = self.ended.as_ref();
-        ended.is_none_or(|ended| self.measured.until >= ended.at)
     }
 
     fn result(&self, runs: u32) -> TaskResult {
@@ -307,36 +280,36 @@ impl Life {
         } else {
             Absence::NotStarted
         };
-        let is_whole = self.is_whole();
-        let ended = self.ended.as_ref();
-        let end = ended.map(|ended| &ended.end);
-        let by_kernel = end.and_then(|end| Some(Nanos::from_s(end.user_s? + end.system_s?)));
-        let cpu_time = self.measured.cpu_time().filter(|_| is_whole).or(by_kernel);
-        let progress = ended.and_then(|ended| ended.progress_milli);
+        let why = |column: &str| *self.lacks.get(column).unwrap_or(&none);
+        if let Some(end) = &self.end {
+            let spec = self.spec.clone();
+            return TaskResult {
+                runs,
+                ..end.result(spec, why)
+            };
+        }
+        let counts = Counts::from_fn(|counter| {
+            Reading::from_option(self.measured.count(counter), why(counter.name()))
+        });
         TaskResult {
             spec: self.spec.clone(),
             started: self.started,
-            finished: ended.map(|ended| ended.at),
-            exit: end.map(JobEnd::exit),
-            timed_out: end.is_some_and(|end| end.timed_out),
-            told_to_end: end.is_some_and(|end| end.interrupted),
-            ended_by_user: end.is_some_and(|end| end.ended_by_user),
-            cpu_time: Reading::from_option(cpu_time, *self.lacks.get("cpu_ns").unwrap_or(&none)),
+            finished: None,
+            exit: None,
+            timed_out: false,
+            told_to_end: false,
+            ended_by_user: false,
+            cpu_time: Reading::from_option(self.measured.cpu_time(), why("cpu_ns")),
             waited_max: self.waited_max,
             ran: self.measured.interval,
-            // The series does not say.
             shared: false,
-            counts: Counts::from_fn(|counter| {
-                let count = self.measured.count(counter).filter(|_| is_whole);
-                Reading::from_option(count, *self.lacks.get(counter.name()).unwrap_or(&none))
-            }),
+            counts,
             multiplexed: self.measured.multiplexed,
-            resources: end.map_or(Resources::absent(none), JobEnd::resources),
+            resources: Resources::absent(none),
             width: Reading::Absent(none),
             learnt: None,
             beside: None,
-            progress: Reading::from_option(progress.map(|milli| milli as f64 / 1e3), none),
-            // The series does not say what it rests on.
+            progress: Reading::Absent(none),
             progress_basis: ProgressBasis::Provisional,
             progress_learnt: Reading::Absent(none),
             runs,
@@ -345,24 +318,19 @@ impl Life {
 
     /// Put into the job's record what a result cannot hold.
     fn amend(&self, job: &mut Job, ran: bool, why: NoRecord) {
-        match &self.ended {
-            Some(_) => {}
-            None if self.started.is_some() || ran => {
-                job.lost = why == NoRecord::Killed;
-                for name in ["finish_s", "exit", "exit_text"] {
-                    job.absent.lack(name, why.without_end());
-                }
-            }
-            None => {}
+        if self.end.is_some() {
+            return;
         }
         let absent = &mut job.absent;
+        if self.started.is_some() || ran {
+            job.lost = why == NoRecord::Killed;
+            for name in ["finish_s", "exit", "exit_text"] {
+                absent.lack(name, why.without_end());
+            }
+        }
         if self.started.is_some() {
             absent.lack("width", why.not_kept());
-            if job.progress.is_none() && self.ended.is_some() {
-                absent.lack("progress", NOT_IN_SERIES);
-            } else if job.progress.is_none() {
-                absent.lack("progress", why.not_kept());
-            }
+            absent.lack("progress", why.not_kept());
         } else if job.lost {
             absent.lack("waited_max_s", why.not_kept());
         }
@@ -374,8 +342,9 @@ mod tests {
     use super::*;
     use crate::figures::Absences;
     use crate::record::EarlierJob;
-    use crate::series::SeriesHeader;
-    use crate::testing::{check_absences, info, result};
+    use crate::series::{SeriesHeader, SeriesWriter};
+    use crate::testing::{check_absences, info, result, samples};
+    use cosched_core::{ByTask, Fact};
 
     /// The record from a series with four tasks and these lines, of a run that resumed another.
     fn rebuilt(lines: &str) -> Record {
@@ -435,7 +404,7 @@ mod tests {
             r#"["d",100000000,["quantum-end"],200000000,0,null,null,null]"#,
             r#"["x",100000000,1]"#,
             &sample(200, 0),
-            r#"["e",300000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false,"user_s":0.07,"system_s":0.03,"max_rss_bytes":4096,"read_bytes":0,"written_bytes":512},1250]"#,
+            r#"["e",300000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false,"start_s":0,"end_s":0.3,"cpu_s":0.15,"user_s":0.07,"system_s":0.03,"max_rss_bytes":4096,"read_bytes":0,"written_bytes":512,"ran_s":0.3,"width":1,"progress":1.25,"progress_basis":"ipc","counts":{"cycles":30,"instructions":60}}]"#,
             &sample(300, 0),
             r#"["!",310000000,"halting","the halt rule is met"]"#,
             r#"["!",310000000,"solo-failed","a job failed alone"]"#,
@@ -495,7 +464,7 @@ mod tests {
         );
         assert_eq!(
             (ended.progress, ended.progress_basis, ran.progress),
-            (Some(1.25), ProgressBasis::Provisional, None)
+            (Some(1.25), ProgressBasis::Ipc, None)
         );
         let not_kept = Some(NoRecord::Killed.not_kept());
         assert_eq!(ran.absent.why("progress"), not_kept);
@@ -534,25 +503,57 @@ mod tests {
         );
     }
 
+    /// What the run knew of a job that ended does not depend on who writes the record.
     #[test]
-    fn the_kernel_tells_the_cpu_time_that_no_sample_does() {
-        let end = r#"["e",300000000,0,{"exit":0,"exit_text":"exit 0","timed_out":true,"user_s":0.07,"system_s":0.03},null]"#;
-        let record = rebuilt(&format!("[\"b\",0,0]\n{}{end}\n", sample(100, 0)));
-        let job = &record.jobs[0];
-        assert_eq!(
-            (job.cpu_s, job.instructions, job.timed_out),
-            (Some(0.1), None, true)
-        );
-        assert_eq!(
-            (job.progress, job.absent.why("progress")),
-            (None, Some(NOT_IN_SERIES)),
-            "an earlier version wrote it"
-        );
-        let never = &record.jobs[1];
-        assert_eq!(
-            (never.waited_max_s, never.absent.why("waited_max_s")),
-            (None, Some("did not start"))
-        );
+    fn jobs_that_ended_are_as_in_the_own_record_of_the_run() {
+        let result = result();
+        let info = info(&result);
+        let header = SeriesHeader::new(&info, result.tasks.iter().map(|task| &task.spec));
+        let mut text = Vec::new();
+        let mut series = SeriesWriter::new(&mut text, &header);
+        for task in &result.tasks {
+            let (spec, run, again) = (&task.spec, task.runs, false);
+            let started = Fact::Started {
+                task: spec,
+                run,
+                again,
+            };
+            let start = task.started.unwrap_or_default();
+            series.note(start, &started, &ByTask::default());
+        }
+        for task in &result.tasks {
+            let mut sample = samples(Nanos(1)).remove(0);
+            sample.task = task.spec.id;
+            sample.counts = task.counts;
+            series.note(Nanos(1), &Fact::Sampled(&[sample]), &ByTask::default());
+        }
+        for task in result.tasks.iter().filter(|task| task.exit.is_some()) {
+            let end = task.finished.unwrap_or_default();
+            series.note(end, &Fact::Ended(task), &ByTask::default());
+        }
+        drop(series);
+        let series = SeriesReader::new(&*text, "s").unwrap();
+        let rebuilt = rebuild(series, NoRecord::Killed, |_| (None, None), |_| false).unwrap();
+        let own = record(&result, &info);
+        let mut ended = 0;
+        for (own, rebuilt) in own.jobs.iter().zip(&rebuilt.jobs) {
+            if own.exit_text.is_none() {
+                continue;
+            }
+            ended += 1;
+            let [own, rebuilt] = [own, rebuilt].map(|job| serde_json::to_value(job).unwrap());
+            let differ = own.as_object().unwrap().iter();
+            let differ = differ.filter(|(key, value)| rebuilt.get(*key) != Some(*value));
+            let differ: Vec<&str> = differ.map(|(key, _)| &**key).collect();
+            // The files are asked for, and solo times are not in the series.
+            let is_apart = |key: &str| {
+                let parts = ["log", "solo", "slowdown"];
+                parts.iter().any(|part| key.starts_with(part))
+            };
+            let differ: Vec<&str> = differ.into_iter().filter(|key| !is_apart(key)).collect();
+            assert!(differ.is_empty(), "{differ:?}: {own} {rebuilt}");
+        }
+        assert!(ended > 1);
     }
 
     #[test]
@@ -569,7 +570,7 @@ mod tests {
             (job.runs, job.start_s, job.cpu_s, job.ran_s),
             (2, Some(0.2), Some(0.05), 0.1)
         );
-        let end = r#"["e",100000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false},null]"#;
+        let end = r#"["e",100000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false,"start_s":0,"end_s":0.1,"cpu_s":0.05}]"#;
         let lines = format!(
             "[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}",
             sample(100, 0),

@@ -60,7 +60,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         code: "e",
-        columns: &["kind", "t_ns", "task", "end", "progress_milli"],
+        columns: &["kind", "t_ns", "task", "end"],
     },
     Kind {
         code: "o",
@@ -200,8 +200,6 @@ pub enum Row {
         task: TaskId,
         /// How, and what it used.
         end: Box<JobEnd>,
-        /// Its progress in the end, in thousandths of a quantum; `None` if it is not known.
-        progress_milli: Option<u64>,
     },
     /// A CPU went to another task, as a scheduler in the kernel saw it.
     Switched(Switched),
@@ -313,11 +311,7 @@ impl Row {
             Row::Sampled(row) => append(out, &SampleLine(at, row)),
             Row::Lacks { task, column, why } => append(out, &("a", at, task, column, why)),
             Row::Started(task) => append(out, &("b", at, task)),
-            Row::Ended {
-                task,
-                end,
-                progress_milli,
-            } => append(out, &("e", at, task, end, progress_milli)),
+            Row::Ended { task, end } => append(out, &("e", at, task, end)),
             Row::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
             Row::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
             Row::Came(task) => append(out, &("t", at, task)),
@@ -388,7 +382,6 @@ impl Columns<'_> {
             "e" => Row::Ended {
                 task: self.get("task")?,
                 end: self.get("end")?,
-                progress_milli: self.get("progress_milli")?,
             },
             "o" => Row::Switched(match self.get("cpu")? {
                 Some(cpu) => Switched::To {

@@ -438,16 +438,10 @@ fn rows() -> impl Strategy<Value = Row> {
                     })
                 }
             ),
-        (task(), job_end(), prop::option::of(any::<u64>())).prop_map(
-            |(task, end, progress_milli)| {
-                let end = Box::new(end);
-                Row::Ended {
-                    task,
-                    end,
-                    progress_milli,
-                }
-            }
-        ),
+        (task(), job_end()).prop_map(|(task, end)| {
+            let end = Box::new(end);
+            Row::Ended { task, end }
+        }),
         ("[a-z-]{1,9}", "(?s).*", prop::option::of(task()))
             .prop_map(|(code, text, task)| Row::Warned { code, text, task }),
         (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| Row::Switched(

@@ -276,7 +276,6 @@ impl<W: Write> SeriesWriter<W> {
         let row = Row::Ended {
             task,
             end: Box::new(JobEnd::of(result)),
-            progress_milli: result.progress.value().map(milli),
         };
         self.row(now, &row);
     }

@@ -107,7 +107,7 @@ mod tests {
 ["w",2000000000,0,{"why":"fitness","bandwidth":4000,"wanted":9000}]
 ["p",3000000000,0,"0","whole-core","measure-alone"]
 ["p",4000000000,0,"1","exclusive","run"]
-["e",5000000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false},null]
+["e",5000000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false}]
 ["s",6000000000,1,1000000000,"0-1","run","",null,null,null,null,null,null,null,0]
 ["p",7000000"#;
         let timeline = timeline(text);
@@ -141,10 +141,10 @@ mod tests {
 ["o",3000000000,1,null]
 ["p",3000000000,0,"1","exclusive","run"]
 ["o",4000000000,0,0]
-["e",5000000000,1,{"exit":0,"exit_text":"exit 0","timed_out":false},null]
+["e",5000000000,1,{"exit":0,"exit_text":"exit 0","timed_out":false}]
 ["o",5500000000,1,1]
 ["o",6000000000,null,null]
-["e",7000000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false},null]
+["e",7000000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false}]
 "#;
         let timeline = timeline(text);
         let stays = |job: usize| -> Vec<(u64, u64, String, Mode)> {
@@ -184,7 +184,7 @@ mod tests {
 ["s",2000000000,0,1000000000,"0","run","",null,null,null,null,null,null,null,0]
 ["o",2000000000,0,null]
 ["o",2000000000,1,0]
-["e",4000000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false},null]
+["e",4000000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false}]
 "#;
         let stays = timeline(text).stays.swap_remove(0);
         let stays: Vec<(Nanos, Nanos, String)> = stays
@@ -205,7 +205,7 @@ mod tests {
 ["o",2000000000,0,0]
 ["p",3000000000,1,"0","exclusive","run"]
 ["o",3000000000,0,1]
-["e",4000000000,1,{"exit":0,"exit_text":"exit 0","timed_out":false},null]
+["e",4000000000,1,{"exit":0,"exit_text":"exit 0","timed_out":false}]
 "#;
         let stays = timeline(text).stays.swap_remove(1);
         let stays: Vec<(Nanos, Nanos)> = stays.iter().map(|stay| (stay.from, stay.to)).collect();

@@ -79,11 +79,7 @@ impl<'a, W: Write> Converter<'a, W> {
                 lacks.insert(column.clone(), json!(why.text()));
                 Ok(())
             }
-            Row::Ended {
-                task,
-                end,
-                progress_milli,
-            } => self.end(*task, end, *progress_milli),
+            Row::Ended { task, end } => self.end(*task, end),
             Row::Warned { code, text, .. } => {
                 let title = Title::new(visible(code), "warning");
                 let args = args(json!({ "text": visible(text) }));
@@ -163,20 +159,20 @@ impl<'a, W: Write> Converter<'a, W> {
         Ok(())
     }
 
-    fn end(&mut self, task: TaskId, end: &JobEnd, progress_milli: Option<u64>) -> io::Result<()> {
+    fn end(&mut self, task: TaskId, end: &JobEnd) -> io::Result<()> {
         let job = task.0 as usize;
         self.reads_nothing(job)?;
-        if let Some(milli) = progress_milli {
-            self.pending[job].measured.progress_milli = Some(milli);
+        if let Some(progress) = end.progress {
+            self.pending[job].measured.progress_milli = Some((progress * 1e3) as u64);
             let now = self.replay.now;
-            self.trace.count(Meter::Progress(job), now, quanta(milli))?;
+            self.trace.count(Meter::Progress(job), now, progress)?;
         }
         let category = if end.exit == Some(0) && !end.timed_out {
             "end"
         } else {
             "failed"
         };
-        let args = end_args(end, progress_milli);
+        let args = end_args(end);
         let how = format!("ended: {}", visible(&end.exit_text));
         self.job_instant(job, &how, category, &args)
     }
@@ -206,7 +202,7 @@ impl<'a, W: Write> Converter<'a, W> {
             self.trace.count(Meter::Progress(job), at, quanta(milli))?;
         }
         self.pending[job].reads = reads.is_some();
-        self.pending[job].measured.add(at, sample);
+        self.pending[job].measured.add(sample);
         Ok(())
     }
 

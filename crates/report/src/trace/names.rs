@@ -136,15 +136,12 @@ pub(super) fn start_args(command: Option<&str>) -> Args {
     args(json!({ "command": shown }))
 }
 
-/// Return the values of a job's end.
-pub(super) fn end_args(end: &JobEnd, progress_milli: Option<u64>) -> Args {
+/// Return the values of a job's end. The event has its time and its words.
+pub(super) fn end_args(end: &JobEnd) -> Args {
     let mut args = args(json!(end));
-    // The event has its time and its words.
-    for key in ["start_s", "end_s", "exit_text"] {
+    for key in ["start_s", "end_s", "exit_text", "counts"] {
         args.remove(key);
     }
-    let progress = progress_milli.map(quanta);
-    args.extend(progress.map(|quanta| ("progress_quanta".to_owned(), json!(quanta))));
     args
 }
 
@@ -197,8 +194,8 @@ mod tests {
         };
         let mut measured = Measured::default();
         assert_eq!(measured_args(&measured), Args::new());
-        measured.add(Nanos::from_ms(500), &sample(Some(100), Some(10)));
-        measured.add(Nanos::from_ms(1_000), &sample(Some(300), None));
+        measured.add(&sample(Some(100), Some(10)));
+        measured.add(&sample(Some(300), None));
         measured.progress_milli = Some(2_500);
         assert_eq!(
             Value::Object(measured_args(&measured)),

@@ -77,7 +77,7 @@ const LINES: &str = r#"["d",0,["quantum-end",{"arrived":0},{"arrived":1}],200000
 ["w",200000000,0,{"why":"heavy","llc":{"value":500},"mm":{"absent":"no-counters"},"llc_limit":400,"mm_limit":300}]
 ["b",200000000,1]
 ["b",200000000,2]
-["e",350000000,2,{"exit":139,"exit_text":"SIGSEGV","timed_out":false,"user_s":0.1,"system_s":0.002,"max_rss_bytes":3014656,"read_bytes":0},512]
+["e",350000000,2,{"exit":139,"exit_text":"SIGSEGV","timed_out":false,"user_s":0.1,"system_s":0.002,"max_rss_bytes":3014656,"read_bytes":0,"progress":0.512}]
 ["!",360000000,"halting","the halt rule is met: no more jobs are started"]
 ["s",350000000,2,150000000,"1","measure-alone","wc",102000000,1000,3000,1,1,500000,700,null]
 ["s",400000000,1,200000000,"0","low-contention","",100000000,null,null,null,null,null,null,50]
@@ -173,7 +173,6 @@ fn ended(task: u32) -> Row {
     Row::Ended {
         task: TaskId(task),
         end: Box::new(JobEnd::of_exit(&Exit::Code(0))),
-        progress_milli: None,
     }
 }
 
@@ -345,7 +344,7 @@ fn errors_name_file_and_line_and_what_is_wrong() {
         ),
         ("[\"b\",1", "expected a JSON array"),
         // These are looked at with the next decision only, and still known by their own line.
-        ("[\"e\",1,9,{\"timed_out\":false},null]", "column `task`: 9"),
+        ("[\"e\",1,9,{\"timed_out\":false}]", "column `task`: 9"),
     ];
     for (line, expected) in cases {
         let told = error(line);

@@ -438,10 +438,10 @@ mod tests {
 ["!",400000000,"timed-out","mcf-2 timed out and is ended",1]
 ["w",400000000,0,{"why":"order","ahead":0}]
 ["p",400000000,1,"0","exclusive","run"]
-["e",500000000,1,{"exit":0,"exit_text":"exit 0","timed_out":false},null]
+["e",500000000,1,{"exit":0,"exit_text":"exit 0","timed_out":false}]
 ["d",500000000,[{"ended":1}],700000000,1,null,null,null]
 ["p",500000000,0,"0","exclusive","run"]
-["e",900000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false},null]
+["e",900000000,0,{"exit":3,"exit_text":"exit 3","timed_out":false}]
 "#;
 
     #[test]
