@@ -149,6 +149,7 @@ pub fn describe(
         source: "a process",
         for_research: false,
         time_shares,
+        kernel_shares: false,
         weighs: false,
         can_hand_over: false,
         for_nodes: false,

@@ -42,6 +42,7 @@ pub(crate) fn policy(path: &Path) -> Result<&'static PolicyEntry, EventError> {
         source: "events",
         for_research: false,
         time_shares: seen.time_shares,
+        kernel_shares: false,
         weighs: false,
         can_hand_over: false,
         for_nodes: false,

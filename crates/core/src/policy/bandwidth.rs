@@ -13,6 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., bandwidth-aware SMT scheduling; `Perf` in Perf&Fair",
     for_research: false,
     time_shares: true,
+    kernel_shares: false,
     weighs: false,
     can_hand_over: false,
     for_nodes: false,

@@ -13,6 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "bias scheduling, as in the lucky paper, section 4",
     for_research: true,
     time_shares: true,
+    kernel_shares: true,
     weighs: false,
     can_hand_over: false,
     for_nodes: false,

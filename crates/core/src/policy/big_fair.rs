@@ -9,6 +9,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "the fair share policy of the lucky paper, section 4",
     for_research: true,
     time_shares: true,
+    kernel_shares: true,
     weighs: false,
     can_hand_over: false,
     for_nodes: false,

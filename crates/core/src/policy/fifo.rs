@@ -12,6 +12,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline (GNU parallel -j)",
     for_research: false,
     time_shares: false,
+    kernel_shares: false,
     weighs: false,
     can_hand_over: false,
     for_nodes: false,

@@ -10,6 +10,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline",
     for_research: false,
     time_shares: true,
+    kernel_shares: true,
     weighs: false,
     can_hand_over: false,
     for_nodes: false,

@@ -148,6 +148,8 @@ pub struct PolicyEntry {
     pub for_research: bool,
     /// Whether more tasks than CPUs are live, and take turns.
     pub time_shares: bool,
+    /// Whether it stops no task: the kernel time-shares the CPUs that it allows.
+    pub kernel_shares: bool,
     /// Whether it divides time or progress by the tasks' weights. Other policies expect equal weights.
     pub weighs: bool,
     /// Whether a scheduler in the kernel can decide in its place, at each event.

@@ -16,6 +16,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., Perf&Fair, section 7",
     for_research: true,
     time_shares: true,
+    kernel_shares: false,
     weighs: true,
     can_hand_over: false,
     for_nodes: false,

@@ -38,6 +38,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Feliu et al., Perf&Fair",
     for_research: false,
     time_shares: true,
+    kernel_shares: false,
     weighs: true,
     can_hand_over: false,
     for_nodes: false,

@@ -26,6 +26,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "ours, after the balance of L1 demand over cores by Feliu et al.",
     for_research: false,
     time_shares: true,
+    kernel_shares: true,
     weighs: false,
     can_hand_over: false,
     for_nodes: false,

@@ -2,7 +2,6 @@
 //! task.
 
 use crate::memory::{Memory, Work, run_policy, run_specs};
-use crate::random::KERNEL_SHARES;
 use cosched_core::*;
 
 const QUANTUM: Nanos = Nanos::from_ms(200);
@@ -187,7 +186,7 @@ fn longest_wait(
 }
 
 fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
-    let stops = |entry: &&PolicyEntry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name);
+    let stops = |entry: &&PolicyEntry| entry.time_shares && !entry.kernel_shares;
     POLICIES.iter().filter(stops)
 }
 

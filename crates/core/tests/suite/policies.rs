@@ -97,7 +97,7 @@ proptest! {
 
     #[test]
     fn no_cpu_idles_while_a_single_task_waits(snap in moment()) {
-        for (entry, settings) in variants().filter(|(entry, _)| !KERNEL_SHARES.contains(&entry.name)) {
+        for (entry, settings) in variants().filter(|(entry, _)| !entry.kernel_shares) {
             // A CPU may be idle to save energy. For throughput, it may be idle only if one more task would lower
             // throughput; then each task waits for the bus.
             let settings = if entry.name == "efs" { &[("objective", "throughput")] } else { settings };

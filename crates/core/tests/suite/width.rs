@@ -1,7 +1,7 @@
 //! Tasks of measured width use the spare CPUs, and no others.
 
 use crate::memory::{Act, Memory, Work, run_policy, run_specs};
-use crate::random::{KERNEL_SHARES, after, moment, policy};
+use crate::random::{after, moment, policy};
 use cosched_core::*;
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
@@ -75,10 +75,7 @@ fn a_single_task_has_the_whole_machine_under_every_policy() {
 
 #[test]
 fn a_stated_width_is_all_that_a_task_gets() {
-    for entry in POLICIES
-        .iter()
-        .filter(|entry| !KERNEL_SHARES.contains(&entry.name))
-    {
+    for entry in POLICIES.iter().filter(|entry| !entry.kernel_shares) {
         let mut world = world(4, vec![Work::ms(1_000).threads(4)]);
         let result = run_policy(&mut world, entry.name, &[], &RunConfig::default());
         assert_eq!(finish_ms(&result), [1_000], "{}", entry.name);
@@ -130,10 +127,7 @@ fn spare_cpus_are_lent_and_taken_back() {
 
 #[test]
 fn with_as_many_tasks_as_cpus_each_has_its_own() {
-    for entry in POLICIES
-        .iter()
-        .filter(|entry| !KERNEL_SHARES.contains(&entry.name))
-    {
+    for entry in POLICIES.iter().filter(|entry| !entry.kernel_shares) {
         let mut world = world(2, vec![Work::ms(1_000).threads(8), Work::ms(1_000)]);
         // Nothing is measured beside others, so no mask changes because of that.
         world

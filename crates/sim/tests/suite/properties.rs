@@ -12,9 +12,6 @@ use proptest::test_runner::RngSeed;
 
 const QUANTUM: Nanos = Nanos::from_ms(200);
 
-/// Policies that stop no task: the kernel schedules on the CPUs that they allow.
-const KERNEL_SHARES: [&str; 6] = ["linux", "spread", "place", "bias", "big-fair", "lucky"];
-
 /// A job: its program, its work in ms, its CPUs, a mask as the bits of a number, its arrival, and its weight.
 type Job = (u8, u64, u32, Option<u32>, u64, f64);
 
@@ -142,7 +139,9 @@ impl Recorder for Watch {
 /// A machine; its cores are of two types for the policies that need two.
 fn machine_for(entry: &PolicyEntry, cores: u32, threads: u32) -> MachineSpec {
     let mut spec = machine(cores, threads);
-    if KERNEL_SHARES[3..].contains(&entry.name) {
+    let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+    let mut needs = (entry.needs)(&params).into_iter();
+    if needs.any(|need| need.capability == Capability::CoreTypes) {
         let mut small = spec.core_types[0].clone();
         small.name = "small".to_owned();
         small.ghz = 0.5;
@@ -289,7 +288,7 @@ proptest! {
             prop_assert!(watch.wrong.is_empty(), "{}: {:?}", entry.name, watch.wrong);
             let wanted: u32 = jobs.iter().map(|job| job.2.min(cpus)).sum();
             let rounds = match kind {
-                _ if KERNEL_SHARES.contains(&entry.name) || !entry.time_shares => {
+                _ if entry.kernel_shares || !entry.time_shares => {
                     prop_assert_eq!(watch.longest, Nanos::ZERO, "{} stops nobody", entry.name);
                     continue;
                 }

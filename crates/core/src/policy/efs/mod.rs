@@ -100,6 +100,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "EFS (2016)",
     for_research: false,
     time_shares: true,
+    kernel_shares: false,
     weighs: true,
     can_hand_over: true,
     for_nodes: false,

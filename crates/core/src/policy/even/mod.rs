@@ -53,6 +53,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "ours",
     for_research: false,
     time_shares: true,
+    kernel_shares: false,
     weighs: true,
     can_hand_over: false,
     for_nodes: false,

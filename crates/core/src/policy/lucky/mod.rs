@@ -131,6 +131,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "lucky scheduling, section 3",
     for_research: true,
     time_shares: true,
+    kernel_shares: true,
     weighs: true,
     can_hand_over: false,
     for_nodes: false,

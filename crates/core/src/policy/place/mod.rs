@@ -39,6 +39,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "ours, with FITNESS from Xu et al.",
     for_research: false,
     time_shares: true,
+    kernel_shares: true,
     weighs: false,
     can_hand_over: false,
     for_nodes: true,

@@ -441,14 +441,11 @@ pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy>
     (entry.build)(&Params::resolve(entry.name, entry.params, &settings).unwrap())
 }
 
-/// Policies that stop no task: the kernel time-shares the allowed CPUs.
-pub const KERNEL_SHARES: [&str; 6] = ["linux", "spread", "place", "bias", "big-fair", "lucky"];
-
 /// Policies that take CPUs from one task to give them to another.
 pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
     POLICIES
         .iter()
-        .filter(|entry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name))
+        .filter(|entry| entry.time_shares && !entry.kernel_shares)
 }
 
 /// Each task's placement after the decision.
