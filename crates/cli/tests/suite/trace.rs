@@ -246,7 +246,7 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     write(
         &folder,
         "later",
-        &series.replacen("cosched.series/1", "cosched.series/2", 1),
+        &series.replacen("cosched.series/2", "cosched.series/2", 1),
     );
     write(&folder, "none", "");
     std::fs::create_dir(folder.path().join("empty")).expect("a folder");

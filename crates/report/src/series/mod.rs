@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 pub use writer::SeriesWriter;
 
 /// The format's name and version.
-pub const SERIES_SCHEMA: &str = "cosched.series/1";
+pub const SERIES_SCHEMA: &str = "cosched.series/2";
 
 /// The first line of a series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

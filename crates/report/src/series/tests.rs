@@ -270,9 +270,9 @@ fn errors_name_file_line_and_column() {
     };
     assert!(error("").starts_with("f: its run ended before a job of it began"));
     assert!(error("{}").starts_with(
-        "f: expected a series, whose first line says `\"schema\":\"cosched.series/1\"`"
+        "f: expected a series, whose first line says `\"schema\":\"cosched.series/2\"`"
     ));
-    assert!(error(&head.replace("series/1", "series/9")).contains("found `cosched.series/9`"));
+    assert!(error(&head.replace("series/2", "series/9")).contains("found `cosched.series/9`"));
 }
 
 #[test]
