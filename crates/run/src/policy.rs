@@ -3,7 +3,7 @@
 use super::options::{Actuator, MachineOptions, RunOptions};
 use super::replay;
 use crate::exit::{incapable, usage};
-use crate::input::near::unknown;
+use crate::input::spelling::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{

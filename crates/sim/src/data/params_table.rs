@@ -2,7 +2,7 @@
 
 use super::error::SpecError;
 use super::table::Table;
-use cosched_core::near::did_you_mean;
+use cosched_core::spelling::did_you_mean;
 use cosched_core::{POLICIES, Params, PolicyEntry};
 
 /// Reads the table, if present. Each key must be a parameter of some policy, in the range of every policy that has it.

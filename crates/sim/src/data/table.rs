@@ -1,7 +1,7 @@
 //! Reads the tables of a file key by key. An error names the file, the line, the key and the allowed values.
 
 use super::error::SpecError;
-use cosched_core::near::did_you_mean;
+use cosched_core::spelling::did_you_mean;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use toml::Spanned;

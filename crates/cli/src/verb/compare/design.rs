@@ -2,7 +2,7 @@
 
 use super::args::CompareArgs;
 use crate::exit::{OrUsage as _, usage};
-use crate::input::near::unknown;
+use crate::input::spelling::unknown;
 use crate::input::{self, spec, told};
 use crate::verb::compare::lines;
 use anyhow::Result;
