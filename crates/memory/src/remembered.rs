@@ -14,7 +14,7 @@
 //! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
 
 use crate::key::Key;
-use cosched_core::{Earlier, Expected, ExpectedFrom, Interference, Nanos, RateAt};
+use cosched_core::{EarlierPhases, Expected, ExpectedFrom, Interference, Nanos, RateAt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub struct Remembered {
     pub runs: Vec<Run>,
     /// What the last run that learnt anything learnt of its demands on caches and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<Earlier>,
+    pub learnt: Option<EarlierPhases>,
     /// The rates of ends with different numbers of jobs at once; of a template alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateAt>,
@@ -114,7 +114,7 @@ pub struct Ended {
     /// The run; `None` if it did not succeed, so that its figures say nothing.
     pub run: Option<Run>,
     /// What the run learnt of its demands on caches and memory; `None` leaves what was known.
-    pub learnt: Option<Arc<Earlier>>,
+    pub learnt: Option<Arc<EarlierPhases>>,
 }
 
 /// What is known of a command before it runs.
@@ -124,7 +124,7 @@ pub struct Recalled {
     pub expected: Option<Expected>,
     /// What was learnt of what it asks of caches and memory. Only its own runs tell: the same command, in the same folder,
     /// with the same program files.
-    pub learnt: Option<Arc<Earlier>>,
+    pub learnt: Option<Arc<EarlierPhases>>,
     /// How its program fared beside those of the other commands that were looked up.
     pub interference: Option<Interference>,
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Problem};
 use crate::key::{Key, Numbers};
 use crate::past::Past;
 use crate::remembered::{Ended, Recalled, Remembered, Run, expected};
-use cosched_core::{Earlier, Expected, ExpectedFrom, RateAt};
+use cosched_core::{EarlierPhases, Expected, ExpectedFrom, RateAt};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Row, Statement, Transaction,
     TransactionBehavior, params,
@@ -447,7 +447,7 @@ fn of_number(database: &Connection, number: i64) -> Result<Option<Remembered>, P
 fn known(row: &Row<'_>) -> Option<Remembered> {
     let text: String = row.get(0).ok()?;
     let mut known: Remembered = serde_json::from_str(&text).ok()?;
-    known.learnt = known.learnt.filter(Earlier::is_sound);
+    known.learnt = known.learnt.filter(EarlierPhases::is_sound);
     Some(known)
 }
 

@@ -1,7 +1,7 @@
 //! Stores on a real file system: what is kept, what goes, and what is wrong with files.
 
-use cosched_core::model::contention::Asks;
-use cosched_core::{Earlier, EarlierPhase, ExpectedFrom, Nanos};
+use cosched_core::model::contention::PhaseDemand;
+use cosched_core::{EarlierPhase, EarlierPhases, ExpectedFrom, Nanos};
 use cosched_memory::{Ended, Forget, Key, MOST_RUNS, Patience, Problem, Run, Store};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ fn failed(key: &Key, at: u64) -> Ended {
 }
 
 /// What a learner might tell of a command that spends so many cycles on an instruction.
-fn learnt(own: f64) -> Arc<Earlier> {
-    let asks = Asks {
+fn learnt(own: f64) -> Arc<EarlierPhases> {
+    let asks = PhaseDemand {
         own,
         penalty: 120.0,
         l1: 0.25,
@@ -66,12 +66,12 @@ fn learnt(own: f64) -> Arc<Earlier> {
         asks,
         solo_cpi: own + 1.5,
     };
-    Arc::new(Earlier {
+    Arc::new(EarlierPhases {
         phases: vec![phase(0), phase(1)],
     })
 }
 
-fn recall_learnt(store: &Store, key: &Key) -> Option<Arc<Earlier>> {
+fn recall_learnt(store: &Store, key: &Key) -> Option<Arc<EarlierPhases>> {
     store.recall(&[Some(key.clone())]).unwrap()[0]
         .learnt
         .clone()
@@ -216,7 +216,7 @@ fn what_was_learnt_is_of_this_command_alone() {
         None
     );
     // A run that learnt nothing, or nothing that can be, leaves it as it was.
-    let odd = Arc::new(Earlier {
+    let odd = Arc::new(EarlierPhases {
         phases: vec![EarlierPhase {
             solo_cpi: f64::NAN,
             ..learnt(0.5).phases[0]

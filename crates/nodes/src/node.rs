@@ -5,7 +5,7 @@ use crate::link::{Heard, Link, LinkError};
 use crate::machine::slots;
 use crate::protocol::{self, FILES, Frame, JobName, Piece, Stream};
 use crate::sink::{OutputPiece, Sink};
-use cosched_core::{Earlier, Event, JobEnd, Nanos, TaskId};
+use cosched_core::{EarlierPhases, Event, JobEnd, Nanos, TaskId};
 use cosched_report::{JobInfos, RunWarning};
 use std::io;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ impl Desk {
         &self,
         task: Option<TaskId>,
         how: JobEnd,
-        learnt: Option<Earlier>,
+        learnt: Option<EarlierPhases>,
         news: &mut News<'_>,
     ) {
         let Some(task) = self.own(task, news) else {
@@ -243,7 +243,7 @@ mod tests {
         jobs.add(task, Ok(NodeJob { name, line }));
         jobs.give(task, 0).unwrap();
         let how = JobEnd::of_exit(&Exit::Code(0));
-        let learnt = || Some(Earlier::default());
+        let learnt = || Some(EarlierPhases::default());
         let (mut events, mut warnings, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
         let mut news = News {
             jobs: &mut jobs,
@@ -256,7 +256,10 @@ mod tests {
         Desk::new(1).ended(Some(task), how.clone(), learnt(), &mut news);
         assert_eq!(infos.borrow()[task].learnt, None, "it is not on this node");
         Desk::new(0).ended(Some(task), how, learnt(), &mut news);
-        assert_eq!(infos.borrow()[task].learnt, Some(Earlier::default().into()));
+        assert_eq!(
+            infos.borrow()[task].learnt,
+            Some(EarlierPhases::default().into())
+        );
         let exit = Exit::Code(0);
         assert_eq!(events, [Event::Ended { task, exit }]);
     }

@@ -3,7 +3,7 @@
 //! An [`Order`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
-use cosched_core::{Earlier, JobEnd};
+use cosched_core::{EarlierPhases, JobEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -105,7 +105,7 @@ pub enum Frame {
         how: JobEnd,
         /// What was learnt of its demands on caches and memory, for the coordinator's history.
         #[serde(skip_serializing_if = "Option::is_none")]
-        learnt: Option<Earlier>,
+        learnt: Option<EarlierPhases>,
     },
     /// Where the run is.
     Progress(Progress),
@@ -383,7 +383,7 @@ mod tests {
             plain(Frame::End {
                 job: job(),
                 how,
-                learnt: Some(Earlier::default()),
+                learnt: Some(EarlierPhases::default()),
             }),
             plain(Frame::Progress(Progress::default())),
             plain(Frame::Warning {

@@ -1,7 +1,7 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Earlier, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
+use cosched_core::{EarlierPhases, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
 use cosched_report::RunWarning;
@@ -51,7 +51,7 @@ pub(crate) struct Known {
     key: Key,
     recalled: Recalled,
     /// What the job's node has learnt of it.
-    pub(crate) learnt: Option<Arc<Earlier>>,
+    pub(crate) learnt: Option<Arc<EarlierPhases>>,
 }
 
 impl Known {
@@ -268,9 +268,9 @@ fn beside(result: &TaskResult, key: &Key) -> Option<BTreeMap<i64, f64>> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use cosched_core::model::contention::Asks;
+    use cosched_core::model::contention::PhaseDemand;
     use cosched_core::{
-        Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources,
+        Absence, Counts, EarlierPhase, EarlierPhases, Nanos, ProgressBasis, Reading, Resources,
     };
     use rusqlite::Connection;
     use std::sync::Arc;
@@ -295,8 +295,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn learnt(own: f64) -> Arc<Earlier> {
-        let asks = Asks {
+    fn learnt(own: f64) -> Arc<EarlierPhases> {
+        let asks = PhaseDemand {
             own,
             penalty: 60.0,
             l1: 0.25,
@@ -306,7 +306,7 @@ pub(crate) mod tests {
             ghz: 2.0,
             ..Default::default()
         };
-        Arc::new(Earlier {
+        Arc::new(EarlierPhases {
             phases: vec![EarlierPhase {
                 core_type: 0,
                 asks,
@@ -316,7 +316,7 @@ pub(crate) mod tests {
     }
 
     /// A job that ran for so long.
-    pub(crate) fn result(ms: u64, exit: Exit, learnt: Option<Arc<Earlier>>) -> TaskResult {
+    pub(crate) fn result(ms: u64, exit: Exit, learnt: Option<Arc<EarlierPhases>>) -> TaskResult {
         let absent = Absence::NotTold;
         TaskResult {
             spec: TaskSpec::new(0, "solve"),

@@ -6,7 +6,7 @@
 use crate::backend::{CpuTime, Replay, Tape};
 use crate::measurements::Table;
 use crate::recording::{Counted, Recording};
-use cosched_core::model::contention::{Contention, Prediction, Seat};
+use cosched_core::model::contention::{Contention, PlacedJob, SpeedPrediction};
 use cosched_core::{
     Change, CpuId, Decision, Learnt, Machine, Nanos, Placement, Policy, Purpose, Recorder, Rng,
     RunConfig, Snapshot, TaskId, TaskSpec, run,
@@ -137,7 +137,7 @@ fn predict(data: &Data, shown: &[Pair]) -> Result<BTreeMap<Pair, f64>, String> {
     let learnt = learn(data, shown)?;
     let mut predicted = BTreeMap::new();
     for pair in data.slowdowns.keys() {
-        let mut prediction = Prediction::default();
+        let mut prediction = SpeedPrediction::default();
         let seats = [pair.0, pair.1].map(|program| seat(&learnt[program]));
         prediction.make(&Contention::default(), &seats);
         predicted.insert(*pair, prediction.jobs[0].cpi / learnt[pair.0].solo_cpi);
@@ -146,8 +146,8 @@ fn predict(data: &Data, shown: &[Pair]) -> Result<BTreeMap<Pair, f64>, String> {
 }
 
 /// A job on the only core.
-fn seat(learnt: &Learnt) -> Seat {
-    Seat {
+fn seat(learnt: &Learnt) -> PlacedJob {
+    PlacedJob {
         asks: learnt.asks,
         core: 0,
         llc: 0,

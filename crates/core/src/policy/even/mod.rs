@@ -15,7 +15,7 @@ mod homes;
 mod leads;
 mod lengths;
 mod measure;
-mod room;
+mod round_cpus;
 
 use super::params::{
     BIG_BUSY, BIG_CAPACITY, BIG_IDLE, P_MORE, P0, P1, P2, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE,
@@ -27,12 +27,12 @@ use crate::model::cross_core::CoreType;
 use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
 use alone::choose_alone;
-use choose::{Candidate, LeftOut, Model, Power, Search};
+use choose::{JobCandidate, LeftOut, Model, Power, Search};
 use homes::Homes;
 use leads::Leads;
 use lengths::Lengths;
 use measure::MeasuringState;
-use room::Room;
+use round_cpus::RoundCpus;
 use std::collections::BTreeMap;
 
 const OBJECTIVE: ParamSpec = choice(
@@ -239,7 +239,7 @@ impl Even {
     fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, LeftOut> {
         let snap = round.snap;
         choose_unpredictable(round);
-        let room = Room::new(round);
+        let room = RoundCpus::new(round);
         let candidates = self.candidates(round, leads, &room);
         let weights = candidates.iter().map(|one| one.weight);
         let mean = weights.sum::<f64>() / candidates.len().max(1) as f64;
@@ -288,7 +288,12 @@ impl Even {
         }
     }
 
-    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, room: &Room) -> Vec<Candidate<'a>> {
+    fn candidates<'a>(
+        &self,
+        round: &Round<'a>,
+        leads: &Leads,
+        room: &RoundCpus,
+    ) -> Vec<JobCandidate<'a>> {
         let open = round.open();
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&round.snap.tasks) {
@@ -302,7 +307,7 @@ impl Even {
             let fixed = stays.flatten().and_then(|cpus| room.place_of(cpus));
             let may_run = round.is_critical(ix) || !leads.is_ahead(ix);
             if fixed.is_some() || (open[ix as usize] && may_run) {
-                candidates.push(Candidate {
+                candidates.push(JobCandidate {
                     ix,
                     weight: self.weight(round, leads, ix),
                     learnt,

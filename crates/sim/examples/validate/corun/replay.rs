@@ -4,9 +4,9 @@ use super::series::{Program, THREADS};
 use crate::backend::{self, CpuTime, Replay, Tape};
 use crate::recording::Recording;
 use cosched_core::{
-    Absence, Counter, Earlier, Estimates, Fact, Machine, Nanos, Params, Policy, Purpose, Reading,
-    Recorder, RunConfig, Sample, SoloTrace, Start, TaskEstimator, TaskId, TaskResult, TaskSpec,
-    TrafficRates, find_policy, run,
+    Absence, Counter, EarlierPhases, Estimates, Fact, InitialProgress, Machine, Nanos, Params,
+    Policy, Purpose, Reading, Recorder, RunConfig, Sample, SoloTrace, TaskEstimator, TaskId,
+    TaskResult, TaskSpec, TrafficRates, find_policy, run,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn socket() -> Machine {
 /// Runs recorded programs to their end under a policy. Each may know what an earlier run of it learnt.
 pub(super) fn replay(
     tapes: Vec<Tape>,
-    earlier: &[Option<Arc<Earlier>>],
+    earlier: &[Option<Arc<EarlierPhases>>],
     cpu_time: CpuTime,
     policy: &mut dyn Policy,
 ) -> Result<Vec<ProgramRun>, String> {
@@ -161,7 +161,7 @@ pub(super) fn even() -> Result<Box<dyn Policy>, String> {
 
 impl ProgramRun {
     /// What the learner keeps for a later run; `None` if it measured nothing.
-    pub(super) fn kept(&self) -> Option<Arc<Earlier>> {
+    pub(super) fn kept(&self) -> Option<Arc<EarlierPhases>> {
         self.result.learnt.clone()
     }
 
@@ -202,7 +202,7 @@ impl ProgramRun {
     pub(super) fn with_trace(&self, program: &Program) -> Judged {
         let mut spec = spec(program);
         spec.solo.trace = trace_of(&program.alone);
-        let mut estimator = TaskEstimator::new(&spec, QUANTUM, Start::default());
+        let mut estimator = TaskEstimator::new(&spec, QUANTUM, InitialProgress::default());
         let mut estimates = Estimates::default();
         let fed = self.feed(&mut estimator, &mut estimates, |of| of.trace_progress);
         let earned = Reading::from_option(estimator.earned_by_trace(), Absence::NoSoloTrace);
@@ -211,7 +211,7 @@ impl ProgramRun {
 
     /// Progress in this run by Eq. 1 of Perf&Fair with the mean speed of the run alone: that is one measurement before this run.
     pub(super) fn with_mean_speed(&self, program: &Program, cpu_time: CpuTime) -> Judged {
-        let mut estimator = TaskEstimator::new(&spec(program), QUANTUM, Start::default());
+        let mut estimator = TaskEstimator::new(&spec(program), QUANTUM, InitialProgress::default());
         let mut estimates = Estimates::default();
         if let Some(first) = self.notes.samples.first() {
             let measurement = whole_run_alone(first, &program.alone, cpu_time);
