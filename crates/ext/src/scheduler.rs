@@ -15,7 +15,7 @@ use cosched_core::{
     Absence, Admission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
     Reading, Residency, Schedule, Switch, Switched, TaskId, Traffic,
 };
-use cosched_linux::counters::{Counted, CpuEvents};
+use cosched_linux::counters::{CpuEvents, EventReading};
 use cosched_linux::{Clock, KernelScheduler};
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
@@ -534,7 +534,7 @@ impl KernelScheduler for Scheduler {
         self.counting.is_some()
     }
 
-    fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>> {
+    fn counted(&mut self, task: TaskId) -> PerCounter<Option<EventReading>> {
         if let Some(counting) = &self.counting
             && let Some(slot) = self.slots.of(task)
             && let Ok(counted) = counting.read(&self.object, slot)

@@ -15,10 +15,10 @@
 //! and `cosched thaw` free what remains.
 
 use crate::cgroup;
-use crate::claim::Claim;
-use crate::ledger::{Head, Ledger, Record};
-use crate::look::Look;
+use crate::claim::RunClaim;
+use crate::ledger::{Ledger, LedgerHead, Record};
 use crate::process::{self, Process};
+use crate::process_scan::ProcessScan;
 use crate::root::Root;
 use crate::sentinel;
 use crate::sys::{self, RawPid};
@@ -58,22 +58,22 @@ pub(crate) const HELD: Duration = Duration::from_secs(10);
 
 /// What a guardian must know.
 #[derive(Clone, Debug)]
-pub(crate) struct Charge {
+pub(crate) struct GuardedRun {
     pub(crate) root: Root,
-    pub(crate) head: Head,
+    pub(crate) head: LedgerHead,
     /// The run's processes, now and later.
     pub(crate) ledger: Ledger,
     /// The jobs are killed when the run dies.
     pub(crate) ends_jobs: bool,
 }
 
-impl Charge {
+impl GuardedRun {
     fn run_lives(&self) -> bool {
         process::lives(&self.root, self.head.run.pid, self.head.run.start)
     }
 
-    fn claim<'a>(&'a self, record: Option<&'a Record>) -> Claim<'a> {
-        Claim {
+    fn claim<'a>(&'a self, record: Option<&'a Record>) -> RunClaim<'a> {
+        RunClaim {
             run: self.head.run,
             record,
             group: self.head.group.as_deref(),
@@ -97,7 +97,7 @@ impl Guardian {
     ///
     /// # Errors
     /// No process or no pipe could be made.
-    pub(crate) fn start(charge: &Charge) -> io::Result<Guardian> {
+    pub(crate) fn start(charge: &GuardedRun) -> io::Result<Guardian> {
         let (pid, line) = sentinel::start(|read| guard(charge, read))?;
         Ok(Guardian { pid, line })
     }
@@ -115,7 +115,7 @@ impl Guardian {
 }
 
 /// The guardian's main function.
-fn guard(charge: &Charge, line: OwnedFd) {
+fn guard(charge: &GuardedRun, line: OwnedFd) {
     sys::ignore_signals();
     // `cosched thaw` can find and continue a guardian that was stopped.
     if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
@@ -145,7 +145,7 @@ fn guard(charge: &Charge, line: OwnedFd) {
 }
 
 /// Listens to the run until it ends or has no more use for this guardian.
-fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
+fn listen(charge: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
     // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
     // not answer. So the run's process is watched as well.
     let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
@@ -221,8 +221,8 @@ fn give_back(root: &Root) {
 }
 
 /// Frees all that the dead run stopped or froze.
-fn free(charge: &Charge) {
-    let Charge {
+fn free(charge: &GuardedRun) {
+    let GuardedRun {
         root, head, ledger, ..
     } = charge;
     let group = head.group.as_deref();
@@ -241,7 +241,7 @@ fn free(charge: &Charge) {
     }
     let claim = charge.claim(record.as_ref());
     for look in 0..LOOKS {
-        let claimed = claim.processes(&Look::new(root));
+        let claimed = claim.processes(&ProcessScan::new(root));
         for member in &claimed {
             // A stop that is on its way is called off by the signal as well.
             if member.process.is_stopped() || (look == 0 && member.sure) {
@@ -258,8 +258,8 @@ fn free(charge: &Charge) {
 }
 
 /// Kills all processes of the dead run's jobs.
-fn end(charge: &Charge) {
-    let Charge {
+fn end(charge: &GuardedRun) {
+    let GuardedRun {
         root, head, ledger, ..
     } = charge;
     let mut pause = Duration::from_millis(1);
@@ -271,7 +271,7 @@ fn end(charge: &Charge) {
         }
         let record = ledger.read();
         let claim = charge.claim(record.as_ref());
-        let mut claimed = claim.processes(&Look::new(root));
+        let mut claimed = claim.processes(&ProcessScan::new(root));
         claimed.retain(|member| !member.process.is_dead());
         if claimed.is_empty() {
             return;
@@ -285,8 +285,8 @@ fn end(charge: &Charge) {
 }
 
 /// Waits for the end of the jobs, and removes their groups and their list.
-fn stay(charge: &Charge) {
-    let Charge {
+fn stay(charge: &GuardedRun) {
+    let GuardedRun {
         root, head, ledger, ..
     } = charge;
     let mut pause = BETWEEN_LOOKS;
@@ -296,7 +296,7 @@ fn stay(charge: &Charge) {
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
             let claim = charge.claim(record.as_ref());
-            if claim.processes(&Look::new(root)).is_empty() {
+            if claim.processes(&ProcessScan::new(root)).is_empty() {
                 return ledger.remove_file();
             }
         }

@@ -2,11 +2,11 @@
 //! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The
 //! guardian and the jobs do not hold the lock: they close the descriptor.
 
-use crate::commons::Commons;
-use crate::division::{Claim, divide};
+use crate::commons::SharedFolder;
+use crate::division::{CpuClaim, divide};
 use crate::process::Process;
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{RunFate, RunId};
 use crate::sys::RawPid;
 use crate::topology;
 use cosched_core::CpuSet;
@@ -49,11 +49,11 @@ pub enum Share {
 
 /// This run among the live runs.
 #[derive(Debug)]
-pub struct Place {
+pub struct PlaceAmongRuns {
     root: Root,
     /// `None` if it cannot be used, or in a job of another run: then there are no other runs.
-    commons: Option<Commons>,
-    own: Claim,
+    commons: Option<SharedFolder>,
+    own: CpuClaim,
     /// Whether others are to see this run while it is busy.
     is_public: bool,
     /// The file of this run, if it is published. Its lock shows that the run is alive.
@@ -63,17 +63,17 @@ pub struct Place {
     others: Vec<Neighbour>,
 }
 
-impl Place {
+impl PlaceAmongRuns {
     /// Takes a place among the live runs, for a run that was given these CPUs. If it `is_public`, others see it from now
     /// on, except while it has no job.
-    pub fn take(root: &Root, given: &CpuSet, share: Share, is_public: bool) -> Place {
+    pub fn take(root: &Root, given: &CpuSet, share: Share, is_public: bool) -> PlaceAmongRuns {
         let run = RunId::own(root);
         let is_public = is_public && run.is_some();
         let run = run.unwrap_or(RunId::NOBODY);
-        Place::take_as(root, run, &ancestors(root), given, share, is_public)
+        PlaceAmongRuns::take_as(root, run, &ancestors(root), given, share, is_public)
     }
 
-    /// Like [`Place::take`]. `family` are this process and its ancestors, with their start times.
+    /// Like [`PlaceAmongRuns::take`]. `family` are this process and its ancestors, with their start times.
     fn take_as(
         root: &Root,
         run: RunId,
@@ -81,11 +81,11 @@ impl Place {
         given: &CpuSet,
         share: Share,
         is_public: bool,
-    ) -> Place {
-        let mut place = Place {
+    ) -> PlaceAmongRuns {
+        let mut place = PlaceAmongRuns {
             root: root.clone(),
-            commons: Commons::open(root),
-            own: Claim {
+            commons: SharedFolder::open(root),
+            own: CpuClaim {
                 user: geteuid().as_raw(),
                 run,
                 given: given.clone(),
@@ -158,7 +158,7 @@ impl Place {
     }
 
     fn publish(&mut self) {
-        let Claim {
+        let CpuClaim {
             given, is_fixed, ..
         } = &self.own;
         let word = if *is_fixed { FIXED } else { "shared" };
@@ -206,7 +206,7 @@ impl Place {
     /// Divides the CPUs among the runs; returns whether those of this run change.
     fn divide(&mut self) -> bool {
         let claims = self.found.values().filter_map(Entry::claim);
-        let mut claims: Vec<Claim> = claims.cloned().collect();
+        let mut claims: Vec<CpuClaim> = claims.cloned().collect();
         claims.push(self.own.clone());
         let all: CpuSet = claims.iter().flat_map(|claim| claim.given.iter()).collect();
         let mut parts = divide(&claims, &topology::cores(&self.root, &all));
@@ -222,7 +222,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PlaceAmongRuns {
     fn drop(&mut self) {
         self.withdraw();
     }
@@ -235,11 +235,11 @@ struct Entry {
     user: u32,
     file: File,
     /// What it contains, once it has been read; `None` if that is invalid.
-    claim: OnceCell<Option<Claim>>,
+    claim: OnceCell<Option<CpuClaim>>,
 }
 
 impl Entry {
-    fn open(commons: &Commons, name: &OsStr) -> Option<Entry> {
+    fn open(commons: &SharedFolder, name: &OsStr) -> Option<Entry> {
         let run = RunId::in_name(name, PREFIX)?;
         let (file, user) = commons.open_file(name)?;
         Some(Entry {
@@ -251,7 +251,7 @@ impl Entry {
     }
 
     /// The same if its run is alive. If not, the file is removed, if it is the caller's.
-    fn live(self, root: &Root, commons: &Commons, name: &OsStr) -> Option<Entry> {
+    fn live(self, root: &Root, commons: &SharedFolder, name: &OsStr) -> Option<Entry> {
         if self.is_alive(root) && !self.run.is_forged(root, self.user) {
             return Some(self);
         }
@@ -267,22 +267,22 @@ impl Entry {
             let _ = flock(&self.file, FlockOperation::Unlock);
             return false;
         }
-        self.run.fate(root) != Fate::Dead
+        self.run.fate(root) != RunFate::Dead
     }
 
     /// What it says; read at most once.
-    fn claim(&self) -> Option<&Claim> {
+    fn claim(&self) -> Option<&CpuClaim> {
         self.claim.get_or_init(|| self.read()).as_ref()
     }
 
-    fn read(&self) -> Option<Claim> {
+    fn read(&self) -> Option<CpuClaim> {
         let mut text = String::new();
         (&self.file)
             .take(MOST_BYTES)
             .read_to_string(&mut text)
             .ok()?;
         let (cpus, word) = text.trim_end().split_once(' ')?;
-        Some(Claim {
+        Some(CpuClaim {
             user: self.user,
             run: self.run,
             given: ascending(cpus)?,
@@ -301,7 +301,7 @@ fn ascending(list: &str) -> Option<CpuSet> {
 
 /// Removes the caller's files of dead runs.
 pub(crate) fn forget_dead(root: &Root) {
-    let Some(commons) = Commons::open(root) else {
+    let Some(commons) = SharedFolder::open(root) else {
         return;
     };
     for name in commons.names(PREFIX) {
@@ -343,12 +343,12 @@ mod tests {
         (dir, root, folder)
     }
 
-    fn take(root: &Root, run: &str, given: &str, share: Share) -> Place {
+    fn take(root: &Root, run: &str, given: &str, share: Share) -> PlaceAmongRuns {
         let run = RunId::parse(run).unwrap();
-        Place::take_as(root, run, &[], &given.parse().unwrap(), share, true)
+        PlaceAmongRuns::take_as(root, run, &[], &given.parse().unwrap(), share, true)
     }
 
-    fn cpus(place: &mut Place) -> String {
+    fn cpus(place: &mut PlaceAmongRuns) -> String {
         place.look();
         place.cpus().to_string()
     }
@@ -419,7 +419,7 @@ mod tests {
     fn runs_that_start_at_the_same_time_find_each_other() {
         let (_dir, root, _) = machine();
         // Else both would create it.
-        drop(Commons::open(&root).unwrap());
+        drop(SharedFolder::open(&root).unwrap());
         for _ in 0..100 {
             let start = Barrier::new(2);
             let taken = |run| {
@@ -464,7 +464,7 @@ mod tests {
         let _outer = take(&root, "10-1-5", "0-3", Share::Fair);
         let inner = |family: &[(RawPid, u64)]| {
             let run = RunId::parse("11-1-5").unwrap();
-            Place::take_as(
+            PlaceAmongRuns::take_as(
                 &root,
                 run,
                 family,
@@ -500,7 +500,7 @@ mod tests {
         let family = [(10, 1), (1, 1)];
         let given = "0-3".parse().unwrap();
         let run = RunId::parse("10-1-5").unwrap();
-        let mut place = Place::take_as(&root, run, &family, &given, Share::Fair, true);
+        let mut place = PlaceAmongRuns::take_as(&root, run, &family, &given, Share::Fair, true);
         assert_eq!(cpus(&mut place), "0-3", "it has no other run beside it");
         let _own = take(&root, "11-1-5", "0-3", Share::Fair);
         assert_eq!(cpus(&mut place), "0-1", "and none around it");

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Event, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
-use cosched_linux::{Allocation, Requests, own_run};
+use cosched_linux::{Allocation, RunRequests, own_run};
 use cosched_memory::Key;
 use cosched_nodes::{Cluster, ClusterError, NodeJob, Tell, capabilities};
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
@@ -191,7 +191,7 @@ impl Platform for NodesPlatform {
         _part: KernelPart,
         jobs: Vec<NodeJob>,
         screen: &Screen,
-        requests: Option<Requests>,
+        requests: Option<RunRequests>,
         logs: &Path,
     ) -> Result<Cluster> {
         let cluster = self.cluster.take();

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
 use cosched_core::{Absence, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId};
-use cosched_linux::{Allocation, Requests};
+use cosched_linux::{Allocation, RunRequests};
 use cosched_memory::Key;
 use cosched_report::{
     BackendKind, EnergySource, Given, JobInfos, RunWarning, SettingFile, SoloSource,
@@ -179,7 +179,7 @@ pub(crate) trait Platform {
         part: KernelPart,
         jobs: Vec<Self::Job>,
         screen: &Screen,
-        requests: Option<Requests>,
+        requests: Option<RunRequests>,
         logs: &Path,
     ) -> Result<Self::Backend>;
 

@@ -13,7 +13,7 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Counter, CpuSet, Event, Machine, Nanos, TaskId,
 };
-use cosched_linux::Requests;
+use cosched_linux::RunRequests;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos, SettingFile};
 use std::cell::Cell;
@@ -113,7 +113,7 @@ impl<S: Simulation> Platform for S {
         _part: KernelPart,
         _jobs: Vec<()>,
         _screen: &Screen,
-        _requests: Option<Requests>,
+        _requests: Option<RunRequests>,
         _logs: &Path,
     ) -> Result<S::Backend> {
         Simulation::backend(self)

@@ -5,7 +5,7 @@ use crate::input::told;
 use crate::run_files::{RECORD, SERIES, open_series};
 use anyhow::Result;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, fate_of, live_runs};
+use cosched_linux::{LiveRun, RunFate, fate_of, live_runs};
 use cosched_report::{RunLine, Status};
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -124,7 +124,7 @@ fn not_live(root: &Root, name: &str, run: Option<String>) -> anyhow::Error {
             "no run {shown} is live; `cosched status` lists the live runs"
         ));
     };
-    usage(if fate_of(root, &run) == Fate::Alive {
+    usage(if fate_of(root, &run) == RunFate::Alive {
         format!(
             "run {shown} is live, but its state is elsewhere: it was started with another XDG_RUNTIME_DIR or COSCHED_RUNS_DIR"
         )

@@ -6,7 +6,7 @@ use crate::input::told;
 use crate::run_files::{SERIES, open_series, series_beside, series_in};
 use anyhow::Result;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, fate_of};
+use cosched_linux::{RunFate, fate_of};
 use cosched_report::{BackendKind, SeriesHeader};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub fn goes_on(header: &SeriesHeader) -> bool {
     let Some(run) = &header.run_id else {
         return false;
     };
-    header.backend != BackendKind::Sim && fate_of(&Root::default(), run) == Fate::Alive
+    header.backend != BackendKind::Sim && fate_of(&Root::default(), run) == RunFate::Alive
 }
 
 /// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process

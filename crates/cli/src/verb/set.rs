@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use cosched_linux::root::Root;
-use cosched_linux::{Request, Settings};
+use cosched_linux::{LiveSettings, RunRequest};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
         return Err(usage("no run is live"));
     };
     let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
-    run.ask(&Request::Set(settings))
+    run.ask(&RunRequest::Set(settings))
         .with_context(|| format!("asking process {}", run.pid))?;
     let whose = match &status.run.folder {
         Some(folder) => format!("the run in {folder}"),
@@ -61,8 +61,8 @@ fn is_run(word: &str) -> bool {
     !word.contains('=') || Path::new(word).exists()
 }
 
-fn parse(words: &[String]) -> Result<Settings> {
-    let mut settings = Settings::default();
+fn parse(words: &[String]) -> Result<LiveSettings> {
+    let mut settings = LiveSettings::default();
     for word in words {
         match word.split_once('=') {
             Some(("jobs", jobs)) => settings.jobs = Some(jobs.parse().map_err(|_| wrong(word))?),
@@ -71,7 +71,7 @@ fn parse(words: &[String]) -> Result<Settings> {
             _ => return Err(wrong(word)),
         }
     }
-    if settings == Settings::default() {
+    if settings == LiveSettings::default() {
         return Err(usage(format!("no setting; expected {EXPECTED}")));
     }
     Ok(settings)

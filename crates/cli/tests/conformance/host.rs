@@ -7,8 +7,8 @@ use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::{
-    Begin, Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, RoomLimits,
-    freezer_problem, topology,
+    Environment, Freezing, HeadroomLimits, Host, HostConfig, HostJob, JobBegin, JobProgram,
+    KernelScheduler, freezer_problem, topology,
 };
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -69,7 +69,7 @@ impl ThisMachine {
                 key: None,
                 cpus: None,
                 name: name(id),
-                begin: Begin::Program(self.program(job)),
+                begin: JobBegin::Program(self.program(job)),
             })
             .collect();
         let host = Host::new(HostConfig {
@@ -85,7 +85,7 @@ impl ThisMachine {
             requests: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
-            room: RoomLimits::default(),
+            room: HeadroomLimits::default(),
             max_pause,
             ends_jobs: false,
             notice: Box::new(|notice| eprintln!("{notice:?}")),
@@ -95,7 +95,7 @@ impl ThisMachine {
         host
     }
 
-    fn program(&self, job: &Job) -> Program {
+    fn program(&self, job: &Job) -> JobProgram {
         let id = self.programs.replace(self.programs.get() + 1);
         // About 1,000 iterations of a loop in the shell take a millisecond.
         let once = match job.does {
@@ -113,7 +113,7 @@ impl ThisMachine {
         } else {
             "/bin/sh"
         };
-        Program {
+        JobProgram {
             path: PathBuf::from(path),
             args: ["sh", "-c", &script].map(OsString::from).to_vec(),
             env: Arc::new(Environment::new(std::env::vars_os()).expect("no zero bytes")),

@@ -1,12 +1,12 @@
 //! Carries out decisions: pins, freezes and thaws jobs.
 
 use super::lifecycle::Lifecycle;
-use super::notice::{Notice, Notices};
+use super::notice::{HostNotice, HostNotices};
 use crate::cgroup::JobGroup;
 use crate::process;
 use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{CpuSet, Nanos, TaskId};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ const BETWEEN_THAWS: Nanos = Nanos::from_ms(20);
 
 /// Controls where and when jobs run.
 pub(crate) struct Actuator {
-    jobs: BTreeMap<TaskId, Reins>,
+    jobs: BTreeMap<TaskId, ActuatedJob>,
     /// The CPUs of this process, on which a job that is being ended may run.
     home: CpuSet,
-    notices: Notices,
+    notices: HostNotices,
 }
 
 /// One job that has started.
-struct Reins {
+struct ActuatedJob {
     cpus: CpuSet,
     frozen: bool,
     /// Its thaw failed and must be retried.
@@ -37,9 +37,14 @@ struct Reins {
     by: Freezer,
 }
 
-impl Reins {
+impl ActuatedJob {
     /// Freezes or thaws the job. If its thaw fails, it counts as frozen and owes a thaw.
-    fn set_frozen(&mut self, tree: &Tree, frozen: bool, stopped_itself: bool) -> io::Result<()> {
+    fn set_frozen(
+        &mut self,
+        tree: &ProcessTree,
+        frozen: bool,
+        stopped_itself: bool,
+    ) -> io::Result<()> {
         self.owes_thaw = false;
         if std::mem::replace(&mut self.frozen, frozen) == frozen {
             return Ok(());
@@ -71,7 +76,7 @@ enum Freezer {
 }
 
 impl Actuator {
-    pub(crate) fn new(home: CpuSet, notices: Notices) -> Actuator {
+    pub(crate) fn new(home: CpuSet, notices: HostNotices) -> Actuator {
         Actuator {
             jobs: BTreeMap::new(),
             home,
@@ -79,12 +84,12 @@ impl Actuator {
         }
     }
 
-    fn reins(&self, task: TaskId) -> Option<&Reins> {
+    fn reins(&self, task: TaskId) -> Option<&ActuatedJob> {
         self.jobs.get(&task)
     }
 
     /// Takes charge of a job that is about to start, and pins it.
-    pub(crate) fn take(&mut self, task: TaskId, tree: &Tree, cpus: &CpuSet) {
+    pub(crate) fn take(&mut self, task: TaskId, tree: &ProcessTree, cpus: &CpuSet) {
         // If this fails, the job runs where the kernel puts it.
         let _ = sys::set_affinity(tree.main.pid, cpus);
         let by = if tree.group().is_some() {
@@ -94,7 +99,7 @@ impl Actuator {
         };
         self.jobs.insert(
             task,
-            Reins {
+            ActuatedJob {
                 cpus: cpus.clone(),
                 frozen: false,
                 owes_thaw: false,
@@ -140,7 +145,7 @@ impl Actuator {
         if let Err(error) = reins.set_frozen(tree, frozen, life.stopped_itself(task))
             && !was_owed
         {
-            self.notices.tell(Notice::FreezeFailed {
+            self.notices.tell(HostNotice::FreezeFailed {
                 job: life.name(task).to_owned(),
                 why: error.to_string(),
             });
@@ -168,7 +173,7 @@ impl Actuator {
         let mut complete = true;
         for task in life.tasks() {
             if let Some(tree) = life.tree(task)
-                && let Some(Reins {
+                && let Some(ActuatedJob {
                     frozen: true,
                     by: Freezer::Signals(stop),
                     ..
@@ -234,7 +239,7 @@ fn give_thread(tid: RawPid, loaded: bool) {
 }
 
 /// Applies `act` to all processes of a job, including those forked meanwhile.
-fn for_processes(tree: &Tree, act: impl Fn(&[RawPid])) {
+fn for_processes(tree: &ProcessTree, act: impl Fn(&[RawPid])) {
     let mut done: Vec<RawPid> = Vec::new();
     for _ in 0..BINDS {
         let mut new: Vec<RawPid> = match tree.group() {
@@ -272,8 +277,8 @@ mod tests {
             threads: 1,
             start: 0,
         };
-        let tree = Tree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)));
-        let mut reins = Reins {
+        let tree = ProcessTree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)));
+        let mut reins = ActuatedJob {
             cpus: CpuSet::default(),
             frozen: false,
             owes_thaw: false,

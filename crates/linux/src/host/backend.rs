@@ -3,7 +3,7 @@
 use super::clock::monotonic;
 use super::loaded::{Loaded, in_charge};
 use super::{Host, HostError, capabilities, go_on};
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
@@ -237,7 +237,7 @@ impl Backend for Host {
         let expected = task.expected.and_then(|expected| expected.memory);
         let needs = task.memory.or(expected);
         room.may_start(root, clock.now(), (task.id, needs), |live| {
-            lifecycle.tree(live).map_or(0, Tree::resident)
+            lifecycle.tree(live).map_or(0, ProcessTree::resident)
         })
     }
 

@@ -5,7 +5,7 @@ use crate::link::{BEAT, Heard};
 use crate::node::News;
 use crate::protocol::Order;
 use cosched_core::{Event, Nanos, TaskId};
-use cosched_linux::{Interrupt, Request, Requests, Settings};
+use cosched_linux::{Interrupt, LiveSettings, RunRequest, RunRequests};
 use cosched_report::RunWarning;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -139,7 +139,7 @@ impl Cluster {
             None => {}
         }
         if ready.has_requests {
-            let requests = self.requests.as_mut().map(Requests::take);
+            let requests = self.requests.as_mut().map(RunRequests::take);
             for request in requests.into_iter().flatten() {
                 self.grant(request, events);
             }
@@ -150,13 +150,13 @@ impl Cluster {
         self.hear(ready, events);
     }
 
-    fn grant(&mut self, request: Request, events: &mut Vec<Event>) {
+    fn grant(&mut self, request: RunRequest, events: &mut Vec<Event>) {
         match request {
-            Request::End { end, name } => events.push(Event::EndTask {
+            RunRequest::End { end, name } => events.push(Event::EndTask {
                 task: TaskId(end),
                 name,
             }),
-            Request::Set(Settings { jobs, pause }) => {
+            RunRequest::Set(LiveSettings { jobs, pause }) => {
                 if let Some(jobs) = jobs {
                     let limit = if jobs == 0 { usize::MAX } else { jobs as usize };
                     events.push(Event::JobLimit(limit));

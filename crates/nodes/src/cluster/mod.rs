@@ -15,7 +15,7 @@ use crate::node::Node;
 use crate::protocol::Order;
 use crate::sink::{OutputPiece, Sink};
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
-use cosched_linux::{Interrupt, Interrupts, Requests};
+use cosched_linux::{Interrupt, Interrupts, RunRequests};
 use cosched_report::{JobInfos, RunWarning};
 use std::ffi::OsString;
 use std::io;
@@ -74,7 +74,7 @@ pub struct Cluster {
     /// Nodes that may die under a job before it is given up.
     retries_lost: u32,
     interrupts: Interrupts,
-    requests: Option<Requests>,
+    requests: Option<RunRequests>,
     /// The input of jobs that come.
     input: Option<OwnedFd>,
     /// The next wait ends once the input is readable.
@@ -236,7 +236,7 @@ impl Cluster {
     }
 
     /// Takes requests from other processes to the run.
-    pub fn take_requests(&mut self, requests: Option<Requests>) {
+    pub fn take_requests(&mut self, requests: Option<RunRequests>) {
         self.requests = requests;
     }
 

@@ -13,7 +13,7 @@ use anyhow::Result;
 use changes::Changes;
 use clap::Args;
 use cosched_core::Nanos;
-use cosched_linux::Published;
+use cosched_linux::PublishedState;
 use cosched_linux::ScreenSignals;
 use cosched_linux::attached::{Selection, publish};
 use cosched_linux::root::Root;
@@ -130,7 +130,7 @@ impl AttachArgs {
 /// Where intervals are shown.
 struct Output {
     /// Where others see them; `None` for a single interval, or where there is no folder for it.
-    published: Option<Published>,
+    published: Option<PublishedState>,
     changes: Changes,
 }
 

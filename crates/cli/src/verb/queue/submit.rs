@@ -12,7 +12,7 @@ use crate::verb::run::weight;
 use anyhow::Result;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use cosched_linux::Inherited;
+use cosched_linux::InheritedAttributes;
 use cosched_queue::{Answer, JobLine, Request, Submission};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -127,7 +127,7 @@ pub fn common() -> Result<JobLine> {
     let mut common = JobLine::new();
     common.insert("cwd".to_owned(), folder()?.into());
     common.insert("env".to_owned(), environment().into());
-    let inherited = serde_json::to_value(Inherited::own())?;
+    let inherited = serde_json::to_value(InheritedAttributes::own())?;
     common.insert("inherited".to_owned(), inherited);
     Ok(common)
 }

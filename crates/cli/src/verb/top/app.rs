@@ -4,7 +4,7 @@ use super::terminal::Screen;
 use crate::exit::Exit;
 use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, Request, ScreenSignal, ScreenSignals, fate_of};
+use cosched_linux::{LiveRun, RunFate, RunRequest, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
 use cosched_top::keys::{KeyEvent, Keys};
 use cosched_top::{Effect, Scene, View, draw, page, rows};
@@ -150,7 +150,7 @@ impl App {
         if self.view.is_paused {
             return false;
         }
-        if fate_of(&self.root, &self.run.run) == Fate::Dead {
+        if fate_of(&self.root, &self.run.run) == RunFate::Dead {
             self.note_end();
             return true;
         }
@@ -181,7 +181,7 @@ impl App {
         let Some(job) = self.status.job(job) else {
             return;
         };
-        let request = Request::End {
+        let request = RunRequest::End {
             end: job.job,
             name: job.name.clone(),
         };

@@ -6,7 +6,7 @@ use crate::live::known;
 use anyhow::Result;
 use cosched_linux::attached::sessions;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, ScreenSignals, fate_of};
+use cosched_linux::{LiveRun, RunFate, ScreenSignals, fate_of};
 use cosched_report::AttachedNow;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,7 +45,7 @@ struct Elsewhere {
 
 impl Source for Elsewhere {
     fn next(&mut self) -> Option<AttachedNow> {
-        if fate_of(&self.root, &self.session.run) == Fate::Dead {
+        if fate_of(&self.root, &self.session.run) == RunFate::Dead {
             return None;
         }
         let (text, _) = self.session.status().ok()?;

@@ -13,7 +13,7 @@ const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 
 /// The limits on memory and load under which one more job may start.
 #[derive(Clone, Copy, Debug)]
-pub struct RoomLimits {
+pub struct HeadroomLimits {
     /// No further job starts while less memory than this is available, in bytes; 0 for no limit.
     pub mem_keep: u64,
     /// Memory that all jobs together were given, in bytes; `None` for that of the machine and of its cgroups.
@@ -24,10 +24,10 @@ pub struct RoomLimits {
     pub most_load: Option<f64>,
 }
 
-impl Default for RoomLimits {
+impl Default for HeadroomLimits {
     /// No limit.
-    fn default() -> RoomLimits {
-        RoomLimits {
+    fn default() -> HeadroomLimits {
+        HeadroomLimits {
             mem_keep: 0,
             given: None,
             guess_from: usize::MAX,
@@ -37,8 +37,8 @@ impl Default for RoomLimits {
 }
 
 /// Keeps memory free and the load low, and starts no job whose need exceeds free memory.
-pub(crate) struct Room {
-    limits: RoomLimits,
+pub(crate) struct HeadroomCheck {
+    limits: HeadroomLimits,
     /// Live jobs, with their needs where known.
     live: BTreeMap<TaskId, Option<u64>>,
     /// Known needs of rejected jobs, which may be started anyway.
@@ -61,9 +61,9 @@ struct Look {
     guessed: Option<i128>,
 }
 
-impl Room {
-    pub(crate) fn new(limits: RoomLimits) -> Room {
-        Room {
+impl HeadroomCheck {
+    pub(crate) fn new(limits: HeadroomLimits) -> HeadroomCheck {
+        HeadroomCheck {
             limits,
             live: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -129,7 +129,7 @@ impl Room {
         MayStart::Yes
     }
 
-    /// Whether less memory is available than must be kept free. Unlike [`Room::may_start`] this measures at each call.
+    /// Whether less memory is available than must be kept free. Unlike [`HeadroomCheck::may_start`] this measures at each call.
     pub(crate) fn is_short(&self, root: &Root) -> bool {
         meminfo::read(root).is_ok_and(|memory| memory.usable() < self.limits.mem_keep)
     }
@@ -245,11 +245,11 @@ mod tests {
         std::fs::write(dir.join("proc/meminfo"), text).unwrap();
     }
 
-    fn keep(kb: u64, guess_from: usize) -> Room {
-        Room::new(RoomLimits {
+    fn keep(kb: u64, guess_from: usize) -> HeadroomCheck {
+        HeadroomCheck::new(HeadroomLimits {
             mem_keep: kb << 10,
             guess_from,
-            ..RoomLimits::default()
+            ..HeadroomLimits::default()
         })
     }
 
@@ -260,7 +260,7 @@ mod tests {
         let root = Root::new(dir.path());
         let holds = std::cell::Cell::new(0);
         let next = std::cell::Cell::new(0);
-        let ask = |room: &mut Room, at: f64| {
+        let ask = |room: &mut HeadroomCheck, at: f64| {
             next.set(next.get() + 1);
             let task = TaskId(next.get());
             room.may_start(&root, Nanos::from_s(at), (task, None), |_| {
@@ -325,7 +325,7 @@ mod tests {
         let nothing = Resources::absent(Absence::NotTold);
         left(80);
         let holds = std::cell::Cell::new(0);
-        let ask = |room: &mut Room, at: f64, id: u32, kb: Option<u64>| {
+        let ask = |room: &mut HeadroomCheck, at: f64, id: u32, kb: Option<u64>| {
             room.may_start(
                 &root,
                 Nanos::from_s(at),
