@@ -27,7 +27,7 @@ use cosched_linux::{
     HostNotice, JobBegin, JobProgram, Neighbour, PlaceAmongRuns, RunRequests, Share,
     check_open_files, own_run,
 };
-use cosched_memory::Key;
+use cosched_memory::CommandKey;
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -361,7 +361,7 @@ impl Platform for HostPlatform {
         all
     }
 
-    fn key(&self, job: &Job, task: &HostJob) -> Option<Key> {
+    fn key(&self, job: &Job, task: &HostJob) -> Option<CommandKey> {
         // Of an adopted job only the last part of its time is known.
         let JobBegin::Program(JobProgram { cwd, env, .. }) = &task.begin else {
             return None;

@@ -16,7 +16,7 @@ use cosched_core::{Absence, Backend as _, Event, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, RunRequests, own_run};
-use cosched_memory::Key;
+use cosched_memory::CommandKey;
 use cosched_nodes::{Cluster, ClusterError, NodeJob, Tell, capabilities};
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
 use std::cell::RefCell;
@@ -172,7 +172,7 @@ impl Platform for NodesPlatform {
     }
 
     /// By the files that are there on this node: the others have the same, or their own.
-    fn key(&self, job: &Job, _task: &NodeJob) -> Option<Key> {
+    fn key(&self, job: &Job, _task: &NodeJob) -> Option<CommandKey> {
         let cwd = job.input.absolute_cwd();
         let cwd = cwd.as_deref();
         let path = std::env::var_os("PATH");
