@@ -17,7 +17,7 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, RunRequests, own_run};
 use cosched_memory::CommandKey;
-use cosched_nodes::{Cluster, ClusterError, NodeJob, Tell, capabilities};
+use cosched_nodes::{Cluster, ClusterError, ClusterOutput, NodeJob, capabilities};
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -197,7 +197,7 @@ impl Platform for NodesPlatform {
         let cluster = self.cluster.take();
         let mut cluster = cluster.context("a run over nodes runs only once")?;
         let (warned, shown) = (screen.clone(), screen.clone());
-        cluster.tell(Tell {
+        cluster.tell(ClusterOutput {
             warning: Box::new(move |warning| warned.warn(warning)),
             output: Box::new(move |piece| shown.piece(piece)),
         });
