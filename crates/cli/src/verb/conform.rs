@@ -6,7 +6,7 @@ use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
 use cosched_conformance::{Case, Played, Verdict, World, WorldJobs, of_policy, on_fixture, play};
-use cosched_foreign::{Command, Patience};
+use cosched_foreign::{Command, PolicyPatience};
 use cosched_report::{visible, visible_lines};
 use cosched_run::policy_by_word;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub fn run(args: &ConformArgs) -> Result<ExitCode> {
 
 fn cases(args: &ConformArgs) -> Result<Vec<Case>> {
     if let Some(word) = &args.policy {
-        let found = policy_by_word(word, Patience::Simulated);
+        let found = policy_by_word(word, PolicyPatience::Simulated);
         let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         return Ok(of_policy(entry));
     }

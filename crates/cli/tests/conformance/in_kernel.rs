@@ -31,7 +31,7 @@ impl InKernel {
             &self.0.machine,
             jobs,
             false,
-            cosched_ext::Work::Plans,
+            cosched_ext::SchedulerWork::Plans,
             None,
         );
         Some(Box::new(loaded.expect("the scheduler is loaded")))

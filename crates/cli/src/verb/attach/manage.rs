@@ -14,7 +14,7 @@ use cosched_core::{
     Backend as _, Capabilities, Fact, Importance, Nanos, Params, PolicyEntry, Recorder, RunConfig,
     Warning, run_all, spread_has_choice,
 };
-use cosched_foreign::Patience;
+use cosched_foreign::PolicyPatience;
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::root::Root;
@@ -141,7 +141,7 @@ impl ManageArgs {
                 "--policy: {name} is for batches; name a policy, as in --policy {SPREAD}"
             )));
         }
-        let found = policy_by_word(name, Patience::Limited);
+        let found = policy_by_word(name, PolicyPatience::Limited);
         let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         if !entry.time_shares {
             return Err(usage(format!(

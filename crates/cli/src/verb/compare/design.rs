@@ -9,7 +9,7 @@ use anyhow::Result;
 use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, PolicyEntry};
 use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
-use cosched_foreign::Patience;
+use cosched_foreign::PolicyPatience;
 use cosched_run::policy_by_word;
 use std::path::Path;
 
@@ -167,7 +167,7 @@ fn policies(args: &CompareArgs) -> Result<Vec<&str>> {
 }
 
 fn policy(name: &str) -> Result<&'static PolicyEntry> {
-    let found = policy_by_word(name, Patience::Simulated);
+    let found = policy_by_word(name, PolicyPatience::Simulated);
     found.map_err(|problem| usage(format!("--policies: {problem}")))
 }
 
