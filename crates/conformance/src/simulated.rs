@@ -2,9 +2,9 @@
 
 use crate::fixture::{Does, Fixture, Job, Skip};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::{
-    Fault, FaultKind, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, Work, builtin_machine,
+    Fault, FaultKind, JobWork, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, builtin_machine,
     builtin_program,
 };
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Fixture for Simulation {
         let mut simulated = Vec::new();
         for (id, job) in jobs.iter().enumerate() {
             let mut program = self.compute.clone();
-            let endless = Work::SoloTime(Nanos::from_ms(1_000_000));
+            let endless = JobWork::SoloTime(Nanos::from_ms(1_000_000));
             let mut dies = |exit| {
                 let what = FaultKind::JobDies {
                     task: TaskId(id as u32),
@@ -54,7 +54,7 @@ impl Fixture for Simulation {
                 endless
             };
             let work = match job.does {
-                Does::Work(ms) => Work::SoloTime(Nanos::from_ms(ms.into())),
+                Does::Work(ms) => JobWork::SoloTime(Nanos::from_ms(ms.into())),
                 Does::Endless => endless,
                 Does::Fails => dies(Exit::Code(3)),
                 Does::Crashes => dies(Exit::Signal {
@@ -67,7 +67,7 @@ impl Fixture for Simulation {
                     ));
                 }
                 Does::Naps => {
-                    program.phases = vec![Phase {
+                    program.phases = vec![ProgramPhase {
                         instructions: 1e7,
                         cpi: 1.0,
                         memory: 1.0,
@@ -75,7 +75,7 @@ impl Fixture for Simulation {
                         then_mb: Default::default(),
                     }];
                     // The job ends in the second phase.
-                    Work::Instructions(15_000_000)
+                    JobWork::Instructions(15_000_000)
                 }
             };
             simulated.push(SimJob {

@@ -3,7 +3,7 @@
 use super::policies::Decisions;
 use crate::fixture::{Outcome, Skip};
 use cosched_core::{Exit, Importance, Nanos, Params, PolicyEntry, RunConfig, TaskSpec, run};
-use cosched_sim::{Sim, SimConfig, SimJob, Work, builtin_machine, builtin_program};
+use cosched_sim::{JobWork, Sim, SimConfig, SimJob, builtin_machine, builtin_program};
 use std::sync::Arc;
 
 /// At most so many jobs, whatever the machine: a large one would take long.
@@ -55,7 +55,7 @@ fn simulated(id: usize) -> SimJob {
     let length = Nanos::from_ms(50 + 37 * (id as u64 % 7));
     SimJob {
         program: Arc::new(program),
-        work: Work::SoloTime(length),
+        work: JobWork::SoloTime(length),
         cpus: width(id),
         nice: 0,
     }

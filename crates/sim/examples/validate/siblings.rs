@@ -4,8 +4,8 @@
 //! known of caches and memory.
 
 use crate::backend::{CpuTime, Replay, Tape};
-use crate::measurements::Table;
-use crate::recording::{Counted, Recording};
+use crate::measurements::MeasuredTable;
+use crate::recording::{RecordedCounts, Recording};
 use cosched_core::model::contention::{Contention, PlacedJob, SpeedPrediction};
 use cosched_core::{
     Change, CpuId, Decision, Learnt, Machine, Nanos, Placement, Policy, Purpose, Recorder, Rng,
@@ -81,7 +81,7 @@ fn cell(mut errors: Vec<f64>) -> String {
 }
 
 fn read(file: &Path) -> Result<Data, String> {
-    let table = Table::read(file)?;
+    let table = MeasuredTable::read(file)?;
     let mut names = BTreeSet::new();
     for row in &table.rows {
         names.insert(row.text("program")?.to_owned());
@@ -199,10 +199,10 @@ fn tape(program: usize, data: &Data) -> Tape {
 
 fn slowed(slowdown: f64) -> Recording {
     let mut recording = Recording::new();
-    let counted = Counted {
+    let counted = RecordedCounts {
         instructions: ALONE_S * GHZ * 1e9,
         cycles: slowdown * ALONE_S * GHZ * 1e9,
-        ..Counted::default()
+        ..RecordedCounts::default()
     };
     recording.add(slowdown * ALONE_S, counted);
     recording

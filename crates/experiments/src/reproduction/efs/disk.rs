@@ -7,7 +7,7 @@ use crate::reproduction::engine::{
 use crate::statistics::mean;
 use cosched_core::{PerDevice, Restart};
 use cosched_sim::machine::DeviceSpec;
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::{MachineSpec, ProgramSpec, SimJob};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn with_disk(spec: &MachineSpec, stream_cost: f64) -> MachineSpec {
 fn reader(spec: &MachineSpec, demand: f64, work_ms: f64) -> ProgramSpec {
     let mut reader = program("povray").as_ref().clone();
     let wait_ms = work_ms * demand / (1.0 - demand);
-    reader.phases = vec![Phase {
+    reader.phases = vec![ProgramPhase {
         instructions: work_ms * spec.core_types[0].ghz * 1e6 / reader.core.cpi,
         cpi: 1.0,
         memory: 1.0,

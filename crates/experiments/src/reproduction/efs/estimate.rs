@@ -7,7 +7,7 @@ use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::chart::Curve;
-use cosched_sim::Work;
+use cosched_sim::JobWork;
 
 /// Solo utilisation of the program that is estimated.
 const OBSERVED: f64 = 0.57;
@@ -42,7 +42,7 @@ impl Beside {
         let Some(observed) = synthetic(machine, OBSERVED, at_once) else {
             return Ok(None);
         };
-        let work = Work::SoloTime(Nanos::from_ms(20_000));
+        let work = JobWork::SoloTime(Nanos::from_ms(20_000));
         let (mut mixes, mut demands) = (Vec::new(), Vec::new());
         for &percent in others {
             let mut mix = Mix::of_copies(&observed, 1, work);

@@ -247,11 +247,11 @@ mod tests {
     use super::super::machines::machine;
     use super::super::mixes::of_folder;
     use super::*;
-    use cosched_sim::Work;
+    use cosched_sim::JobWork;
 
     /// Perf&Fair's mix 9 with jobs of so many ms.
     fn ninth(solo_ms: u64) -> Mix {
-        let mut mixes = of_folder("perf-fair", Work::SoloTime(Nanos::from_ms(solo_ms)));
+        let mut mixes = of_folder("perf-fair", JobWork::SoloTime(Nanos::from_ms(solo_ms)));
         mixes.swap_remove(8)
     }
 

@@ -4,11 +4,11 @@ use crate::reproduction::engine::{Candidate, Lab, Measured, Mix, Result, simulat
 use crate::statistics::mean;
 use cosched_core::Nanos;
 use cosched_core::model::cross_core::CoreSample;
-use cosched_sim::{MachineSpec, ProgramSpec, Work};
+use cosched_sim::{JobWork, MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
 /// Work of a program alone.
-const WORK: Work = Work::SoloTime(Nanos::from_ms(20_000));
+const WORK: JobWork = JobWork::SoloTime(Nanos::from_ms(20_000));
 
 /// A program alone on each type of core, by seed.
 pub(super) struct Alone {

@@ -6,7 +6,7 @@ use super::{BIAS, BIG_FAIR, COMPARISONS, LUCKY, candidates, products_saved, shar
 use crate::reproduction::engine::{Cell, Draft, Grid, Lab, Measured, Mix, Result, gain, saved};
 use crate::statistics::{mean, over};
 use cosched_core::{Restart, Rng};
-use cosched_sim::{MachineSpec, SimJob, Work};
+use cosched_sim::{JobWork, MachineSpec, SimJob};
 use std::sync::Arc;
 
 /// Part of its program's instructions that a job has, as in the mixes.
@@ -45,7 +45,7 @@ fn draw(classes: &[(Class, usize)], alone: &[Alone], rng: &mut Rng) -> Mix {
             let drawn = rng.below(left.len() as u64);
             let program = &left.swap_remove(drawn as usize).program;
             let instructions = PART * program.instructions.unwrap_or(1e12);
-            let work = Work::Instructions(instructions as u64);
+            let work = JobWork::Instructions(instructions as u64);
             jobs.extend(Mix::of_copies(program, 1, work).jobs);
         }
     }
@@ -221,7 +221,7 @@ fn time_on_small(job: &SimJob, alone: &[Alone]) -> f64 {
     let mut programs = alone.iter();
     let found = programs.find(|one| one.program.name == job.program.name);
     match (found, job.work) {
-        (Some(one), Work::Instructions(number)) => number as f64 / one.small_mips(),
+        (Some(one), JobWork::Instructions(number)) => number as f64 / one.small_mips(),
         _ => 0.0,
     }
 }

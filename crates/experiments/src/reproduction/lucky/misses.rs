@@ -3,7 +3,7 @@
 use super::alone::Alone;
 use super::efficiency::{CoreTypes, PAPERS_PROGRAMS};
 use crate::reproduction::engine::{Cell, Draft, Lab, Result};
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 fn with_misses(program: &ProgramSpec, factor: f64) -> Arc<ProgramSpec> {
     let mut changed = program.clone();
     if changed.phases.is_empty() {
-        changed.phases.push(Phase {
+        changed.phases.push(ProgramPhase {
             instructions: 1e15,
             cpi: 1.0,
             memory: 1.0,

@@ -1,6 +1,6 @@
 //! Runs of recorded programs, and what the estimators thought in them.
 
-use super::series::{Program, THREADS};
+use super::series::{CorunProgram, THREADS};
 use crate::backend::{self, CpuTime, Replay, Tape};
 use crate::recording::Recording;
 use cosched_core::{
@@ -166,22 +166,22 @@ impl ProgramRun {
     }
 
     /// The learner of this run.
-    pub(super) fn learner(&self, program: &Program) -> Judged {
+    pub(super) fn learner(&self, program: &CorunProgram) -> Judged {
         self.judged(program, self.result.progress_learnt, &self.notes.learnt)
     }
 
     /// Eq. 1 of Perf&Fair in this run, which it decides by.
-    pub(super) fn ratio(&self, program: &Program) -> Judged {
+    pub(super) fn ratio(&self, program: &CorunProgram) -> Judged {
         let last = self.notes.by_ratio.last;
         self.judged(program, last, &self.notes.by_ratio)
     }
 
     /// The progress in the record of this run. It is known only at the end.
-    pub(super) fn record(&self, program: &Program) -> Judged {
+    pub(super) fn record(&self, program: &CorunProgram) -> Judged {
         self.judged(program, self.result.progress, &Fed::default())
     }
 
-    fn judged(&self, program: &Program, quanta: Reading<f64>, fed: &Fed) -> Judged {
+    fn judged(&self, program: &CorunProgram, quanta: Reading<f64>, fed: &Fed) -> Judged {
         let total = program.beside.total().instructions;
         let marks = fed.marks.iter().map(|&(instructions, quanta)| Mark {
             is: program.alone.time_of_share(instructions / total),
@@ -199,7 +199,7 @@ impl ProgramRun {
     }
 
     /// Progress in this run against the trace of the run alone.
-    pub(super) fn with_trace(&self, program: &Program) -> Judged {
+    pub(super) fn with_trace(&self, program: &CorunProgram) -> Judged {
         let mut spec = spec(program);
         spec.solo.trace = trace_of(&program.alone);
         let mut estimator = TaskEstimator::new(&spec, QUANTUM, InitialProgress::default());
@@ -210,7 +210,7 @@ impl ProgramRun {
     }
 
     /// Progress in this run by Eq. 1 of Perf&Fair with the mean speed of the run alone: that is one measurement before this run.
-    pub(super) fn with_mean_speed(&self, program: &Program, cpu_time: CpuTime) -> Judged {
+    pub(super) fn with_mean_speed(&self, program: &CorunProgram, cpu_time: CpuTime) -> Judged {
         let mut estimator = TaskEstimator::new(&spec(program), QUANTUM, InitialProgress::default());
         let mut estimates = Estimates::default();
         if let Some(first) = self.notes.samples.first() {
@@ -247,7 +247,7 @@ fn instructions_of(sample: &Sample) -> f64 {
     instructions.unwrap_or(0) as f64
 }
 
-fn spec(program: &Program) -> TaskSpec {
+fn spec(program: &CorunProgram) -> TaskSpec {
     TaskSpec {
         cpus: THREADS,
         ..TaskSpec::new(0, &program.name)
