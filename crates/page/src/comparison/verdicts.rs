@@ -1,6 +1,6 @@
 //! The verdicts with their figures.
 
-use crate::html::{Cell, Table, element, paragraph};
+use crate::html::{HtmlCell, HtmlTable, element, paragraph};
 use cosched_experiments::comparison::{
     Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text,
 };
@@ -39,34 +39,34 @@ fn table(answer: &Answer, judged: &Judged) -> String {
     ];
     let candidates = 0..design.candidates.len();
     let rows = candidates.map(|at| row(answer, judged, at)).collect();
-    let table = Table {
+    let table = HtmlTable {
         caption: &meaning(answer, judged),
-        ..Table::new(&columns, rows)
+        ..HtmlTable::new(&columns, rows)
     };
     let name = element("h3", &escaped(judged.metric.name));
     format!("<div>\n{name}{}</div>\n", table.html())
 }
 
 /// The row of a candidate.
-fn row(answer: &Answer, judged: &Judged, candidate: usize) -> Vec<Cell> {
+fn row(answer: &Answer, judged: &Judged, candidate: usize) -> Vec<HtmlCell> {
     let name = &answer.manifest.design.candidates[candidate].name;
     let mut compared = judged.over_all.iter();
     let compared = compared.find(|one| one.candidate == candidate);
     let [verdict, change] = match compared {
-        None => [Cell::text("the baseline"), Cell::text("")],
+        None => [HtmlCell::text("the baseline"), HtmlCell::text("")],
         Some(one) => [
-            Cell::Marked(mark(one.verdict), verdict_text(one)),
+            HtmlCell::Marked(mark(one.verdict), verdict_text(one)),
             match &one.change {
-                Ok(change) => Cell::Text(change_text(change)),
-                Err(_) => Cell::None,
+                Ok(change) => HtmlCell::Text(change_text(change)),
+                Err(_) => HtmlCell::None,
             },
         ],
     };
-    let mut cells = vec![Cell::text(name), verdict, change];
+    let mut cells = vec![HtmlCell::text(name), verdict, change];
     let figures = match judged.spreads[candidate] {
         Some(spread) => [spread.median, spread.least, spread.greatest].map(Some),
         None => [None; 3],
     };
-    cells.extend(figures.map(|figure| Cell::number(figure, number)));
+    cells.extend(figures.map(|figure| HtmlCell::number(figure, number)));
     cells
 }

@@ -7,7 +7,7 @@ use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, RunFate, RunRequest, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
 use cosched_top::keys::{KeyEvent, Keys};
-use cosched_top::{Effect, Scene, View, draw, page, rows};
+use cosched_top::{KeyEffect, TopScene, TopView, draw, page, rows};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct App {
     /// What the user should know of the run.
     told: Option<String>,
     has_ended: bool,
-    view: View,
+    view: TopView,
     rows: Vec<usize>,
     keys: Keys,
 }
@@ -94,7 +94,7 @@ impl App {
             next: Instant::now(),
             told: None,
             has_ended: false,
-            view: View::new(has_colour),
+            view: TopView::new(has_colour),
             rows: Vec::new(),
             keys: Keys::default(),
         }
@@ -127,11 +127,11 @@ impl App {
                 // A key is about what the one before it has led to, also where that was not shown yet.
                 let page = self.arrange(screen.size());
                 match self.view.press(key, &self.status, &self.rows, page) {
-                    Effect::Quit => return Ok(Exit::Success),
-                    Effect::Suspend => suspend(screen, signals)?,
-                    Effect::Redraw => screen.forget(),
-                    Effect::End(job) => self.end(job),
-                    Effect::None => {}
+                    KeyEffect::Quit => return Ok(Exit::Success),
+                    KeyEffect::Suspend => suspend(screen, signals)?,
+                    KeyEffect::Redraw => screen.forget(),
+                    KeyEffect::End(job) => self.end(job),
+                    KeyEffect::None => {}
                 }
             }
         }
@@ -200,7 +200,7 @@ impl App {
 
     fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
         self.arrange(screen.size());
-        let scene = Scene {
+        let scene = TopScene {
             status: &self.status,
             told: self.told.as_deref(),
             view: &self.view,

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use cosched_linux::ScreenSignals;
 use cosched_report::{AttachedNow, attached_text};
 use cosched_top::keys::Keys;
-use cosched_top::{Effect, draw_lines, lines_on, pressed};
+use cosched_top::{KeyEffect, draw_lines, lines_on, pressed};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -96,10 +96,10 @@ impl<S: Source> LiveView<S> {
     ) -> io::Result<bool> {
         for key in came.typed(screen, &mut self.keys)? {
             match pressed(key) {
-                Effect::Quit => return Ok(true),
-                Effect::Suspend => suspend(screen, signals)?,
-                Effect::Redraw => screen.forget(),
-                Effect::End(_) | Effect::None => {}
+                KeyEffect::Quit => return Ok(true),
+                KeyEffect::Suspend => suspend(screen, signals)?,
+                KeyEffect::Redraw => screen.forget(),
+                KeyEffect::End(_) | KeyEffect::None => {}
             }
         }
         Ok(false)
