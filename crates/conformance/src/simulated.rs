@@ -1,6 +1,6 @@
 //! The simulation as a fixture: profiles of the workloads on two cores of a built-in machine.
 
-use crate::fixture::{Does, Fixture, Job, Skip};
+use crate::fixture::{Fixture, JobAction, ScenarioJob, ScenarioSkip};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
 use cosched_sim::program::ProgramPhase;
 use cosched_sim::{
@@ -36,7 +36,7 @@ impl Fixture for Simulation {
     const LEAST_SHARE: f64 = 0.98;
     const NOT_REPEATABLE: Option<&'static str> = None;
 
-    fn backend(&self, jobs: &[Job]) -> Result<Sim, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Sim, ScenarioSkip> {
         let mut faults = Vec::new();
         let mut simulated = Vec::new();
         for (id, job) in jobs.iter().enumerate() {
@@ -54,19 +54,19 @@ impl Fixture for Simulation {
                 endless
             };
             let work = match job.does {
-                Does::Work(ms) => JobWork::SoloTime(Nanos::from_ms(ms.into())),
-                Does::Endless => endless,
-                Does::Fails => dies(Exit::Code(3)),
-                Does::Crashes => dies(Exit::Signal {
+                JobAction::Work(ms) => JobWork::SoloTime(Nanos::from_ms(ms.into())),
+                JobAction::Endless => endless,
+                JobAction::Fails => dies(Exit::Code(3)),
+                JobAction::Crashes => dies(Exit::Signal {
                     signal: 11,
                     oom: false,
                 }),
-                Does::Unstartable => {
-                    return Err(Skip(
+                JobAction::Unstartable => {
+                    return Err(ScenarioSkip(
                         "there is no simulated program that could not be started".to_owned(),
                     ));
                 }
-                Does::Naps => {
+                JobAction::Naps => {
                     program.phases = vec![ProgramPhase {
                         instructions: 1e7,
                         cpi: 1.0,

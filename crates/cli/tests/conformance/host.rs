@@ -1,7 +1,7 @@
 //! This machine as a fixture: shells that count, sleep, fail and die.
 
 use crate::processes::{self, Seen};
-use cosched_conformance::{Does, Fixture, Job, Skip, name};
+use cosched_conformance::{Fixture, JobAction, ScenarioJob, ScenarioSkip, name};
 use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
@@ -31,14 +31,16 @@ pub(crate) struct ThisMachine {
 }
 
 impl ThisMachine {
-    pub(crate) fn new(freezing: Freezing) -> Result<ThisMachine, Skip> {
+    pub(crate) fn new(freezing: Freezing) -> Result<ThisMachine, ScenarioSkip> {
         let outputs = tempfile::tempdir().expect("a folder");
         // Apart from the runs of others.
         let root = Root::default().with_runs_dir(outputs.path());
         if freezing == Freezing::Cgroup
             && let Some(problem) = freezer_problem(&root)
         {
-            return Err(Skip(format!("the cgroup freezer can't be used: {problem}")));
+            return Err(ScenarioSkip(format!(
+                "the cgroup freezer can't be used: {problem}"
+            )));
         }
         let affinity = cosched_linux::affinity(0).expect("the CPUs of this process");
         let machine = topology::read(&root, &affinity, None)
@@ -59,7 +61,7 @@ impl ThisMachine {
     /// A backend with these jobs, and with a scheduler in the kernel if there is one.
     pub(crate) fn host(
         &self,
-        jobs: &[Job],
+        jobs: &[ScenarioJob],
         kernel: Option<Box<dyn KernelScheduler>>,
         max_pause: Nanos,
     ) -> Host {
@@ -95,20 +97,20 @@ impl ThisMachine {
         host
     }
 
-    fn program(&self, job: &Job) -> JobProgram {
+    fn program(&self, job: &ScenarioJob) -> JobProgram {
         let id = self.programs.replace(self.programs.get() + 1);
         // About 1,000 iterations of a loop in the shell take a millisecond.
         let once = match job.does {
-            Does::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
-            Does::Endless => "ulimit -t 60; while :; do :; done".to_owned(),
-            Does::Fails => "exit 3".to_owned(),
-            Does::Crashes => "kill -SEGV $$".to_owned(),
-            Does::Naps => "kill -STOP $$".to_owned(),
-            Does::Unstartable => String::new(),
+            JobAction::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
+            JobAction::Endless => "ulimit -t 60; while :; do :; done".to_owned(),
+            JobAction::Fails => "exit 3".to_owned(),
+            JobAction::Crashes => "kill -SEGV $$".to_owned(),
+            JobAction::Naps => "kill -STOP $$".to_owned(),
+            JobAction::Unstartable => String::new(),
         };
         let others = format!("{{ {once}; }} & ").repeat(job.cpus as usize - 1);
         let script = format!("{others}{once}; wait");
-        let path = if job.does == Does::Unstartable {
+        let path = if job.does == JobAction::Unstartable {
             "/no/such/program"
         } else {
             "/bin/sh"
@@ -138,7 +140,7 @@ impl Fixture for ThisMachine {
     const NOT_REPEATABLE: Option<&'static str> =
         Some("real processes never do the same thing twice");
 
-    fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Host, ScenarioSkip> {
         Ok(self.host(jobs, None, Nanos::from_ms(50)))
     }
 
