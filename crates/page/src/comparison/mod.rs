@@ -12,7 +12,7 @@ use crate::run::{machine, same_again};
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_experiments::comparison::{
-    Answer, Means, Outcome, conclusion, number, runs_text, what,
+    ComparisonResult, Means, RunFigures, conclusion, number, runs_text, what,
 };
 use cosched_report::{count, escaped};
 
@@ -76,7 +76,7 @@ fn of_first_block(view: &ComparisonView<'_>, body: String) -> String {
 }
 
 /// What makes figures doubtful.
-fn doubts(answer: &Answer) -> String {
+fn doubts(answer: &ComparisonResult) -> String {
     let mut lines = Vec::new();
     for (doubt, trials) in answer.doubts() {
         lines.push(format!("{}: {doubt}", runs_text(answer, &trials)));
@@ -100,7 +100,7 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
     details(&title, &table.html(), false)
 }
 
-fn run_row(answer: &Answer, outcome: &Outcome) -> Vec<HtmlCell> {
+fn run_row(answer: &ComparisonResult, outcome: &RunFigures) -> Vec<HtmlCell> {
     let (design, trial) = (&answer.manifest.design, outcome.trial);
     let mut cells = vec![
         HtmlCell::Text(trial.block.to_string()),

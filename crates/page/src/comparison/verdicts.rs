@@ -2,21 +2,22 @@
 
 use crate::html::{HtmlCell, HtmlTable, element, paragraph};
 use cosched_experiments::comparison::{
-    Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text,
+    CandidateVerdict, ComparisonResult, LEVELS, MetricVerdicts, change_text, meaning, number,
+    verdict_text,
 };
 use cosched_report::escaped;
 
 /// The colour of a verdict. The words say the same.
-fn mark(verdict: Verdict) -> &'static str {
+fn mark(verdict: CandidateVerdict) -> &'static str {
     match verdict {
-        Verdict::Better => "good",
-        Verdict::Worse => "bad",
-        Verdict::NoDifference | Verdict::CantSay => "",
+        CandidateVerdict::Better => "good",
+        CandidateVerdict::Worse => "bad",
+        CandidateVerdict::NoDifference | CandidateVerdict::CantSay => "",
     }
 }
 
 /// The section: a table for each metric.
-pub(super) fn verdicts(answer: &Answer) -> String {
+pub(super) fn verdicts(answer: &ComparisonResult) -> String {
     let mut tables = String::new();
     for judged in &answer.judged {
         tables.push_str(&table(answer, judged));
@@ -25,7 +26,7 @@ pub(super) fn verdicts(answer: &Answer) -> String {
     format!("{levels}<div class=\"tables\">\n{tables}</div>\n")
 }
 
-fn table(answer: &Answer, judged: &Judged) -> String {
+fn table(answer: &ComparisonResult, judged: &MetricVerdicts) -> String {
     let design = &answer.manifest.design;
     let baseline = &design.candidates[design.baseline].name;
     // What is most important comes first: on a small screen the rest must be scrolled to.
@@ -48,7 +49,7 @@ fn table(answer: &Answer, judged: &Judged) -> String {
 }
 
 /// The row of a candidate.
-fn row(answer: &Answer, judged: &Judged, candidate: usize) -> Vec<HtmlCell> {
+fn row(answer: &ComparisonResult, judged: &MetricVerdicts, candidate: usize) -> Vec<HtmlCell> {
     let name = &answer.manifest.design.candidates[candidate].name;
     let mut compared = judged.over_all.iter();
     let compared = compared.find(|one| one.candidate == candidate);

@@ -56,16 +56,20 @@ static MIXES: &[(&str, &str)] = mixes! {
 
 /// A mix: its jobs, and whether they start again.
 #[derive(Clone, Debug)]
-pub(crate) struct Mix {
+pub(crate) struct ExperimentMix {
     pub(crate) name: String,
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) restart: Restart,
 }
 
-impl Mix {
+impl ExperimentMix {
     /// So many copies of a program, each with the same work.
-    pub(crate) fn of_copies(program: &Arc<ProgramSpec>, number: usize, work: JobWork) -> Mix {
-        Mix {
+    pub(crate) fn of_copies(
+        program: &Arc<ProgramSpec>,
+        number: usize,
+        work: JobWork,
+    ) -> ExperimentMix {
+        ExperimentMix {
             name: program.name.clone(),
             jobs: copies(program, number, work),
             restart: Restart::Never,
@@ -96,7 +100,7 @@ fn one() -> usize {
 const SOUND: &str = "a mix that comes with the project is sound";
 
 /// The mixes of a folder, in the order of their names. Jobs without work of their own have `work`.
-pub(crate) fn of_folder(folder: &str, work: JobWork) -> Vec<Mix> {
+pub(crate) fn of_folder(folder: &str, work: JobWork) -> Vec<ExperimentMix> {
     let mut mixes = Vec::new();
     for (path, text) in MIXES {
         let (of, name) = path.split_once('/').expect(SOUND);
@@ -107,7 +111,7 @@ pub(crate) fn of_folder(folder: &str, work: JobWork) -> Vec<Mix> {
     mixes
 }
 
-fn read(name: &str, text: &str, work: JobWork) -> Mix {
+fn read(name: &str, text: &str, work: JobWork) -> ExperimentMix {
     let file: MixFile = toml::from_str(text).expect(SOUND);
     let mut jobs: Vec<SimJob> = Vec::new();
     for entry in &file.job {
@@ -120,7 +124,7 @@ fn read(name: &str, text: &str, work: JobWork) -> Mix {
         Some(_) => Restart::UntilLast,
         None => Restart::Never,
     };
-    Mix {
+    ExperimentMix {
         name: name.to_owned(),
         jobs,
         restart,
