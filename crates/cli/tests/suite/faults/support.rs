@@ -1,6 +1,6 @@
 //! Starting a run, finding its processes, waiting for conditions, and looking for what it left behind.
 
-use super::seen::{Seen, guardian, in_folder, is_named, list, mount, token};
+use super::seen::{SeenProcess, guardian, in_folder, is_named, list, mount, token};
 pub(crate) use super::seen::{all, seen, signal};
 use crate::common::{PATIENCE, bounded, runs_dir, without_settings};
 pub(crate) use crate::common::{one_cpu, skipped, until};
@@ -128,7 +128,7 @@ impl Mix {
 }
 
 /// All processes of this name, without zombies.
-pub(crate) fn all_named(name: &str) -> Vec<Seen> {
+pub(crate) fn all_named(name: &str) -> Vec<SeenProcess> {
     all()
         .into_iter()
         .filter(|process| is_named(process.pid, name))
@@ -200,9 +200,9 @@ impl Run {
     }
 
     /// Every process that carries the mark of this run, without zombies.
-    pub(crate) fn marked(&self) -> Vec<Seen> {
+    pub(crate) fn marked(&self) -> Vec<SeenProcess> {
         let mark = format!("COSCHED_RUN={}", self.token);
-        let is_marked = |process: &Seen| {
+        let is_marked = |process: &SeenProcess| {
             let environ =
                 std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
             environ
@@ -213,7 +213,7 @@ impl Run {
     }
 
     /// Every process that works in the folder of this run, without zombies.
-    pub(crate) fn in_folder(&self) -> Vec<Seen> {
+    pub(crate) fn in_folder(&self) -> Vec<SeenProcess> {
         in_folder(&self.dir.path().canonicalize().unwrap())
     }
 
