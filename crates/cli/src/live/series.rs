@@ -1,6 +1,6 @@
 //! The series of the run that a user means: by a path, by a process, or by nothing at all.
 
-use super::find::{Known, chosen, meant};
+use super::find::{LiveRunStatus, chosen, meant};
 use crate::exit::usage;
 use crate::input::told;
 use crate::run_files::{SERIES, open_series, series_beside, series_in};
@@ -91,7 +91,7 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
     )))
 }
 
-fn of_live(run: &Known) -> Result<PathBuf> {
+fn of_live(run: &LiveRunStatus) -> Result<PathBuf> {
     let id = &run.run.run;
     let status = run
         .status

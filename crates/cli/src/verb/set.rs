@@ -2,7 +2,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::live::{Known, chosen};
+use crate::live::{LiveRunStatus, chosen};
 use crate::offer;
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
@@ -39,7 +39,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
     };
     let settings = parse(words)?;
     let run = chosen(&Root::default(), name)?;
-    let Some(Known { run, status }) = run else {
+    let Some(LiveRunStatus { run, status }) = run else {
         return Err(usage("no run is live"));
     };
     let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;

@@ -1,6 +1,6 @@
 //! This machine as a fixture: shells that count, sleep, fail and die.
 
-use crate::processes::{self, Seen};
+use crate::processes::{self, SeenProcess};
 use cosched_conformance::{Fixture, JobAction, ScenarioJob, ScenarioSkip, name};
 use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -156,7 +156,7 @@ impl Fixture for ThisMachine {
     /// Only jobs without end are left: each of their processes must use the CPU.
     fn nothing_stands_still(&self) {
         let end = Instant::now() + PATIENCE;
-        let stands = |before: &Seen| {
+        let stands = |before: &SeenProcess| {
             processes::seen(before.pid)
                 .is_some_and(|now| now.state != 'Z' && now.cpu_ticks <= before.cpu_ticks)
         };

@@ -1,6 +1,6 @@
 //! `--manage`: a policy binds the attached programs to CPUs, and all of it is undone at the end.
 
-use super::session::Session;
+use super::session::AttachSession;
 use super::{AttachArgs, Output};
 use crate::exit::usage;
 use crate::offer;
@@ -53,13 +53,13 @@ pub struct ManageArgs {
 }
 
 /// Manages the programs until they have ended, or a signal comes.
-pub fn run(args: AttachArgs, session: Session, mut output: Output) -> Result<ExitCode> {
+pub fn run(args: AttachArgs, session: AttachSession, mut output: Output) -> Result<ExitCode> {
     let (root, how) = (Root::default(), &args.how);
     let (entry, params) = how.policy()?;
     settle_signals();
     let interrupts = Interrupts::hold_all()?;
     tell_restored(&mend(&root, &Reach::Near).attached);
-    let Session {
+    let AttachSession {
         sampler,
         counters,
         mut rows,

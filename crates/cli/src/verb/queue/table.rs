@@ -11,23 +11,23 @@ use serde::Serialize;
 
 /// The queue as the service reports it.
 #[derive(Serialize)]
-pub struct Queue {
+pub struct QueueReport {
     service: ServiceInfo,
     jobs: Vec<QueuedJob>,
 }
 
-impl Queue {
+impl QueueReport {
     /// The queue; with `all` also the jobs that are over.
     ///
     /// # Errors
     /// Why it can't be seen; `None` if there never was a queue.
-    pub fn read(all: bool) -> Result<Queue, Option<String>> {
+    pub fn read(all: bool) -> Result<QueueReport, Option<String>> {
         let socket = socket().map_err(|why| Some(why.to_string()))?;
         let ids = Vec::new();
         let request = QueueRequest::Status(JobSelection { all, ids });
         let answer = Client::connect(&socket).and_then(|mut client| client.ask(&request));
         match answer {
-            Ok(QueueAnswer::Status { service, jobs }) => Ok(Queue { service, jobs }),
+            Ok(QueueAnswer::Status { service, jobs }) => Ok(QueueReport { service, jobs }),
             Ok(answer) => Err(Some(format!("the service has another version: {answer:?}"))),
             Err(ClientError::NotServed(_)) if !has_queue() => Err(None),
             Err(error) => Err(Some(error.to_string())),

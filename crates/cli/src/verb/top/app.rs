@@ -1,6 +1,6 @@
 //! Reads the state of a run in intervals, and shows it.
 
-use super::terminal::Screen;
+use super::terminal::TopTerminal;
 use crate::exit::Exit;
 use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
@@ -44,7 +44,7 @@ impl Came {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub fn typed(&self, screen: &mut Screen, keys: &mut Keys) -> io::Result<Vec<KeyEvent>> {
+    pub fn typed(&self, screen: &mut TopTerminal, keys: &mut Keys) -> io::Result<Vec<KeyEvent>> {
         Ok(if self.keys {
             keys.feed(&screen.pressed()?)
         } else {
@@ -58,7 +58,7 @@ impl Came {
 /// # Errors
 /// An error of the kernel.
 pub fn wait(
-    screen: &Screen,
+    screen: &TopTerminal,
     signals: &ScreenSignals,
     keys: &Keys,
     next: Option<Duration>,
@@ -104,7 +104,7 @@ impl App {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
+    pub fn run(mut self, screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<Exit> {
         let mut is_new = true;
         loop {
             if !self.has_ended && Instant::now() >= self.next {
@@ -138,7 +138,7 @@ impl App {
     }
 
     /// Waits until something comes, or the state is to be read.
-    fn wait(&self, screen: &Screen, signals: &ScreenSignals) -> io::Result<Came> {
+    fn wait(&self, screen: &TopTerminal, signals: &ScreenSignals) -> io::Result<Came> {
         let next = self.next.saturating_duration_since(Instant::now());
         let next = (!self.has_ended).then_some(next);
         wait(screen, signals, &self.keys, next)
@@ -198,7 +198,7 @@ impl App {
         page
     }
 
-    fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
+    fn show(&mut self, screen: &mut TopTerminal) -> io::Result<()> {
         self.arrange(screen.size());
         let scene = TopScene {
             status: &self.status,
@@ -238,7 +238,7 @@ fn end_of(status: &Status) -> (String, Option<Record>) {
 ///
 /// # Errors
 /// The terminal has gone.
-pub fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
+pub fn take_signals(screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
     for signal in signals.take() {
         match signal {
             ScreenSignal::Leave(signal) => return Ok(Some(Exit::Signal(signal))),
@@ -254,7 +254,7 @@ pub fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<
 ///
 /// # Errors
 /// The terminal has gone.
-pub fn suspend(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<()> {
+pub fn suspend(screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<()> {
     screen.leave();
     signals.stop();
     screen.enter()

@@ -1,6 +1,6 @@
 //! A session of `cosched attach` of another terminal, or of a service.
 
-use super::intervals::{LiveView, Source};
+use super::intervals::{IntervalSource, LiveView};
 use super::take_screen;
 use crate::live::known;
 use anyhow::Result;
@@ -43,7 +43,7 @@ struct Elsewhere {
     session: LiveRun,
 }
 
-impl Source for Elsewhere {
+impl IntervalSource for Elsewhere {
     fn next(&mut self) -> Option<AttachedNow> {
         if fate_of(&self.root, &self.session.run) == RunFate::Dead {
             return None;
