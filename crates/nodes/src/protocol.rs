@@ -1,6 +1,6 @@
 //! What a coordinator and its workers tell each other.
 //!
-//! An [`NodeOrder`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
+//! A [`NodeOrder`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
 use cosched_core::{EarlierPhases, JobEnd};
