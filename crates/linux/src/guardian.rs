@@ -97,8 +97,8 @@ impl Guardian {
     ///
     /// # Errors
     /// No process or no pipe could be made.
-    pub(crate) fn start(charge: &GuardedRun) -> io::Result<Guardian> {
-        let (pid, line) = sentinel::start(|read| guard(charge, read))?;
+    pub(crate) fn start(guarded: &GuardedRun) -> io::Result<Guardian> {
+        let (pid, line) = sentinel::start(|read| guard(guarded, read))?;
         Ok(Guardian { pid, line })
     }
 
@@ -115,42 +115,42 @@ impl Guardian {
 }
 
 /// The guardian's main function.
-fn guard(charge: &GuardedRun, line: OwnedFd) {
+fn guard(guarded: &GuardedRun, line: OwnedFd) {
     sys::ignore_signals();
     // `cosched thaw` can find and continue a guardian that was stopped.
-    if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
-        charge.ledger.guardian(&own);
+    if let Some(own) = Process::read(&guarded.root, std::process::id() as RawPid) {
+        guarded.ledger.guardian(&own);
     }
-    let mut kept = charge.ledger.descriptors();
+    let mut kept = guarded.ledger.descriptors();
     kept.push(line.as_raw_fd());
     sentinel::detach(NAME, kept);
     let mut beats = Beats::default();
-    listen(charge, &line, &mut beats);
+    listen(guarded, &line, &mut beats);
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
-    while charge.run_lives() {
+    while guarded.run_lives() {
         if beats.tends {
             // Its end may wait for one of them.
-            give_back(&charge.root);
+            give_back(&guarded.root);
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);
     }
-    if charge.ends_jobs {
-        end(charge);
+    if guarded.ends_jobs {
+        end(guarded);
     } else {
-        free(charge);
+        free(guarded);
     }
-    stay(charge);
+    stay(guarded);
 }
 
 /// Listens to the run until it ends or has no more use for this guardian.
-fn listen(charge: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
+fn listen(guarded: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
     // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
     // not answer. So the run's process is watched as well.
-    let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
-    let run = run.and_then(|run| run.handle(&charge.root));
-    while charge.run_lives() {
+    let run = Process::find(&guarded.root, guarded.head.run.pid, guarded.head.run.start);
+    let run = run.and_then(|run| run.handle(&guarded.root));
+    while guarded.run_lives() {
         let mut watched = vec![PollFd::new(line, PollFlags::IN)];
         watched.extend(run.as_ref().map(|run| PollFd::new(run, PollFlags::IN)));
         let left = beats
@@ -168,7 +168,7 @@ fn listen(charge: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
             return;
         }
         if beats.left(Instant::now()) == Some(Duration::ZERO) {
-            give_back(&charge.root);
+            give_back(&guarded.root);
             // Until the run is heard again.
             beats.last = None;
         }
@@ -221,10 +221,10 @@ fn give_back(root: &Root) {
 }
 
 /// Frees all that the dead run stopped or froze.
-fn free(charge: &GuardedRun) {
+fn free(guarded: &GuardedRun) {
     let GuardedRun {
         root, head, ledger, ..
-    } = charge;
+    } = guarded;
     let group = head.group.as_deref();
     if let Some(group) = group {
         let _ = cgroup::thaw(group);
@@ -239,7 +239,7 @@ fn free(charge: &GuardedRun) {
             let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
     }
-    let claim = charge.claim(record.as_ref());
+    let claim = guarded.claim(record.as_ref());
     for look in 0..LOOKS {
         let claimed = claim.processes(&ProcessScan::new(root));
         for member in &claimed {
@@ -258,10 +258,10 @@ fn free(charge: &GuardedRun) {
 }
 
 /// Kills all processes of the dead run's jobs.
-fn end(charge: &GuardedRun) {
+fn end(guarded: &GuardedRun) {
     let GuardedRun {
         root, head, ledger, ..
-    } = charge;
+    } = guarded;
     let mut pause = Duration::from_millis(1);
     loop {
         // The kernel kills what is frozen as well.
@@ -270,7 +270,7 @@ fn end(charge: &GuardedRun) {
             let _ = cgroup::thaw(group);
         }
         let record = ledger.read();
-        let claim = charge.claim(record.as_ref());
+        let claim = guarded.claim(record.as_ref());
         let mut claimed = claim.processes(&ProcessScan::new(root));
         claimed.retain(|member| !member.process.is_dead());
         if claimed.is_empty() {
@@ -285,17 +285,17 @@ fn end(charge: &GuardedRun) {
 }
 
 /// Waits for the end of the jobs, and removes their groups and their list.
-fn stay(charge: &GuardedRun) {
+fn stay(guarded: &GuardedRun) {
     let GuardedRun {
         root, head, ledger, ..
-    } = charge;
+    } = guarded;
     let mut pause = BETWEEN_LOOKS;
     loop {
         let gone = head.group.as_deref().is_none_or(cgroup::remove);
         let record = ledger.read();
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = charge.claim(record.as_ref());
+            let claim = guarded.claim(record.as_ref());
             if claim.processes(&ProcessScan::new(root)).is_empty() {
                 return ledger.remove_file();
             }

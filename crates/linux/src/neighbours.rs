@@ -2,11 +2,11 @@
 //! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The
 //! guardian and the jobs do not hold the lock: they close the descriptor.
 
-use crate::commons::SharedFolder;
 use crate::division::{CpuClaim, divide};
 use crate::process::Process;
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId};
+use crate::shared_folder::SharedFolder;
 use crate::sys::RawPid;
 use crate::topology;
 use cosched_core::CpuSet;
@@ -52,7 +52,7 @@ pub enum Share {
 pub struct PlaceAmongRuns {
     root: Root,
     /// `None` if it cannot be used, or in a job of another run: then there are no other runs.
-    commons: Option<SharedFolder>,
+    shared_folder: Option<SharedFolder>,
     own: CpuClaim,
     /// Whether others are to see this run while it is busy.
     is_public: bool,
@@ -84,7 +84,7 @@ impl PlaceAmongRuns {
     ) -> PlaceAmongRuns {
         let mut place = PlaceAmongRuns {
             root: root.clone(),
-            commons: SharedFolder::open(root),
+            shared_folder: SharedFolder::open(root),
             own: CpuClaim {
                 user: geteuid().as_raw(),
                 run,
@@ -100,7 +100,7 @@ impl PlaceAmongRuns {
         place.find();
         if place.is_inside_another(family) {
             // That run gave it these CPUs.
-            place.commons = None;
+            place.shared_folder = None;
             place.found.clear();
         }
         place.divide();
@@ -137,7 +137,7 @@ impl PlaceAmongRuns {
 
     /// Whether other runs can change its CPUs.
     pub(crate) fn may_change(&self) -> bool {
-        self.commons.is_some() && !self.own.is_fixed
+        self.shared_folder.is_some() && !self.own.is_fixed
     }
 
     /// The other runs on any of the given CPUs.
@@ -163,14 +163,14 @@ impl PlaceAmongRuns {
         } = &self.own;
         let word = if *is_fixed { FIXED } else { "shared" };
         let name = self.name();
-        let commons = self.commons.as_ref();
-        self.file =
-            commons.and_then(|commons| commons.publish(&name, &format!("{given} {word}\n")));
+        let shared_folder = self.shared_folder.as_ref();
+        self.file = shared_folder
+            .and_then(|shared_folder| shared_folder.publish(&name, &format!("{given} {word}\n")));
     }
 
     fn withdraw(&mut self) {
-        if let (Some(commons), Some(_)) = (&self.commons, self.file.take()) {
-            commons.remove(self.name());
+        if let (Some(shared_folder), Some(_)) = (&self.shared_folder, self.file.take()) {
+            shared_folder.remove(self.name());
         }
     }
 
@@ -180,18 +180,19 @@ impl PlaceAmongRuns {
 
     /// Finds the live runs; returns whether any has come or gone. Removes the caller's files of dead runs.
     fn find(&mut self) -> bool {
-        let Some(commons) = &self.commons else {
+        let Some(shared_folder) = &self.shared_folder else {
             return false;
         };
-        let mut names = commons.names(PREFIX);
+        let mut names = shared_folder.names(PREFIX);
         names.retain(|name| *name != *self.name());
         let mut before = std::mem::take(&mut self.found);
         let known: Vec<OsString> = before.keys().cloned().collect();
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for name in names {
             let entry = before.remove(&name);
-            let entry = entry.or_else(|| Entry::open(commons, &name));
-            let Some(entry) = entry.and_then(|entry| entry.live(&self.root, commons, &name)) else {
+            let entry = entry.or_else(|| Entry::open(shared_folder, &name));
+            let Some(entry) = entry.and_then(|entry| entry.live(&self.root, shared_folder, &name))
+            else {
                 continue;
             };
             let count = counts.entry(entry.user).or_default();
@@ -239,9 +240,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn open(commons: &SharedFolder, name: &OsStr) -> Option<Entry> {
+    fn open(shared_folder: &SharedFolder, name: &OsStr) -> Option<Entry> {
         let run = RunId::in_name(name, PREFIX)?;
-        let (file, user) = commons.open_file(name)?;
+        let (file, user) = shared_folder.open_file(name)?;
         Some(Entry {
             run,
             user,
@@ -251,12 +252,12 @@ impl Entry {
     }
 
     /// The same if its run is alive. If not, the file is removed, if it is the caller's.
-    fn live(self, root: &Root, commons: &SharedFolder, name: &OsStr) -> Option<Entry> {
+    fn live(self, root: &Root, shared_folder: &SharedFolder, name: &OsStr) -> Option<Entry> {
         if self.is_alive(root) && !self.run.is_forged(root, self.user) {
             return Some(self);
         }
         if self.user == geteuid().as_raw() {
-            commons.remove(name);
+            shared_folder.remove(name);
         }
         None
     }
@@ -301,12 +302,12 @@ fn ascending(list: &str) -> Option<CpuSet> {
 
 /// Removes the caller's files of dead runs.
 pub(crate) fn forget_dead(root: &Root) {
-    let Some(commons) = SharedFolder::open(root) else {
+    let Some(shared_folder) = SharedFolder::open(root) else {
         return;
     };
-    for name in commons.names(PREFIX) {
-        let entry = Entry::open(&commons, &name);
-        entry.and_then(|entry| entry.live(root, &commons, &name));
+    for name in shared_folder.names(PREFIX) {
+        let entry = Entry::open(&shared_folder, &name);
+        entry.and_then(|entry| entry.live(root, &shared_folder, &name));
     }
 }
 

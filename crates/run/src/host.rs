@@ -397,7 +397,7 @@ impl Platform for HostPlatform {
         };
         let limits = &options.limits;
         let cpus = machine.cpus.len();
-        let room = HeadroomLimits {
+        let headroom = HeadroomLimits {
             mem_keep: limits.kept_memory(self.view.memory).unwrap_or(0),
             given: self.given,
             guess_from: limits.guess_from(cpus),
@@ -414,7 +414,7 @@ impl Platform for HostPlatform {
             freezing: self.freezing,
             counters: self.counters.clone(),
             progress: options.output.progress_pattern.clone(),
-            room,
+            headroom,
             max_pause: limits.max_pause,
             ends_jobs: options.output.frames,
             kernel,

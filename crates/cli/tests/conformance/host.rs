@@ -87,7 +87,7 @@ impl ThisMachine {
             requests: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
-            room: HeadroomLimits::default(),
+            headroom: HeadroomLimits::default(),
             max_pause,
             ends_jobs: false,
             notice: Box::new(|notice| eprintln!("{notice:?}")),

@@ -84,7 +84,7 @@ impl Actuator {
         }
     }
 
-    fn reins(&self, task: TaskId) -> Option<&ActuatedJob> {
+    fn actuated(&self, task: TaskId) -> Option<&ActuatedJob> {
         self.jobs.get(&task)
     }
 
@@ -115,34 +115,36 @@ impl Actuator {
 
     /// Whether a job is frozen.
     pub(crate) fn is_frozen(&self, task: TaskId) -> bool {
-        self.reins(task).is_some_and(|reins| reins.frozen)
+        self.actuated(task).is_some_and(|actuated| actuated.frozen)
     }
 
     /// The jobs that are not frozen, with their CPUs.
     pub(crate) fn running(&self) -> BTreeMap<TaskId, &CpuSet> {
-        let running = self.jobs.iter().filter(|(_, reins)| !reins.frozen);
-        running.map(|(&task, reins)| (task, &reins.cpus)).collect()
+        let running = self.jobs.iter().filter(|(_, actuated)| !actuated.frozen);
+        running
+            .map(|(&task, actuated)| (task, &actuated.cpus))
+            .collect()
     }
 
     /// Whether any job is frozen.
     pub(crate) fn holds_any(&self) -> bool {
-        self.jobs.values().any(|reins| reins.frozen)
+        self.jobs.values().any(|actuated| actuated.frozen)
     }
 
     /// Whether a stop signal from cosched keeps a job from running.
     pub(crate) fn has_signalled(&self, task: TaskId) -> bool {
-        let reins = self.reins(task).filter(|reins| reins.frozen);
-        reins.is_some_and(|reins| matches!(reins.by, Freezer::Signals(_)))
+        let actuated = self.actuated(task).filter(|actuated| actuated.frozen);
+        actuated.is_some_and(|actuated| matches!(actuated.by, Freezer::Signals(_)))
     }
 
     /// Freezes or thaws a job; warns when that fails. [`Actuator::thaw_owed`] retries a failed thaw.
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs.get_mut(&task) else {
+        let Some(actuated) = self.jobs.get_mut(&task) else {
             return;
         };
-        let was_owed = reins.owes_thaw;
-        if let Err(error) = reins.set_frozen(tree, frozen, life.stopped_itself(task))
+        let was_owed = actuated.owes_thaw;
+        if let Err(error) = actuated.set_frozen(tree, frozen, life.stopped_itself(task))
             && !was_owed
         {
             self.notices.tell(HostNotice::FreezeFailed {
@@ -157,14 +159,14 @@ impl Actuator {
         let owing: Vec<TaskId> = self
             .jobs
             .iter()
-            .filter_map(|(&task, reins)| reins.owes_thaw.then_some(task))
+            .filter_map(|(&task, actuated)| actuated.owes_thaw.then_some(task))
             .collect();
         for task in owing {
             self.set_frozen(life, task, false);
         }
         self.jobs
             .values()
-            .any(|reins| reins.owes_thaw)
+            .any(|actuated| actuated.owes_thaw)
             .then(|| now + BETWEEN_THAWS)
     }
 
@@ -200,14 +202,18 @@ impl Actuator {
     /// Pins all processes of a job, including those forked meanwhile.
     pub(crate) fn bind(&mut self, life: &Lifecycle, task: TaskId, cpus: &CpuSet) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else {
+        let Some(actuated) = self
+            .jobs
+            .get_mut(&task)
+            .filter(|actuated| actuated.cpus != *cpus)
+        else {
             return;
         };
         let are_online = Cell::new(true);
         for_processes(tree, |pids| {
             are_online.set(process::bind(tree.root(), pids, cpus) && are_online.get());
         });
-        reins.cpus = match are_online.get() {
+        actuated.cpus = match are_online.get() {
             true => cpus.clone(),
             // It is not there, so the next placement there must not be taken for done.
             false => CpuSet::new(),
@@ -278,34 +284,37 @@ mod tests {
             start: 0,
         };
         let tree = ProcessTree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)));
-        let mut reins = ActuatedJob {
+        let mut actuated = ActuatedJob {
             cpus: CpuSet::default(),
             frozen: false,
             owes_thaw: false,
             by: Freezer::Group,
         };
-        reins.set_frozen(&tree, true, false).unwrap();
+        actuated.set_frozen(&tree, true, false).unwrap();
         // A folder in its place cannot be written to.
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         for _ in 0..2 {
-            assert!(reins.set_frozen(&tree, false, false).is_err());
-            assert!(reins.frozen && reins.owes_thaw);
+            assert!(actuated.set_frozen(&tree, false, false).is_err());
+            assert!(actuated.frozen && actuated.owes_thaw);
         }
-        reins.set_frozen(&tree, true, false).unwrap();
+        actuated.set_frozen(&tree, true, false).unwrap();
         assert!(
-            reins.frozen && !reins.owes_thaw,
+            actuated.frozen && !actuated.owes_thaw,
             "it is to be frozen again, and is"
         );
-        assert!(reins.set_frozen(&tree, false, false).is_err());
+        assert!(actuated.set_frozen(&tree, false, false).is_err());
         std::fs::remove_dir(&file).unwrap();
         std::fs::write(&file, "1").unwrap();
-        reins.set_frozen(&tree, false, false).unwrap();
-        assert!(!reins.frozen && !reins.owes_thaw);
+        actuated.set_frozen(&tree, false, false).unwrap();
+        assert!(!actuated.frozen && !actuated.owes_thaw);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "0");
-        reins.set_frozen(&tree, true, false).unwrap();
+        actuated.set_frozen(&tree, true, false).unwrap();
         std::fs::remove_dir_all(&group).unwrap();
-        reins.set_frozen(&tree, false, false).unwrap();
-        assert!(!reins.frozen && !reins.owes_thaw, "nothing is left to thaw");
+        actuated.set_frozen(&tree, false, false).unwrap();
+        assert!(
+            !actuated.frozen && !actuated.owes_thaw,
+            "nothing is left to thaw"
+        );
     }
 }

@@ -82,7 +82,7 @@ pub struct HostConfig {
     /// How jobs print their progress, if the user says it.
     pub progress: Option<ProgressPattern>,
     /// When a further job may start.
-    pub room: HeadroomLimits,
+    pub headroom: HeadroomLimits,
     /// Time after which a job that stopped itself is continued.
     pub max_pause: Nanos,
     /// Whether the jobs are killed when the run dies; otherwise they run on.

@@ -8,7 +8,7 @@ use cosched_core::Nanos;
 
 /// The run's guardian, if there is one.
 pub(crate) struct Guard {
-    charge: GuardedRun,
+    guarded: GuardedRun,
     guardian: Option<Guardian>,
     /// Whether the user was warned that there is none.
     told: bool,
@@ -22,9 +22,9 @@ const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 
 impl Guard {
     /// Starts a guardian; warns when that fails.
-    pub(crate) fn start(charge: GuardedRun, notices: HostNotices) -> Guard {
+    pub(crate) fn start(guarded: GuardedRun, notices: HostNotices) -> Guard {
         let mut guard = Guard {
-            charge,
+            guarded,
             guardian: None,
             told: false,
             retry: Nanos::ZERO,
@@ -35,7 +35,7 @@ impl Guard {
     }
 
     fn renew(&mut self) -> bool {
-        match Guardian::start(&self.charge) {
+        match Guardian::start(&self.guarded) {
             Ok(guardian) => (self.guardian, self.told) = (Some(guardian), false),
             Err(error) => {
                 if !std::mem::replace(&mut self.told, true) {

@@ -118,13 +118,13 @@ impl Lifecycle {
         let orphanage = Orphanage::of_this_process(&root);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let creates_in_group = directory.is_some_and(|group| spawn::can_create_in(group.as_fd()));
-        let charge = GuardedRun {
+        let guarded = GuardedRun {
             root: root.clone(),
             head,
             ledger: ledger.clone(),
             ends_jobs,
         };
-        let guard = Guard::start(charge, notices.clone());
+        let guard = Guard::start(guarded, notices.clone());
         let mut taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         if !interrupts::inherited().contains(&interrupts::DRAINING) {
             taken.push(interrupts::DRAINING);

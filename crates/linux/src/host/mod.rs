@@ -77,14 +77,14 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     disk: Disk,
-    sight: ProgressReader,
+    progress_reader: ProgressReader,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
     resources: BTreeMap<TaskId, Resources>,
     /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
-    room: HeadroomCheck,
+    headroom: HeadroomCheck,
     jobservers: Jobservers,
     thread_variables: Option<ThreadVariables>,
     /// Jobs that can't be started, with the reasons.
@@ -157,10 +157,10 @@ impl Host {
             actuator: Actuator::new(home, notices.clone()),
             meter,
             disk: Disk::of_working_directory(&root),
-            sight: ProgressReader::new(config.progress),
+            progress_reader: ProgressReader::new(config.progress),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
-            room: HeadroomCheck::new(config.room),
+            headroom: HeadroomCheck::new(config.headroom),
             jobservers,
             thread_variables: config.threads_env.map(|most_live| {
                 let online = online(&root).map_or(usize::MAX, |cpus| cpus.len());
@@ -211,7 +211,7 @@ impl Host {
         }
         self.actuator.set_frozen(&self.lifecycle, task, true);
         self.meter.follow(task);
-        self.room.started(self.clock.now(), task);
+        self.headroom.started(self.clock.now(), task);
         // It may have ended before.
         let mut events = std::mem::take(&mut self.queued);
         self.reap(&mut events);
@@ -249,14 +249,14 @@ impl Host {
         let mut variables = self.thread_variables(task);
         let flags = jobserver.as_ref().map(|offer| offer.flags.clone());
         variables.extend(flags.map(|flags| ("MAKEFLAGS", flags)));
-        self.room.started(self.clock.now(), task);
+        self.headroom.started(self.clock.now(), task);
         let Host {
             lifecycle,
             actuator,
             meter,
             began,
             clock,
-            room,
+            headroom,
             loaded,
             ..
         } = self;
@@ -276,7 +276,7 @@ impl Host {
         if let Err(error) = started {
             actuator.forget(task);
             meter.reset(task);
-            room.not_started(task);
+            headroom.not_started(task);
             self.jobservers.close(task);
             self.not_started(task, error.to_string());
         }
@@ -307,7 +307,7 @@ impl Host {
             actuator,
             meter,
             resources,
-            room,
+            headroom,
             clock,
             began,
             loaded,
@@ -324,7 +324,7 @@ impl Host {
             actuator.forget(ended.task);
             jobservers.close(ended.task);
             began.remove(&ended.task);
-            room.ended(ended.task, &ended.resources);
+            headroom.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended {
                 task: ended.task,
@@ -393,9 +393,12 @@ impl Host {
             return None;
         }
         let Host {
-            extent, room, root, ..
+            extent,
+            headroom,
+            root,
+            ..
         } = self;
-        let is_short = || extent.is_short_of_memory() || room.is_short(root);
+        let is_short = || extent.is_short_of_memory() || headroom.is_short(root);
         let running = self.actuator.running();
         Some(self.jobservers.tend(now, &running, is_short))
     }

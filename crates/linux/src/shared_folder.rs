@@ -142,18 +142,18 @@ mod tests {
     #[test]
     fn files_are_published_whole_and_links_are_not_read() {
         let (dir, root, _) = tree();
-        let commons = SharedFolder::open(&root).unwrap();
-        let held = commons.publish("cpus-1", "0-3\n").unwrap();
-        assert_eq!(commons.names("cpus-"), ["cpus-1"]);
-        let (file, owner) = commons.open_file(OsStr::new("cpus-1")).unwrap();
+        let shared_folder = SharedFolder::open(&root).unwrap();
+        let held = shared_folder.publish("cpus-1", "0-3\n").unwrap();
+        assert_eq!(shared_folder.names("cpus-"), ["cpus-1"]);
+        let (file, owner) = shared_folder.open_file(OsStr::new("cpus-1")).unwrap();
         assert_eq!(owner, geteuid().as_raw());
         assert!(flock(&file, FlockOperation::NonBlockingLockShared).is_err());
         drop(held);
         assert!(flock(&file, FlockOperation::NonBlockingLockShared).is_ok());
         let path = dir.path().join("tmp").join(NAME);
         symlink("cpus-1", path.join("cpus-2")).unwrap();
-        assert!(commons.open_file(OsStr::new("cpus-2")).is_none());
+        assert!(shared_folder.open_file(OsStr::new("cpus-2")).is_none());
         std::fs::hard_link(path.join("cpus-1"), path.join("cpus-3")).unwrap();
-        assert!(commons.open_file(OsStr::new("cpus-3")).is_none());
+        assert!(shared_folder.open_file(OsStr::new("cpus-3")).is_none());
     }
 }
