@@ -1,6 +1,6 @@
 //! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
-//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](RunRequest) to the run. RUN is the
 //! identity of the run. `jobserver-RUN.JOB` is the pipe of a job's tokens. Only the owner of the folder and root can access
 //! them. The next start, `cosched thaw` and each
 //! search for live runs remove the files of killed runs.

@@ -49,7 +49,7 @@ pub struct RememberedRun {
     /// The kernel let several jobs share CPUs, so that it was placed all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// The [numbers](Key::number_of) of the programs beside it, each with its share of the time placed; `None` if they were
+    /// The [numbers](CommandKey::number_of) of the programs beside it, each with its share of the time placed; `None` if they were
     /// not noted all the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BTreeMap<i64, f64>>,

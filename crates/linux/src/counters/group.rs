@@ -147,7 +147,7 @@ impl EventTotal {
     /// Adds the counts since the last call; `now` has one reading per PMU, always in the same order.
     ///
     /// An interval in which it never got a counter is absent. A later one makes up for it, unless it was long: then the
-    /// total has a [gap](Total::gap).
+    /// total has a [gap](EventTotal::gap).
     pub(crate) fn update(&mut self, now: &[EventReading]) -> Reading<u64> {
         self.last.resize(now.len(), EventReading::default());
         self.interval = (Nanos::ZERO, 0);

@@ -336,7 +336,7 @@ impl TestRun {
         });
     }
 
-    /// As [`nothing_left`](Run::nothing_left), where nobody is left to remove the group of the run but the next
+    /// As [`nothing_left`](TestRun::nothing_left), where nobody is left to remove the group of the run but the next
     /// `cosched thaw`.
     pub(crate) fn nothing_left_to_thaw(&self) {
         self.all_free_and_ended();
