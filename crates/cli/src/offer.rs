@@ -1,7 +1,7 @@
 //! Words that a shell offers for values of several verbs.
 
 use crate::input::spec;
-use crate::live::{Known, LOGS, known, run_folders};
+use crate::live::{LOGS, LiveRunStatus, known, run_folders};
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use cosched_core::metric::METRICS;
 use cosched_linux::root::Root;
@@ -76,7 +76,7 @@ pub fn runs() -> Vec<CompletionCandidate> {
     words
 }
 
-fn is_seen(known: &Known) -> bool {
+fn is_seen(known: &LiveRunStatus) -> bool {
     known.run.is_seen
 }
 

@@ -4,7 +4,7 @@
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
 //! mix file (`*.toml`, without blanks) is no command, and options may follow it.
 
-use crate::input::near::near;
+use crate::input::spelling::near;
 use crate::verb::help::is_page;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};

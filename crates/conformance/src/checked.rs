@@ -1,6 +1,6 @@
 //! A backend under supervision: every call, by a scenario or by the loop, asserts what the contract says about it.
 
-use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
+use crate::fixture::{Fixture, ScenarioJob, ScenarioOutcome, ScenarioSkip, needs};
 use cosched_core::{
     Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
     MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
@@ -30,7 +30,7 @@ pub(crate) struct Checked<F: Fixture> {
 
 impl<F: Fixture> Checked<F> {
     /// A checked backend with these jobs.
-    pub(crate) fn new(fixture: &F, jobs: &[Job]) -> Result<Checked<F>, Skip> {
+    pub(crate) fn new(fixture: &F, jobs: &[ScenarioJob]) -> Result<Checked<F>, ScenarioSkip> {
         Ok(Checked {
             inner: fixture.backend(jobs)?,
             now: Nanos::ZERO,
@@ -45,17 +45,17 @@ impl<F: Fixture> Checked<F> {
     }
 
     /// Skips the scenario, with the reason, when the backend lacks a capability.
-    pub(crate) fn needs(&self, capability: Capability) -> Outcome {
+    pub(crate) fn needs(&self, capability: Capability) -> ScenarioOutcome {
         needs(&self.inner, capability)
     }
 
     /// Two CPUs of the machine; skips the scenario if there is only one.
-    pub(crate) fn two_cpus(&self) -> Result<[CpuSet; 2], Skip> {
+    pub(crate) fn two_cpus(&self) -> Result<[CpuSet; 2], ScenarioSkip> {
         let all = self.machine().all_cpus();
         let mut cpus = all.iter().map(|cpu| CpuSet::from_iter([cpu]));
         match (cpus.next(), cpus.next()) {
             (Some(a), Some(b)) => Ok([a, b]),
-            _ => Err(Skip("there is only one CPU".to_owned())),
+            _ => Err(ScenarioSkip("there is only one CPU".to_owned())),
         }
     }
 

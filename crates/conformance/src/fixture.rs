@@ -4,14 +4,14 @@ use cosched_core::{Backend, Capability, CpuSet, Nanos, TaskSpec};
 
 /// Why a scenario can't be played.
 #[derive(Debug)]
-pub struct Skip(pub String);
+pub struct ScenarioSkip(pub String);
 
 /// A scenario fails by a panic.
-pub type Outcome = Result<(), Skip>;
+pub type ScenarioOutcome = Result<(), ScenarioSkip>;
 
 /// What a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
+pub enum JobAction {
     /// Some milliseconds of work, more or less, and exit code 0.
     Work(u32),
     /// Work without end.
@@ -28,9 +28,9 @@ pub enum Does {
 
 /// A job of a scenario.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct ScenarioJob {
     /// What it does.
-    pub does: Does,
+    pub does: JobAction,
     /// CPUs that it needs; as many processes or threads do its work.
     pub cpus: u32,
     /// CPUs that it may use.
@@ -38,8 +38,8 @@ pub struct Job {
 }
 
 /// A job on one CPU, whichever.
-pub fn job(does: Does) -> Job {
-    Job {
+pub fn job(does: JobAction) -> ScenarioJob {
+    ScenarioJob {
         does,
         cpus: 1,
         allowed: None,
@@ -47,8 +47,8 @@ pub fn job(does: Does) -> Job {
 }
 
 /// The task specifications of the jobs, for the loop.
-pub(crate) fn specs(jobs: &[Job]) -> Vec<TaskSpec> {
-    let spec = |(id, job): (usize, &Job)| TaskSpec {
+pub(crate) fn specs(jobs: &[ScenarioJob]) -> Vec<TaskSpec> {
+    let spec = |(id, job): (usize, &ScenarioJob)| TaskSpec {
         cpus: job.cpus,
         allowed: job.allowed.clone(),
         ..TaskSpec::new(id as u32, &name(id))
@@ -89,7 +89,7 @@ pub trait Fixture {
     ///
     /// # Errors
     /// Such jobs can't be made here.
-    fn backend(&self, jobs: &[Job]) -> Result<Self::Backend, Skip>;
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Self::Backend, ScenarioSkip>;
 
     /// The CPUs that a task's processes may use, or are on, now; empty if it has no process. Where a move takes a moment, and
     /// they are to be on some of the CPUs `wanted`, it is waited for.
@@ -100,9 +100,12 @@ pub trait Fixture {
 }
 
 /// Skips, with the reason, when a backend lacks a capability.
-pub(crate) fn needs<B: Backend>(backend: &B, capability: Capability) -> Outcome {
+pub(crate) fn needs<B: Backend>(backend: &B, capability: Capability) -> ScenarioOutcome {
     match backend.capabilities().why_missing(capability) {
         None => Ok(()),
-        Some(why) => Err(Skip(format!("{} is missing: {why}", capability.text()))),
+        Some(why) => Err(ScenarioSkip(format!(
+            "{} is missing: {why}",
+            capability.text()
+        ))),
     }
 }

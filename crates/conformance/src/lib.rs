@@ -15,8 +15,8 @@ mod scenarios;
 mod simulated;
 mod world;
 
-pub use fixture::{Does, Fixture, Job, Outcome, Skip, job, name};
-pub use played::{Played, Verdict, play};
+pub use fixture::{Fixture, JobAction, ScenarioJob, ScenarioOutcome, ScenarioSkip, job, name};
+pub use played::{Played, ScenarioVerdict, play};
 pub use scenarios::{Case, of_policy, on_fixture};
 pub use simulated::Simulation;
-pub use world::{World, WorldJobs, WorldJobsError};
+pub use world::{ForeignFixture, WorldJobs, WorldJobsError};

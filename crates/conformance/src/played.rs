@@ -1,13 +1,13 @@
 //! Plays scenarios within this process, one after the other. It is for backends that leave nothing behind.
 
-use crate::fixture::Skip;
+use crate::fixture::ScenarioSkip;
 use crate::scenarios::Case;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What became of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ScenarioVerdict {
     /// It holds.
     Passed,
     /// It can't be played, for this reason.
@@ -22,7 +22,7 @@ pub struct Played {
     /// Its name.
     pub name: String,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: ScenarioVerdict,
 }
 
 /// What a panic says, and the line of the scenario.
@@ -50,9 +50,11 @@ pub fn play(cases: &[Case], mut tell: impl FnMut(&Played) -> bool) -> Vec<Played
     for case in cases {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| (case.play)()));
         let verdict = match outcome {
-            Ok(Ok(())) => Verdict::Passed,
-            Ok(Err(Skip(why))) => Verdict::Skipped(why),
-            Err(_) => Verdict::Failed(said.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Ok(Ok(())) => ScenarioVerdict::Passed,
+            Ok(Err(ScenarioSkip(why))) => ScenarioVerdict::Skipped(why),
+            Err(_) => {
+                ScenarioVerdict::Failed(said.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
         };
         let played = Played {
             name: case.name.clone(),

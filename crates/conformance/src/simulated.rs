@@ -1,10 +1,10 @@
 //! The simulation as a fixture: profiles of the workloads on two cores of a built-in machine.
 
-use crate::fixture::{Does, Fixture, Job, Skip};
+use crate::fixture::{Fixture, JobAction, ScenarioJob, ScenarioSkip};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::{
-    Fault, FaultKind, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, Work, builtin_machine,
+    Fault, FaultKind, JobWork, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, builtin_machine,
     builtin_program,
 };
 use std::sync::Arc;
@@ -36,12 +36,12 @@ impl Fixture for Simulation {
     const LEAST_SHARE: f64 = 0.98;
     const NOT_REPEATABLE: Option<&'static str> = None;
 
-    fn backend(&self, jobs: &[Job]) -> Result<Sim, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Sim, ScenarioSkip> {
         let mut faults = Vec::new();
         let mut simulated = Vec::new();
         for (id, job) in jobs.iter().enumerate() {
             let mut program = self.compute.clone();
-            let endless = Work::SoloTime(Nanos::from_ms(1_000_000));
+            let endless = JobWork::SoloTime(Nanos::from_ms(1_000_000));
             let mut dies = |exit| {
                 let what = FaultKind::JobDies {
                     task: TaskId(id as u32),
@@ -54,20 +54,20 @@ impl Fixture for Simulation {
                 endless
             };
             let work = match job.does {
-                Does::Work(ms) => Work::SoloTime(Nanos::from_ms(ms.into())),
-                Does::Endless => endless,
-                Does::Fails => dies(Exit::Code(3)),
-                Does::Crashes => dies(Exit::Signal {
+                JobAction::Work(ms) => JobWork::SoloTime(Nanos::from_ms(ms.into())),
+                JobAction::Endless => endless,
+                JobAction::Fails => dies(Exit::Code(3)),
+                JobAction::Crashes => dies(Exit::Signal {
                     signal: 11,
                     oom: false,
                 }),
-                Does::Unstartable => {
-                    return Err(Skip(
+                JobAction::Unstartable => {
+                    return Err(ScenarioSkip(
                         "there is no simulated program that could not be started".to_owned(),
                     ));
                 }
-                Does::Naps => {
-                    program.phases = vec![Phase {
+                JobAction::Naps => {
+                    program.phases = vec![ProgramPhase {
                         instructions: 1e7,
                         cpi: 1.0,
                         memory: 1.0,
@@ -75,7 +75,7 @@ impl Fixture for Simulation {
                         then_mb: Default::default(),
                     }];
                     // The job ends in the second phase.
-                    Work::Instructions(15_000_000)
+                    JobWork::Instructions(15_000_000)
                 }
             };
             simulated.push(SimJob {

@@ -1,6 +1,6 @@
 //! A world in a process of its own as a fixture.
 
-use crate::fixture::{Does, Fixture, Job, Skip, name};
+use crate::fixture::{Fixture, JobAction, ScenarioJob, ScenarioSkip, name};
 use cosched_core::{CpuSet, Nanos, TaskId};
 use cosched_foreign::{Command, ForeignWorld, WorldJob};
 use serde_json::{Map, Value};
@@ -64,20 +64,20 @@ impl WorldJobs {
         }
     }
 
-    fn given(&self, does: Does) -> Result<Map<String, Value>, Skip> {
+    fn given(&self, does: JobAction) -> Result<Map<String, Value>, ScenarioSkip> {
         let kind = match does {
-            Does::Work(_) => "work",
-            Does::Endless => "endless",
-            Does::Fails => "fails",
-            Does::Crashes => "crashes",
-            Does::Unstartable => "unstartable",
-            Does::Naps => "naps",
+            JobAction::Work(_) => "work",
+            JobAction::Endless => "endless",
+            JobAction::Fails => "fails",
+            JobAction::Crashes => "crashes",
+            JobAction::Unstartable => "unstartable",
+            JobAction::Naps => "naps",
         };
         let table = self.0.get(kind);
         let mut given = table
-            .ok_or_else(|| Skip(format!("there is no table `{kind}`")))?
+            .ok_or_else(|| ScenarioSkip(format!("there is no table `{kind}`")))?
             .clone();
-        if let Does::Work(ms) = does {
+        if let JobAction::Work(ms) = does {
             given
                 .values_mut()
                 .for_each(|value| set_time(value, ms.into()));
@@ -98,19 +98,19 @@ fn set_time(value: &mut Value, ms: u64) {
 
 /// A world behind a command.
 #[derive(Clone)]
-pub struct World {
+pub struct ForeignFixture {
     command: Command,
     jobs: WorldJobs,
 }
 
-impl World {
+impl ForeignFixture {
     /// A world whose jobs are given this.
-    pub fn new(command: Command, jobs: WorldJobs) -> World {
-        World { command, jobs }
+    pub fn new(command: Command, jobs: WorldJobs) -> ForeignFixture {
+        ForeignFixture { command, jobs }
     }
 }
 
-impl Fixture for World {
+impl Fixture for ForeignFixture {
     type Backend = ForeignWorld;
 
     const AFTER_STOP: Nanos = Nanos::ZERO;
@@ -119,7 +119,7 @@ impl Fixture for World {
     const LEAST_SHARE: f64 = 0.98;
     const NOT_REPEATABLE: Option<&'static str> = None;
 
-    fn backend(&self, jobs: &[Job]) -> Result<ForeignWorld, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<ForeignWorld, ScenarioSkip> {
         let mut told = Vec::new();
         for (id, job) in jobs.iter().enumerate() {
             told.push(WorldJob {

@@ -68,7 +68,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                     trace_ipc: Reading::Value(1.1),
                     trace_progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     learnt: Reading::Value(Learnt {
-                        asks: model::contention::Asks {
+                        asks: model::contention::PhaseDemand {
                             own: 0.3 + random(400) as f64 / 1_000.0,
                             penalty: 20.0 + random(80) as f64,
                             l1: 0.2 + random(300) as f64 / 1_000.0,

@@ -1,6 +1,6 @@
 //! The events that the hardware can count for a task. Everything else that names counters derives from this list.
 //!
-//! Add a new counter here and in its sources: the event tables of crates/linux, and the simulation's counts (`Tally`).
+//! Add a new counter here and in its sources: the event tables of crates/linux, and the simulation's counts (`TrueCounts`).
 //! Tests report the tables and schemas that lack it.
 
 use crate::listed::listed_enum;

@@ -16,7 +16,6 @@ mod job_end;
 mod listed;
 pub mod metric;
 pub mod model;
-pub mod near;
 mod niceness;
 mod papers;
 mod part;
@@ -31,6 +30,7 @@ mod sample;
 mod snapshot;
 mod solo_trace;
 mod spare;
+pub mod spelling;
 mod task;
 mod topology;
 mod traffic;
@@ -49,8 +49,8 @@ pub use disturbance::{
     disturbances,
 };
 pub use estimate::{
-    Earlier, EarlierPhase, IdealBandwidth, Interference, NeighbouredRun, Pace, PredictionErrors,
-    Start, TaskEstimator, interferences,
+    EarlierPhase, EarlierPhases, IdealBandwidth, InitialProgress, Interference, NeighbouredRun,
+    Pace, PredictionErrors, TaskEstimator, interferences,
 };
 pub use expected::{Expected, ExpectedFrom};
 pub use job_end::JobEnd;
@@ -59,8 +59,8 @@ pub use papers::{PAPERS, Paper};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
-    AUTO, AutoRow, BuildPolicy, Candidate, FindNeeds, FitnessQueue, Importance, JobKind, Need,
-    POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy, PolicyEntry,
+    AUTO, AutoRow, BuildPolicy, FindNeeds, FitnessCandidate, FitnessQueue, Importance, JobKind,
+    Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy, PolicyEntry,
     PolicyFailure, Shortfall, auto_lacks, auto_row, find_policy, set_along, spread_has_choice,
     stand_in,
 };

@@ -4,7 +4,7 @@ use crate::admission::Demand;
 use crate::device::PerDevice;
 use crate::expected::Expected;
 use crate::listed::one_of_each;
-use crate::model::contention::{Asks, Contention};
+use crate::model::contention::{Contention, PhaseDemand};
 use crate::placement::{Placement, Purpose};
 use crate::task::{Control, Origin, TaskId, TaskSpec, is_one, one};
 use crate::topology::{CpuId, CpuSet, Machine};
@@ -129,13 +129,13 @@ pub struct Estimates {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learnt {
     /// Its demand in the present phase, on a core of the fastest type.
-    pub asks: Asks,
+    pub asks: PhaseDemand,
     /// Solo cycles per instruction on such a core, in the present phase.
     pub solo_cpi: f64,
     /// Its demand on each slower core type, in their order; predicted for types that it has not run on. Empty if all
     /// cores are alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slower: Vec<Asks>,
+    pub slower: Vec<PhaseDemand>,
     /// Relative standard error of `solo_cpi`.
     pub error: f64,
     /// How far it was measured.
@@ -186,7 +186,7 @@ impl Learnt {
     }
 
     /// Its demand on a core of this type.
-    pub fn asks_on(&self, core_type: usize) -> &Asks {
+    pub fn asks_on(&self, core_type: usize) -> &PhaseDemand {
         core_type
             .checked_sub(1)
             .and_then(|slower| self.slower.get(slower))

@@ -1,6 +1,6 @@
 //! Tasks: the units of scheduling. A task is a spawned job, or an adopted group of processes.
 
-use crate::estimate::{Earlier, Interference};
+use crate::estimate::{EarlierPhases, Interference};
 use crate::expected::Expected;
 use crate::solo_trace::SoloTrace;
 use crate::topology::CpuSet;
@@ -126,7 +126,7 @@ pub struct TaskSpec {
     pub memory: Option<u64>,
     /// Learnt demand on caches and memory from an earlier run; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earlier: Option<Arc<Earlier>>,
+    pub earlier: Option<Arc<EarlierPhases>>,
     /// How its program fared beside others in earlier runs; `None` without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interference: Option<Interference>,

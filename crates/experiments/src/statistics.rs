@@ -44,19 +44,19 @@ fn squares(values: &[f64], mean: f64) -> f64 {
 
 /// A mean over repetitions, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct MeanEstimate {
     /// The mean.
     pub(crate) mean: f64,
     /// Half of the width of the 95 % interval, by Student's t distribution; `None` with fewer than two repetitions.
     pub(crate) half_width: Option<f64>,
 }
 
-impl Estimate {
+impl MeanEstimate {
     /// The mean of these values and its interval; `None` if there are none, or one is not finite.
-    pub(crate) fn of(values: &[f64]) -> Option<Estimate> {
+    pub(crate) fn of(values: &[f64]) -> Option<MeanEstimate> {
         let mean = finite_mean(values)?;
         let half_width = half_width(values, mean, Level::P95);
-        Some(Estimate { mean, half_width })
+        Some(MeanEstimate { mean, half_width })
     }
 
     /// The ends of the interval; both are the mean if there is none.
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_student() {
-        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+        let estimate = MeanEstimate::of(&[1.0, 2.0, 3.0, 4.0]).unwrap();
         assert_eq!(estimate.mean, 2.5);
         // s = 1.29099, s / sqrt(4) = 0.645497, t(3) = 3.182, and 5.841 for one in a hundred.
         assert!((estimate.half_width.unwrap() - 2.05397).abs() < 1e-4);
@@ -183,10 +183,13 @@ mod tests {
             (is_sure(&moved(1.2)), is_sure(&moved(1.3))),
             (Some(false), Some(true))
         );
-        assert_eq!(Estimate::of(&[7.0]).unwrap().half_width, None);
-        assert_eq!((Estimate::of(&[]), is_sure(&[7.0])), (None, None));
+        assert_eq!(MeanEstimate::of(&[7.0]).unwrap().half_width, None);
+        assert_eq!((MeanEstimate::of(&[]), is_sure(&[7.0])), (None, None));
         assert_eq!(
-            (Estimate::of(&[1.0, f64::NAN]), is_sure(&[1.0, f64::NAN])),
+            (
+                MeanEstimate::of(&[1.0, f64::NAN]),
+                is_sure(&[1.0, f64::NAN])
+            ),
             (None, None)
         );
         assert_eq!(
@@ -226,7 +229,7 @@ mod tests {
         const TRIALS: u32 = 1_500;
         for _ in 0..TRIALS {
             let values: Vec<f64> = (0..n).map(|_| noise(&mut rng)).collect();
-            let (low, high) = Estimate::of(&values).unwrap().interval();
+            let (low, high) = MeanEstimate::of(&values).unwrap().interval();
             holds += f64::from(u8::from(low <= 0.0 && 0.0 <= high));
             equal += f64::from(u8::from(is_sure(&values) == Some(false)));
         }

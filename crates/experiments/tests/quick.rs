@@ -2,7 +2,9 @@
 #![allow(clippy::disallowed_methods)] // A test reads the repository.
 
 use cosched_experiments::reproduction::findings::markdown::markdown;
-use cosched_experiments::reproduction::{EXPERIMENTS, Findings, Pool, Request, reproduce};
+use cosched_experiments::reproduction::{
+    EXPERIMENTS, Findings, Pool, ReproductionRequest, reproduce,
+};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +23,7 @@ fn the_short_form_is_the_page_in_results() {
         progress: &|_, _, _| (),
         stop: &stop,
     };
-    let request = Request {
+    let request = ReproductionRequest {
         experiments: EXPERIMENTS.iter().collect(),
         quick: true,
         seeds: None,

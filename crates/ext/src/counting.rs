@@ -2,7 +2,7 @@
 
 use crate::intf::{CPUS, Image, NONE, call, total};
 use cosched_core::{Counter, PerCounter};
-use cosched_linux::counters::{Counted, CpuEvents};
+use cosched_linux::counters::{CpuEvents, EventReading};
 use libbpf_rs::{
     Link, Map, MapCore as _, MapFlags, MapHandle, Object, OpenObject, ProgramInput, ProgramMut,
 };
@@ -76,7 +76,7 @@ impl Counting {
         &self,
         object: &Object,
         slot: u16,
-    ) -> io::Result<PerCounter<Option<Counted>>> {
+    ) -> io::Result<PerCounter<Option<EventReading>>> {
         self.update(object, slot)?;
         let told = self
             .totals
@@ -86,7 +86,7 @@ impl Counting {
         let used: Vec<Counter> = self.events.counters().collect();
         Ok(PerCounter::from_fn(|counter| {
             let at = total::COUNT * counter as usize;
-            used.contains(&counter).then(|| Counted {
+            used.contains(&counter).then(|| EventReading {
                 enabled: told.u64(at + total::ENABLED),
                 running: told.u64(at + total::RUNNING),
                 value: told.u64(at + total::VALUE),
@@ -281,7 +281,7 @@ mod tests {
         };
         assert_eq!(
             counting.read(&object, SLOT + 1).unwrap()[Counter::Cycles],
-            Some(Counted::default())
+            Some(EventReading::default())
         );
         let mut shell = Shell::start(&object);
         let (clock, few) = read();
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(read(), end, "nobody counts for it any more");
         assert!(end.0.enabled >= end.0.running && end.0.running > 0);
         counting.forget(SLOT);
-        assert_eq!(read(), (Counted::default(), Counted::default()));
+        assert_eq!(read(), (EventReading::default(), EventReading::default()));
     }
 
     #[test]
@@ -338,7 +338,9 @@ mod tests {
             .unwrap();
         for slot in 0..4 {
             let counted = counting.read(&object, slot).unwrap();
-            assert!(counted.iter().all(|(_, counted)| counted.is_none_or(|counted| counted == Counted::default())));
+            assert!(counted.iter().all(|(_, counted)| {
+                counted.is_none_or(|counted| counted == EventReading::default())
+            }));
         }
         assert_eq!(
             counting.read(&object, 0).unwrap()[Counter::Instructions],

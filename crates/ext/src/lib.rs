@@ -31,7 +31,7 @@ mod tables;
 mod traffic;
 
 #[cfg(feature = "bpf")]
-pub use scheduler::{ExtError, Scheduler, Work};
+pub use scheduler::{ExtError, Scheduler, SchedulerWork};
 
 pub use support::{Lack, lack};
 

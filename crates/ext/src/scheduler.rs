@@ -15,7 +15,7 @@ use cosched_core::{
     Absence, Admission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
     Reading, Residency, Schedule, Switch, Switched, TaskId, Traffic,
 };
-use cosched_linux::counters::{Counted, CpuEvents};
+use cosched_linux::counters::{CpuEvents, EventReading};
 use cosched_linux::{Clock, KernelScheduler};
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
@@ -99,7 +99,7 @@ fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
 
 /// What a scheduler does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Work {
+pub enum SchedulerWork {
     /// It carries out plans.
     Plans,
     /// EFS: it decides at each event by the demands of the plan in force.
@@ -113,49 +113,49 @@ pub enum Work {
     },
 }
 
-impl Work {
+impl SchedulerWork {
     fn program(self) -> &'static [u8] {
         match self {
-            Work::Plans => PLAN,
-            Work::Efs { .. } => EFS,
+            SchedulerWork::Plans => PLAN,
+            SchedulerWork::Efs { .. } => EFS,
         }
     }
 
     /// The name of its operations in the program.
     fn name(self, takes_all: bool) -> &'static str {
         match (self, takes_all) {
-            (Work::Plans, false) => "cosched_plan",
-            (Work::Plans, true) => "cosched_plan_all",
-            (Work::Efs { .. }, false) => "cosched_efs",
-            (Work::Efs { .. }, true) => "cosched_efs_all",
+            (SchedulerWork::Plans, false) => "cosched_plan",
+            (SchedulerWork::Plans, true) => "cosched_plan_all",
+            (SchedulerWork::Efs { .. }, false) => "cosched_efs",
+            (SchedulerWork::Efs { .. }, true) => "cosched_efs_all",
         }
     }
 
     /// Lines that a bus moves in a microsecond, where it measures demands.
     fn lines_per_us(self) -> Option<f64> {
         match self {
-            Work::Efs { lines_per_us, .. } => lines_per_us.filter(|lines| *lines > 0.0),
-            Work::Plans => None,
+            SchedulerWork::Efs { lines_per_us, .. } => lines_per_us.filter(|lines| *lines > 0.0),
+            SchedulerWork::Plans => None,
         }
     }
 
     /// It admits tasks by itself.
     fn admits(self) -> bool {
-        self != Work::Plans
+        self != SchedulerWork::Plans
     }
 
     /// The map with its input.
     fn map(self) -> &'static str {
         match self {
-            Work::Plans => "plans",
-            Work::Efs { .. } => "demands",
+            SchedulerWork::Plans => "plans",
+            SchedulerWork::Efs { .. } => "demands",
         }
     }
 }
 
 /// A scheduler in the kernel.
 pub struct Scheduler {
-    work: Work,
+    work: SchedulerWork,
     object: Object,
     /// The kernel removes the scheduler when this is closed, however that happens.
     link: Option<Link>,
@@ -184,7 +184,7 @@ pub struct Scheduler {
 fn set_up(
     open: &mut OpenObject,
     machine: &Machine,
-    work: Work,
+    work: SchedulerWork,
     ops: &str,
     settings: &Image,
     buses: Option<&Buses>,
@@ -193,11 +193,11 @@ fn set_up(
         let name = map.name().to_string_lossy().into_owned();
         match (name.as_str(), work) {
             (".rodata.config", _) => map.set_initial_value(&settings.0)?,
-            (".rodata.tables", Work::Efs { .. }) => {
+            (".rodata.tables", SchedulerWork::Efs { .. }) => {
                 let tables = tables::image(&AdmissionTable::new());
                 map.set_initial_value(&tables.0)?;
             }
-            (".rodata.efs", Work::Efs { local, global, .. }) => {
+            (".rodata.efs", SchedulerWork::Efs { local, global, .. }) => {
                 let efs = demands::settings(machine, local, global);
                 map.set_initial_value(&efs.0)?;
             }
@@ -237,7 +237,7 @@ impl Scheduler {
         machine: &Machine,
         tasks: usize,
         takes_all: bool,
-        work: Work,
+        work: SchedulerWork,
         events: Option<CpuEvents>,
     ) -> Result<Scheduler, ExtError> {
         said().clear();
@@ -478,7 +478,7 @@ impl KernelScheduler for Scheduler {
     }
 
     fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
-        let (which, bytes) = if self.work == Work::Plans {
+        let (which, bytes) = if self.work == SchedulerWork::Plans {
             let at = |at| clock.kernel(at);
             let bytes = image(generation, schedule, |task| self.slot(task), at);
             let bytes = bytes.map_err(|misfit| misfit.to_string())?;
@@ -534,7 +534,7 @@ impl KernelScheduler for Scheduler {
         self.counting.is_some()
     }
 
-    fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>> {
+    fn counted(&mut self, task: TaskId) -> PerCounter<Option<EventReading>> {
         if let Some(counting) = &self.counting
             && let Some(slot) = self.slots.of(task)
             && let Ok(counted) = counting.read(&self.object, slot)

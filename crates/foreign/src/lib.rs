@@ -12,6 +12,6 @@ mod policy;
 mod process;
 mod world;
 
-pub use policy::{Patience, describe};
+pub use policy::{PolicyPatience, describe};
 pub use process::{Command, ForeignError};
 pub use world::{ForeignWorld, WorldError, WorldJob, run_alone};

@@ -1,6 +1,6 @@
 //! A policy in a process of its own: `cosched.policy/1`. `docs/schema/policy-line.json` has the lines.
 
-use crate::process::{Command, ForeignError, PATIENCE, Process};
+use crate::process::{Command, ForeignError, ForeignProcess, PATIENCE};
 use cosched_core::{
     Capability, Change, Decision, Importance, InvalidDecision, Need, ParamKind, ParamSpec, Params,
     Policy, PolicyEntry, PolicyFailure, Rng, Snapshot, TaskId, Wait, WaitReason,
@@ -22,7 +22,7 @@ const MOST_IDLE: u32 = 50;
 
 /// What happens when a policy does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum PolicyPatience {
     /// In a real run the time is limited: round-robin decides instead.
     Limited,
     /// In a simulation a late answer would make the result depend on this machine's speed. So it is waited for, and the run
@@ -124,9 +124,9 @@ enum Parameter {
 /// The command can't be started, or what it says is no description.
 pub fn describe(
     command: &Command,
-    patience: Patience,
+    patience: PolicyPatience,
 ) -> Result<&'static PolicyEntry, ForeignError> {
-    let mut process = Process::start(command)?;
+    let mut process = ForeignProcess::start(command)?;
     let question = Describe {
         schema: SCHEMA,
         describe: Nothing {},
@@ -255,9 +255,9 @@ fn kept_words(words: &[String]) -> &'static [&'static str] {
 struct ForeignPolicy {
     command: Command,
     params: Params,
-    patience: Patience,
+    patience: PolicyPatience,
     answer_within: Duration,
-    process: Option<Process>,
+    process: Option<ForeignProcess>,
     /// Why there is no process any more.
     gone: Option<String>,
     /// The number of the next question.
@@ -268,7 +268,7 @@ struct ForeignPolicy {
 }
 
 impl ForeignPolicy {
-    fn new(command: Command, params: Params, patience: Patience) -> ForeignPolicy {
+    fn new(command: Command, params: Params, patience: PolicyPatience) -> ForeignPolicy {
         let within = Duration::try_from_secs_f64(params.number("answer_within_s"));
         ForeignPolicy {
             command,
@@ -284,9 +284,9 @@ impl ForeignPolicy {
     }
 
     /// The process, which is started for the first question.
-    fn process(&mut self, seed: u64) -> Result<&mut Process, ForeignError> {
+    fn process(&mut self, seed: u64) -> Result<&mut ForeignProcess, ForeignError> {
         if self.process.is_none() {
-            let mut process = Process::start(&self.command)?;
+            let mut process = ForeignProcess::start(&self.command)?;
             process.tell(&Begin {
                 schema: SCHEMA,
                 begin: Beginning {
@@ -321,7 +321,7 @@ impl ForeignPolicy {
         let seq = self.seq;
         self.seq += 1;
         let within = match self.patience {
-            Patience::Limited if seq > 0 => self.answer_within,
+            PolicyPatience::Limited if seq > 0 => self.answer_within,
             _ => PATIENCE,
         };
         let since = Instant::now();
@@ -366,7 +366,7 @@ impl Policy for ForeignPolicy {
         };
         let why = error.to_string();
         match error {
-            ForeignError::Late { .. } if self.patience == Patience::Simulated => {
+            ForeignError::Late { .. } if self.patience == PolicyPatience::Simulated => {
                 return Err(PolicyFailure::Hangs(why));
             }
             ForeignError::Late { .. } => {

@@ -95,7 +95,7 @@ struct Report {
 }
 
 /// A running foreign process. It is ended when this is dropped.
-pub(crate) struct Process {
+pub(crate) struct ForeignProcess {
     command: Command,
     /// Refers to this process even if something else has waited for it.
     handle: OwnedFd,
@@ -109,8 +109,8 @@ pub(crate) struct Process {
     lines: u64,
 }
 
-impl Process {
-    pub(crate) fn start(command: &Command) -> Result<Process, ForeignError> {
+impl ForeignProcess {
+    pub(crate) fn start(command: &Command) -> Result<ForeignProcess, ForeignError> {
         let failed = |why: std::io::Error| ForeignError::Start {
             command: command.clone(),
             why,
@@ -130,7 +130,7 @@ impl Process {
         for end in [&input, &output] {
             ioctl_fionbio(end, true).map_err(|why| failed(why.into()))?;
         }
-        Ok(Process {
+        Ok(ForeignProcess {
             command: command.clone(),
             handle,
             input: Some(input),
@@ -292,7 +292,7 @@ fn without_place(error: &serde_json::Error) -> String {
     problem.unwrap_or_default().to_owned()
 }
 
-impl Drop for Process {
+impl Drop for ForeignProcess {
     fn drop(&mut self) {
         self.input = None;
         if !has_ended(self.handle.as_fd(), PARTING) {
@@ -329,12 +329,12 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn start(command: &str) -> Process {
+    fn start(command: &str) -> ForeignProcess {
         let command = Command::of(&format!("cmd:{command}")).expect("a command");
-        Process::start(&command).expect("a shell starts")
+        ForeignProcess::start(&command).expect("a shell starts")
     }
 
-    fn ask(process: &mut Process, within: Duration) -> Result<Value, String> {
+    fn ask(process: &mut ForeignProcess, within: Duration) -> Result<Value, String> {
         let answer = process.ask(&json!({"question": 1}), within);
         answer.map_err(|error| error.to_string())
     }

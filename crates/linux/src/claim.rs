@@ -6,9 +6,9 @@
 
 use crate::cgroup;
 use crate::ledger::Record;
-use crate::look::Look;
 use crate::process::Process;
-use crate::run_id::{Fate, RunId};
+use crate::process_scan::ProcessScan;
+use crate::run_id::{RunFate, RunId};
 use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// What is known of a run in this PID namespace.
-pub(crate) struct Claim<'a> {
+pub(crate) struct RunClaim<'a> {
     pub(crate) run: RunId,
     pub(crate) record: Option<&'a Record>,
     /// The run's group, if it has one.
@@ -38,9 +38,9 @@ pub(crate) struct Claimed {
     pub(crate) sure: bool,
 }
 
-impl Claim<'_> {
+impl RunClaim<'_> {
     /// The processes of the run's jobs. What belongs to another run that goes on is not among them.
-    pub(crate) fn processes(&self, look: &Look<'_>) -> Vec<Claimed> {
+    pub(crate) fn processes(&self, look: &ProcessScan<'_>) -> Vec<Claimed> {
         let mut collected = Collected {
             claim: self,
             look,
@@ -60,7 +60,7 @@ impl Claim<'_> {
     }
 
     /// Continues the run's guardian if somebody stopped it: it ends when it has nothing to do any more.
-    pub(crate) fn wake_guardian(&self, look: &Look<'_>) {
+    pub(crate) fn wake_guardian(&self, look: &ProcessScan<'_>) {
         let listed = self.record.and_then(|record| record.guardian);
         let guardian = listed.and_then(|(pid, start)| Process::find(look.root, pid, start));
         if let Some(guardian) = guardian
@@ -72,15 +72,15 @@ impl Claim<'_> {
     }
 
     /// The superuser's list may name anybody's processes: root can start programs as others.
-    fn may_claim(&self, look: &Look<'_>, pid: RawPid) -> bool {
+    fn may_claim(&self, look: &ProcessScan<'_>, pid: RawPid) -> bool {
         self.is_own_list || self.owner == 0 || look.users(pid).contains(&self.owner)
     }
 }
 
 /// The processes found for a claim. The first finding determines the job.
 struct Collected<'a> {
-    claim: &'a Claim<'a>,
-    look: &'a Look<'a>,
+    claim: &'a RunClaim<'a>,
+    look: &'a ProcessScan<'a>,
     found: BTreeMap<RawPid, Claimed>,
 }
 
@@ -122,8 +122,9 @@ impl Collected<'_> {
     /// Adds what is in the run's groups. Groups of another run that goes on are that run's affair.
     fn enter_grouped(&mut self) {
         let root = self.look.root;
-        let is_ours =
-            |name: &OsStr| cgroup::run_of(name).is_none_or(|other| other.fate(root) == Fate::Dead);
+        let is_ours = |name: &OsStr| {
+            cgroup::run_of(name).is_none_or(|other| other.fate(root) == RunFate::Dead)
+        };
         for group in self.claim.group.into_iter().flat_map(cgroup::subgroups) {
             let job = task_of(&group).and_then(|task| self.claim.name_of(task));
             for pid in cgroup::processes_within(&group, is_ours) {
@@ -170,13 +171,13 @@ impl Collected<'_> {
     /// Whether a process is of another run that goes on: such a run among the jobs looks after its own jobs.
     fn is_of_live_run(&self, pid: RawPid) -> bool {
         let run = self.look.run_of(pid);
-        run.is_some_and(|run| run != self.claim.run && run.fate(self.look.root) != Fate::Dead)
+        run.is_some_and(|run| run != self.claim.run && run.fate(self.look.root) != RunFate::Dead)
     }
 }
 
 /// The sessions of a run, with the job and the start of the first process that is known to have been in it. A session
 /// whose number has been given to another process is not among them.
-fn sessions(record: &Record, look: &Look<'_>) -> HashMap<RawPid, (u32, u64)> {
+fn sessions(record: &Record, look: &ProcessScan<'_>) -> HashMap<RawPid, (u32, u64)> {
     let mut sessions = HashMap::new();
     for job in &record.jobs {
         if may_lead(look, job.pid, job.start) {
@@ -198,7 +199,7 @@ fn sessions(record: &Record, look: &Look<'_>) -> HashMap<RawPid, (u32, u64)> {
 }
 
 /// Whether a session with this number can be that of the process with this start: no later process has the number.
-fn may_lead(look: &Look<'_>, pid: RawPid, start: u64) -> bool {
+fn may_lead(look: &ProcessScan<'_>, pid: RawPid, start: u64) -> bool {
     look.process(pid).is_none_or(|leader| leader.start == start)
 }
 
@@ -224,7 +225,7 @@ pub(crate) fn job_groups(run: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Head, Ledger};
+    use crate::ledger::{Ledger, LedgerHead};
     use crate::root::Root;
     use crate::run_id::tests::{link_namespace, write_stat};
 
@@ -264,7 +265,7 @@ mod tests {
     }
 
     fn record(root: &Root, run: &str, jobs: &[Process], members: &[Process]) -> Record {
-        let head = Head {
+        let head = LedgerHead {
             run: RunId::parse(run).unwrap(),
             group: None,
             cpus: "0".parse().unwrap(),
@@ -277,9 +278,9 @@ mod tests {
         ledger.read().unwrap()
     }
 
-    fn claimed(root: &Root, claim: &Claim<'_>) -> Vec<RawPid> {
+    fn claimed(root: &Root, claim: &RunClaim<'_>) -> Vec<RawPid> {
         claim
-            .processes(&Look::new(root))
+            .processes(&ProcessScan::new(root))
             .iter()
             .map(|claimed| claimed.process.pid)
             .collect()
@@ -295,7 +296,7 @@ mod tests {
         write(dir.path(), 31, 30, 30, 91, Some(inner));
         write(dir.path(), 32, 20, 32, 92, None);
         let list = record(&root, RUN, &[leader], &[]);
-        let mut claim = Claim {
+        let mut claim = RunClaim {
             run,
             record: Some(&list),
             group: None,
@@ -331,10 +332,10 @@ mod tests {
     fn a_process_that_ends_meanwhile_is_of_its_job() {
         let (dir, root) = tree();
         write(dir.path(), 20, 1, 20, 80, Some(RUN));
-        let look = Look::new(&root);
+        let look = ProcessScan::new(&root);
         assert_eq!(look.users(20), [7, 7]);
         std::fs::remove_dir_all(dir.path().join("proc/20")).unwrap();
-        let claim = Claim {
+        let claim = RunClaim {
             run: RunId::parse(RUN).unwrap(),
             record: None,
             group: None,
@@ -363,7 +364,7 @@ mod tests {
         write(dir.path(), 40, 1, 40, 90, Some(RUN));
         of(40, 1000);
         let list = record(&root, RUN, &[leader], &[]);
-        let claim = |owner| Claim {
+        let claim = |owner| RunClaim {
             run,
             record: Some(&list),
             group: None,
@@ -383,7 +384,7 @@ mod tests {
         write(dir.path(), 40, 1, 40, 90, Some(RUN));
         let list = record(&root, RUN, &[leader], &[]);
         for (is_own_list, expected) in [(false, &[][..]), (true, &[20, 30])] {
-            let claim = Claim {
+            let claim = RunClaim {
                 run: RunId::parse(RUN).unwrap(),
                 record: Some(&list),
                 group: None,
@@ -412,7 +413,7 @@ mod tests {
         until(&stopped);
         let (_dir, root) = tree();
         let run = RunId::parse(RUN).unwrap();
-        let head = Head {
+        let head = LedgerHead {
             run,
             group: None,
             cpus: "0".parse().unwrap(),
@@ -422,14 +423,14 @@ mod tests {
         let list = ledger.read();
         let user = rustix::process::geteuid().as_raw();
         let wake = |owner| {
-            let claim = Claim {
+            let claim = RunClaim {
                 run,
                 record: list.as_ref(),
                 group: None,
                 owner,
                 is_own_list: false,
             };
-            claim.wake_guardian(&Look::new(&real));
+            claim.wake_guardian(&ProcessScan::new(&real));
         };
         wake(user + 1);
         assert!(stopped(), "a list of somebody else");

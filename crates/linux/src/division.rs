@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A live run, as it has published itself.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Claim {
+pub(crate) struct CpuClaim {
     pub user: u32,
     pub run: RunId,
     /// The CPUs that it may use.
@@ -17,7 +17,7 @@ pub(crate) struct Claim {
 
 /// The CPUs of each run, in the order of the claims. None is empty, unless the run was given none. Where there are fewer
 /// CPUs than runs, some runs collide: those of one user before those of two.
-pub(crate) fn divide(claims: &[Claim], cores: &[CpuSet]) -> Vec<CpuSet> {
+pub(crate) fn divide(claims: &[CpuClaim], cores: &[CpuSet]) -> Vec<CpuSet> {
     let mut parts: Vec<CpuSet> = claims.iter().map(|claim| claim.given.clone()).collect();
     let mut users: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (ix, claim) in claims.iter().enumerate() {
@@ -51,7 +51,7 @@ fn union(sets: &[CpuSet], of: &[usize]) -> CpuSet {
 
 /// The CPUs that a run without a list would like to use: those that no run has listed. Lists of other users count only as
 /// far as they leave each user an equal share.
-fn wish(claim: &Claim, claims: &[Claim]) -> CpuSet {
+fn wish(claim: &CpuClaim, claims: &[CpuClaim]) -> CpuSet {
     let all: BTreeSet<u32> = claims.iter().map(|other| other.user).collect();
     let free = claims.iter().filter(|other| !other.is_fixed);
     let free: BTreeSet<u32> = free.map(|other| other.user).collect();
@@ -69,7 +69,7 @@ fn wish(claim: &Claim, claims: &[Claim]) -> CpuSet {
     }
 }
 
-fn without_lists<'a>(claim: &Claim, others: impl Iterator<Item = &'a Claim>) -> CpuSet {
+fn without_lists<'a>(claim: &CpuClaim, others: impl Iterator<Item = &'a CpuClaim>) -> CpuSet {
     let mut left = claim.given.clone();
     for other in others.filter(|other| other.is_fixed) {
         left.remove_all(&other.given);
@@ -129,8 +129,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn claim(user: u32, number: u32, given: &str, is_fixed: bool) -> Claim {
-        Claim {
+    fn claim(user: u32, number: u32, given: &str, is_fixed: bool) -> CpuClaim {
+        CpuClaim {
             user,
             run: RunId::parse(&format!("{number}-{number}-5")).unwrap(),
             given: set(given),
@@ -150,7 +150,7 @@ mod tests {
             .collect()
     }
 
-    fn divided(claims: &[Claim], cores: &[CpuSet]) -> Vec<String> {
+    fn divided(claims: &[CpuClaim], cores: &[CpuSet]) -> Vec<String> {
         let parts = divide(claims, cores);
         parts.iter().map(CpuSet::to_string).collect()
     }
@@ -169,7 +169,7 @@ mod tests {
             divided(&[free(1, 1), free(2, 2), free(2, 3)], &cores),
             ["0-1,4-5", "2,6", "3,7"]
         );
-        let crowd: Vec<Claim> = (0..9).map(|number| free(2, number + 1)).collect();
+        let crowd: Vec<CpuClaim> = (0..9).map(|number| free(2, number + 1)).collect();
         let all = [crowd, vec![free(1, 20)]].concat();
         let parts = divided(&all, &cores);
         assert_eq!(parts[9], "0-1,4-5", "as against one run");
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(divided(&greedy, &cores)[2], "0-1,3", "one user's share");
     }
 
-    fn claims(most_users: u32) -> impl Strategy<Value = Vec<Claim>> {
+    fn claims(most_users: u32) -> impl Strategy<Value = Vec<CpuClaim>> {
         let run = (0..most_users, 1..1000u32, any::<bool>(), any::<u8>());
         proptest::collection::vec(run, 1..12).prop_map(|runs| {
             let one = |(user, number, is_fixed, mask): (u32, u32, bool, u8)| {
@@ -213,7 +213,7 @@ mod tests {
                 } else {
                     listed
                 };
-                Claim {
+                CpuClaim {
                     given,
                     ..claim(user, number, "0", is_fixed)
                 }
@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         #[test]
         fn runs_with_the_same_cpus_share_all_of_them(users in proptest::collection::vec(0..4u32, 1..9), smt in any::<bool>()) {
-            let all: Vec<Claim> = users
+            let all: Vec<CpuClaim> = users
                 .iter()
                 .enumerate()
                 .map(|(ix, &user)| claim(user, ix as u32 + 1, "0-15", false))
@@ -266,9 +266,9 @@ mod tests {
                 prop_assert!(!claim.is_fixed || *part == claim.given);
             }
             // Whoever computes it finds the same.
-            let mut turned: Vec<(Claim, CpuSet)> = all.iter().cloned().zip(parts).collect();
+            let mut turned: Vec<(CpuClaim, CpuSet)> = all.iter().cloned().zip(parts).collect();
             turned.rotate_left(1);
-            let again: Vec<Claim> = turned.iter().map(|(claim, _)| claim.clone()).collect();
+            let again: Vec<CpuClaim> = turned.iter().map(|(claim, _)| claim.clone()).collect();
             prop_assert_eq!(divide(&again, &cores)[(at + all.len() - 1) % all.len()].clone(), turned[(at + all.len() - 1) % all.len()].1.clone());
         }
     }

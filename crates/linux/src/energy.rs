@@ -3,7 +3,9 @@
 //! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), and as perf PMUs. Each needs
 //! permissions of its own. A package's meter includes everything that runs on it.
 
-use crate::counters::sys::{self, Attributes, ReadFormat, Scope, Start, Target};
+use crate::counters::sys::{
+    self, EventAttributes, EventScope, EventStart, EventTarget, ReadFormat,
+};
 use crate::root::{NoMeter, ReadError, Root};
 use crate::traffic::encode;
 use cosched_core::{Absence, Reading};
@@ -117,17 +119,17 @@ impl EnergyMeter {
         };
         self.joules_per_count = scale;
         let [config, config1, config2] = registers.0;
-        let attributes = Attributes {
+        let attributes = EventAttributes {
             type_id,
             config,
             config1,
             config2,
-            scope: Scope::Chip,
-            start: Some(Start::Now),
+            scope: EventScope::Chip,
+            start: Some(EventStart::Now),
             read: ReadFormat::Count,
         };
         for cpu in cpus.iter() {
-            let opened = open(&attributes, Target::Cpu(cpu.0));
+            let opened = open(&attributes, EventTarget::Cpu(cpu.0));
             let denied = |error| NoMeter::new(Absence::NoPermission, format!("{pmu}: {error}"));
             self.events.push(opened.map_err(denied)?.into());
         }
@@ -164,7 +166,7 @@ impl EnergyMeter {
 }
 
 /// Opens an event on a CPU.
-type Open<'a> = &'a mut dyn FnMut(&Attributes, Target) -> io::Result<OwnedFd>;
+type Open<'a> = &'a mut dyn FnMut(&EventAttributes, EventTarget) -> io::Result<OwnedFd>;
 
 /// The zones of whole packages. Others are left out: `intel-rapl:0:0` and similar ones are parts of a package, `psys`
 /// is the whole board, and `intel-rapl-mmio` repeats the same packages.
@@ -315,7 +317,7 @@ mod tests {
             Ok(File::open(&counts)?.into())
         })
         .unwrap();
-        let targets = [Target::Cpu(0), Target::Cpu(2)];
+        let targets = [EventTarget::Cpu(0), EventTarget::Cpu(2)];
         assert_eq!(asked, targets.map(|cpu| (9, 2, cpu)));
         assert_eq!(meter.meters(), 2);
         // Two meters, each with 6 and then 10 counts of half a joule.

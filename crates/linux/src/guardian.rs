@@ -15,10 +15,10 @@
 //! and `cosched thaw` free what remains.
 
 use crate::cgroup;
-use crate::claim::Claim;
-use crate::ledger::{Head, Ledger, Record};
-use crate::look::Look;
+use crate::claim::RunClaim;
+use crate::ledger::{Ledger, LedgerHead, Record};
 use crate::process::{self, Process};
+use crate::process_scan::ProcessScan;
 use crate::root::Root;
 use crate::sentinel;
 use crate::sys::{self, RawPid};
@@ -58,22 +58,22 @@ pub(crate) const HELD: Duration = Duration::from_secs(10);
 
 /// What a guardian must know.
 #[derive(Clone, Debug)]
-pub(crate) struct Charge {
+pub(crate) struct GuardedRun {
     pub(crate) root: Root,
-    pub(crate) head: Head,
+    pub(crate) head: LedgerHead,
     /// The run's processes, now and later.
     pub(crate) ledger: Ledger,
     /// The jobs are killed when the run dies.
     pub(crate) ends_jobs: bool,
 }
 
-impl Charge {
+impl GuardedRun {
     fn run_lives(&self) -> bool {
         process::lives(&self.root, self.head.run.pid, self.head.run.start)
     }
 
-    fn claim<'a>(&'a self, record: Option<&'a Record>) -> Claim<'a> {
-        Claim {
+    fn claim<'a>(&'a self, record: Option<&'a Record>) -> RunClaim<'a> {
+        RunClaim {
             run: self.head.run,
             record,
             group: self.head.group.as_deref(),
@@ -97,8 +97,8 @@ impl Guardian {
     ///
     /// # Errors
     /// No process or no pipe could be made.
-    pub(crate) fn start(charge: &Charge) -> io::Result<Guardian> {
-        let (pid, line) = sentinel::start(|read| guard(charge, read))?;
+    pub(crate) fn start(guarded: &GuardedRun) -> io::Result<Guardian> {
+        let (pid, line) = sentinel::start(|read| guard(guarded, read))?;
         Ok(Guardian { pid, line })
     }
 
@@ -115,42 +115,42 @@ impl Guardian {
 }
 
 /// The guardian's main function.
-fn guard(charge: &Charge, line: OwnedFd) {
+fn guard(guarded: &GuardedRun, line: OwnedFd) {
     sys::ignore_signals();
     // `cosched thaw` can find and continue a guardian that was stopped.
-    if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
-        charge.ledger.guardian(&own);
+    if let Some(own) = Process::read(&guarded.root, std::process::id() as RawPid) {
+        guarded.ledger.guardian(&own);
     }
-    let mut kept = charge.ledger.descriptors();
+    let mut kept = guarded.ledger.descriptors();
     kept.push(line.as_raw_fd());
     sentinel::detach(NAME, kept);
     let mut beats = Beats::default();
-    listen(charge, &line, &mut beats);
+    listen(guarded, &line, &mut beats);
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
-    while charge.run_lives() {
+    while guarded.run_lives() {
         if beats.tends {
             // Its end may wait for one of them.
-            give_back(&charge.root);
+            give_back(&guarded.root);
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);
     }
-    if charge.ends_jobs {
-        end(charge);
+    if guarded.ends_jobs {
+        end(guarded);
     } else {
-        free(charge);
+        free(guarded);
     }
-    stay(charge);
+    stay(guarded);
 }
 
 /// Listens to the run until it ends or has no more use for this guardian.
-fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
+fn listen(guarded: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
     // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
     // not answer. So the run's process is watched as well.
-    let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
-    let run = run.and_then(|run| run.handle(&charge.root));
-    while charge.run_lives() {
+    let run = Process::find(&guarded.root, guarded.head.run.pid, guarded.head.run.start);
+    let run = run.and_then(|run| run.handle(&guarded.root));
+    while guarded.run_lives() {
         let mut watched = vec![PollFd::new(line, PollFlags::IN)];
         watched.extend(run.as_ref().map(|run| PollFd::new(run, PollFlags::IN)));
         let left = beats
@@ -168,7 +168,7 @@ fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
             return;
         }
         if beats.left(Instant::now()) == Some(Duration::ZERO) {
-            give_back(&charge.root);
+            give_back(&guarded.root);
             // Until the run is heard again.
             beats.last = None;
         }
@@ -221,10 +221,10 @@ fn give_back(root: &Root) {
 }
 
 /// Frees all that the dead run stopped or froze.
-fn free(charge: &Charge) {
-    let Charge {
+fn free(guarded: &GuardedRun) {
+    let GuardedRun {
         root, head, ledger, ..
-    } = charge;
+    } = guarded;
     let group = head.group.as_deref();
     if let Some(group) = group {
         let _ = cgroup::thaw(group);
@@ -239,9 +239,9 @@ fn free(charge: &Charge) {
             let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
     }
-    let claim = charge.claim(record.as_ref());
+    let claim = guarded.claim(record.as_ref());
     for look in 0..LOOKS {
-        let claimed = claim.processes(&Look::new(root));
+        let claimed = claim.processes(&ProcessScan::new(root));
         for member in &claimed {
             // A stop that is on its way is called off by the signal as well.
             if member.process.is_stopped() || (look == 0 && member.sure) {
@@ -258,10 +258,10 @@ fn free(charge: &Charge) {
 }
 
 /// Kills all processes of the dead run's jobs.
-fn end(charge: &Charge) {
-    let Charge {
+fn end(guarded: &GuardedRun) {
+    let GuardedRun {
         root, head, ledger, ..
-    } = charge;
+    } = guarded;
     let mut pause = Duration::from_millis(1);
     loop {
         // The kernel kills what is frozen as well.
@@ -270,8 +270,8 @@ fn end(charge: &Charge) {
             let _ = cgroup::thaw(group);
         }
         let record = ledger.read();
-        let claim = charge.claim(record.as_ref());
-        let mut claimed = claim.processes(&Look::new(root));
+        let claim = guarded.claim(record.as_ref());
+        let mut claimed = claim.processes(&ProcessScan::new(root));
         claimed.retain(|member| !member.process.is_dead());
         if claimed.is_empty() {
             return;
@@ -285,18 +285,18 @@ fn end(charge: &Charge) {
 }
 
 /// Waits for the end of the jobs, and removes their groups and their list.
-fn stay(charge: &Charge) {
-    let Charge {
+fn stay(guarded: &GuardedRun) {
+    let GuardedRun {
         root, head, ledger, ..
-    } = charge;
+    } = guarded;
     let mut pause = BETWEEN_LOOKS;
     loop {
         let gone = head.group.as_deref().is_none_or(cgroup::remove);
         let record = ledger.read();
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = charge.claim(record.as_ref());
-            if claim.processes(&Look::new(root)).is_empty() {
+            let claim = guarded.claim(record.as_ref());
+            if claim.processes(&ProcessScan::new(root)).is_empty() {
                 return ledger.remove_file();
             }
         }

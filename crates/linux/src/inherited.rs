@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The umask, the niceness and the limits of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Inherited {
+pub struct InheritedAttributes {
     umask: u32,
     nice: i32,
     limits: BTreeMap<Limit, Bounds>,
@@ -61,9 +61,9 @@ const LIMITS: [Limit; 16] = [
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Bounds(Option<u64>, Option<u64>);
 
-impl Inherited {
+impl InheritedAttributes {
     /// What a child of this process would inherit. No other thread may make files meanwhile.
-    pub fn own() -> Inherited {
+    pub fn own() -> InheritedAttributes {
         // It can only be read by setting it.
         let mask = umask(Mode::RWXG | Mode::RWXO);
         umask(mask);
@@ -72,7 +72,7 @@ impl Inherited {
             let Rlimit { current, maximum } = getrlimit(limit.resource());
             limits.insert(limit, Bounds(current, maximum));
         }
-        Inherited {
+        InheritedAttributes {
             umask: mask.bits(),
             nice: getpriority_process(None).unwrap_or(0),
             limits,

@@ -11,7 +11,6 @@ pub mod attached;
 mod cgroup;
 mod child;
 mod claim;
-mod commons;
 mod console;
 pub mod counters;
 mod disk;
@@ -27,7 +26,6 @@ mod interrupts;
 mod ledger;
 mod limits;
 pub mod load;
-mod look;
 pub mod meminfo;
 pub mod mend;
 mod neighbours;
@@ -36,6 +34,7 @@ pub mod orphans;
 mod polite;
 mod pressure;
 mod process;
+mod process_scan;
 pub mod processor;
 mod quota;
 mod reaped;
@@ -47,6 +46,7 @@ mod runtime;
 mod screen;
 mod sentinel;
 pub mod service;
+mod shared_folder;
 mod spawn;
 mod stat;
 mod stop;
@@ -62,20 +62,22 @@ pub use cgroup::{GroupError, freezer_problem};
 pub use child::{settle_child, settle_helper};
 pub use console::become_helper;
 pub use host::{
-    Adoption, Begin, Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler,
-    Notice, ProgressPattern, RoomLimits, capabilities, cpus_of_job, own_cpu_time,
+    Adoption, Clock, Freezing, HeadroomLimits, Host, HostConfig, HostError, HostJob, HostNotice,
+    JobBegin, KernelScheduler, ProgressPattern, capabilities, cpus_of_job, own_cpu_time,
 };
-pub use inherited::Inherited;
+pub use inherited::InheritedAttributes;
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};
-pub use neighbours::{Neighbour, Place, Share};
+pub use neighbours::{Neighbour, PlaceAmongRuns, Share};
 pub use quota::CpuQuota;
 pub use reaped::{ReapedEnd, Reaper};
 pub use reaper::reap;
 pub use resident::Residents;
-pub use run_id::{Fate, fate_of, is_run_id, own_run};
+pub use run_id::{RunFate, fate_of, is_run_id, own_run};
 pub use runtime::{NoFolder, folder_problem};
 pub use screen::{ScreenSignal, ScreenSignals};
-pub use spawn::{Environment, Program, find_program};
+pub use spawn::{Environment, JobProgram, find_program};
 pub use sys::{affinity, pin_thread, prefer_huge_pages, same_open_file, time_of_day, unix_time};
-pub use watch::{LiveRun, Published, Request, Requests, Settings, WatchFiles, live_runs};
+pub use watch::{
+    LiveRun, LiveSettings, PublishedState, RunRequest, RunRequests, WatchFiles, live_runs,
+};

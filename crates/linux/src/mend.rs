@@ -2,14 +2,14 @@
 
 use crate::attached::{self, Restored};
 use crate::cgroup::{self, Stale};
-use crate::claim::Claim;
-use crate::ledger::{self, Found, Record};
-use crate::look::Look;
+use crate::claim::RunClaim;
+use crate::ledger::{self, FoundLedger, Record};
 use crate::neighbours;
 use crate::process::{self, Process};
+use crate::process_scan::ProcessScan;
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, is_among_us, mark};
-use crate::runtime::Folder;
+use crate::run_id::{RunFate, RunId, is_among_us, mark};
+use crate::runtime::PrivateFolder;
 use crate::sys::RawPid;
 use crate::watch;
 use rustix::process::{Signal, geteuid};
@@ -74,11 +74,11 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let mut mended = Mended::default();
     let stale = stale_groups(root, reach);
     thaw_and_remove(&stale, &mut mended);
-    let mut look = Look::new(root);
+    let mut look = ProcessScan::new(root);
     let dead = dead_runs(&look, reach, &stale);
     if !dead.is_empty() {
         // One of them may have started jobs since that look, and died: its list must not be removed.
-        look = Look::new(root);
+        look = ProcessScan::new(root);
     }
     for _ in 0..ROUNDS {
         let now: Vec<RawPid> = dead.iter().flat_map(|dead| dead.go_on(&look)).collect();
@@ -87,7 +87,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
         }
         mended.continued.extend(now);
         std::thread::sleep(BETWEEN_ROUNDS);
-        look = Look::new(root);
+        look = ProcessScan::new(root);
     }
     mended.continued.sort_unstable();
     mended.continued.dedup();
@@ -122,8 +122,8 @@ fn thaw_and_remove(stale: &[Stale], mended: &mut Mended) {
 }
 
 /// Removes the files of dead runs that have no process left.
-fn remove_files(look: &Look<'_>, dead: &[DeadRun]) {
-    let folders = Folder::all(look.root);
+fn remove_files(look: &ProcessScan<'_>, dead: &[DeadRun]) {
+    let folders = PrivateFolder::all(look.root);
     for dead in dead {
         dead.claim().wake_guardian(look);
         if dead.record.is_some() && dead.claim().processes(look).is_empty() {
@@ -180,8 +180,8 @@ impl DeadRun {
     }
 
     /// What can be claimed for it.
-    pub(crate) fn claim(&self) -> Claim<'_> {
-        Claim {
+    pub(crate) fn claim(&self) -> RunClaim<'_> {
+        RunClaim {
             run: self.run,
             record: self.record.as_ref(),
             group: self.group.as_deref(),
@@ -191,7 +191,7 @@ impl DeadRun {
     }
 
     /// Continues those of its processes that were seen stopped; returns them.
-    fn go_on(&self, look: &Look<'_>) -> Vec<RawPid> {
+    fn go_on(&self, look: &ProcessScan<'_>) -> Vec<RawPid> {
         let claimed = self.claim().processes(look).into_iter();
         let mut stopped: Vec<Process> = claimed.map(|member| member.process).collect();
         stopped.retain(|process| process.is_stopped() && process.signal(look.root, Signal::CONT));
@@ -200,9 +200,9 @@ impl DeadRun {
 }
 
 /// The covered dead runs that left a list, a group, or a process with their variable.
-fn dead_runs(look: &Look<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
+fn dead_runs(look: &ProcessScan<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
-    for found in ledger::found(look.root, |run| run.fate(look.root) == Fate::Dead) {
+    for found in ledger::found(look.root, |run| run.fate(look.root) == RunFate::Dead) {
         let dead = listed(look.root, found);
         runs.insert((dead.run, dead.owner), dead);
     }
@@ -219,7 +219,7 @@ fn dead_runs(look: &Look<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
         let run = mark.run;
         // A run that was named is found wherever its user has put its folder.
         let may_count = matches!(reach, Reach::Runs(..)) || is_among_us(look.root, pid);
-        if run.fate(look.root) != Fate::Dead || !may_count {
+        if run.fate(look.root) != RunFate::Dead || !may_count {
             continue;
         }
         let users = look.users(pid);
@@ -237,7 +237,7 @@ fn dead_runs(look: &Look<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
 }
 
 /// A dead run by its list. All that is in a group is ended with it, so the group must be the owner's as well.
-fn listed(root: &Root, Found { record, owner }: Found) -> DeadRun {
+fn listed(root: &Root, FoundLedger { record, owner }: FoundLedger) -> DeadRun {
     let run = record.head.run;
     let group = record.head.group.clone().filter(|group| {
         cgroup::is_group_of(root, group, &run) && (owner == 0 || owner_of(group) == Some(owner))
@@ -254,7 +254,8 @@ fn listed(root: &Root, Found { record, owner }: Found) -> DeadRun {
 /// that run stops.
 pub(crate) fn dismiss_guardians(root: &Root, main: &Process) {
     let own = [0, geteuid().as_raw()];
-    for Found { record, owner } in ledger::found(root, |run| run.fate(root) == Fate::Dead) {
+    for FoundLedger { record, owner } in ledger::found(root, |run| run.fate(root) == RunFate::Dead)
+    {
         let mut listed = record.processes();
         if own.contains(&owner)
             && listed.any(|(_, pid, start)| (pid, start) == (main.pid, main.start))
@@ -267,7 +268,7 @@ pub(crate) fn dismiss_guardians(root: &Root, main: &Process) {
 }
 
 /// All dead runs that can be found from here, for the search for orphans.
-pub(crate) fn all_dead_runs(look: &Look<'_>, reach: &Reach) -> Vec<DeadRun> {
+pub(crate) fn all_dead_runs(look: &ProcessScan<'_>, reach: &Reach) -> Vec<DeadRun> {
     dead_runs(look, reach, &stale_groups(look.root, reach))
 }
 
@@ -344,7 +345,7 @@ mod tests {
             (&real, Some(&real)),
         ] {
             write_list(dir.path(), user, listed).unwrap();
-            let found = dead_runs(&Look::new(&root), &Reach::Everywhere, &[]);
+            let found = dead_runs(&ProcessScan::new(&root), &Reach::Everywhere, &[]);
             assert_eq!(
                 (found.len(), found[0].group.as_ref()),
                 (1, expected),
@@ -386,13 +387,13 @@ mod tests {
         };
         write_process(dir.path(), 2_000_000_000, one);
         let found = |root: &Root| -> Vec<(u32, bool, usize)> {
-            let all = dead_runs(&Look::new(root), &Reach::Everywhere, &[]);
+            let all = dead_runs(&ProcessScan::new(root), &Reach::Everywhere, &[]);
             all.iter()
                 .map(|dead| {
                     (
                         dead.owner,
                         dead.record.is_some(),
-                        dead.claim().processes(&Look::new(root)).len(),
+                        dead.claim().processes(&ProcessScan::new(root)).len(),
                     )
                 })
                 .collect()
@@ -426,7 +427,7 @@ mod tests {
         let group = dir.path().join(format!("groups/cosched-{RUN}"));
         std::fs::create_dir_all(group.join("job0")).unwrap();
         std::fs::write(group.join("cgroup.events"), "populated 1\nfrozen 1\n").unwrap();
-        let found = |reach: &Reach| all_dead_runs(&Look::new(&root), reach).len();
+        let found = |reach: &Reach| all_dead_runs(&ProcessScan::new(&root), reach).len();
         let of = |user| Reach::Runs(vec![RUN.to_owned()], user);
         if chown(&group, Some(one), None).is_err() {
             std::fs::remove_dir_all(&group).unwrap();
@@ -447,7 +448,7 @@ mod tests {
             assert_eq!(stale_groups(&root, &of(one)).len(), 1);
             // A list of another user that names this group as its own.
             write_list(dir.path(), two, &group).unwrap();
-            let all = all_dead_runs(&Look::new(&root), &of(two));
+            let all = all_dead_runs(&ProcessScan::new(&root), &of(two));
             assert_eq!((all.len(), all[0].group.as_ref()), (1, None));
         }
     }
@@ -462,7 +463,7 @@ mod tests {
             let environ = dir.path().join(format!("proc/{}/environ", first + number));
             std::fs::write(environ, format!("COSCHED_RUN={}-78-500\0", 10 + number)).unwrap();
         }
-        let look = Look::new(&root);
+        let look = ProcessScan::new(&root);
         let found = dead_runs(&look, &Reach::Everywhere, &[]);
         let claimed = |dead: &DeadRun| -> Vec<RawPid> {
             dead.claim()

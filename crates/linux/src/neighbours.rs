@@ -2,11 +2,11 @@
 //! that file while it lives. A file without a lock belongs to a dead run. This works across PID namespaces. The
 //! guardian and the jobs do not hold the lock: they close the descriptor.
 
-use crate::commons::Commons;
-use crate::division::{Claim, divide};
+use crate::division::{CpuClaim, divide};
 use crate::process::Process;
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{RunFate, RunId};
+use crate::shared_folder::SharedFolder;
 use crate::sys::RawPid;
 use crate::topology;
 use cosched_core::CpuSet;
@@ -49,11 +49,11 @@ pub enum Share {
 
 /// This run among the live runs.
 #[derive(Debug)]
-pub struct Place {
+pub struct PlaceAmongRuns {
     root: Root,
     /// `None` if it cannot be used, or in a job of another run: then there are no other runs.
-    commons: Option<Commons>,
-    own: Claim,
+    shared_folder: Option<SharedFolder>,
+    own: CpuClaim,
     /// Whether others are to see this run while it is busy.
     is_public: bool,
     /// The file of this run, if it is published. Its lock shows that the run is alive.
@@ -63,17 +63,17 @@ pub struct Place {
     others: Vec<Neighbour>,
 }
 
-impl Place {
+impl PlaceAmongRuns {
     /// Takes a place among the live runs, for a run that was given these CPUs. If it `is_public`, others see it from now
     /// on, except while it has no job.
-    pub fn take(root: &Root, given: &CpuSet, share: Share, is_public: bool) -> Place {
+    pub fn take(root: &Root, given: &CpuSet, share: Share, is_public: bool) -> PlaceAmongRuns {
         let run = RunId::own(root);
         let is_public = is_public && run.is_some();
         let run = run.unwrap_or(RunId::NOBODY);
-        Place::take_as(root, run, &ancestors(root), given, share, is_public)
+        PlaceAmongRuns::take_as(root, run, &ancestors(root), given, share, is_public)
     }
 
-    /// Like [`Place::take`]. `family` are this process and its ancestors, with their start times.
+    /// Like [`PlaceAmongRuns::take`]. `family` are this process and its ancestors, with their start times.
     fn take_as(
         root: &Root,
         run: RunId,
@@ -81,11 +81,11 @@ impl Place {
         given: &CpuSet,
         share: Share,
         is_public: bool,
-    ) -> Place {
-        let mut place = Place {
+    ) -> PlaceAmongRuns {
+        let mut place = PlaceAmongRuns {
             root: root.clone(),
-            commons: Commons::open(root),
-            own: Claim {
+            shared_folder: SharedFolder::open(root),
+            own: CpuClaim {
                 user: geteuid().as_raw(),
                 run,
                 given: given.clone(),
@@ -100,7 +100,7 @@ impl Place {
         place.find();
         if place.is_inside_another(family) {
             // That run gave it these CPUs.
-            place.commons = None;
+            place.shared_folder = None;
             place.found.clear();
         }
         place.divide();
@@ -137,7 +137,7 @@ impl Place {
 
     /// Whether other runs can change its CPUs.
     pub(crate) fn may_change(&self) -> bool {
-        self.commons.is_some() && !self.own.is_fixed
+        self.shared_folder.is_some() && !self.own.is_fixed
     }
 
     /// The other runs on any of the given CPUs.
@@ -158,19 +158,19 @@ impl Place {
     }
 
     fn publish(&mut self) {
-        let Claim {
+        let CpuClaim {
             given, is_fixed, ..
         } = &self.own;
         let word = if *is_fixed { FIXED } else { "shared" };
         let name = self.name();
-        let commons = self.commons.as_ref();
-        self.file =
-            commons.and_then(|commons| commons.publish(&name, &format!("{given} {word}\n")));
+        let shared_folder = self.shared_folder.as_ref();
+        self.file = shared_folder
+            .and_then(|shared_folder| shared_folder.publish(&name, &format!("{given} {word}\n")));
     }
 
     fn withdraw(&mut self) {
-        if let (Some(commons), Some(_)) = (&self.commons, self.file.take()) {
-            commons.remove(self.name());
+        if let (Some(shared_folder), Some(_)) = (&self.shared_folder, self.file.take()) {
+            shared_folder.remove(self.name());
         }
     }
 
@@ -180,18 +180,19 @@ impl Place {
 
     /// Finds the live runs; returns whether any has come or gone. Removes the caller's files of dead runs.
     fn find(&mut self) -> bool {
-        let Some(commons) = &self.commons else {
+        let Some(shared_folder) = &self.shared_folder else {
             return false;
         };
-        let mut names = commons.names(PREFIX);
+        let mut names = shared_folder.names(PREFIX);
         names.retain(|name| *name != *self.name());
         let mut before = std::mem::take(&mut self.found);
         let known: Vec<OsString> = before.keys().cloned().collect();
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for name in names {
             let entry = before.remove(&name);
-            let entry = entry.or_else(|| Entry::open(commons, &name));
-            let Some(entry) = entry.and_then(|entry| entry.live(&self.root, commons, &name)) else {
+            let entry = entry.or_else(|| Entry::open(shared_folder, &name));
+            let Some(entry) = entry.and_then(|entry| entry.live(&self.root, shared_folder, &name))
+            else {
                 continue;
             };
             let count = counts.entry(entry.user).or_default();
@@ -206,7 +207,7 @@ impl Place {
     /// Divides the CPUs among the runs; returns whether those of this run change.
     fn divide(&mut self) -> bool {
         let claims = self.found.values().filter_map(Entry::claim);
-        let mut claims: Vec<Claim> = claims.cloned().collect();
+        let mut claims: Vec<CpuClaim> = claims.cloned().collect();
         claims.push(self.own.clone());
         let all: CpuSet = claims.iter().flat_map(|claim| claim.given.iter()).collect();
         let mut parts = divide(&claims, &topology::cores(&self.root, &all));
@@ -222,7 +223,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PlaceAmongRuns {
     fn drop(&mut self) {
         self.withdraw();
     }
@@ -235,13 +236,13 @@ struct Entry {
     user: u32,
     file: File,
     /// What it contains, once it has been read; `None` if that is invalid.
-    claim: OnceCell<Option<Claim>>,
+    claim: OnceCell<Option<CpuClaim>>,
 }
 
 impl Entry {
-    fn open(commons: &Commons, name: &OsStr) -> Option<Entry> {
+    fn open(shared_folder: &SharedFolder, name: &OsStr) -> Option<Entry> {
         let run = RunId::in_name(name, PREFIX)?;
-        let (file, user) = commons.open_file(name)?;
+        let (file, user) = shared_folder.open_file(name)?;
         Some(Entry {
             run,
             user,
@@ -251,12 +252,12 @@ impl Entry {
     }
 
     /// The same if its run is alive. If not, the file is removed, if it is the caller's.
-    fn live(self, root: &Root, commons: &Commons, name: &OsStr) -> Option<Entry> {
+    fn live(self, root: &Root, shared_folder: &SharedFolder, name: &OsStr) -> Option<Entry> {
         if self.is_alive(root) && !self.run.is_forged(root, self.user) {
             return Some(self);
         }
         if self.user == geteuid().as_raw() {
-            commons.remove(name);
+            shared_folder.remove(name);
         }
         None
     }
@@ -267,22 +268,22 @@ impl Entry {
             let _ = flock(&self.file, FlockOperation::Unlock);
             return false;
         }
-        self.run.fate(root) != Fate::Dead
+        self.run.fate(root) != RunFate::Dead
     }
 
     /// What it says; read at most once.
-    fn claim(&self) -> Option<&Claim> {
+    fn claim(&self) -> Option<&CpuClaim> {
         self.claim.get_or_init(|| self.read()).as_ref()
     }
 
-    fn read(&self) -> Option<Claim> {
+    fn read(&self) -> Option<CpuClaim> {
         let mut text = String::new();
         (&self.file)
             .take(MOST_BYTES)
             .read_to_string(&mut text)
             .ok()?;
         let (cpus, word) = text.trim_end().split_once(' ')?;
-        Some(Claim {
+        Some(CpuClaim {
             user: self.user,
             run: self.run,
             given: ascending(cpus)?,
@@ -301,12 +302,12 @@ fn ascending(list: &str) -> Option<CpuSet> {
 
 /// Removes the caller's files of dead runs.
 pub(crate) fn forget_dead(root: &Root) {
-    let Some(commons) = Commons::open(root) else {
+    let Some(shared_folder) = SharedFolder::open(root) else {
         return;
     };
-    for name in commons.names(PREFIX) {
-        let entry = Entry::open(&commons, &name);
-        entry.and_then(|entry| entry.live(root, &commons, &name));
+    for name in shared_folder.names(PREFIX) {
+        let entry = Entry::open(&shared_folder, &name);
+        entry.and_then(|entry| entry.live(root, &shared_folder, &name));
     }
 }
 
@@ -343,12 +344,12 @@ mod tests {
         (dir, root, folder)
     }
 
-    fn take(root: &Root, run: &str, given: &str, share: Share) -> Place {
+    fn take(root: &Root, run: &str, given: &str, share: Share) -> PlaceAmongRuns {
         let run = RunId::parse(run).unwrap();
-        Place::take_as(root, run, &[], &given.parse().unwrap(), share, true)
+        PlaceAmongRuns::take_as(root, run, &[], &given.parse().unwrap(), share, true)
     }
 
-    fn cpus(place: &mut Place) -> String {
+    fn cpus(place: &mut PlaceAmongRuns) -> String {
         place.look();
         place.cpus().to_string()
     }
@@ -419,7 +420,7 @@ mod tests {
     fn runs_that_start_at_the_same_time_find_each_other() {
         let (_dir, root, _) = machine();
         // Else both would create it.
-        drop(Commons::open(&root).unwrap());
+        drop(SharedFolder::open(&root).unwrap());
         for _ in 0..100 {
             let start = Barrier::new(2);
             let taken = |run| {
@@ -464,7 +465,7 @@ mod tests {
         let _outer = take(&root, "10-1-5", "0-3", Share::Fair);
         let inner = |family: &[(RawPid, u64)]| {
             let run = RunId::parse("11-1-5").unwrap();
-            Place::take_as(
+            PlaceAmongRuns::take_as(
                 &root,
                 run,
                 family,
@@ -500,7 +501,7 @@ mod tests {
         let family = [(10, 1), (1, 1)];
         let given = "0-3".parse().unwrap();
         let run = RunId::parse("10-1-5").unwrap();
-        let mut place = Place::take_as(&root, run, &family, &given, Share::Fair, true);
+        let mut place = PlaceAmongRuns::take_as(&root, run, &family, &given, Share::Fair, true);
         assert_eq!(cpus(&mut place), "0-3", "it has no other run beside it");
         let _own = take(&root, "11-1-5", "0-3", Share::Fair);
         assert_eq!(cpus(&mut place), "0-1", "and none around it");

@@ -2,9 +2,9 @@
 
 use crate::cgroup;
 use crate::claim::job_groups;
-use crate::look::Look;
 use crate::mend::{DeadRun, Reach, all_dead_runs, mend};
 use crate::process::{self, Process};
+use crate::process_scan::ProcessScan;
 use crate::reaper;
 use crate::root::Root;
 use crate::run_id::RunId;
@@ -81,12 +81,12 @@ pub fn orphans(root: &Root) -> Vec<Orphan> {
 
 /// As [`orphans`], of the runs that `reach` covers.
 pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
-    let look = Look::new(root);
+    let look = ProcessScan::new(root);
     without_members(scan(&look, &all_dead_runs(&look, reach)))
 }
 
 /// The orphans of these runs.
-fn scan(look: &Look<'_>, dead: &[DeadRun]) -> Vec<FoundOrphan> {
+fn scan(look: &ProcessScan<'_>, dead: &[DeadRun]) -> Vec<FoundOrphan> {
     dead.iter()
         .flat_map(|dead| orphans_of(look, dead))
         .collect()
@@ -108,7 +108,7 @@ struct FoundOrphan {
     members: Vec<Process>,
 }
 
-fn orphans_of(look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
+fn orphans_of(look: &ProcessScan<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
     let mut jobs: BTreeMap<String, Vec<Process>> = BTreeMap::new();
     for member in dead.claim().processes(look) {
         let job = jobs.entry(member.job.unwrap_or_default()).or_default();
@@ -149,21 +149,21 @@ fn orphans_of(look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
 /// Ends the orphans of the runs that `reach` covers: sends SIGTERM, and after `grace` kills those that have not ended.
 /// Returns those that could be signalled, and those that are left.
 pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let look = Look::new(root);
+    let look = ProcessScan::new(root);
     let dead = all_dead_runs(&look, reach);
     let mut asked = scan(&look, &dead);
     asked.retain(|orphan| orphan.terminate(root));
     if !asked.is_empty() {
         await_ends(root, &asked, grace);
     }
-    let mut left = scan(&Look::new(root), &dead);
+    let mut left = scan(&ProcessScan::new(root), &dead);
     for _ in 0..KILLS {
         if left.is_empty() || asked.is_empty() {
             break;
         }
         left.iter().for_each(|orphan| orphan.kill(root));
         await_ends(root, &left, 10 * POLL_PAUSE);
-        left = scan(&Look::new(root), &dead);
+        left = scan(&ProcessScan::new(root), &dead);
     }
     (without_members(asked), without_members(left))
 }

@@ -8,7 +8,7 @@
 use crate::identity;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::sys::{RawPid, Status, Used, unix_time};
+use crate::sys::{ChildStatus, ProcessUsage, RawPid, unix_time};
 use cosched_core::{Exit, JobEnd, Nanos};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -81,11 +81,11 @@ impl ReapedEnd {
         read(&beside(key, "end"))
     }
 
-    pub(crate) fn new(status: Status, used: Used, started_at: f64) -> ReapedEnd {
+    pub(crate) fn new(status: ChildStatus, used: ProcessUsage, started_at: f64) -> ReapedEnd {
         let exit = match status {
-            Status::Exited(code) => Exit::Code(code),
-            Status::Signaled(signal) => Exit::Signal { signal, oom: false },
-            Status::Stopped | Status::Continued => Exit::Unknown,
+            ChildStatus::Exited(code) => Exit::Code(code),
+            ChildStatus::Signaled(signal) => Exit::Signal { signal, oom: false },
+            ChildStatus::Stopped | ChildStatus::Continued => Exit::Unknown,
         };
         let end = JobEnd {
             cpu_s: Some(used.cpu_time().as_s()),
@@ -118,16 +118,16 @@ impl ReapedEnd {
     }
 
     /// How its first process ended.
-    pub(crate) fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<ChildStatus> {
         match self.end.exit() {
-            Exit::Code(code) => Some(Status::Exited(code)),
-            Exit::Signal { signal, .. } => Some(Status::Signaled(signal)),
+            Exit::Code(code) => Some(ChildStatus::Exited(code)),
+            Exit::Signal { signal, .. } => Some(ChildStatus::Signaled(signal)),
             Exit::ToldToEnd | Exit::NotStarted(_) | Exit::Unknown => None,
         }
     }
 
-    pub(crate) fn used(&self) -> Used {
-        Used {
+    pub(crate) fn used(&self) -> ProcessUsage {
+        ProcessUsage {
             user: Nanos::from_s(self.end.user_s.unwrap_or_default()),
             system: Nanos::from_s(self.end.system_s.unwrap_or_default()),
             // Less than can be told from any program's own.

@@ -2,13 +2,13 @@
 //! job starts, so that no job starts twice, and how the job ended. It ends as the job did.
 #![allow(unsafe_code)]
 
-use crate::inherited::Inherited;
+use crate::inherited::InheritedAttributes;
 use crate::interrupts;
 use crate::meminfo;
 use crate::process::{self, Process};
 use crate::reaped::{ReapedEnd, Reaper};
 use crate::root::Root;
-use crate::sys::{self, RawPid, SignalMask, Status, Used};
+use crate::sys::{self, ChildStatus, ProcessUsage, RawPid, SignalMask};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, getpid, getppid, set_child_subreaper};
 use std::ffi::{CStr, OsStr, OsString};
@@ -36,7 +36,7 @@ pub(crate) fn is(root: &Root, pid: RawPid) -> bool {
 
 /// The main function of a reaper. Starts a program with these arguments, the first of which is its name, unless the job
 /// with this key was started before. `inherited` is what it gets besides this process's folder and environment: an
-/// [`Inherited`] or `null`, as JSON. Waits for all its processes, notes their end beside the key, and ends as the first of
+/// [`InheritedAttributes`] or `null`, as JSON. Waits for all its processes, notes their end beside the key, and ends as the first of
 /// them did.
 pub fn reap(key: &Path, inherited: &OsStr, program: &OsStr, args: &[OsString]) -> ! {
     let inherited = match serde_json::from_slice(inherited.as_bytes()) {
@@ -93,9 +93,9 @@ impl Begun<'_> {
         self,
         program: &OsStr,
         args: &[OsString],
-        inherited: Option<Inherited>,
+        inherited: Option<InheritedAttributes>,
         ignored: &'static [i32],
-    ) -> Status {
+    ) -> ChildStatus {
         let (status, run_lives) = match self.start(program, args, inherited, ignored) {
             Ok(main) => {
                 self.forward_early_term(main);
@@ -103,10 +103,10 @@ impl Begun<'_> {
             }
             Err(error) => (cannot_start(program, &error), true),
         };
-        let used = Used::of_children();
+        let used = ProcessUsage::of_children();
         let is_told = used.max_rss > self.own_rss + meminfo::RSS_ERROR;
         let max_rss = if is_told { used.max_rss } else { 0 };
-        let ended = ReapedEnd::new(status, Used { max_rss, ..used }, self.at);
+        let ended = ReapedEnd::new(status, ProcessUsage { max_rss, ..used }, self.at);
         let mut pause = Duration::from_secs(1);
         while let Err(error) = ended.write(self.key, !run_lives) {
             if error.kind() == ErrorKind::NotFound {
@@ -124,7 +124,7 @@ impl Begun<'_> {
         &self,
         program: &OsStr,
         args: &[OsString],
-        inherited: Option<Inherited>,
+        inherited: Option<InheritedAttributes>,
         ignored: &'static [i32],
     ) -> io::Result<RawPid> {
         let mask = self.mask;
@@ -156,8 +156,8 @@ impl Begun<'_> {
     }
 
     /// Waits for all descendants. Returns how this one ended, and whether the run lives.
-    fn wait(&self, main: RawPid) -> (Status, bool) {
-        let mut ended = Status::Stopped;
+    fn wait(&self, main: RawPid) -> (ChildStatus, bool) {
+        let mut ended = ChildStatus::Stopped;
         let mut run_lives = true;
         loop {
             sys::pending_signals::<2>(self.signals.as_fd());
@@ -180,14 +180,14 @@ impl Begun<'_> {
 }
 
 /// Says why the program can't be started, and how the job ends.
-fn cannot_start(program: &OsStr, error: &io::Error) -> Status {
+fn cannot_start(program: &OsStr, error: &io::Error) -> ChildStatus {
     say(format_args!("{}: {error}", program.display()));
     let is_missing = error.kind() == ErrorKind::NotFound;
-    Status::Exited(if is_missing { 127 } else { 126 })
+    ChildStatus::Exited(if is_missing { 127 } else { 126 })
 }
 
 /// Waits for the end of a job that another reaper has started.
-fn end_of_other(root: &Root, key: &Path) -> Status {
+fn end_of_other(root: &Root, key: &Path) -> ChildStatus {
     let other = (0..LOOKS).find_map(|_| {
         Reaper::of(key).or_else(|| {
             std::thread::sleep(BETWEEN_LOOKS);
@@ -201,15 +201,15 @@ fn end_of_other(root: &Root, key: &Path) -> Status {
         let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], None);
     }
     let status = ReapedEnd::of(key).and_then(|ended| ended.status());
-    status.unwrap_or(Status::Exited(UNKNOWN))
+    status.unwrap_or(ChildStatus::Exited(UNKNOWN))
 }
 
 /// Ends this process in the same way.
-fn end_as(status: Status) -> ! {
+fn end_as(status: ChildStatus) -> ! {
     match status {
-        Status::Exited(code) => sys::exit_now(code),
-        Status::Signaled(signal) => sys::end_by(signal),
-        Status::Stopped | Status::Continued => {}
+        ChildStatus::Exited(code) => sys::exit_now(code),
+        ChildStatus::Signaled(signal) => sys::end_by(signal),
+        ChildStatus::Stopped | ChildStatus::Continued => {}
     }
     sys::exit_now(UNKNOWN)
 }

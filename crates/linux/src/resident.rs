@@ -101,7 +101,7 @@ impl Residents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Head, Ledger};
+    use crate::ledger::{Ledger, LedgerHead};
     use crate::run_id::tests::{link_namespace, write_stat};
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         );
         let ledger = Ledger::begin(
             &root,
-            &Head {
+            &LedgerHead {
                 run,
                 group: None,
                 cpus: "0".parse().unwrap(),

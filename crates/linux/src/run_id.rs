@@ -21,7 +21,7 @@ pub(crate) struct RunId {
 
 /// Whether a run is alive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fate {
+pub enum RunFate {
     /// Its process lives.
     Alive,
     /// Its process has ended.
@@ -93,18 +93,18 @@ impl RunId {
     }
 
     /// Whether the process of the run still exists.
-    pub(crate) fn fate(&self, root: &Root) -> Fate {
+    pub(crate) fn fate(&self, root: &Root) -> RunFate {
         if !self.is_here(root) {
-            return Fate::Unknown;
+            return RunFate::Unknown;
         }
         match Process::read(root, self.pid) {
-            Some(process) if process.start == self.start && !process.is_dead() => Fate::Alive,
-            Some(_) => Fate::Dead,
+            Some(process) if process.start == self.start && !process.is_dead() => RunFate::Alive,
+            Some(_) => RunFate::Dead,
             // With `hidepid`, other users' processes are unreadable, or hidden like the first one.
             None if root.exists(&format!("/proc/{}", self.pid)) || !root.exists("/proc/1") => {
-                Fate::Unknown
+                RunFate::Unknown
             }
-            None => Fate::Dead,
+            None => RunFate::Dead,
         }
     }
 }
@@ -121,8 +121,8 @@ pub fn is_run_id(text: &str) -> bool {
 }
 
 /// Whether the run with this identity is alive; unknown for an invalid identity. Valid for this host since its boot.
-pub fn fate_of(root: &Root, run: &str) -> Fate {
-    RunId::parse(run).map_or(Fate::Unknown, |run| run.fate(root))
+pub fn fate_of(root: &Root, run: &str) -> RunFate {
+    RunId::parse(run).map_or(RunFate::Unknown, |run| run.fate(root))
 }
 
 /// The PID namespace of this process, as a number.
@@ -148,16 +148,16 @@ impl fmt::Display for RunId {
 }
 
 /// What the variables of a run say in the environment of a process.
-pub(crate) struct Mark {
+pub(crate) struct RunMark {
     pub run: RunId,
     /// The name of the job.
     pub job: Option<String>,
 }
 
 /// The mark of a process. It is read at once: the process may end between two reads.
-pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<Mark> {
+pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<RunMark> {
     let environ = process::environ(root, pid).ok()?;
-    Some(Mark {
+    Some(RunMark {
         run: RunId::parse(&process::variable_in(&environ, process::RUN_VARIABLE)?)?,
         job: process::variable_in(&environ, process::JOB_VARIABLE),
     })
@@ -243,35 +243,39 @@ pub(crate) mod tests {
         write_stat(dir.path(), 10, 'S', 77);
         write_stat(dir.path(), 11, 'Z', 78);
         let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
-        assert_eq!(fate("10-77-500"), Fate::Alive);
+        assert_eq!(fate("10-77-500"), RunFate::Alive);
         assert_eq!(
             fate("10-78-500"),
-            Fate::Dead,
+            RunFate::Dead,
             "another process of that number"
         );
-        assert_eq!(fate("11-78-500"), Fate::Dead, "a zombie");
-        assert_eq!(fate("99-1-500"), Fate::Dead);
-        assert_eq!(fate("99-1-501"), Fate::Unknown, "another namespace");
+        assert_eq!(fate("11-78-500"), RunFate::Dead, "a zombie");
+        assert_eq!(fate("99-1-500"), RunFate::Dead);
+        assert_eq!(fate("99-1-501"), RunFate::Unknown, "another namespace");
         std::fs::create_dir(dir.path().join("proc/12")).unwrap();
         assert_eq!(
             fate("12-79-500"),
-            Fate::Unknown,
+            RunFate::Unknown,
             "somebody's process that can't be looked into"
         );
         std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
         assert_eq!(
             fate("99-1-500"),
-            Fate::Unknown,
+            RunFate::Unknown,
             "others' processes are hidden"
         );
-        assert_eq!(fate("10-78-500"), Fate::Dead, "the number is one of ours");
+        assert_eq!(
+            fate("10-78-500"),
+            RunFate::Dead,
+            "the number is one of ours"
+        );
     }
 
     #[test]
     fn this_process_has_an_identity_and_lives() {
         let root = Root::default();
         let own = RunId::own(&root).unwrap();
-        assert_eq!(own.fate(&root), Fate::Alive);
+        assert_eq!(own.fate(&root), RunFate::Alive);
         assert_eq!(RunId::parse(&own.to_string()), Some(own));
     }
 }

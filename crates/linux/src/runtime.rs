@@ -22,7 +22,7 @@ use std::time::SystemTime;
 
 /// A folder that only one user can access.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct PrivateFolder {
     fd: OwnedFd,
     /// The name by which it was opened.
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Folder {
     pub owner: u32,
 }
 
-impl AsFd for Folder {
+impl AsFd for PrivateFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -64,7 +64,7 @@ pub enum NoFolder {
 
 /// Why the caller's runs have no folder for their files; `None` if they have one. It is created if needed.
 pub fn folder_problem(root: &Root) -> Option<NoFolder> {
-    Folder::own(root).err()
+    PrivateFolder::own(root).err()
 }
 
 fn system(dir: &Path, error: rustix::io::Errno) -> NoFolder {
@@ -92,17 +92,17 @@ const MOST_ENTRIES: usize = 100_000;
 /// Maximum length of a file that is read at once.
 const MOST_BYTES: u64 = 64 << 20;
 
-impl Folder {
+impl PrivateFolder {
     /// The caller's own folder, in the first usable place; it is created if needed.
     ///
     /// # Errors
     /// Why the last place is unusable.
-    pub(crate) fn own(root: &Root) -> Result<Folder, NoFolder> {
+    pub(crate) fn own(root: &Root) -> Result<PrivateFolder, NoFolder> {
         let user = geteuid().as_raw();
         let mut problem = NoFolder::Missing;
         for place in places(root, user) {
             if place.is_usable(user) {
-                match Folder::make(&place.dir, user) {
+                match PrivateFolder::make(&place.dir, user) {
                     Ok(folder) => return Ok(folder),
                     Err(why) => problem = why,
                 }
@@ -119,18 +119,18 @@ impl Folder {
     }
 
     /// Opens a folder, and makes it if it is missing.
-    fn make(dir: &Path, user: u32) -> Result<Folder, NoFolder> {
+    fn make(dir: &Path, user: u32) -> Result<PrivateFolder, NoFolder> {
         match mkdirat(CWD, dir, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => Folder::open(dir, user),
+            Ok(()) | Err(Errno::EXIST) => PrivateFolder::open(dir, user),
             // It may be there all the same, as on a file system that can only be read.
-            Err(error) => Folder::open(dir, user).map_err(|_| system(dir, error)),
+            Err(error) => PrivateFolder::open(dir, user).map_err(|_| system(dir, error)),
         }
     }
 
     /// Another handle to the same folder.
-    pub(crate) fn again(&self) -> Option<Folder> {
+    pub(crate) fn again(&self) -> Option<PrivateFolder> {
         let fd = self.fd.try_clone().ok()?;
-        Some(Folder {
+        Some(PrivateFolder {
             fd,
             path: self.path.clone(),
             ..*self
@@ -138,7 +138,7 @@ impl Folder {
     }
 
     /// All folders that the caller may act upon: its own, and for root those of all users.
-    pub(crate) fn all(root: &Root) -> Vec<Folder> {
+    pub(crate) fn all(root: &Root) -> Vec<PrivateFolder> {
         let user = geteuid().as_raw();
         let mut dirs: Vec<(PathBuf, u32)> = places(root, user)
             .into_iter()
@@ -149,19 +149,19 @@ impl Folder {
         }
         let mut all = dirs
             .iter()
-            .filter_map(|(dir, user)| Folder::open(dir, *user).ok())
+            .filter_map(|(dir, user)| PrivateFolder::open(dir, *user).ok())
             .collect();
-        Folder::each_once(&mut all);
+        PrivateFolder::each_once(&mut all);
         all
     }
 
     /// Removes duplicates; the first one stays.
-    pub(crate) fn each_once(folders: &mut Vec<Folder>) {
+    pub(crate) fn each_once(folders: &mut Vec<PrivateFolder>) {
         let mut seen = HashSet::new();
         folders.retain(|folder| seen.insert(folder.id));
     }
 
-    fn open(dir: &Path, user: u32) -> Result<Folder, NoFolder> {
+    fn open(dir: &Path, user: u32) -> Result<PrivateFolder, NoFolder> {
         // Opening another user's folder may fail. Its owner is a better reason.
         let there =
             statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| system(dir, error))?;
@@ -175,7 +175,7 @@ impl Folder {
         check(dir, stat.st_mode & 0o077 == 0, || {
             format!("is open to others (mode {:o})", stat.st_mode & 0o7777)
         })?;
-        Ok(Folder {
+        Ok(PrivateFolder {
             fd,
             path: dir.to_owned(),
             id: (stat.st_dev, stat.st_ino),
@@ -362,7 +362,7 @@ pub(crate) mod tests {
     #[test]
     fn a_folder_is_made_for_the_user_alone() {
         let (dir, root, own) = tree();
-        let folder = Folder::own(&root).unwrap();
+        let folder = PrivateFolder::own(&root).unwrap();
         assert_eq!(
             std::fs::metadata(&own).unwrap().permissions().mode() & 0o777,
             0o700
@@ -370,12 +370,12 @@ pub(crate) mod tests {
         assert!(folder.create("run-1").is_ok());
         assert_eq!(folder.names("run-"), ["run-1"]);
         assert!(folder.open_file(OsStr::new("run-1")).is_some());
-        assert_eq!(Folder::all(&root).len(), 1);
+        assert_eq!(PrivateFolder::all(&root).len(), 1);
         // If systemd provides a folder for the user, that is used.
         let usual = dir.path().join(format!("run/user/{}", geteuid().as_raw()));
         std::fs::create_dir_all(&usual).unwrap();
         std::fs::set_permissions(&usual, std::fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(Folder::own(&root).unwrap().names("run-").is_empty());
+        assert!(PrivateFolder::own(&root).unwrap().names("run-").is_empty());
         assert!(usual.join("cosched").is_dir());
     }
 
@@ -390,16 +390,16 @@ pub(crate) mod tests {
         // A link above the folder is followed.
         std::os::unix::fs::symlink(dir.path().join("tmp"), &usual).unwrap();
         std::fs::rename(&own, dir.path().join("tmp/cosched")).unwrap();
-        let open = |path: PathBuf| Folder::open(&path, user).unwrap();
+        let open = |path: PathBuf| PrivateFolder::open(&path, user).unwrap();
         let mut all = vec![
             open(usual.join("cosched")),
             open(dir.path().join("tmp/cosched")),
         ];
-        Folder::each_once(&mut all);
+        PrivateFolder::each_once(&mut all);
         assert_eq!(all.len(), 1);
         std::fs::create_dir_all(&own).unwrap();
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(Folder::all(&root).len(), 2, "these are two");
+        assert_eq!(PrivateFolder::all(&root).len(), 2, "these are two");
     }
 
     #[test]
@@ -409,19 +409,19 @@ pub(crate) mod tests {
         std::fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
         assert!(
-            matches!(Folder::own(&root), Err(NoFolder::Taken { .. })),
+            matches!(PrivateFolder::own(&root), Err(NoFolder::Taken { .. })),
             "a link"
         );
         std::fs::remove_file(&own).unwrap();
         std::fs::create_dir(&own).unwrap();
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(
-            matches!(Folder::own(&root), Err(NoFolder::Taken { .. })),
+            matches!(PrivateFolder::own(&root), Err(NoFolder::Taken { .. })),
             "open to all"
         );
-        assert!(Folder::all(&root).is_empty());
+        assert!(PrivateFolder::all(&root).is_empty());
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let folder = Folder::own(&root).unwrap();
+        let folder = PrivateFolder::own(&root).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", own.join("run-2")).unwrap();
         assert!(
             folder.open_file(OsStr::new("run-2")).is_none(),
@@ -447,13 +447,13 @@ pub(crate) mod tests {
             format!("{} is no folder", own.display())
         );
         std::fs::remove_file(&own).unwrap();
-        drop(Folder::own(&root).unwrap());
+        drop(PrivateFolder::own(&root).unwrap());
         assert!(folder_problem(&root).is_none());
         if std::os::unix::fs::chown(&own, Some(12345), None).is_err() {
             return eprintln!("skipped, because only root may give folders away");
         }
         let told = format!("{} belongs to user 12345", own.display());
         assert_eq!(folder_problem(&root).unwrap().to_string(), told);
-        assert_eq!(Folder::own(&root).unwrap_err().to_string(), told);
+        assert_eq!(PrivateFolder::own(&root).unwrap_err().to_string(), told);
     }
 }

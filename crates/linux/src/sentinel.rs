@@ -2,7 +2,7 @@
 //! signals.
 #![allow(unsafe_code)]
 
-use crate::sys::{self, RawPid, Side};
+use crate::sys::{self, ForkSide, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -20,11 +20,11 @@ pub(crate) fn start(main: impl FnOnce(OwnedFd)) -> io::Result<(RawPid, OwnedFd)>
     let (read, write) = rustix::pipe::pipe_with(flags)?;
     // SAFETY: the process has one thread (the backends check that when they are made).
     match unsafe { sys::fork() }? {
-        Side::Child => {
+        ForkSide::Child => {
             main(read);
             sys::exit_now(0)
         }
-        Side::Parent(pid) => Ok((pid, write)),
+        ForkSide::Parent(pid) => Ok((pid, write)),
     }
 }
 

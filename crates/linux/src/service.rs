@@ -2,7 +2,7 @@
 
 use crate::process::Process;
 use crate::root::Root;
-use crate::runtime::{Folder, NoFolder};
+use crate::runtime::{NoFolder, PrivateFolder};
 use crate::sys;
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -40,7 +40,7 @@ pub fn kill_with_parent(command: &mut Command) {
 /// # Errors
 /// There is no such folder.
 pub fn runtime_file(root: &Root, name: &str) -> Result<PathBuf, NoFolder> {
-    Ok(Folder::own(root)?.path_of(name))
+    Ok(PrivateFolder::own(root)?.path_of(name))
 }
 
 /// Whether a signal has stopped this process.

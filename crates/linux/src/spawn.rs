@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// A program to start.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct JobProgram {
     /// Path of the program, already resolved.
     pub path: PathBuf,
     /// Its arguments; the first is the name by which it was called.
@@ -76,7 +76,7 @@ impl Environment {
 
 /// The state that a child restores: the signal mask and the open-file limit of the run's caller.
 #[derive(Clone, Copy)]
-pub(crate) struct Surroundings {
+pub(crate) struct CallerState {
     pub mask: SignalMask,
     pub files: Option<rustix::process::Rlimit>,
 }
@@ -154,7 +154,7 @@ struct Files {
 }
 
 impl Files {
-    fn open(program: &Program) -> io::Result<Files> {
+    fn open(program: &JobProgram) -> io::Result<Files> {
         let may_be_there = program.again || program.stderr == program.stdout;
         Ok(Files {
             stdin: open_input(program.stdin.as_deref())?,
@@ -223,12 +223,12 @@ impl Strings {
         }
     }
 
-    fn arguments(program: &Program) -> io::Result<Strings> {
+    fn arguments(program: &JobProgram) -> io::Result<Strings> {
         let args = program.args.iter().map(|arg| c_string(arg));
         Ok(Strings::new(args.collect::<io::Result<_>>()?, None))
     }
 
-    fn environment(program: &Program, marks: &[(&str, &str)]) -> io::Result<Strings> {
+    fn environment(program: &JobProgram, marks: &[(&str, &str)]) -> io::Result<Strings> {
         let marks = marks
             .iter()
             .map(|(name, value)| c_string(format!("{name}={value}").as_ref()));
@@ -269,7 +269,7 @@ struct Image {
     answer_write: RawFd,
     /// The run's ends, which the child closes.
     others: [RawFd; 2],
-    around: Surroundings,
+    around: CallerState,
     ignored: &'static [i32],
     run: RawPid,
 }
@@ -316,9 +316,9 @@ extern "C" fn end_at_once(_: *mut libc::c_void) -> libc::c_int {
 /// # Errors
 /// A file or a process cannot be created.
 pub(crate) fn prepare(
-    program: &Program,
+    program: &JobProgram,
     marks: &[(&str, &str)],
-    around: Surroundings,
+    around: CallerState,
     group: Option<BorrowedFd<'_>>,
     progress_at: Option<RawFd>,
 ) -> io::Result<Waiting> {
@@ -470,7 +470,7 @@ impl Waiting {
     ///
     /// # Errors
     /// The program could not be started, or the process has died meanwhile; it then ends by itself.
-    pub(crate) fn start(mut self, program: &Program) -> io::Result<()> {
+    pub(crate) fn start(mut self, program: &JobProgram) -> io::Result<()> {
         if let Some(mut go) = self.go.take() {
             go.write_all(b"g")?;
         }

@@ -7,7 +7,7 @@
 
 use crate::process::Process;
 use crate::sys;
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use rustix::process::Signal;
 
 /// Maximum number of scans in a row while they find new processes.
@@ -26,7 +26,7 @@ pub(crate) struct SignalStop {
 
 impl SignalStop {
     /// Stops all processes of a job. See [`SignalStop::look_again`] for what may escape at first.
-    pub(crate) fn stop(&mut self, tree: &Tree) {
+    pub(crate) fn stop(&mut self, tree: &ProcessTree) {
         stop_group(tree);
         self.stopped.clear();
         self.adopted = tree.adopted();
@@ -41,7 +41,7 @@ impl SignalStop {
 
     /// Looks at a stopped job again if a process may have escaped its stop, or if an orphan came back to the job.
     /// Returns whether everything is known to stand still.
-    pub(crate) fn look_again(&mut self, tree: &Tree) -> bool {
+    pub(crate) fn look_again(&mut self, tree: &ProcessTree) -> bool {
         if !self.complete || self.adopted != tree.adopted() {
             let known = self.stopped.len();
             let members = self.stop_strays(tree);
@@ -52,7 +52,7 @@ impl SignalStop {
     }
 
     /// Continues everything that was stopped. With `but_main` the job's own process group stays as it is.
-    pub(crate) fn go_on(&mut self, tree: &Tree, but_main: bool) {
+    pub(crate) fn go_on(&mut self, tree: &ProcessTree, but_main: bool) {
         // Processes that left the group while its stop was under way must be known.
         self.look_again(tree);
         if tree.main_gone {
@@ -72,7 +72,7 @@ impl SignalStop {
 
     /// Stops the processes outside the job's process group. Looks until it finds no new one; returns all processes of
     /// the last look.
-    fn stop_strays(&mut self, tree: &Tree) -> Vec<Process> {
+    fn stop_strays(&mut self, tree: &ProcessTree) -> Vec<Process> {
         self.adopted = tree.adopted();
         let mut members = Vec::new();
         for _ in 0..LOOKS {
@@ -100,7 +100,7 @@ impl SignalStop {
 
     /// Stops a process outside the group; returns whether it ran. One that stands still already may have left the group
     /// with our signal on its way, so it is continued with the others.
-    fn stop_stray(&mut self, tree: &Tree, process: &Process) -> bool {
+    fn stop_stray(&mut self, tree: &ProcessTree, process: &Process) -> bool {
         // The guardian must know of it before it is stopped.
         tree.note(process);
         let ran = !process.is_stopped();
@@ -112,7 +112,7 @@ impl SignalStop {
     }
 }
 
-fn stop_group(tree: &Tree) {
+fn stop_group(tree: &ProcessTree) {
     if tree.leads_group() {
         let _ = sys::kill(-tree.main.pid, libc::SIGSTOP);
     }
@@ -129,7 +129,7 @@ mod tests {
     /// A shell that leads a session of its own, like a job's own process. It is killed with everything that it started.
     struct Shell {
         child: Child,
-        tree: Tree,
+        tree: ProcessTree,
         dir: tempfile::TempDir,
     }
 
@@ -149,7 +149,7 @@ mod tests {
             let main = Process::read(&Root::default(), pid).unwrap();
             Shell {
                 child,
-                tree: Tree::new(Root::default(), main, None),
+                tree: ProcessTree::new(Root::default(), main, None),
                 dir,
             }
         }

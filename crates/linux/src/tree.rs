@@ -22,7 +22,7 @@ const MOST_LOOKED_AT: usize = 64;
 
 /// The processes of one job.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct ProcessTree {
     root: Root,
     /// The job's main process, which leads a session and a group.
     pub(crate) main: Process,
@@ -38,10 +38,10 @@ pub(crate) struct Tree {
     ledger: Option<(Ledger, u32)>,
 }
 
-impl Tree {
+impl ProcessTree {
     /// The processes of a job with this main process.
-    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
-        Tree {
+    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> ProcessTree {
+        ProcessTree {
             root,
             main,
             main_gone: false,
@@ -54,13 +54,13 @@ impl Tree {
     }
 
     /// From now on enters processes that may not be found by family into the run's list.
-    pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32) -> Tree {
+    pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32) -> ProcessTree {
         self.ledger = Some((ledger, task));
         self
     }
 
     /// Its processes are no descendants of this one.
-    pub(crate) fn of_foreigners(mut self) -> Tree {
+    pub(crate) fn of_foreigners(mut self) -> ProcessTree {
         self.is_foreign = true;
         self
     }

@@ -1,13 +1,13 @@
 //! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
-//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](Request) to the run. RUN is the
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for [requests](RunRequest) to the run. RUN is the
 //! identity of the run. `jobserver-RUN.JOB` is the pipe of a job's tokens. Only the owner of the folder and root can access
 //! them. The next start, `cosched thaw` and each
 //! search for live runs remove the files of killed runs.
 
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
-use crate::runtime::{Folder, NoFolder};
+use crate::run_id::{RunFate, RunId};
+use crate::runtime::{NoFolder, PrivateFolder};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ const MAX_READ: usize = 64 << 10;
 /// A request to a run: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Request {
+pub enum RunRequest {
     /// To end a job.
     End {
         /// The number of the job.
@@ -51,13 +51,13 @@ pub enum Request {
         name: String,
     },
     /// To change settings of the run.
-    Set(Settings),
+    Set(LiveSettings),
 }
 
 /// Settings of a live run. Those that are absent stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct LiveSettings {
     /// Maximum number of live jobs; 0 for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
@@ -68,21 +68,21 @@ pub struct Settings {
 
 /// The state of this process for observers, in a file. It is removed when this is dropped.
 #[derive(Debug)]
-pub struct Published {
-    folder: Folder,
+pub struct PublishedState {
+    folder: PrivateFolder,
     prefix: &'static str,
     run: String,
 }
 
-impl Published {
+impl PublishedState {
     /// Prepares the file, with a name after this prefix.
     ///
     /// # Errors
     /// There is no folder for it.
-    pub(crate) fn make(root: &Root, prefix: &'static str) -> Result<Published, NoFolder> {
-        let folder = Folder::own(root)?;
+    pub(crate) fn make(root: &Root, prefix: &'static str) -> Result<PublishedState, NoFolder> {
+        let folder = PrivateFolder::own(root)?;
         let run = RunId::own(root).ok_or(NoFolder::Missing)?.to_string();
-        Ok(Published {
+        Ok(PublishedState {
             folder,
             prefix,
             run,
@@ -106,7 +106,7 @@ impl Published {
     }
 }
 
-impl Drop for Published {
+impl Drop for PublishedState {
     fn drop(&mut self) {
         self.folder.remove(self.name());
         self.folder.remove(self.next());
@@ -116,7 +116,7 @@ impl Drop for Published {
 /// The files of a run for observers. They are removed when this is dropped.
 #[derive(Debug)]
 pub struct WatchFiles {
-    status: Published,
+    status: PublishedState,
     pipe: File,
 }
 
@@ -126,7 +126,7 @@ impl WatchFiles {
     /// # Errors
     /// There is no folder for them, or they cannot be created in it.
     pub fn make(root: &Root) -> Result<WatchFiles, NoFolder> {
-        let status = Published::make(root, STATUS)?;
+        let status = PublishedState::make(root, STATUS)?;
         let name = format!("{REQUESTS}{}", status.run);
         let pipe = status.folder.create_pipe(&name)?;
         Ok(WatchFiles { status, pipe })
@@ -144,8 +144,8 @@ impl WatchFiles {
     ///
     /// # Errors
     /// An error of the system.
-    pub fn requests(&self) -> io::Result<Requests> {
-        Ok(Requests {
+    pub fn requests(&self) -> io::Result<RunRequests> {
+        Ok(RunRequests {
             pipe: self.pipe.try_clone()?,
             unread: Vec::new(),
         })
@@ -161,20 +161,20 @@ impl Drop for WatchFiles {
 
 /// Requests to a run. Reading them never blocks.
 #[derive(Debug)]
-pub struct Requests {
+pub struct RunRequests {
     pipe: File,
     unread: Vec<u8>,
 }
 
-impl AsFd for Requests {
+impl AsFd for RunRequests {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 }
 
-impl Requests {
+impl RunRequests {
     /// Reads the pending requests. Skips invalid lines.
-    pub fn take(&mut self) -> Vec<Request> {
+    pub fn take(&mut self) -> Vec<RunRequest> {
         let mut bytes = vec![0; MAX_READ];
         let read = self.pipe.read(&mut bytes).unwrap_or(0);
         self.unread.extend_from_slice(&bytes[..read]);
@@ -205,7 +205,7 @@ pub struct LiveRun {
     /// Whether it is certainly alive; if not, it is invisible from here.
     pub is_seen: bool,
     /// Its folder, if that contains its state.
-    folder: Option<Folder>,
+    folder: Option<PrivateFolder>,
     /// Prefix of its state.
     prefix: &'static str,
 }
@@ -229,7 +229,7 @@ impl LiveRun {
     ///
     /// # Errors
     /// An error of the system: the run is ending, or accepts no requests now.
-    pub fn ask(&self, request: &Request) -> io::Result<()> {
+    pub fn ask(&self, request: &RunRequest) -> io::Result<()> {
         let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = format!("{REQUESTS}{}", self.run);
@@ -254,7 +254,7 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
 pub(crate) fn live(root: &Root, state: &'static str, prefixes: &[&str]) -> Vec<LiveRun> {
     forget_dead(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
-    for folder in Folder::all(root) {
+    for folder in PrivateFolder::all(root) {
         let owner = folder.owner;
         for &prefix in prefixes {
             for name in folder.names(prefix) {
@@ -262,14 +262,14 @@ pub(crate) fn live(root: &Root, state: &'static str, prefixes: &[&str]) -> Vec<L
                     continue;
                 };
                 let fate = run.fate(root);
-                if fate == Fate::Dead || run.is_forged(root, owner) {
+                if fate == RunFate::Dead || run.is_forged(root, owner) {
                     continue;
                 }
                 let entry = runs.entry(run.to_string()).or_insert_with(|| LiveRun {
                     run: run.to_string(),
                     pid: run.pid,
                     owner,
-                    is_seen: fate == Fate::Alive,
+                    is_seen: fate == RunFate::Alive,
                     folder: None,
                     prefix: state,
                 });
@@ -285,12 +285,12 @@ pub(crate) fn live(root: &Root, state: &'static str, prefixes: &[&str]) -> Vec<L
 
 /// Removes the files of dead runs, as far as permitted.
 pub(crate) fn forget_dead(root: &Root) {
-    for folder in Folder::all(root) {
+    for folder in PrivateFolder::all(root) {
         for prefix in ALL {
             for name in folder.names(prefix) {
                 let without_job = Path::new(&name).file_stem();
                 let run = without_job.and_then(|name| RunId::in_name(name, prefix));
-                if run.is_some_and(|run| run.fate(root) == Fate::Dead) {
+                if run.is_some_and(|run| run.fate(root) == RunFate::Dead) {
                     folder.remove(&name);
                 }
             }
@@ -310,14 +310,14 @@ mod tests {
         let (dir, root, own) = crate::runtime::tests::tree();
         link_namespace(dir.path(), 5);
         write_stat(dir.path(), 1, 'S', 0);
-        drop(Folder::own(&root).unwrap());
+        drop(PrivateFolder::own(&root).unwrap());
         (dir, root, own)
     }
 
     fn files_of(root: &Root, run: &str) -> WatchFiles {
-        let folder = Folder::own(root).unwrap();
+        let folder = PrivateFolder::own(root).unwrap();
         let pipe = folder.create_pipe(&format!("{REQUESTS}{run}")).unwrap();
-        let status = Published {
+        let status = PublishedState {
             folder,
             prefix: STATUS,
             run: run.to_owned(),
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(runs[0].status().unwrap().0, b"next");
         let mut requests = files.requests().unwrap();
         assert!(requests.take().is_empty(), "nothing has come");
-        let request = Request::End {
+        let request = RunRequest::End {
             end: 3,
             name: "mcf-2".to_owned(),
         };
@@ -363,7 +363,7 @@ mod tests {
         (&files.pipe)
             .write_all(b"{\"end\": 3}\n\0\xff\n{\"pause\": true}\n{\"end\": 3, \"na")
             .unwrap();
-        let pause = Request::Set(Settings {
+        let pause = RunRequest::Set(LiveSettings {
             pause: Some(true),
             jobs: None,
         });
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(none.kind(), io::ErrorKind::NotFound);
         assert!(runs[1].status().is_err());
         let name = "x".repeat(MAX_REQUEST);
-        assert!(runs[0].ask(&Request::End { end: 1, name }).is_err());
+        assert!(runs[0].ask(&RunRequest::End { end: 1, name }).is_err());
     }
 
     #[test]

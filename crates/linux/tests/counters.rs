@@ -4,7 +4,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 use cosched_core::{Counter, Nanos, Reading};
-use cosched_linux::counters::{JobCounters, Start};
+use cosched_linux::counters::{EventStart, JobCounters};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use rustix::process::Pid;
@@ -55,7 +55,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
     assert_eq!(line, "ready\n");
 
     let events = MachineEvents::detect(&Root::default(), &[]).unwrap();
-    let (mut counters, problems) = JobCounters::open(pid(&child), &events, Start::OnExec);
+    let (mut counters, problems) = JobCounters::open(pid(&child), &events, EventStart::OnExec);
     for problem in &problems {
         println!("{problem}");
     }
@@ -135,7 +135,7 @@ fn exact_when_everything_is_counted() {
         .spawn()
         .unwrap();
     let (mut counters, _) =
-        JobCounters::open(pid(&child), &MachineEvents::default(), Start::OnExec);
+        JobCounters::open(pid(&child), &MachineEvents::default(), EventStart::OnExec);
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     assert!(child.wait().unwrap().success());
     let used = waited_children() - before;

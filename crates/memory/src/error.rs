@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 /// Why a store can't be used, with the file and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}; {}", path.display(), self.remedy())]
-pub struct Error {
+pub struct HistoryError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: HistoryProblem,
 }
 
 /// What is wrong with the file of a store.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum HistoryProblem {
     /// It, or its folder, could not be opened or made.
     #[error("{0}")]
     System(#[from] std::io::Error),
@@ -44,51 +44,51 @@ pub enum Problem {
     Other(String),
 }
 
-impl Error {
+impl HistoryError {
     /// What to do.
     fn remedy(&self) -> &'static str {
         match self.problem {
-            Problem::Damaged(_) | Problem::Format(..) => {
+            HistoryProblem::Damaged(_) | HistoryProblem::Format(..) => {
                 "delete it, or name another file with --history FILE"
             }
-            Problem::Busy => "nothing is wrong if this is rare",
-            Problem::Full(_) => "make room, or name a file elsewhere with --history FILE",
+            HistoryProblem::Busy => "nothing is wrong if this is rare",
+            HistoryProblem::Full(_) => "make room, or name a file elsewhere with --history FILE",
             _ => "name another file with --history FILE, or keep nothing with --history off",
         }
     }
 }
 
-impl Problem {
+impl HistoryProblem {
     /// Whether it is a matter of permissions.
     pub fn is_permission(&self) -> bool {
         match self {
-            Problem::System(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
-            Problem::ReadOnly(_) | Problem::Unsafe(_) => true,
+            HistoryProblem::System(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+            HistoryProblem::ReadOnly(_) | HistoryProblem::Unsafe(_) => true,
             _ => false,
         }
     }
 
-    pub(crate) fn at(self, path: &Path) -> Error {
-        Error {
+    pub(crate) fn at(self, path: &Path) -> HistoryError {
+        HistoryError {
             path: path.to_owned(),
             problem: self,
         }
     }
 }
 
-impl From<rusqlite::Error> for Problem {
-    fn from(error: rusqlite::Error) -> Problem {
+impl From<rusqlite::Error> for HistoryProblem {
+    fn from(error: rusqlite::Error) -> HistoryProblem {
         use rusqlite::ErrorCode;
         let text = error.to_string();
         match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Problem::Foreign,
-            Some(ErrorCode::DatabaseCorrupt) => Problem::Damaged(text),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Problem::Busy,
-            Some(ErrorCode::DiskFull) => Problem::Full(text),
-            Some(ErrorCode::ReadOnly) => Problem::ReadOnly(text),
+            Some(ErrorCode::NotADatabase) => HistoryProblem::Foreign,
+            Some(ErrorCode::DatabaseCorrupt) => HistoryProblem::Damaged(text),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => HistoryProblem::Busy,
+            Some(ErrorCode::DiskFull) => HistoryProblem::Full(text),
+            Some(ErrorCode::ReadOnly) => HistoryProblem::ReadOnly(text),
             // Journals are made beside the file.
-            Some(ErrorCode::CannotOpen) => Problem::ReadOnly(text),
-            _ => Problem::Other(text),
+            Some(ErrorCode::CannotOpen) => HistoryProblem::ReadOnly(text),
+            _ => HistoryProblem::Other(text),
         }
     }
 }

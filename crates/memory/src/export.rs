@@ -1,6 +1,6 @@
 //! The content of a store as JSON.
 
-use crate::remembered::Remembered;
+use crate::remembered::RememberedCommand;
 use serde::{Deserialize, Serialize};
 
 /// The format's name and version.
@@ -14,12 +14,12 @@ pub struct Export {
     /// The version of cosched that wrote it.
     pub cosched_version: String,
     /// The commands, the last seen first.
-    pub commands: Vec<Remembered>,
+    pub commands: Vec<RememberedCommand>,
 }
 
 impl Export {
     /// The export of these commands.
-    pub fn of(commands: Vec<Remembered>) -> Export {
+    pub fn of(commands: Vec<RememberedCommand>) -> Export {
         Export {
             schema: EXPORT_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 /// Tells a command from all others. All parts are text for people as well; only `given` is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct CommandKey {
     /// The kind of machine: times are those of machines of one kind.
     pub machine: Rc<str>,
     /// What the command runs, without its arguments: the path of the program, and of the script for an interpreter.
@@ -33,11 +33,11 @@ pub(crate) struct Numbers {
     pub(crate) program: i64,
 }
 
-impl Key {
+impl CommandKey {
     /// The key for all commands of its program that are too short to be kept one by one.
-    pub fn of_program(&self) -> Key {
+    pub fn of_program(&self) -> CommandKey {
         let none: Rc<str> = "".into();
-        Key {
+        CommandKey {
             command: String::new(),
             folder: none.clone(),
             given: none.clone(),
@@ -53,7 +53,7 @@ impl Key {
     }
 
     pub(crate) fn numbers(&self) -> Numbers {
-        let Key {
+        let CommandKey {
             machine,
             program,
             command,
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn each_part_tells_commands_apart() {
         let part = |text: &str| -> Rc<str> { text.into() };
-        let key = Key {
+        let key = CommandKey {
             machine: part("m"),
             program: part("p"),
             command: "c".to_owned(),
@@ -102,27 +102,27 @@ mod tests {
             program,
         } = key.numbers();
         let others = [
-            Key {
+            CommandKey {
                 machine: part("x"),
                 ..key.clone()
             },
-            Key {
+            CommandKey {
                 program: part("x"),
                 ..key.clone()
             },
-            Key {
+            CommandKey {
                 command: "x".to_owned(),
                 ..key.clone()
             },
-            Key {
+            CommandKey {
                 folder: part("x"),
                 ..key.clone()
             },
-            Key {
+            CommandKey {
                 given: part("x"),
                 ..key.clone()
             },
-            Key {
+            CommandKey {
                 identity: part("x"),
                 ..key.clone()
             },
@@ -138,7 +138,7 @@ mod tests {
             .map(|other| other.numbers().program == program)
             .collect();
         assert_eq!(same_program, [false, false, true, true, true, true]);
-        let moved = Key {
+        let moved = CommandKey {
             folder: part("fg"),
             given: part(""),
             ..key.clone()

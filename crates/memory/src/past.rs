@@ -1,7 +1,7 @@
 //! What the runs of commands beside each other tell of their programs.
 
 use crate::key::Numbers;
-use crate::remembered::{Recalled, Run};
+use crate::remembered::{RecalledCommand, RememberedRun};
 use cosched_core::{NeighbouredRun, interferences};
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub(crate) struct Past {
     /// The index of each program.
     programs: BTreeMap<i64, usize>,
     /// The runs of each command by program.
-    runs: Vec<BTreeMap<i64, Vec<Run>>>,
+    runs: Vec<BTreeMap<i64, Vec<RememberedRun>>>,
 }
 
 impl Past {
     /// Adds the runs of a command.
-    pub(crate) fn add(&mut self, numbers: Numbers, runs: &[Run]) {
+    pub(crate) fn add(&mut self, numbers: Numbers, runs: &[RememberedRun]) {
         let next = self.programs.len();
         let program = *self.programs.entry(numbers.program).or_insert(next);
         if program == next {
@@ -35,7 +35,7 @@ impl Past {
     }
 
     /// Tells how each program of these commands fared beside the others.
-    pub(crate) fn tell(&self, commands: &[Option<Numbers>], found: &mut [Recalled]) {
+    pub(crate) fn tell(&self, commands: &[Option<Numbers>], found: &mut [RecalledCommand]) {
         let programs = self.programs.len();
         if !(2..=MOST_PROGRAMS).contains(&programs) {
             return;

@@ -7,14 +7,14 @@
 //!
 //! A job's time between start and end depends on its company: on pauses, on CPUs that were lent, on the kernel where
 //! it time-shares. Its CPU time depends on these the least. So of each run the time is taken for which it would have been
-//! placed on CPUs of its own ([`Run::time_s`]):
+//! placed on CPUs of its own ([`RememberedRun::time_s`]):
 //!
 //! - with one CPU of its own, the time for which it was placed: that holds its sleep as well;
 //! - where it had more CPUs at some times than at others, or shared them, its CPU time by its width;
 //! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
 
-use crate::key::Key;
-use cosched_core::{Earlier, Expected, ExpectedFrom, Interference, Nanos, RateAt};
+use crate::key::CommandKey;
+use cosched_core::{EarlierPhases, Expected, ExpectedFrom, Interference, Nanos, RateAt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const HARDLY: f64 = 0.1;
 
 /// One run of a command that ended well.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RememberedRun {
     /// When it ended, in milliseconds since 1970.
     pub at: u64,
     /// Time from its start to its end in seconds.
@@ -49,13 +49,13 @@ pub struct Run {
     /// The kernel let several jobs share CPUs, so that it was placed all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// The [numbers](Key::number_of) of the programs beside it, each with its share of the time placed; `None` if they were
+    /// The [numbers](CommandKey::number_of) of the programs beside it, each with its share of the time placed; `None` if they were
     /// not noted all the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BTreeMap<i64, f64>>,
 }
 
-impl Run {
+impl RememberedRun {
     /// The time for which it would have been placed on CPUs of its own, in seconds.
     pub fn time_s(&self) -> f64 {
         let width = self.width.unwrap_or(1).max(1);
@@ -71,7 +71,7 @@ impl Run {
 
 /// What is kept of one command; the fields are those of the JSON object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct RememberedCommand {
     /// The command as one line; `None` for all commands with the program that were too short to be kept one by one.
     pub command: Option<String>,
     /// The program, without its arguments.
@@ -93,10 +93,10 @@ pub struct Remembered {
     /// The last end, in milliseconds since 1970.
     pub seen: u64,
     /// The last runs that succeeded, the last first; [`MOST_RUNS`] at most.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RememberedRun>,
     /// What the last run that learnt anything learnt of its demands on caches and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<Earlier>,
+    pub learnt: Option<EarlierPhases>,
     /// The rates of ends with different numbers of jobs at once; of a template alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateAt>,
@@ -104,47 +104,47 @@ pub struct Remembered {
 
 /// An end of a command.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct RememberedEnd {
     /// The command.
-    pub key: Key,
+    pub key: CommandKey,
     /// The time, in milliseconds since 1970.
     pub at: u64,
     /// The end, in words.
     pub exit: String,
     /// The run; `None` if it did not succeed, so that its figures say nothing.
-    pub run: Option<Run>,
+    pub run: Option<RememberedRun>,
     /// What the run learnt of its demands on caches and memory; `None` leaves what was known.
-    pub learnt: Option<Arc<Earlier>>,
+    pub learnt: Option<Arc<EarlierPhases>>,
 }
 
 /// What is known of a command before it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recalled {
+pub struct RecalledCommand {
     /// What is expected of it.
     pub expected: Option<Expected>,
     /// What was learnt of what it asks of caches and memory. Only its own runs tell: the same command, in the same folder,
     /// with the same program files.
-    pub learnt: Option<Arc<Earlier>>,
+    pub learnt: Option<Arc<EarlierPhases>>,
     /// How its program fared beside those of the other commands that were looked up.
     pub interference: Option<Interference>,
 }
 
-impl Remembered {
+impl RememberedCommand {
     /// A command that has not ended yet.
-    pub(crate) fn new(key: &Key) -> Remembered {
+    pub(crate) fn new(key: &CommandKey) -> RememberedCommand {
         let is_own = !key.command.is_empty();
-        Remembered {
+        RememberedCommand {
             command: is_own.then(|| beginning(&key.command)),
             program: beginning(&key.program),
             folder: is_own.then(|| beginning(&key.folder)),
             machine: beginning(&key.machine),
             identity: is_own.then(|| beginning(&key.identity)),
-            ..Remembered::default()
+            ..RememberedCommand::default()
         }
     }
 
     /// Adds an end.
-    pub(crate) fn note(&mut self, end: &Ended) {
+    pub(crate) fn note(&mut self, end: &RememberedEnd) {
         self.ends += 1;
         self.failures += u64::from(end.run.is_none());
         // The last end counts even if its time is earlier: the clock may have been ahead once.
@@ -159,7 +159,7 @@ impl Remembered {
     }
 
     /// Adds a run that succeeded.
-    fn add(&mut self, run: Run) {
+    fn add(&mut self, run: RememberedRun) {
         self.runs.insert(0, run);
         self.runs.truncate(MOST_RUNS);
         let expected = expected(&self.runs, ExpectedFrom::Same);
@@ -185,10 +185,10 @@ fn beginning(text: &str) -> String {
 
 /// What is expected after these runs; `None` without any. Where they are not of the same command (`from` is
 /// [`ExpectedFrom::Program`]) they tell nothing of its memory.
-pub fn expected(runs: &[Run], from: ExpectedFrom) -> Option<Expected> {
+pub fn expected(runs: &[RememberedRun], from: ExpectedFrom) -> Option<Expected> {
     let mut times: Vec<f64> = runs
         .iter()
-        .map(Run::time_s)
+        .map(RememberedRun::time_s)
         .filter(|time| time.is_finite() && *time >= 0.0)
         .collect();
     times.sort_by(f64::total_cmp);
@@ -213,8 +213,8 @@ pub fn expected(runs: &[Run], from: ExpectedFrom) -> Option<Expected> {
 mod tests {
     use super::*;
 
-    fn run(placed_s: f64, cpu_s: f64, width: u32, shared: bool) -> Run {
-        Run {
+    fn run(placed_s: f64, cpu_s: f64, width: u32, shared: bool) -> RememberedRun {
+        RememberedRun {
             at: 0,
             wall_s: 2.0 * placed_s,
             placed_s,
@@ -222,7 +222,7 @@ mod tests {
             width: Some(width),
             max_rss: Some((placed_s * 1e6) as u64),
             shared,
-            ..Run::default()
+            ..RememberedRun::default()
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
         );
         // More CPU time than there is: never longer than it took.
         assert_eq!(run(1.0, 8.0, 1, true).time_s(), 1.0);
-        let unknown = Run {
+        let unknown = RememberedRun {
             cpu_s: None,
             width: None,
             ..run(3.0, 0.0, 1, true)
@@ -252,15 +252,15 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_ahead_keeps_nothing_out() {
-        let mut known = Remembered::default();
+        let mut known = RememberedCommand::default();
         (0..MOST_RUNS).for_each(|_| {
-            known.add(Run {
+            known.add(RememberedRun {
                 at: u64::MAX,
                 ..run(1.0, 1.0, 1, false)
             })
         });
         (0..3).for_each(|at| {
-            known.add(Run {
+            known.add(RememberedRun {
                 at,
                 ..run(9.0, 9.0, 1, false)
             })
@@ -274,9 +274,9 @@ mod tests {
     #[test]
     fn one_odd_run_moves_nothing_and_three_move_all() {
         let time = |times: &[f64]| {
-            let mut known = Remembered::default();
+            let mut known = RememberedCommand::default();
             for (at, &time) in times.iter().enumerate() {
-                known.add(Run {
+                known.add(RememberedRun {
                     at: at as u64,
                     ..run(time, time, 1, false)
                 });
@@ -309,12 +309,12 @@ mod tests {
         assert_eq!(expected(&runs, ExpectedFrom::Program).unwrap().memory, None);
         // What somebody wrote into the file does no harm.
         let odd = [
-            Run {
+            RememberedRun {
                 placed_s: f64::NAN,
                 cpu_s: None,
                 ..runs[0].clone()
             },
-            Run {
+            RememberedRun {
                 placed_s: -1.0,
                 cpu_s: None,
                 ..runs[0].clone()

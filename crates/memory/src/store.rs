@@ -4,11 +4,13 @@
 //! network do not have, and home folders are often on these. A transaction is short: a run reads once before it begins,
 //! and writes every half a minute and at its end.
 
-use crate::error::{Error, Problem};
-use crate::key::{Key, Numbers};
+use crate::error::{HistoryError, HistoryProblem};
+use crate::key::{CommandKey, Numbers};
 use crate::past::Past;
-use crate::remembered::{Ended, Recalled, Remembered, Run, expected};
-use cosched_core::{Earlier, Expected, ExpectedFrom, RateAt};
+use crate::remembered::{
+    RecalledCommand, RememberedCommand, RememberedEnd, RememberedRun, expected,
+};
+use cosched_core::{EarlierPhases, Expected, ExpectedFrom, RateAt};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Row, Statement, Transaction,
     TransactionBehavior, params,
@@ -35,7 +37,7 @@ const APPLICATION: i64 = 0x636f_7363;
 /// The version of the tables.
 const FORMAT: i64 = 2;
 
-/// `known` is a [`Remembered`] as JSON; the numbers before it are those by which it is found.
+/// `known` is a [`RememberedCommand`] as JSON; the numbers before it are those by which it is found.
 const TABLES: &str = "
     CREATE TABLE command (
         exact INTEGER PRIMARY KEY,
@@ -51,7 +53,7 @@ const TABLES: &str = "
 
 /// How long to wait while others use the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum LockPatience {
     /// Not at all, and what is written need not survive a loss of power: jobs run meanwhile, and wait for decisions. So
     /// nothing is computed of who disturbs whom.
     None,
@@ -72,19 +74,22 @@ pub enum Forget {
 
 /// An open store.
 #[derive(Debug)]
-pub struct Store {
+pub struct HistoryStore {
     database: Connection,
     path: PathBuf,
-    patience: Patience,
+    patience: LockPatience,
 }
 
-impl Store {
+impl HistoryStore {
     /// Opens a store that is there; `None` if there is none. Nothing is made or changed, unless a write was interrupted
     /// before: that is then undone.
     ///
     /// # Errors
     /// It can't be read, and why.
-    pub fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
+    pub fn open_existing(
+        path: &Path,
+        patience: LockPatience,
+    ) -> Result<Option<HistoryStore>, HistoryError> {
         check_owner(path).map_err(|problem| problem.at(path))?;
         match path.symlink_metadata() {
             Err(error)
@@ -92,10 +97,10 @@ impl Store {
             {
                 return Ok(None);
             }
-            Err(error) => return Err(Problem::from(error).at(path)),
+            Err(error) => return Err(HistoryProblem::from(error).at(path)),
             Ok(_) => {}
         }
-        let store = Store::connect(path, patience).map_err(|problem| problem.at(path))?;
+        let store = HistoryStore::connect(path, patience).map_err(|problem| problem.at(path))?;
         let is_empty = store.is_empty().map_err(|problem| problem.at(path))?;
         Ok((!is_empty).then_some(store))
     }
@@ -105,11 +110,11 @@ impl Store {
     ///
     /// # Errors
     /// It can't be read or made, and why.
-    pub fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
-        Store::opened(path, patience).map_err(|problem| problem.at(path))
+    pub fn open(path: &Path, patience: LockPatience) -> Result<HistoryStore, HistoryError> {
+        HistoryStore::opened(path, patience).map_err(|problem| problem.at(path))
     }
 
-    fn opened(path: &Path, patience: Patience) -> Result<Store, Problem> {
+    fn opened(path: &Path, patience: LockPatience) -> Result<HistoryStore, HistoryProblem> {
         check_owner(path)?;
         if let Some(folder) = path
             .parent()
@@ -130,24 +135,26 @@ impl Store {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
             _ => {}
         }
-        let mut store = Store::connect(path, patience)?;
+        let mut store = HistoryStore::connect(path, patience)?;
         store.make_tables()?;
         Ok(store)
     }
 
-    fn connect(path: &Path, patience: Patience) -> Result<Store, Problem> {
+    fn connect(path: &Path, patience: LockPatience) -> Result<HistoryStore, HistoryProblem> {
         let found = path.symlink_metadata()?;
         if !found.is_file() {
-            return Err(Problem::Unsafe("it is not a regular file".to_owned()));
+            return Err(HistoryProblem::Unsafe(
+                "it is not a regular file".to_owned(),
+            ));
         }
         if found.uid() != geteuid().as_raw() {
-            return Err(Problem::Unsafe(format!(
+            return Err(HistoryProblem::Unsafe(format!(
                 "it belongs to another user (number {})",
                 found.uid()
             )));
         }
         if found.mode() & 0o022 != 0 {
-            return Err(Problem::Unsafe(format!(
+            return Err(HistoryProblem::Unsafe(format!(
                 "others may write to it (mode {:o})",
                 found.mode() & 0o7777
             )));
@@ -165,43 +172,43 @@ impl Store {
             | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let database = Connection::open_with_flags(place, flags)?;
         let (wait, synchronous) = match patience {
-            Patience::None => (Duration::ZERO, "OFF"),
-            Patience::Some => (Duration::from_secs(3), "NORMAL"),
+            LockPatience::None => (Duration::ZERO, "OFF"),
+            LockPatience::Some => (Duration::from_secs(3), "NORMAL"),
         };
         database.busy_timeout(wait)?;
         database.pragma_update(None, "synchronous", synchronous)?;
         // What is forgotten is not to be found in the file.
         database.pragma_update(None, "secure_delete", "ON")?;
         database.pragma_update(None, "trusted_schema", "OFF")?;
-        let store = Store {
+        let store = HistoryStore {
             database,
             path: path.to_owned(),
             patience,
         };
         if !store.is_empty()? {
             if store.number("application_id")? != APPLICATION {
-                return Err(Problem::Foreign);
+                return Err(HistoryProblem::Foreign);
             }
             let format = store.number("user_version")?;
             if format != FORMAT {
-                return Err(Problem::Format(format, FORMAT));
+                return Err(HistoryProblem::Format(format, FORMAT));
             }
         }
         Ok(store)
     }
 
     /// Whether nothing was ever written to it.
-    fn is_empty(&self) -> Result<bool, Problem> {
+    fn is_empty(&self) -> Result<bool, HistoryProblem> {
         Ok(self.number("page_count")? == 0)
     }
 
-    fn number(&self, pragma: &str) -> Result<i64, Problem> {
+    fn number(&self, pragma: &str) -> Result<i64, HistoryProblem> {
         Ok(self
             .database
             .pragma_query_value(None, pragma, |row| row.get(0))?)
     }
 
-    fn make_tables(&mut self) -> Result<(), Problem> {
+    fn make_tables(&mut self) -> Result<(), HistoryProblem> {
         if !self.is_empty()? {
             return Ok(());
         }
@@ -216,13 +223,13 @@ impl Store {
         Ok(change.commit()?)
     }
 
-    fn begin_change(&mut self) -> Result<Transaction<'_>, Problem> {
+    fn begin_change(&mut self) -> Result<Transaction<'_>, HistoryProblem> {
         Ok(self
             .database
             .transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 
-    fn at(&self, problem: impl Into<Problem>) -> Error {
+    fn at(&self, problem: impl Into<HistoryProblem>) -> HistoryError {
         problem.into().at(&self.path)
     }
 
@@ -231,24 +238,30 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be read.
-    pub fn recall(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
+    pub fn recall(
+        &self,
+        keys: &[Option<CommandKey>],
+    ) -> Result<Vec<RecalledCommand>, HistoryError> {
         self.recall_all(keys).map_err(|problem| self.at(problem))
     }
 
-    fn recall_all(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Problem> {
+    fn recall_all(
+        &self,
+        keys: &[Option<CommandKey>],
+    ) -> Result<Vec<RecalledCommand>, HistoryProblem> {
         // One transaction, so that the file is locked once and all commands are read as of one moment.
         let _moment = self.database.unchecked_transaction()?;
         let mut lookup = Lookup::new(&self.database)?;
         let mut found = Vec::with_capacity(keys.len());
-        let commands = keys.iter().map(|key| key.as_ref().map(Key::numbers));
+        let commands = keys.iter().map(|key| key.as_ref().map(CommandKey::numbers));
         let commands: Vec<Option<Numbers>> = commands.collect();
         for command in &commands {
             found.push(match command {
                 Some(numbers) => lookup.recall(*numbers)?,
-                None => Recalled::default(),
+                None => RecalledCommand::default(),
             });
         }
-        if self.patience == Patience::Some {
+        if self.patience == LockPatience::Some {
             lookup.past.tell(&commands, &mut found);
         }
         Ok(found)
@@ -257,14 +270,14 @@ impl Store {
     /// Notes how commands ended, all or none of them.
     ///
     /// # Errors
-    /// The store can't be written to. With [`Patience::None`] that is [`Problem::Busy`] while another run writes.
-    pub fn note(&mut self, ends: &[Ended]) -> Result<(), Error> {
+    /// The store can't be written to. With [`LockPatience::None`] that is [`HistoryProblem::Busy`] while another run writes.
+    pub fn note(&mut self, ends: &[RememberedEnd]) -> Result<(), HistoryError> {
         self.note_all(ends)
             .map_err(|problem| problem.at(&self.path))
     }
 
     /// The rates of ends with different numbers of jobs of a template at once; none if they can't be read.
-    pub fn rates(&self, template: &Key) -> Vec<RateAt> {
+    pub fn rates(&self, template: &CommandKey) -> Vec<RateAt> {
         let found = of_number(&self.database, template.numbers().exact);
         found.ok().flatten().map_or(Vec::new(), |known| known.rates)
     }
@@ -272,11 +285,16 @@ impl Store {
     /// Notes such rates in place of those that were known.
     ///
     /// # Errors
-    /// As [`Store::note`].
-    pub fn note_rates(&mut self, template: &Key, rates: &[RateAt], at: u64) -> Result<(), Error> {
+    /// As [`HistoryStore::note`].
+    pub fn note_rates(
+        &mut self,
+        template: &CommandKey,
+        rates: &[RateAt],
+        at: u64,
+    ) -> Result<(), HistoryError> {
         let numbers = template.numbers();
         let written = of_number(&self.database, numbers.exact).and_then(|known| {
-            let mut known = known.unwrap_or_else(|| Remembered::new(template));
+            let mut known = known.unwrap_or_else(|| RememberedCommand::new(template));
             known.rates = rates.to_vec();
             known.seen = at;
             write(&self.database, [(numbers, known)].into_iter())
@@ -284,17 +302,20 @@ impl Store {
         written.map_err(|problem| self.at(problem))
     }
 
-    fn note_all(&mut self, ends: &[Ended]) -> Result<(), Problem> {
+    fn note_all(&mut self, ends: &[RememberedEnd]) -> Result<(), HistoryProblem> {
         let change = self.begin_change()?;
         // A batch can be one short command many thousand times.
-        let mut changed: BTreeMap<i64, (Numbers, Remembered)> = BTreeMap::new();
+        let mut changed: BTreeMap<i64, (Numbers, RememberedCommand)> = BTreeMap::new();
         for end in ends {
             let numbers = end.key.numbers();
             let (_, command) = match changed.entry(numbers.exact) {
                 Entry::Occupied(found) => found.into_mut(),
                 Entry::Vacant(place) => {
                     let found = of_number(&change, numbers.exact)?;
-                    place.insert((numbers, found.unwrap_or_else(|| Remembered::new(&end.key))))
+                    place.insert((
+                        numbers,
+                        found.unwrap_or_else(|| RememberedCommand::new(&end.key)),
+                    ))
                 }
             };
             command.note(end);
@@ -308,15 +329,16 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be read.
-    pub fn list(&self, text: Option<&str>) -> Result<Vec<Remembered>, Error> {
+    pub fn list(&self, text: Option<&str>) -> Result<Vec<RememberedCommand>, HistoryError> {
         let all = self.all().map_err(|problem| self.at(problem))?;
-        let mut commands: Vec<Remembered> = all.into_iter().map(|(_, command)| command).collect();
+        let mut commands: Vec<RememberedCommand> =
+            all.into_iter().map(|(_, command)| command).collect();
         commands.retain(|command| text.is_none_or(|text| command.contains(text)));
         Ok(commands)
     }
 
     /// All commands, each with the number of its row, the last seen first.
-    fn all(&self) -> Result<Vec<(i64, Remembered)>, Problem> {
+    fn all(&self) -> Result<Vec<(i64, RememberedCommand)>, HistoryProblem> {
         let sql = "SELECT known, exact FROM command ORDER BY seen DESC, exact";
         let mut statement = self.database.prepare(sql)?;
         let mut rows = statement.query([])?;
@@ -333,11 +355,11 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be written to.
-    pub fn forget(&mut self, what: &Forget) -> Result<u64, Error> {
+    pub fn forget(&mut self, what: &Forget) -> Result<u64, HistoryError> {
         self.delete(what).map_err(|problem| problem.at(&self.path))
     }
 
-    fn delete(&mut self, what: &Forget) -> Result<u64, Problem> {
+    fn delete(&mut self, what: &Forget) -> Result<u64, HistoryProblem> {
         // Pages that became free are used again. To give them back would need room for a copy.
         let deleted = match what {
             Forget::All => self.database.execute("DELETE FROM command", [])?,
@@ -370,7 +392,7 @@ struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    fn new(database: &'a Connection) -> Result<Lookup<'a>, Problem> {
+    fn new(database: &'a Connection) -> Result<Lookup<'a>, HistoryProblem> {
         let query = "SELECT known FROM command WHERE";
         let order = "ORDER BY seen DESC";
         Ok(Lookup {
@@ -382,10 +404,10 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    fn recall(&mut self, numbers: Numbers) -> Result<Recalled, Problem> {
+    fn recall(&mut self, numbers: Numbers) -> Result<RecalledCommand, HistoryProblem> {
         if let Some(own) = successful(&mut self.by_exact, numbers.exact, 1)?.pop() {
             self.past.add(numbers, &own.runs);
-            return Ok(Recalled {
+            return Ok(RecalledCommand {
                 expected: expected(&own.runs, ExpectedFrom::Same),
                 learnt: own.learnt.map(Arc::new),
                 interference: None,
@@ -397,20 +419,20 @@ impl<'a> Lookup<'a> {
             Some(changed) => Some(changed),
             None => self.expected_of_program(numbers.program)?,
         };
-        Ok(Recalled {
+        Ok(RecalledCommand {
             expected,
-            ..Recalled::default()
+            ..RecalledCommand::default()
         })
     }
 
     /// The time that other commands with this program took at last, one run each, so that no command counts for more than
     /// another.
-    fn expected_of_program(&mut self, program: i64) -> Result<Option<Expected>, Problem> {
+    fn expected_of_program(&mut self, program: i64) -> Result<Option<Expected>, HistoryProblem> {
         if let Some(&expected) = self.programs.get(&program) {
             return Ok(expected);
         }
         let alike = successful(&mut self.by_program, program, MOST_ALIKE)?;
-        let last: Vec<Run> = alike
+        let last: Vec<RememberedRun> = alike
             .iter()
             .map(|command| command.runs[0].clone())
             .collect();
@@ -425,7 +447,7 @@ fn successful(
     query: &mut Statement<'_>,
     number: i64,
     most: usize,
-) -> Result<Vec<Remembered>, Problem> {
+) -> Result<Vec<RememberedCommand>, HistoryProblem> {
     let mut rows = query.query([number])?;
     let mut found = Vec::new();
     while found.len() < most
@@ -437,24 +459,27 @@ fn successful(
 }
 
 /// What is kept in the row with this number.
-fn of_number(database: &Connection, number: i64) -> Result<Option<Remembered>, Problem> {
+fn of_number(
+    database: &Connection,
+    number: i64,
+) -> Result<Option<RememberedCommand>, HistoryProblem> {
     let sql = "SELECT known FROM command WHERE exact = ?1";
     let found = database.query_row(sql, [number], |row| Ok(known(row)));
     Ok(found.optional()?.flatten())
 }
 
 /// The first column of a row; `None` if it can't be read, so that one bad row does not hide the others.
-fn known(row: &Row<'_>) -> Option<Remembered> {
+fn known(row: &Row<'_>) -> Option<RememberedCommand> {
     let text: String = row.get(0).ok()?;
-    let mut known: Remembered = serde_json::from_str(&text).ok()?;
-    known.learnt = known.learnt.filter(Earlier::is_sound);
+    let mut known: RememberedCommand = serde_json::from_str(&text).ok()?;
+    known.learnt = known.learnt.filter(EarlierPhases::is_sound);
     Some(known)
 }
 
 fn write(
     database: &Connection,
-    commands: impl Iterator<Item = (Numbers, Remembered)>,
-) -> Result<(), Problem> {
+    commands: impl Iterator<Item = (Numbers, RememberedCommand)>,
+) -> Result<(), HistoryProblem> {
     let sql = "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = database.prepare(sql)?;
     for (numbers, command) in commands {
@@ -472,19 +497,19 @@ fn write(
 }
 
 /// Checks that root makes no file in the home folder of a user, who could not use it.
-fn check_owner(path: &Path) -> Result<(), Problem> {
+fn check_owner(path: &Path) -> Result<(), HistoryProblem> {
     let mut folders = path.ancestors().skip(1);
     let folder = folders.find_map(|folder| folder.metadata().ok());
     let owner = folder.map_or(0, |folder| folder.uid());
     if geteuid().is_root() && owner != 0 {
         let why = format!("its folder belongs to another user (number {owner})");
-        return Err(Problem::Unsafe(why));
+        return Err(HistoryProblem::Unsafe(why));
     }
     Ok(())
 }
 
 /// Deletes the oldest commands if there are too many.
-fn delete_oldest(database: &Connection) -> Result<(), Problem> {
+fn delete_oldest(database: &Connection) -> Result<(), HistoryProblem> {
     let count: u64 = database.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
     if count > MOST_COMMANDS {
         database.execute(

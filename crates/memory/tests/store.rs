@@ -1,16 +1,19 @@
 //! Stores on a real file system: what is kept, what goes, and what is wrong with files.
 
-use cosched_core::model::contention::Asks;
-use cosched_core::{Earlier, EarlierPhase, ExpectedFrom, Nanos};
-use cosched_memory::{Ended, Forget, Key, MOST_RUNS, Patience, Problem, Run, Store};
+use cosched_core::model::contention::PhaseDemand;
+use cosched_core::{EarlierPhase, EarlierPhases, ExpectedFrom, Nanos};
+use cosched_memory::{
+    CommandKey, Forget, HistoryProblem, HistoryStore, LockPatience, MOST_RUNS, RememberedEnd,
+    RememberedRun,
+};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-fn key(program: &str, command: &str, identity: &str) -> Key {
+fn key(program: &str, command: &str, identity: &str) -> CommandKey {
     let text = |text: &str| -> Rc<str> { text.into() };
-    Key {
+    CommandKey {
         machine: text("a machine"),
         program: text(program),
         command: command.to_owned(),
@@ -20,17 +23,17 @@ fn key(program: &str, command: &str, identity: &str) -> Key {
     }
 }
 
-fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
-    let run = Run {
+fn ended(key: &CommandKey, at: u64, time_s: f64) -> RememberedEnd {
+    let run = RememberedRun {
         at,
         wall_s: time_s,
         placed_s: time_s,
         cpu_s: Some(time_s),
         width: Some(1),
         max_rss: Some(1 << 20),
-        ..Run::default()
+        ..RememberedRun::default()
     };
-    Ended {
+    RememberedEnd {
         key: key.clone(),
         at,
         exit: "exit 0".to_owned(),
@@ -39,8 +42,8 @@ fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
     }
 }
 
-fn failed(key: &Key, at: u64) -> Ended {
-    Ended {
+fn failed(key: &CommandKey, at: u64) -> RememberedEnd {
+    RememberedEnd {
         key: key.clone(),
         at,
         exit: "exit 1".to_owned(),
@@ -50,8 +53,8 @@ fn failed(key: &Key, at: u64) -> Ended {
 }
 
 /// What a learner might tell of a command that spends so many cycles on an instruction.
-fn learnt(own: f64) -> Arc<Earlier> {
-    let asks = Asks {
+fn learnt(own: f64) -> Arc<EarlierPhases> {
+    let asks = PhaseDemand {
         own,
         penalty: 120.0,
         l1: 0.25,
@@ -66,12 +69,12 @@ fn learnt(own: f64) -> Arc<Earlier> {
         asks,
         solo_cpi: own + 1.5,
     };
-    Arc::new(Earlier {
+    Arc::new(EarlierPhases {
         phases: vec![phase(0), phase(1)],
     })
 }
 
-fn recall_learnt(store: &Store, key: &Key) -> Option<Arc<Earlier>> {
+fn recall_learnt(store: &HistoryStore, key: &CommandKey) -> Option<Arc<EarlierPhases>> {
     store.recall(&[Some(key.clone())]).unwrap()[0]
         .learnt
         .clone()
@@ -83,12 +86,12 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-fn open(path: &Path) -> Store {
-    Store::open(path, Patience::Some).unwrap()
+fn open(path: &Path) -> HistoryStore {
+    HistoryStore::open(path, LockPatience::Some).unwrap()
 }
 
 /// What is expected of one command: its time in seconds and whose runs it is from.
-fn recall(store: &Store, key: &Key) -> Option<(f64, ExpectedFrom)> {
+fn recall(store: &HistoryStore, key: &CommandKey) -> Option<(f64, ExpectedFrom)> {
     let found = store.recall(&[None, Some(key.clone())]).unwrap();
     assert_eq!((found.len(), found[0].expected), (2, None));
     found[1]
@@ -100,7 +103,7 @@ fn recall(store: &Store, key: &Key) -> Option<(f64, ExpectedFrom)> {
 fn the_nearest_runs_are_expected() {
     let (_dir, path) = folder();
     assert!(
-        Store::open_existing(&path, Patience::Some)
+        HistoryStore::open_existing(&path, LockPatience::Some)
             .unwrap()
             .is_none()
     );
@@ -117,7 +120,7 @@ fn the_nearest_runs_are_expected() {
         recall(&store, &key("/bin/solve", "solve a", "v2")),
         Some((4.0, ExpectedFrom::Changed))
     );
-    let elsewhere = Key {
+    let elsewhere = CommandKey {
         folder: "/other".into(),
         ..solve.clone()
     };
@@ -133,7 +136,7 @@ fn the_nearest_runs_are_expected() {
     assert_eq!(
         recall(
             &store,
-            &Key {
+            &CommandKey {
                 machine: "another".into(),
                 ..solve.clone()
             }
@@ -175,7 +178,7 @@ fn what_was_learnt_is_of_this_command_alone() {
     store.note(&[ended(&solve, 10, 4.0)]).unwrap();
     assert_eq!(recall_learnt(&store, &solve), None);
     store
-        .note(&[Ended {
+        .note(&[RememberedEnd {
             learnt: Some(learnt(0.5)),
             ..ended(&solve, 11, 4.0)
         }])
@@ -183,19 +186,19 @@ fn what_was_learnt_is_of_this_command_alone() {
     assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.5)));
     // Others are expected to take as long, and nothing more is known of them.
     for other in [
-        Key {
+        CommandKey {
             folder: "/other".into(),
             ..solve.clone()
         },
-        Key {
+        CommandKey {
             identity: "v2".into(),
             ..solve.clone()
         },
-        Key {
+        CommandKey {
             given: "x".into(),
             ..solve.clone()
         },
-        Key {
+        CommandKey {
             command: "solve b".to_owned(),
             ..solve.clone()
         },
@@ -208,7 +211,7 @@ fn what_was_learnt_is_of_this_command_alone() {
     assert_eq!(
         recall_learnt(
             &store,
-            &Key {
+            &CommandKey {
                 machine: "another".into(),
                 ..solve.clone()
             }
@@ -216,7 +219,7 @@ fn what_was_learnt_is_of_this_command_alone() {
         None
     );
     // A run that learnt nothing, or nothing that can be, leaves it as it was.
-    let odd = Arc::new(Earlier {
+    let odd = Arc::new(EarlierPhases {
         phases: vec![EarlierPhase {
             solo_cpi: f64::NAN,
             ..learnt(0.5).phases[0]
@@ -226,7 +229,7 @@ fn what_was_learnt_is_of_this_command_alone() {
         .note(&[
             ended(&solve, 12, 4.0),
             failed(&solve, 13),
-            Ended {
+            RememberedEnd {
                 learnt: Some(odd),
                 ..ended(&solve, 14, 4.0)
             },
@@ -235,7 +238,7 @@ fn what_was_learnt_is_of_this_command_alone() {
     assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.5)));
     store
         .note(&[
-            Ended {
+            RememberedEnd {
                 learnt: Some(learnt(0.75)),
                 ..ended(&solve, 15, 4.0)
             },
@@ -255,7 +258,7 @@ fn what_was_learnt_and_can_not_be_is_unknown() {
     let (_dir, path) = folder();
     let known = key("/bin/p", "p", "v1");
     open(&path)
-        .note(&[Ended {
+        .note(&[RememberedEnd {
             learnt: Some(learnt(0.5)),
             ..ended(&known, 1, 1.0)
         }])
@@ -290,7 +293,7 @@ fn commands_that_only_failed_hide_no_others_with_their_program() {
     store
         .note(&[ended(&key("/bin/p", "p good", "v1"), 1, 4.0)])
         .unwrap();
-    let failures: Vec<Ended> = (0..100)
+    let failures: Vec<RememberedEnd> = (0..100)
         .map(|n| failed(&key("/bin/p", &format!("p bad {n}"), "v1"), 2))
         .collect();
     store.note(&failures).unwrap();
@@ -344,14 +347,19 @@ fn it_is_its_owners_alone() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     assert_eq!(mode(&dir.path().join("share")), 0o700);
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o620)).unwrap();
-    let error = Store::open(&path, Patience::Some).unwrap_err();
-    assert!(matches!(error.problem, Problem::Unsafe(_)), "{error}");
+    let error = HistoryStore::open(&path, LockPatience::Some).unwrap_err();
+    assert!(
+        matches!(error.problem, HistoryProblem::Unsafe(_)),
+        "{error}"
+    );
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(matches!(
-        Store::open(&link, Patience::Some).unwrap_err().problem,
-        Problem::Unsafe(_)
+        HistoryStore::open(&link, LockPatience::Some)
+            .unwrap_err()
+            .problem,
+        HistoryProblem::Unsafe(_)
     ));
 }
 
@@ -363,7 +371,7 @@ fn twenty_thousand_commands_fit_into_a_few_megabytes() {
         (from..from + 10_000).map(|n| key("/usr/bin/gzip", &format!("gzip -k file-{n}.txt"), "v1"))
     };
     for at in 0..6 {
-        let ends: Vec<Ended> = commands(if at == 5 { 20_000 } else { 10_000 * (at % 2) })
+        let ends: Vec<RememberedEnd> = commands(if at == 5 { 20_000 } else { 10_000 * (at % 2) })
             .map(|key| ended(&key, at, 1.0))
             .collect();
         store.note(&ends).unwrap();
@@ -386,9 +394,9 @@ fn what_is_forgotten_is_not_in_the_file() {
             .windows(text.len())
             .any(|part| part == text.as_bytes())
     };
-    let ends = |store: &mut Store| {
+    let ends = |store: &mut HistoryStore| {
         let all = ["login --token hunter2", "login --token other", "solve"];
-        let ends: Vec<Ended> = all
+        let ends: Vec<RememberedEnd> = all
             .iter()
             .zip([10, 20, 30])
             .map(|(line, at)| ended(&key("/bin/x", line, "v1"), at, 1.0))
@@ -422,7 +430,9 @@ fn files_that_are_no_store_are_told_and_stay() {
     let check = |content: &[u8], expected: &str| {
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
-        let error = Store::open(&path, Patience::Some).unwrap_err().to_string();
+        let error = HistoryStore::open(&path, LockPatience::Some)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains(expected) && error.contains(path.to_str().unwrap()),
             "{error}"
@@ -446,7 +456,7 @@ fn files_that_are_no_store_are_told_and_stay() {
     // A page in the middle is lost.
     std::fs::remove_file(&path).unwrap();
     let mut store = open(&path);
-    let ends: Vec<Ended> = (0..2_000)
+    let ends: Vec<RememberedEnd> = (0..2_000)
         .map(|n| ended(&key("/bin/p", &format!("p {n}"), "v1"), n, 1.0))
         .collect();
     store.note(&ends).unwrap();
@@ -456,7 +466,8 @@ fn files_that_are_no_store_are_told_and_stay() {
     std::fs::write(&path, &damaged).unwrap();
     let error = open(&path).note(&ends).unwrap_err();
     assert!(
-        matches!(error.problem, Problem::Damaged(_)) && error.to_string().contains("delete it"),
+        matches!(error.problem, HistoryProblem::Damaged(_))
+            && error.to_string().contains("delete it"),
         "{error}"
     );
 }
@@ -472,7 +483,7 @@ fn folders_that_can_not_be_written_to_only_lose_what_is_new() {
         println!("skipped, because the superuser may write everywhere");
         return;
     }
-    let mut store = Store::open_existing(&path, Patience::Some)
+    let mut store = HistoryStore::open_existing(&path, LockPatience::Some)
         .unwrap()
         .unwrap();
     assert_eq!(recall(&store, &known), Some((1.0, ExpectedFrom::Same)));
@@ -495,7 +506,7 @@ fn two_stores_on_one_file_lose_nothing() {
                     let ends = [ended(&own, round, 1.0), ended(&common, round, 1.0)];
                     // On a loaded machine the others may have the file for longer than it waits.
                     while let Err(error) = store.note(&ends) {
-                        assert!(matches!(error.problem, Problem::Busy), "{error}");
+                        assert!(matches!(error.problem, HistoryProblem::Busy), "{error}");
                     }
                 }
             })
@@ -523,11 +534,11 @@ fn a_run_does_not_wait_for_another_in_the_middle() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let begin = std::time::Instant::now();
-    let mut hasty = Store::open(&path, Patience::None).unwrap();
+    let mut hasty = HistoryStore::open(&path, LockPatience::None).unwrap();
     let error = hasty
         .note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)])
         .unwrap_err();
-    assert!(matches!(error.problem, Problem::Busy), "{error}");
+    assert!(matches!(error.problem, HistoryProblem::Busy), "{error}");
     assert!(begin.elapsed().as_secs_f64() < 1.0);
     other.execute_batch("ROLLBACK").unwrap();
     hasty
@@ -569,9 +580,9 @@ fn rows_that_nobody_can_read_are_unknown_and_leave_the_others() {
 #[test]
 fn who_disturbs_whom_is_told_to_commands_of_several_programs() {
     let (_dir, path) = folder();
-    let mut store = Store::open(&path, Patience::Some).unwrap();
+    let mut store = HistoryStore::open(&path, LockPatience::Some).unwrap();
     let [heavy, light] = ["heavy", "light"].map(|program| key(program, program, "v1"));
-    let beside = |command: &Key, other: &Key, time_s: f64| {
+    let beside = |command: &CommandKey, other: &CommandKey, time_s: f64| {
         let mut ended = ended(command, 1, time_s);
         let number = command.number_of(&other.program);
         ended.run.as_mut().unwrap().beside = Some([(number, 1.0)].into());
@@ -585,8 +596,8 @@ fn who_disturbs_whom_is_told_to_commands_of_several_programs() {
             .note(&[beside(&heavy, &heavy, 3.0), beside(&heavy, &light, 1.5)])
             .unwrap();
     }
-    let pressures = |store: &Store, keys: &[&Key]| -> Vec<Option<f64>> {
-        let keys: Vec<Option<Key>> = keys.iter().map(|key| Some((*key).clone())).collect();
+    let pressures = |store: &HistoryStore, keys: &[&CommandKey]| -> Vec<Option<f64>> {
+        let keys: Vec<Option<CommandKey>> = keys.iter().map(|key| Some((*key).clone())).collect();
         let found = store.recall(&keys).unwrap();
         found
             .iter()

@@ -11,7 +11,7 @@ use std::time::Instant;
 pub struct NodeJob {
     /// Its name.
     pub name: String,
-    /// Its [line](crate::protocol::Order::Job), without `id`: a JSON object.
+    /// Its [line](crate::protocol::NodeOrder::Job), without `id`: a JSON object.
     pub line: String,
 }
 
@@ -20,7 +20,7 @@ const MOST_MOVES: u32 = 8;
 
 /// All jobs that the loop may still name.
 #[derive(Default)]
-pub(crate) struct Jobs(BTreeMap<TaskId, Job>);
+pub(crate) struct ClusterJobs(BTreeMap<TaskId, Job>);
 
 struct Job {
     /// Or why it can't be started.
@@ -41,7 +41,7 @@ struct Job {
     end: Option<JobEnd>,
 }
 
-impl Jobs {
+impl ClusterJobs {
     pub(crate) fn add(&mut self, task: TaskId, job: Result<NodeJob, String>) {
         let job = Job {
             job,
@@ -180,8 +180,8 @@ mod tests {
 
     const TASK: TaskId = TaskId(3);
 
-    fn jobs() -> Jobs {
-        let mut jobs = Jobs::default();
+    fn jobs() -> ClusterJobs {
+        let mut jobs = ClusterJobs::default();
         let job = NodeJob {
             name: "a#4".to_owned(),
             line: r#"{"argv":["a"]}"#.to_owned(),
@@ -236,7 +236,7 @@ mod tests {
             task: TASK,
             exit: Exit::Code(0),
         };
-        let stuck = |jobs: &Jobs| jobs.by_node(2, Instant::now());
+        let stuck = |jobs: &ClusterJobs| jobs.by_node(2, Instant::now());
         jobs.give(TASK, 0).unwrap();
         assert_eq!(stuck(&jobs), [(1, vec![TASK]), (0, vec![])]);
         assert_eq!(jobs.withdraw(TASK), Some(0));

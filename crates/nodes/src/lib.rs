@@ -16,8 +16,8 @@ pub mod protocol;
 mod sink;
 mod worker;
 
-pub use cluster::{Cluster, ClusterError, Launch, Tell, capabilities};
+pub use cluster::{Cluster, ClusterError, ClusterOutput, Launch, capabilities};
 pub use jobs::NodeJob;
-pub use protocol::Stream;
+pub use protocol::JobStream;
 pub use sink::OutputPiece;
-pub use worker::{Worker, WorkerEnd, work};
+pub use worker::{NodeWorker, WorkerEnd, work};

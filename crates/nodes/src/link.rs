@@ -1,6 +1,6 @@
 //! The coordinator's connection to the worker of a node: the process that carries the pipes, which never block.
 
-use crate::protocol::{FrameError, FrameReader, Order, Piece};
+use crate::protocol::{FrameError, FrameReader, NodeOrder, Piece};
 use cosched_linux::settle_child;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const MOST_OF_ERROR: usize = 500;
 
 /// A running worker.
-pub(crate) struct Link {
+pub(crate) struct WorkerLink {
     child: Child,
     /// `None` once it takes nothing more.
     input: Option<ChildStdin>,
@@ -44,7 +44,7 @@ pub(crate) struct Link {
 }
 
 /// What a read of a worker found.
-pub(crate) enum Heard {
+pub(crate) enum WorkerRead {
     /// It goes on.
     Goes,
     /// It has closed its output.
@@ -62,12 +62,12 @@ pub(crate) enum LinkError {
     Frame(#[from] FrameError),
 }
 
-impl Link {
+impl WorkerLink {
     /// Starts the process that leads to a worker. A Ctrl-C of the terminal does not reach it.
     ///
     /// # Errors
     /// It can't be started.
-    pub(crate) fn start(words: &[OsString]) -> io::Result<Link> {
+    pub(crate) fn start(words: &[OsString]) -> io::Result<WorkerLink> {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         settle_child(&mut command);
@@ -81,7 +81,7 @@ impl Link {
         for pipe in [input.as_fd(), output.as_fd(), errors.as_fd()] {
             fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
         }
-        Ok(Link {
+        Ok(WorkerLink {
             child,
             input: Some(input),
             output,
@@ -95,7 +95,7 @@ impl Link {
     }
 
     /// Sends an order, now or once there is room.
-    pub(crate) fn send(&mut self, order: &Order) {
+    pub(crate) fn send(&mut self, order: &NodeOrder) {
         self.add_line(&order.line());
         self.flush();
     }
@@ -109,7 +109,7 @@ impl Link {
     pub(crate) fn beat(&mut self, now: Instant) {
         if now.duration_since(self.beaten) >= BEAT {
             self.beaten = now;
-            self.send(&Order::Beat);
+            self.send(&NodeOrder::Beat);
         }
     }
 
@@ -145,12 +145,12 @@ impl Link {
         &mut self,
         buffer: &mut Vec<u8>,
         mut take: impl FnMut(Piece<'_>),
-    ) -> Result<Heard, LinkError> {
+    ) -> Result<WorkerRead, LinkError> {
         self.listen_to_errors();
         buffer.resize(PIECE, 0);
         for _ in 0..TURN {
             let read = match self.output.read(buffer) {
-                Ok(0) => return Ok(Heard::Ended),
+                Ok(0) => return Ok(WorkerRead::Ended),
                 Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -162,7 +162,7 @@ impl Link {
                 take(piece);
             }
         }
-        Ok(Heard::Goes)
+        Ok(WorkerRead::Goes)
     }
 
     /// Keeps the last of what goes wrong.

@@ -4,7 +4,7 @@ use crate::protocol;
 use cosched_core::{Absence, CoreType, Cpu, CpuId, CpuSet, Machine, Node, Reading};
 
 /// A node's name, and what its worker said, if it has answered.
-pub(crate) type Named<'a> = (&'a str, Option<&'a protocol::Node>);
+pub(crate) type Named<'a> = (&'a str, Option<&'a protocol::NodeDescription>);
 
 /// The machine of these nodes. A node that has not answered has no CPU.
 pub(crate) fn machine_of(nodes: &[Named<'_>]) -> Machine {
@@ -30,7 +30,7 @@ pub(crate) fn machine_of(nodes: &[Named<'_>]) -> Machine {
     machine
 }
 
-fn add(machine: &mut Machine, name: &str, told: &protocol::Node) {
+fn add(machine: &mut Machine, name: &str, told: &protocol::NodeDescription) {
     let domain = machine.memory_domains.len();
     let mut all = CpuSet::new();
     for _ in 0..slots(told) {
@@ -62,7 +62,7 @@ fn name(nodes: &[Named<'_>]) -> String {
 }
 
 /// The jobs that a node runs at once.
-pub(crate) fn slots(node: &protocol::Node) -> u32 {
+pub(crate) fn slots(node: &protocol::NodeDescription) -> u32 {
     node.jobs.unwrap_or(node.cpus).max(1)
 }
 
@@ -88,8 +88,8 @@ pub(crate) fn node_of(first: &[u32], cpu: CpuId) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn node(cpus: u32, jobs: Option<u32>) -> protocol::Node {
-        protocol::Node {
+    fn node(cpus: u32, jobs: Option<u32>) -> protocol::NodeDescription {
+        protocol::NodeDescription {
             host: "node".to_owned(),
             cpus,
             jobs,

@@ -1,20 +1,20 @@
 //! A node of a run, and what its worker says.
 
-use crate::jobs::Jobs;
-use crate::link::{Heard, Link, LinkError};
+use crate::jobs::ClusterJobs;
+use crate::link::{LinkError, WorkerLink, WorkerRead};
 use crate::machine::slots;
-use crate::protocol::{self, FILES, Frame, JobName, Piece, Stream};
+use crate::protocol::{self, FILES, Frame, JobName, JobStream, Piece};
 use crate::sink::{OutputPiece, Sink};
-use cosched_core::{Earlier, Event, JobEnd, Nanos, TaskId};
+use cosched_core::{EarlierPhases, Event, JobEnd, Nanos, TaskId};
 use cosched_report::{JobInfos, RunWarning};
 use std::io;
 use std::sync::Arc;
 
 /// A node.
-pub(crate) struct Node {
+pub(crate) struct ClusterNode {
     pub(crate) name: String,
     /// `None` once it is gone.
-    pub(crate) link: Option<Link>,
+    pub(crate) link: Option<WorkerLink>,
     pub(crate) desk: Desk,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Desk {
     /// Its place among the nodes.
     index: usize,
     /// Its first frame.
-    pub(crate) told: Option<protocol::Node>,
+    pub(crate) told: Option<protocol::NodeDescription>,
     /// Where its files go; `None` before the run.
     pub(crate) sink: Option<Sink>,
     coming: Coming,
@@ -36,13 +36,13 @@ pub(crate) struct Desk {
 /// What the raw bytes of the last frame are.
 enum Coming {
     Nothing,
-    Output(TaskId, Stream),
+    Output(TaskId, JobStream),
     File(String),
 }
 
 /// What the frames of one turn mean for the run.
-pub(crate) struct News<'a> {
-    pub(crate) jobs: &'a mut Jobs,
+pub(crate) struct FrameNews<'a> {
+    pub(crate) jobs: &'a mut ClusterJobs,
     pub(crate) events: &'a mut Vec<Event>,
     /// What is known of the jobs.
     pub(crate) infos: &'a JobInfos,
@@ -51,9 +51,9 @@ pub(crate) struct News<'a> {
     pub(crate) now: Nanos,
 }
 
-impl Node {
-    pub(crate) fn new(index: usize, name: String, link: Link) -> Node {
-        Node {
+impl ClusterNode {
+    pub(crate) fn new(index: usize, name: String, link: WorkerLink) -> ClusterNode {
+        ClusterNode {
             name,
             link: Some(link),
             desk: Desk::new(index),
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// What its worker has said of it, unless it is gone.
-    pub(crate) fn answer(&self) -> Option<&protocol::Node> {
+    pub(crate) fn answer(&self) -> Option<&protocol::NodeDescription> {
         self.desk.told.as_ref().filter(|_| self.link.is_some())
     }
 
@@ -94,11 +94,11 @@ impl Node {
     pub(crate) fn read(
         &mut self,
         buffer: &mut Vec<u8>,
-        news: &mut News<'_>,
-    ) -> Result<Heard, LinkError> {
-        let Node { name, link, desk } = self;
+        news: &mut FrameNews<'_>,
+    ) -> Result<WorkerRead, LinkError> {
+        let ClusterNode { name, link, desk } = self;
         let Some(link) = link else {
-            return Ok(Heard::Goes);
+            return Ok(WorkerRead::Goes);
         };
         link.read(buffer, |piece| {
             if let Err(error) = desk.take(name, piece, news) {
@@ -120,14 +120,14 @@ impl Desk {
         }
     }
 
-    fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut News<'_>) -> io::Result<()> {
+    fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut FrameNews<'_>) -> io::Result<()> {
         match piece {
             Piece::Frame(frame) => self.take_frame(node, *frame, news),
             Piece::Bytes(bytes) => self.take_bytes(bytes, news),
         }
     }
 
-    fn take_frame(&mut self, node: &str, frame: Frame, news: &mut News<'_>) -> io::Result<()> {
+    fn take_frame(&mut self, node: &str, frame: Frame, news: &mut FrameNews<'_>) -> io::Result<()> {
         self.coming = Coming::Nothing;
         match frame {
             Frame::Node(told) => self.told = Some(told),
@@ -170,7 +170,7 @@ impl Desk {
     }
 
     /// The task, if this node has it.
-    fn own(&self, task: Option<TaskId>, news: &News<'_>) -> Option<TaskId> {
+    fn own(&self, task: Option<TaskId>, news: &FrameNews<'_>) -> Option<TaskId> {
         task.filter(|&task| news.jobs.node(task) == Some(self.index))
     }
 
@@ -178,8 +178,8 @@ impl Desk {
         &self,
         task: Option<TaskId>,
         how: JobEnd,
-        learnt: Option<Earlier>,
-        news: &mut News<'_>,
+        learnt: Option<EarlierPhases>,
+        news: &mut FrameNews<'_>,
     ) {
         let Some(task) = self.own(task, news) else {
             return;
@@ -190,7 +190,7 @@ impl Desk {
         news.events.extend(news.jobs.end(task, how));
     }
 
-    fn take_bytes(&mut self, bytes: &[u8], news: &mut News<'_>) -> io::Result<()> {
+    fn take_bytes(&mut self, bytes: &[u8], news: &mut FrameNews<'_>) -> io::Result<()> {
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
@@ -212,7 +212,7 @@ impl Desk {
     }
 
     /// Tells once that what the node sends can't be kept.
-    fn lose(&mut self, node: &str, error: &io::Error, news: &mut News<'_>) {
+    fn lose(&mut self, node: &str, error: &io::Error, news: &mut FrameNews<'_>) {
         if !std::mem::replace(&mut self.is_lossy, true) {
             news.warnings.push(RunWarning::OutputLost {
                 folder: node.to_owned(),
@@ -238,14 +238,14 @@ mod tests {
         let spec = TaskSpec::new(3, "a");
         let (task, infos) = (spec.id, JobInfos::default());
         infos.borrow_mut().insert(task, JobInfo::of(&spec));
-        let mut jobs = Jobs::default();
+        let mut jobs = ClusterJobs::default();
         let (name, line) = ("a#4".to_owned(), "{}".to_owned());
         jobs.add(task, Ok(NodeJob { name, line }));
         jobs.give(task, 0).unwrap();
         let how = JobEnd::of_exit(&Exit::Code(0));
-        let learnt = || Some(Earlier::default());
+        let learnt = || Some(EarlierPhases::default());
         let (mut events, mut warnings, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
-        let mut news = News {
+        let mut news = FrameNews {
             jobs: &mut jobs,
             events: &mut events,
             infos: &infos,
@@ -256,7 +256,10 @@ mod tests {
         Desk::new(1).ended(Some(task), how.clone(), learnt(), &mut news);
         assert_eq!(infos.borrow()[task].learnt, None, "it is not on this node");
         Desk::new(0).ended(Some(task), how, learnt(), &mut news);
-        assert_eq!(infos.borrow()[task].learnt, Some(Earlier::default().into()));
+        assert_eq!(
+            infos.borrow()[task].learnt,
+            Some(EarlierPhases::default().into())
+        );
         let exit = Exit::Code(0);
         assert_eq!(events, [Event::Ended { task, exit }]);
     }

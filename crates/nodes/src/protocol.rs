@@ -1,9 +1,9 @@
 //! What a coordinator and its workers tell each other.
 //!
-//! An [`Order`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
+//! A [`NodeOrder`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
-use cosched_core::{Earlier, JobEnd};
+use cosched_core::{EarlierPhases, JobEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub const FILES: [&str; 2] = ["run.json", "series.jsonl"];
 
 /// A line to a worker.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum NodeOrder {
     /// Run this job. docs/schema/job-line.json describes it.
     Job(Map<String, Value>),
     /// End the job with this id.
@@ -32,15 +32,15 @@ pub enum Order {
     End,
 }
 
-impl Order {
+impl NodeOrder {
     /// The order as a line, with its end.
     pub fn line(&self) -> Vec<u8> {
         let text = match self {
-            Order::Job(job) => serde_json::to_string(job).unwrap_or_default(),
-            Order::Cancel(id) => json!({ "cancel": id }).to_string(),
-            Order::GiveBack(id) => json!({ "give_back": id }).to_string(),
-            Order::Beat => json!({ "beat": true }).to_string(),
-            Order::End => json!({ "end": true }).to_string(),
+            NodeOrder::Job(job) => serde_json::to_string(job).unwrap_or_default(),
+            NodeOrder::Cancel(id) => json!({ "cancel": id }).to_string(),
+            NodeOrder::GiveBack(id) => json!({ "give_back": id }).to_string(),
+            NodeOrder::Beat => json!({ "beat": true }).to_string(),
+            NodeOrder::End => json!({ "end": true }).to_string(),
         };
         (text + "\n").into_bytes()
     }
@@ -49,14 +49,14 @@ impl Order {
     ///
     /// # Errors
     /// It is no JSON object.
-    pub fn parse(line: &[u8]) -> serde_json::Result<Order> {
+    pub fn parse(line: &[u8]) -> serde_json::Result<NodeOrder> {
         let object: Map<String, Value> = serde_json::from_slice(line)?;
         Ok(match object.iter().next() {
-            Some((key, Value::String(id))) if key == "cancel" => Order::Cancel(id.clone()),
-            Some((key, Value::String(id))) if key == "give_back" => Order::GiveBack(id.clone()),
-            Some((key, Value::Bool(true))) if key == "beat" => Order::Beat,
-            Some((key, Value::Bool(true))) if key == "end" => Order::End,
-            _ => Order::Job(object),
+            Some((key, Value::String(id))) if key == "cancel" => NodeOrder::Cancel(id.clone()),
+            Some((key, Value::String(id))) if key == "give_back" => NodeOrder::GiveBack(id.clone()),
+            Some((key, Value::Bool(true))) if key == "beat" => NodeOrder::Beat,
+            Some((key, Value::Bool(true))) if key == "end" => NodeOrder::End,
+            _ => NodeOrder::Job(object),
         })
     }
 }
@@ -66,7 +66,7 @@ impl Order {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Frame {
     /// The first frame.
-    Node(Node),
+    Node(NodeDescription),
     /// A job has started.
     Start {
         /// Which.
@@ -91,7 +91,7 @@ pub enum Frame {
         /// The job's id.
         id: String,
         /// Which of its streams.
-        stream: Stream,
+        stream: JobStream,
         /// So many bytes of it follow.
         bytes: u64,
     },
@@ -105,7 +105,7 @@ pub enum Frame {
         how: JobEnd,
         /// What was learnt of its demands on caches and memory, for the coordinator's history.
         #[serde(skip_serializing_if = "Option::is_none")]
-        learnt: Option<Earlier>,
+        learnt: Option<EarlierPhases>,
     },
     /// Where the run is.
     Progress(Progress),
@@ -137,7 +137,7 @@ impl Frame {
 
 /// A node, and the run on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Node {
+pub struct NodeDescription {
     /// Its name.
     pub host: String,
     /// CPUs that the run uses.
@@ -159,7 +159,7 @@ pub struct Node {
 /// A stream of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stream {
+pub enum JobStream {
     /// Standard output.
     Out,
     /// Standard error.
@@ -341,7 +341,7 @@ mod tests {
 
     /// One of each kind, with raw bytes that look like lines.
     fn examples() -> Vec<(Frame, Vec<u8>)> {
-        let node = Node {
+        let node = NodeDescription {
             host: "node1".to_owned(),
             cpus: 2,
             jobs: Some(2),
@@ -360,7 +360,7 @@ mod tests {
         let raw = b"\n{\"event\":\"beat\"}\n\xff\0".to_vec();
         let output = Frame::Output {
             id: "17".to_owned(),
-            stream: Stream::Err,
+            stream: JobStream::Err,
             bytes: raw.len() as u64,
         };
         let file = Frame::File {
@@ -383,7 +383,7 @@ mod tests {
             plain(Frame::End {
                 job: job(),
                 how,
-                learnt: Some(Earlier::default()),
+                learnt: Some(EarlierPhases::default()),
             }),
             plain(Frame::Progress(Progress::default())),
             plain(Frame::Warning {
@@ -468,22 +468,22 @@ mod tests {
     fn orders_come_back() {
         let job = json!({"id": "17", "argv": ["gzip", "a b"]});
         for order in [
-            Order::Job(job.as_object().unwrap().clone()),
-            Order::Cancel("1\n7".to_owned()),
-            Order::GiveBack("17".to_owned()),
-            Order::Beat,
-            Order::End,
+            NodeOrder::Job(job.as_object().unwrap().clone()),
+            NodeOrder::Cancel("1\n7".to_owned()),
+            NodeOrder::GiveBack("17".to_owned()),
+            NodeOrder::Beat,
+            NodeOrder::End,
         ] {
             let line = order.line();
             let newline = line.iter().position(|&byte| byte == b'\n');
             assert_eq!(newline, Some(line.len() - 1));
-            assert_eq!(Order::parse(&line).unwrap(), order);
+            assert_eq!(NodeOrder::parse(&line).unwrap(), order);
         }
         assert_eq!(
-            Order::Cancel("17".to_owned()).line(),
+            NodeOrder::Cancel("17".to_owned()).line(),
             b"{\"cancel\":\"17\"}\n"
         );
-        assert!(Order::parse(b"ls\n").is_err());
+        assert!(NodeOrder::parse(b"ls\n").is_err());
     }
 
     proptest! {
@@ -496,7 +496,7 @@ mod tests {
             for raw in raws {
                 let output = Frame::Output {
                     id: String::from_utf8_lossy(&raw).into_owned(),
-                    stream: Stream::Out,
+                    stream: JobStream::Out,
                     bytes: raw.len() as u64,
                 };
                 frames.push((output, raw));

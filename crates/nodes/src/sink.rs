@@ -1,6 +1,6 @@
 //! The folder of a node in the run's log folder: the output of its jobs in one file, and the files of its own run.
 
-use crate::protocol::Stream;
+use crate::protocol::JobStream;
 use cosched_core::TaskId;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ pub struct OutputPiece {
     /// The job.
     pub task: TaskId,
     /// Which of its streams.
-    pub stream: Stream,
+    pub stream: JobStream,
     /// The file.
     pub file: PathBuf,
     /// Its first byte in the file.
@@ -51,10 +51,10 @@ impl Sink {
     ///
     /// # Errors
     /// The file can't be written.
-    pub(crate) fn begin(&mut self, job: &str, stream: Stream, bytes: u64) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, job: &str, stream: JobStream, bytes: u64) -> io::Result<()> {
         let stream = match stream {
-            Stream::Out => "out",
-            Stream::Err => "err",
+            JobStream::Out => "out",
+            JobStream::Err => "err",
         };
         let before = if self.length == 0 { "" } else { "\n" };
         let line = format!("{before}== {job} {stream} {bytes}\n");
@@ -106,10 +106,10 @@ mod tests {
     fn the_output_of_all_jobs_is_one_readable_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut sink = Sink::new(folder.path().join("node1"));
-        sink.begin("a#1", Stream::Out, 3).unwrap();
+        sink.begin("a#1", JobStream::Out, 3).unwrap();
         assert_eq!(sink.append(b"on").unwrap(), 13);
         assert_eq!(sink.append(b"e").unwrap(), 15);
-        sink.begin("b#2", Stream::Err, 2).unwrap();
+        sink.begin("b#2", JobStream::Err, 2).unwrap();
         sink.append(b"x\n").unwrap();
         let text = std::fs::read_to_string(sink.path()).unwrap();
         assert_eq!(text, "== a#1 out 3\none\n== b#2 err 2\nx\n");

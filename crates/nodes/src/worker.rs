@@ -2,7 +2,7 @@
 //!
 //! The run writes its frames straight to standard output. It dies with the worker, and its guardian then kills its jobs.
 
-use crate::protocol::Order;
+use crate::protocol::NodeOrder;
 use cosched_linux::service::kill_with_parent;
 use cosched_linux::{become_helper, settle_child, settle_signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// A worker.
 #[derive(Clone, Debug)]
-pub struct Worker {
+pub struct NodeWorker {
     /// Words after `cosched` that start the run.
     pub run: Vec<OsString>,
     /// Longest silence of the coordinator.
@@ -46,7 +46,7 @@ pub struct WorkerEnd {
 ///
 /// # Errors
 /// The run can't be started or waited for, or the coordinator sends something else than orders. No run goes on then.
-pub fn work(worker: &Worker) -> io::Result<WorkerEnd> {
+pub fn work(worker: &NodeWorker) -> io::Result<WorkerEnd> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("cosched").args(&worker.run);
     settle_child(&mut command);
@@ -186,17 +186,17 @@ impl Relay {
 
     fn obey(&mut self, line: &[u8]) -> io::Result<()> {
         // The run would take another line for a command of a shell.
-        let order = Order::parse(line).map_err(|error| {
+        let order = NodeOrder::parse(line).map_err(|error| {
             let line = String::from_utf8_lossy(line);
             let line = line.trim_end();
             io::Error::other(format!("expected an order, found `{line}`: {error}"))
         })?;
         match order {
-            Order::Job(_) | Order::Cancel(_) | Order::GiveBack(_) => {
+            NodeOrder::Job(_) | NodeOrder::Cancel(_) | NodeOrder::GiveBack(_) => {
                 self.waiting.extend_from_slice(line);
             }
-            Order::End => self.is_complete = true,
-            Order::Beat => {}
+            NodeOrder::End => self.is_complete = true,
+            NodeOrder::Beat => {}
         }
         Ok(())
     }

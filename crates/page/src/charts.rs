@@ -2,7 +2,7 @@
 
 use crate::view::ComparisonView;
 use cosched_core::metric::Better;
-use cosched_experiments::comparison::{Comparison, Judged};
+use cosched_experiments::comparison::{Comparison, MetricVerdicts};
 use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, Estimate, Plot};
 use cosched_report::{Record, Timeline, Traffic};
 
@@ -94,7 +94,7 @@ fn traffic_curve(name: &str, lines: &[f64], traffic: &Traffic) -> Curve {
 }
 
 /// Draw the change of a metric from the baseline to each candidate: for each mix, and over all.
-pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Chart> {
+pub(crate) fn against(view: &ComparisonView<'_>, judged: &MetricVerdicts) -> Option<Chart> {
     let design = &view.answer.manifest.design;
     let mut series = Vec::new();
     for (at, candidate) in design.candidates.iter().enumerate() {
@@ -125,7 +125,7 @@ pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Char
 }
 
 /// Names of the groups of bars: each mix, then all; or the only mix.
-fn mix_groups(view: &ComparisonView<'_>, judged: &Judged) -> Vec<String> {
+fn mix_groups(view: &ComparisonView<'_>, judged: &MetricVerdicts) -> Vec<String> {
     let mixes = view.answer.manifest.design.mixes.iter();
     let names = mixes.map(|mix| mix.name.clone());
     if judged.by_mix.is_empty() {
@@ -136,7 +136,7 @@ fn mix_groups(view: &ComparisonView<'_>, judged: &Judged) -> Vec<String> {
 }
 
 /// The changes of a candidate in the order of the groups.
-fn changes(judged: &Judged, candidate: usize) -> Vec<Option<Estimate>> {
+fn changes(judged: &MetricVerdicts, candidate: usize) -> Vec<Option<Estimate>> {
     let comparisons = judged.by_mix.iter().chain(&judged.over_all);
     comparisons
         .filter(|one| one.candidate == candidate)

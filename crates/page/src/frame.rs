@@ -5,15 +5,15 @@ use cosched_report::escaped;
 use std::fmt::Write as _;
 
 /// A part of a page with a heading. It is left out if its body is empty.
-pub(crate) struct Section {
+pub(crate) struct PageSection {
     id: &'static str,
     title: &'static str,
     body: String,
 }
 
-impl Section {
-    pub(crate) fn of(id: &'static str, title: &'static str, body: String) -> Section {
-        Section { id, title, body }
+impl PageSection {
+    pub(crate) fn of(id: &'static str, title: &'static str, body: String) -> PageSection {
+        PageSection { id, title, body }
     }
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Head {
 const SIMULATED: &str = "<p class=\"simulated\">SIMULATED</p>\n";
 
 /// Return the whole document. It fetches nothing, not even an icon.
-pub(crate) fn document(head: &Head, sections: &[Section]) -> String {
+pub(crate) fn document(head: &Head, sections: &[PageSection]) -> String {
     let mut links = String::new();
     let mut body = String::new();
     for section in sections {
         if section.body.is_empty() {
             continue;
         }
-        let Section { id, title, .. } = section;
+        let PageSection { id, title, .. } = section;
         let _ = writeln!(links, "<a href=\"#{id}\">{title}</a>");
         body.push_str(&fill(
             include_str!("section.html"),

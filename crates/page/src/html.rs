@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// A cell of a table.
 #[derive(Clone, Debug)]
-pub(crate) enum Cell {
+pub(crate) enum HtmlCell {
     /// A text.
     Text(String),
     /// A text with a class for its colour; the colour adds no meaning.
@@ -16,42 +16,44 @@ pub(crate) enum Cell {
     None,
 }
 
-impl Cell {
-    pub(crate) fn text(text: impl Into<String>) -> Cell {
-        Cell::Text(text.into())
+impl HtmlCell {
+    pub(crate) fn text(text: impl Into<String>) -> HtmlCell {
+        HtmlCell::Text(text.into())
     }
 
     /// Return a cell for a number, if there is one.
-    pub(crate) fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
+    pub(crate) fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> HtmlCell {
         match value {
-            Some(value) if value.is_finite() => Cell::Text(show(value)),
-            _ => Cell::None,
+            Some(value) if value.is_finite() => HtmlCell::Text(show(value)),
+            _ => HtmlCell::None,
         }
     }
 
     fn html(&self) -> String {
         match self {
-            Cell::Text(text) => escaped(text),
-            Cell::Marked(mark, text) => format!("<span class=\"{mark}\">{}</span>", escaped(text)),
-            Cell::None => "-".to_owned(),
+            HtmlCell::Text(text) => escaped(text),
+            HtmlCell::Marked(mark, text) => {
+                format!("<span class=\"{mark}\">{}</span>", escaped(text))
+            }
+            HtmlCell::None => "-".to_owned(),
         }
     }
 }
 
 /// A table. Columns whose names begin with `#` hold numbers.
-pub(crate) struct Table<'a> {
+pub(crate) struct HtmlTable<'a> {
     pub(crate) caption: &'a str,
     pub(crate) columns: Vec<String>,
-    pub(crate) rows: Vec<Vec<Cell>>,
+    pub(crate) rows: Vec<Vec<HtmlCell>>,
 }
 
 /// Number of rows from which a table scrolls.
 const MANY: usize = 15;
 
-impl Table<'_> {
+impl HtmlTable<'_> {
     /// Return a table without a caption.
-    pub(crate) fn new(columns: &[&str], rows: Vec<Vec<Cell>>) -> Table<'static> {
-        Table {
+    pub(crate) fn new(columns: &[&str], rows: Vec<Vec<HtmlCell>>) -> HtmlTable<'static> {
+        HtmlTable {
             caption: "",
             columns: columns.iter().map(|name| (*name).to_owned()).collect(),
             rows,
@@ -89,7 +91,7 @@ impl Table<'_> {
         )
     }
 
-    fn row_html(&self, row: &[Cell]) -> String {
+    fn row_html(&self, row: &[HtmlCell]) -> String {
         let mut cells = String::new();
         for (cell, name) in row.iter().zip(&self.columns) {
             let class = class_of_column(name);
@@ -154,17 +156,17 @@ mod tests {
 
     #[test]
     fn nothing_from_outside_becomes_markup() {
-        let table = Table {
+        let table = HtmlTable {
             caption: "<script>",
             columns: vec!["a\"b".to_owned(), "#n".to_owned()],
             rows: vec![
                 vec![
-                    Cell::text("</td><b>\u{1b}"),
-                    Cell::number(Some(2.5), |n| format!("{n} <")),
+                    HtmlCell::text("</td><b>\u{1b}"),
+                    HtmlCell::number(Some(2.5), |n| format!("{n} <")),
                 ],
                 vec![
-                    Cell::Marked("bad", "&".to_owned()),
-                    Cell::number(Some(f64::NAN), |n| n.to_string()),
+                    HtmlCell::Marked("bad", "&".to_owned()),
+                    HtmlCell::number(Some(f64::NAN), |n| n.to_string()),
                 ],
             ],
         };

@@ -6,7 +6,8 @@ use crate::{
 };
 use cosched_core::Nanos;
 use cosched_experiments::comparison::{
-    Answer, COMPARE_SCHEMA, Candidate, Design, Manifest, Means, Mix, Outcome, Trial,
+    COMPARE_SCHEMA, CandidateRun, ComparedCandidate, ComparedMix, ComparisonResult, Design,
+    Manifest, Means, RunFigures,
 };
 use cosched_report::{Mode, Record, Timeline};
 use std::collections::BTreeSet;
@@ -150,13 +151,13 @@ fn runs_stand_side_by_side() {
 }
 
 /// Two policies and another program, with so many mixes, in five blocks. The second policy is a tenth faster.
-fn answer(mixes: usize) -> Answer {
-    let mix = |at: usize| Mix {
+fn answer(mixes: usize) -> ComparisonResult {
+    let mix = |at: usize| ComparedMix {
         name: format!("mix<{at}>"),
         file: Some(format!("{at}.toml")),
         is_list: false,
     };
-    let program = Candidate {
+    let program = ComparedCandidate {
         name: "by hand".to_owned(),
         means: Means::Command("make <all>".to_owned()),
     };
@@ -166,8 +167,8 @@ fn answer(mixes: usize) -> Answer {
         design: Design {
             mixes: (0..mixes).map(mix).collect(),
             candidates: vec![
-                Candidate::policy("linux"),
-                Candidate::policy("fair"),
+                ComparedCandidate::policy("linux"),
+                ComparedCandidate::policy("fair"),
                 program,
             ],
             baseline: 0,
@@ -186,13 +187,13 @@ fn answer(mixes: usize) -> Answer {
     for block in 1..=5u32 {
         for mix in 0..mixes {
             for candidate in 0..3 {
-                let mut outcome = Outcome {
-                    trial: Trial {
+                let mut outcome = RunFigures {
+                    trial: CandidateRun {
                         block,
                         mix,
                         candidate,
                     },
-                    ..Outcome::default()
+                    ..RunFigures::default()
                 };
                 let time = [10.0, 9.0, 11.0][candidate]
                     + 0.01 * f64::from(block * (candidate as u32 + 1) % 5);
@@ -209,7 +210,7 @@ fn answer(mixes: usize) -> Answer {
         }
     }
     outcomes[0].doubts.push("others <ran>".to_owned());
-    Answer::new(manifest, outcomes)
+    ComparisonResult::new(manifest, outcomes)
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
         let answer = answer(mixes);
         let whole = [0, 1].map(|candidate| {
             (
-                Trial {
+                CandidateRun {
                     block: 1,
                     mix: 0,
                     candidate,

@@ -1,6 +1,6 @@
 //! The content of pages and pictures: runs, and comparisons of runs.
 
-use cosched_experiments::comparison::{Answer, Trial, runs_text};
+use cosched_experiments::comparison::{CandidateRun, ComparisonResult, runs_text};
 use cosched_report::{BackendKind, Record, Timeline};
 
 /// A run as a page shows it.
@@ -27,9 +27,9 @@ impl RunView<'_> {
 #[derive(Debug)]
 pub struct ComparisonView<'a> {
     /// The figures and verdicts.
-    pub answer: &'a Answer,
+    pub answer: &'a ComparisonResult,
     /// Runs of the first block that are shown with all their jobs.
-    pub whole: Vec<(Trial, Record, Option<Timeline>)>,
+    pub whole: Vec<(CandidateRun, Record, Option<Timeline>)>,
 }
 
 impl ComparisonView<'_> {
@@ -57,7 +57,7 @@ impl ComparisonView<'_> {
     }
 
     /// The name of a run for a reader.
-    pub(crate) fn name(&self, trial: Trial) -> String {
+    pub(crate) fn name(&self, trial: CandidateRun) -> String {
         runs_text(self.answer, &[trial])
     }
 }

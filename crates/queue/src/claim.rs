@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The folder with the files of reapers.
 #[derive(Debug)]
-pub(crate) struct Claims {
+pub(crate) struct ReaperFolder {
     folder: PathBuf,
     root: Root,
     /// The identity of this boot of the machine; `None` if unknown.
@@ -19,7 +19,7 @@ pub(crate) struct Claims {
 
 /// What the files say of a job.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Claim {
+pub(crate) enum JobClaim {
     /// No reaper started it.
     Free,
     /// Its reaper lives.
@@ -41,37 +41,37 @@ const END: &str = ".end";
 /// What a killed reaper did not finish.
 const UNFINISHED: &str = ".new";
 
-impl Claims {
-    pub(crate) fn new(folder: PathBuf) -> Claims {
+impl ReaperFolder {
+    pub(crate) fn new(folder: PathBuf) -> ReaperFolder {
         let root = Root::default();
         let boot = identity::boot(&root);
-        Claims { folder, root, boot }
+        ReaperFolder { folder, root, boot }
     }
 
     /// What the files say of a job.
     ///
     /// # Errors
     /// They can't be read.
-    pub(crate) fn look(&self, key: &str) -> io::Result<Claim> {
+    pub(crate) fn look(&self, key: &str) -> io::Result<JobClaim> {
         if let Some(Content::Whole(ended)) = self.read(key, END)? {
-            return Ok(Claim::Ended(ended));
+            return Ok(JobClaim::Ended(ended));
         }
         let started: Reaper = match self.read(key, START)? {
-            None => return Ok(Claim::Free),
+            None => return Ok(JobClaim::Free),
             Some(Content::Whole(started)) => started,
             // The reaper was killed while it wrote this, or its disk is full. It did not start the job.
-            Some(Content::Broken) => return Ok(Claim::Killed),
+            Some(Content::Broken) => return Ok(JobClaim::Killed),
         };
         if self.boot.as_ref().is_some_and(|boot| *boot != started.boot) {
-            return Ok(Claim::OtherBoot);
+            return Ok(JobClaim::OtherBoot);
         }
         if started.lives(&self.root) {
-            return Ok(Claim::Running(started));
+            return Ok(JobClaim::Running(started));
         }
         // It may have ended since.
         Ok(match self.read(key, END)? {
-            Some(Content::Whole(ended)) => Claim::Ended(ended),
-            _ => Claim::Killed,
+            Some(Content::Whole(ended)) => JobClaim::Ended(ended),
+            _ => JobClaim::Killed,
         })
     }
 
@@ -111,7 +111,7 @@ impl Claims {
     pub(crate) fn living(&self) -> Vec<Reaper> {
         let mut living = Vec::new();
         for key in self.keys(START) {
-            if let Ok(Claim::Running(reaper)) = self.look(&key) {
+            if let Ok(JobClaim::Running(reaper)) = self.look(&key) {
                 living.push(reaper);
             }
         }
@@ -121,7 +121,10 @@ impl Claims {
     /// Forgets the starts before the machine restarted, except of the jobs that are `kept`.
     pub(crate) fn forget_old(&self, kept: impl Fn(&str) -> bool) {
         for key in self.keys(START).iter().filter(|key| !kept(key)) {
-            if self.look(key).is_ok_and(|claim| claim == Claim::OtherBoot) {
+            if self
+                .look(key)
+                .is_ok_and(|claim| claim == JobClaim::OtherBoot)
+            {
                 self.forget(key, false);
             }
         }
@@ -169,31 +172,31 @@ pub(crate) mod tests {
     #[test]
     fn what_the_files_say() {
         let dir = tempfile::tempdir().unwrap();
-        let claims = Claims::new(dir.path().to_owned());
+        let claims = ReaperFolder::new(dir.path().to_owned());
         let look = |key: &str| claims.look(key).unwrap();
-        assert_eq!(look("1-1"), Claim::Free);
+        assert_eq!(look("1-1"), JobClaim::Free);
         let own = std::process::id();
         write(dir.path(), "1-1.start", &start_text(own, None));
-        assert!(matches!(look("1-1"), Claim::Running(started) if started.pid == own as i32));
+        assert!(matches!(look("1-1"), JobClaim::Running(started) if started.pid == own as i32));
         let reused = start_text(own, None).replace(r#""start_time":"#, r#""start_time":9"#);
         write(dir.path(), "2-1.start", &reused);
-        assert_eq!(look("2-1"), Claim::Killed, "the number was reused");
+        assert_eq!(look("2-1"), JobClaim::Killed, "the number was reused");
         write(dir.path(), "3-1.start", &start_text(own, Some("other")));
-        assert_eq!(look("3-1"), Claim::OtherBoot);
+        assert_eq!(look("3-1"), JobClaim::OtherBoot);
         write(dir.path(), "3-1.end", END_TEXT);
-        let Claim::Ended(ended) = look("3-1") else {
+        let JobClaim::Ended(ended) = look("3-1") else {
             panic!("{:?}", look("3-1"))
         };
         assert_eq!(ended.end.exit, Some(3), "an end counts from any boot");
         write(dir.path(), "4-1.start", "{");
-        assert_eq!(look("4-1"), Claim::Killed);
+        assert_eq!(look("4-1"), JobClaim::Killed);
         assert_eq!(claims.ended(), ["3-1"]);
         claims.forget("3-1", true);
-        assert_eq!(look("3-1"), Claim::OtherBoot);
+        assert_eq!(look("3-1"), JobClaim::OtherBoot);
         claims.forget_old(|key| key == "3-1");
-        assert_eq!(look("3-1"), Claim::OtherBoot);
+        assert_eq!(look("3-1"), JobClaim::OtherBoot);
         claims.forget_old(|_| false);
-        assert_eq!(look("3-1"), Claim::Free);
-        assert!(matches!(look("1-1"), Claim::Running(_)));
+        assert_eq!(look("3-1"), JobClaim::Free);
+        assert!(matches!(look("1-1"), JobClaim::Running(_)));
     }
 }

@@ -1,6 +1,6 @@
 //! A client of the service.
 
-use crate::protocol::{Answer, Request, write_line};
+use crate::protocol::{QueueAnswer, QueueRequest, write_line};
 use cosched_linux::root::Root;
 use cosched_linux::service::is_stopped;
 use rustix::net::sockopt::socket_peercred;
@@ -83,8 +83,8 @@ impl Client {
     ///
     /// # Errors
     /// There is none, or the service refused the request.
-    pub fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
-        if let Request::Wait(_) = request {
+    pub fn ask(&mut self, request: &QueueRequest) -> Result<QueueAnswer, ClientError> {
+        if let QueueRequest::Wait(_) = request {
             let _ = self.stream.get_ref().set_read_timeout(None);
         }
         // A service that refuses a client answers before it reads.
@@ -99,7 +99,7 @@ impl Client {
     ///
     /// # Errors
     /// There is none, or the service refused the request.
-    pub fn further(&mut self) -> Result<Answer, ClientError> {
+    pub fn further(&mut self) -> Result<QueueAnswer, ClientError> {
         let mut line = Vec::new();
         let end = Instant::now() + PATIENCE;
         loop {
@@ -116,7 +116,7 @@ impl Client {
             }
         }
         match serde_json::from_slice(&line) {
-            Ok(Answer::Error { error }) => Err(ClientError::Refused(error)),
+            Ok(QueueAnswer::Error { error }) => Err(ClientError::Refused(error)),
             Ok(answer) => Ok(answer),
             Err(_) if line.last() != Some(&b'\n') => Err(ClientError::Gone),
             Err(error) => Err(ClientError::Refused(format!(

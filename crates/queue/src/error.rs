@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Why the service can't go on, and what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum QueueError {
     /// An error of the system with a file.
     #[error("{}: {source}", path.display())]
     System {
@@ -39,10 +39,10 @@ pub enum Error {
     Worker(u8),
 }
 
-impl Error {
+impl QueueError {
     /// An error of the system with a file.
-    pub(crate) fn at(path: &Path, source: impl Into<io::Error>) -> Error {
-        Error::System {
+    pub(crate) fn at(path: &Path, source: impl Into<io::Error>) -> QueueError {
+        QueueError::System {
             path: path.to_owned(),
             source: source.into(),
         }

@@ -1,6 +1,6 @@
 //! The folder of the queue.
 
-use crate::error::Error;
+use crate::error::QueueError;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the queue. Only its user can access it.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct QueueFolder {
     path: PathBuf,
 }
 
@@ -19,25 +19,25 @@ pub(crate) struct JobsFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl QueueFolder {
     /// The folder at this path, which is made if it is missing.
     ///
     /// # Errors
     /// It can't be made, or other users could change it.
-    pub fn open(path: PathBuf) -> Result<Folder, Error> {
+    pub fn open(path: PathBuf) -> Result<QueueFolder, QueueError> {
         if path.to_str().is_none() {
             let why = "its name is no UTF-8".to_owned();
-            return Err(Error::Unsafe { path, why });
+            return Err(QueueError::Unsafe { path, why });
         }
         make(&path)?;
-        Ok(Folder { path })
+        Ok(QueueFolder { path })
     }
 
     /// The folder of the database with this name, which is made if it is missing.
     ///
     /// # Errors
     /// It can't be made, or other users could change it.
-    pub(crate) fn of_database(&self, name: &str) -> Result<JobsFolder, Error> {
+    pub(crate) fn of_database(&self, name: &str) -> Result<JobsFolder, QueueError> {
         let folder = JobsFolder {
             path: self.path.join(name),
         };
@@ -74,16 +74,16 @@ impl Folder {
     ///
     /// # Errors
     /// Another service has it.
-    pub(crate) fn lock(&self) -> Result<File, Error> {
+    pub(crate) fn lock(&self) -> Result<File, QueueError> {
         let path = self.path.join("lock");
         let mut how = OpenOptions::new();
         how.read(true).write(true).create(true).truncate(false);
         let opened = how.mode(0o600).open(&path);
-        let mut file = opened.map_err(|error| Error::at(&path, error))?;
+        let mut file = opened.map_err(|error| QueueError::at(&path, error))?;
         let mut text = String::new();
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let _ = file.read_to_string(&mut text);
-            return Err(Error::Served(format!("process {}", text.trim())));
+            return Err(QueueError::Served(format!("process {}", text.trim())));
         }
         // The number is for messages only: a full disk does not matter.
         let _ = file.set_len(0).and_then(|()| file.rewind());
@@ -109,16 +109,16 @@ impl JobsFolder {
 }
 
 /// Makes a private folder if it is missing.
-fn make(path: &Path) -> Result<(), Error> {
+fn make(path: &Path) -> Result<(), QueueError> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
-    made.map_err(|error| Error::at(path, error))?;
+    made.map_err(|error| QueueError::at(path, error))?;
     check(path)
 }
 
-fn check(path: &Path) -> Result<(), Error> {
+fn check(path: &Path) -> Result<(), QueueError> {
     let found = path.symlink_metadata();
-    let found = found.map_err(|error| Error::at(path, error))?;
+    let found = found.map_err(|error| QueueError::at(path, error))?;
     let own = rustix::process::geteuid().as_raw();
     let why = if !found.is_dir() {
         "it is no folder".to_owned()
@@ -130,7 +130,7 @@ fn check(path: &Path) -> Result<(), Error> {
         return Ok(());
     };
     let path = path.to_owned();
-    Err(Error::Unsafe { path, why })
+    Err(QueueError::Unsafe { path, why })
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn only_one_service_has_a_folder_and_nobody_else_may_write_to_it() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open(dir.path().join("a/queue")).unwrap();
+        let folder = QueueFolder::open(dir.path().join("a/queue")).unwrap();
         let lock = folder.lock().unwrap();
         let why = folder.lock().unwrap_err().to_string();
         assert!(

@@ -12,7 +12,7 @@ const TIMED_OUT: u8 = 124;
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum QueuedJobState {
     /// It has not started.
     Queued,
     /// It has started.
@@ -27,28 +27,28 @@ pub enum State {
     Lost,
 }
 
-impl State {
+impl QueuedJobState {
     /// Whether nothing more happens to a job.
     pub fn is_over(self) -> bool {
-        !matches!(self, State::Queued | State::Running)
+        !matches!(self, QueuedJobState::Queued | QueuedJobState::Running)
     }
 
     /// Its name.
     pub fn text(self) -> &'static str {
         match self {
-            State::Queued => "queued",
-            State::Running => "running",
-            State::Ended => "ended",
-            State::Cancelled => "cancelled",
-            State::Unknown => "unknown",
-            State::Lost => "lost",
+            QueuedJobState::Queued => "queued",
+            QueuedJobState::Running => "running",
+            QueuedJobState::Ended => "ended",
+            QueuedJobState::Cancelled => "cancelled",
+            QueuedJobState::Unknown => "unknown",
+            QueuedJobState::Lost => "lost",
         }
     }
 }
 
 /// A job of the queue. What is not known is left out. Moments are in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct QueuedJob {
     /// Its number.
     pub id: u64,
     /// How often it was queued: 1, and 1 more each time that it is run again.
@@ -58,7 +58,7 @@ pub struct Job {
     /// Its command, as a shell would take it.
     pub command: String,
     /// Where it stands.
-    pub state: State,
+    pub state: QueuedJobState,
     /// Whether a user wants it to end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
@@ -90,15 +90,15 @@ pub struct Job {
     pub err: PathBuf,
 }
 
-impl Job {
+impl QueuedJob {
     /// A job that was just submitted. It has no number yet.
-    pub(crate) fn queued(name: String, command: String) -> Job {
-        Job {
+    pub(crate) fn queued(name: String, command: String) -> QueuedJob {
+        QueuedJob {
             id: 0,
             attempt: 1,
             name,
             command,
-            state: State::Queued,
+            state: QueuedJobState::Queued,
             cancel: false,
             boot: None,
             submitted_at: unix_time().as_secs_f64(),
@@ -115,7 +115,7 @@ impl Job {
     /// Queues a job that was over.
     pub(crate) fn queue_again(&mut self) {
         self.attempt += 1;
-        self.state = State::Queued;
+        self.state = QueuedJobState::Queued;
         (self.boot, self.started_at, self.ended_at) = (None, None, None);
         self.has_late_reaper = false;
         self.is_end_told = false;
@@ -135,7 +135,7 @@ impl Job {
     /// When it came into its state.
     pub fn since(&self) -> f64 {
         let started = match self.state {
-            State::Queued => None,
+            QueuedJobState::Queued => None,
             _ => self.started_at,
         };
         self.ended_at.or(started).unwrap_or(self.submitted_at)
@@ -144,7 +144,7 @@ impl Job {
     /// Its exit code, as a shell has it: 128 + n for signal n, and 124 if it took too long. `None` if it was cancelled or
     /// lost, or is unknown.
     pub fn code(&self) -> Option<u8> {
-        if self.state != State::Ended {
+        if self.state != QueuedJobState::Ended {
             return None;
         }
         if self.end.timed_out {
@@ -162,10 +162,10 @@ impl Job {
     }
 }
 
-impl fmt::Display for Job {
+impl fmt::Display for QueuedJob {
     /// What became of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.state != State::Ended {
+        if self.state != QueuedJobState::Ended {
             return f.write_str(self.state.text());
         }
         if self.end.timed_out {
@@ -183,13 +183,13 @@ pub(crate) mod tests {
     use super::*;
 
     /// A job that was just queued.
-    pub(crate) fn job(id: u64) -> Job {
-        Job {
+    pub(crate) fn job(id: u64) -> QueuedJob {
+        QueuedJob {
             id,
             submitted_at: 1e9,
             out: format!("/logs/{id}-1.out").into(),
             err: format!("/logs/{id}-1.err").into(),
-            ..Job::queued("sleep".to_owned(), "sleep 1".to_owned())
+            ..QueuedJob::queued("sleep".to_owned(), "sleep 1".to_owned())
         }
     }
 
@@ -197,7 +197,7 @@ pub(crate) mod tests {
     fn ends_are_told_as_a_shell_does() {
         let mut job = job(7);
         assert_eq!((job.code(), job.since()), (None, 1e9));
-        job.state = State::Ended;
+        job.state = QueuedJobState::Ended;
         let (signal, oom) = (9, false);
         job.end = JobEnd::of_exit(&Exit::Signal { signal, oom });
         assert_eq!((job.code(), &*job.to_string()), (Some(137), "SIGKILL"));
@@ -207,7 +207,7 @@ pub(crate) mod tests {
         job.ended_at = Some(2e9);
         assert_eq!((job.code(), &*job.to_string()), (Some(3), "exit 3"));
         assert_eq!((job.since(), &*job.key()), (2e9, "7-1"));
-        job.state = State::Lost;
+        job.state = QueuedJobState::Lost;
         assert_eq!((job.code(), &*job.to_string()), (None, "lost"));
     }
 }

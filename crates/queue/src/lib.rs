@@ -4,11 +4,11 @@
 //! jobs, does. Each job has a reaper, which outlives both and writes into files when the job started and how it ended. So
 //! the service and its worker can be killed at any moment: the next start reads these files and goes on.
 //!
-//! - [`Job`] and its [`State`]; [`Folder`]: where the service keeps its files; [`Error`]
+//! - [`QueuedJob`] and its [`QueuedJobState`]; [`QueueFolder`]: where the service keeps its files; [`QueueError`]
 //! - `claim`: the files of reapers; `store`: the database
-//! - [`Notice`]: what the service says to who started it
+//! - [`ServiceNotice`]: what the service says to who started it
 //! - `queue`: what the service knows, its requests and its orders; `worker`: the child that runs the jobs
-//! - [`Request`] and [`Answer`]: the protocol; [`Client`]; [`serve`]
+//! - [`QueueRequest`] and [`QueueAnswer`]: the protocol; [`Client`]; [`serve`]
 
 mod claim;
 mod client;
@@ -23,10 +23,10 @@ mod store;
 mod worker;
 
 pub use client::{Client, ClientError};
-pub use error::Error;
-pub use folder::Folder;
-pub use job::{Job, State};
-pub use notice::Notice;
-pub use protocol::{Answer, JobLine, Request, Select, Service, Submission};
+pub use error::QueueError;
+pub use folder::QueueFolder;
+pub use job::{QueuedJob, QueuedJobState};
+pub use notice::ServiceNotice;
+pub use protocol::{JobLine, JobSelection, JobSubmission, QueueAnswer, QueueRequest, ServiceInfo};
 pub use queue::Describe;
-pub use server::{Config, serve};
+pub use server::{ServiceConfig, serve};

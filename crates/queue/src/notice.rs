@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// What the service says to who started it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
+pub enum ServiceNotice {
     /// It listens.
     Serving {
         /// Its socket.
@@ -20,15 +20,15 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for ServiceNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Serving { socket } => write!(
+            ServiceNotice::Serving { socket } => write!(
                 f,
                 "serving the queue at {}; jobs go on if this process is stopped",
                 socket.display()
             ),
-            Notice::OldJobs { folder, reapers } => {
+            ServiceNotice::OldJobs { folder, reapers } => {
                 let [first, others @ ..] = &reapers[..] else {
                     return Ok(());
                 };

@@ -1,6 +1,6 @@
 //! The protocol: requests and answers, a line of JSON each.
 
-use crate::job::Job;
+use crate::job::QueuedJob;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -18,27 +18,27 @@ const LONGEST_TOKEN: usize = 100;
 /// A request of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Request {
-    /// To queue jobs, all or none. The answer is [`Answer::Ids`].
-    Submit(Submission),
-    /// To see which jobs a request with this token has queued. The answer is [`Answer::Ids`].
+pub enum QueueRequest {
+    /// To queue jobs, all or none. The answer is [`QueueAnswer::Ids`].
+    Submit(JobSubmission),
+    /// To see which jobs a request with this token has queued. The answer is [`QueueAnswer::Ids`].
     Submitted(String),
-    /// To see jobs. The answer is [`Answer::Status`].
-    Status(Select),
-    /// To wait for these jobs, or for all that are not over. The answers are [`Answer::Ended`] and [`Answer::Done`].
+    /// To see jobs. The answer is [`QueueAnswer::Status`].
+    Status(JobSelection),
+    /// To wait for these jobs, or for all that are not over. The answers are [`QueueAnswer::Ended`] and [`QueueAnswer::Done`].
     Wait(Vec<u64>),
-    /// To end jobs. The answer is [`Answer::Cancelled`].
+    /// To end jobs. The answer is [`QueueAnswer::Cancelled`].
     Cancel(Vec<u64>),
-    /// To accept no more jobs, and end once all are over. The answer is [`Answer::Draining`].
+    /// To accept no more jobs, and end once all are over. The answer is [`QueueAnswer::Draining`].
     Drain(bool),
-    /// To queue jobs again that are unknown or lost. The answer is [`Answer::Ids`].
+    /// To queue jobs again that are unknown or lost. The answer is [`QueueAnswer::Ids`].
     Rerun(Vec<u64>),
 }
 
 /// Jobs to queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Submission {
+pub struct JobSubmission {
     /// A word that no other request has. A second request with it queues nothing, and has the answer of the first. So a
     /// client whose service ended before it answered can ask again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,15 +50,15 @@ pub struct Submission {
     pub jobs: Vec<JobLine>,
 }
 
-impl Submission {
+impl JobSubmission {
     /// Jobs with a token of their own.
     ///
     /// # Errors
     /// The system has no random numbers.
-    pub fn new(common: JobLine, jobs: Vec<JobLine>) -> io::Result<Submission> {
+    pub fn new(common: JobLine, jobs: Vec<JobLine>) -> io::Result<JobSubmission> {
         let mut random = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
-        Ok(Submission {
+        Ok(JobSubmission {
             token: Some(format!("{:032x}", u128::from_ne_bytes(random))),
             common,
             jobs,
@@ -75,7 +75,7 @@ pub(crate) fn token_problem(token: &str) -> Option<String> {
 /// Which jobs to see; by default those that are not over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Select {
+pub struct JobSelection {
     /// All jobs.
     #[serde(default)]
     pub all: bool,
@@ -87,7 +87,7 @@ pub struct Select {
 /// An answer of the service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Answer {
+pub enum QueueAnswer {
     /// The numbers of the jobs that were queued.
     Ids {
         /// In the order of the request.
@@ -96,14 +96,14 @@ pub enum Answer {
     /// The service and its jobs.
     Status {
         /// The service.
-        service: Service,
+        service: ServiceInfo,
         /// The jobs, in the order of their numbers.
-        jobs: Vec<Job>,
+        jobs: Vec<QueuedJob>,
     },
     /// A job that is over.
     Ended {
         /// The job.
-        ended: Box<Job>,
+        ended: Box<QueuedJob>,
     },
     /// All jobs that the client waited for are over.
     Done {
@@ -129,7 +129,7 @@ pub enum Answer {
 
 /// The service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Service {
+pub struct ServiceInfo {
     /// Its process.
     pub pid: u32,
     /// Its version of cosched.
@@ -146,7 +146,7 @@ pub struct Service {
 /// The client can't be read.
 pub(crate) fn read_request(
     client: &mut impl BufRead,
-) -> io::Result<Option<Result<Request, String>>> {
+) -> io::Result<Option<Result<QueueRequest, String>>> {
     let mut line = Vec::new();
     client.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
     if line.is_empty() {
@@ -160,7 +160,7 @@ pub(crate) fn read_request(
     Ok(Some(parse(&line)))
 }
 
-fn parse(line: &[u8]) -> Result<Request, String> {
+fn parse(line: &[u8]) -> Result<QueueRequest, String> {
     serde_json::from_slice(line).map_err(|error| {
         format!(r#"not a request ({error}); expected JSON as in {{"status": {{}}}}, {{"submit": {{"jobs": [{{"command": "make"}}]}}}}"#)
     })
@@ -180,7 +180,7 @@ pub(crate) fn write_line(mut to: impl Write, line: &impl Serialize) -> io::Resul
 mod tests {
     use super::*;
 
-    fn read(input: &[u8]) -> Vec<Result<Request, String>> {
+    fn read(input: &[u8]) -> Vec<Result<QueueRequest, String>> {
         let mut client = input;
         let next = || read_request(&mut client).unwrap();
         std::iter::from_fn(next).collect()
@@ -194,11 +194,11 @@ mod tests {
 {"submit": {"jobs": [{"command": "make"}]}}
 {"drain": true}"#,
         );
-        let kinds: Vec<Request> = requests.into_iter().map(Result::unwrap).collect();
-        assert_eq!(kinds[0], Request::Status(Select::default()));
-        assert_eq!(kinds[1], Request::Wait(vec![7, 8]));
-        assert!(matches!(&kinds[2], Request::Submit(it) if it.jobs[0]["command"] == "make"));
-        assert_eq!(kinds[3], Request::Drain(true));
+        let kinds: Vec<QueueRequest> = requests.into_iter().map(Result::unwrap).collect();
+        assert_eq!(kinds[0], QueueRequest::Status(JobSelection::default()));
+        assert_eq!(kinds[1], QueueRequest::Wait(vec![7, 8]));
+        assert!(matches!(&kinds[2], QueueRequest::Submit(it) if it.jobs[0]["command"] == "make"));
+        assert_eq!(kinds[3], QueueRequest::Drain(true));
     }
 
     #[test]
@@ -213,28 +213,31 @@ mod tests {
             let why = request.as_ref().unwrap_err();
             assert!(why.contains(part), "{why}");
         }
-        assert_eq!(requests[5], Ok(Request::Cancel(vec![1])));
+        assert_eq!(requests[5], Ok(QueueRequest::Cancel(vec![1])));
     }
 
     #[test]
     fn answers_are_told_apart() {
         let job = crate::job::tests::job(7);
         let answers = [
-            Answer::Ids { ids: vec![7] },
-            Answer::Ended {
+            QueueAnswer::Ids { ids: vec![7] },
+            QueueAnswer::Ended {
                 ended: Box::new(job),
             },
-            Answer::Done { done: true },
-            Answer::Cancelled { cancelled: vec![] },
-            Answer::Draining { draining: true },
-            Answer::Error {
+            QueueAnswer::Done { done: true },
+            QueueAnswer::Cancelled { cancelled: vec![] },
+            QueueAnswer::Draining { draining: true },
+            QueueAnswer::Error {
                 error: "x".to_owned(),
             },
         ];
         for answer in answers {
             let mut text = Vec::new();
             write_line(&mut text, &answer).unwrap();
-            assert_eq!(serde_json::from_slice::<Answer>(&text).unwrap(), answer);
+            assert_eq!(
+                serde_json::from_slice::<QueueAnswer>(&text).unwrap(),
+                answer
+            );
         }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! It can be killed at any moment, and handles no signal: to stop it is to kill it.
 
-use crate::claim::Claims;
-use crate::error::Error;
-use crate::folder::Folder;
-use crate::notice::Notice;
-use crate::protocol::{Answer, Request, read_request, write_line};
-use crate::queue::{Describe, Queue};
+use crate::claim::ReaperFolder;
+use crate::error::QueueError;
+use crate::folder::QueueFolder;
+use crate::notice::ServiceNotice;
+use crate::protocol::{QueueAnswer, QueueRequest, read_request, write_line};
+use crate::queue::{Describe, JobQueue};
 use crate::worker;
 use cosched_linux::service::socket_of_systemd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,9 +39,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 const FORGET_EVERY: u32 = 3_600;
 
 /// What a service is started with.
-pub struct Config {
+pub struct ServiceConfig {
     /// Where it keeps its files.
-    pub folder: Folder,
+    pub folder: QueueFolder,
     /// The path of its socket, unless systemd passes one.
     pub socket: PathBuf,
     /// The program of the worker: cosched.
@@ -53,30 +53,30 @@ pub struct Config {
     /// The version of cosched.
     pub version: &'static str,
     /// Says something to who started the service.
-    pub tell: fn(&Notice),
+    pub tell: fn(&ServiceNotice),
 }
 
 /// Serves the queue until it is drained.
 ///
 /// # Errors
 /// Another service has the queue, or its folder, its socket or its worker can't be used.
-pub fn serve(config: Config) -> Result<(), Error> {
-    let Config { folder, socket, .. } = &config;
+pub fn serve(config: ServiceConfig) -> Result<(), QueueError> {
+    let ServiceConfig { folder, socket, .. } = &config;
     let _lock = folder.lock()?;
-    let queue = Queue::open(folder, config.describe, config.version)?;
+    let queue = JobQueue::open(folder, config.describe, config.version)?;
     let queue = Arc::new(queue);
     let run = folder.run();
     let worker = worker::words(&config.program, queue.folder(), &run, &config.options);
     let checked = worker::check(&worker);
-    refused(checked.map_err(|error| Error::at(&config.program, error))?)?;
+    refused(checked.map_err(|error| QueueError::at(&config.program, error))?)?;
     tell_old_jobs(folder, &queue, config.tell);
-    let passed = socket_of_systemd().map_err(|error| Error::at(socket, error))?;
+    let passed = socket_of_systemd().map_err(|error| QueueError::at(socket, error))?;
     let is_own = passed.is_none();
     let listener = match passed {
         Some(listener) => listener,
         None => listen(socket)?,
     };
-    (config.tell)(&Notice::Serving {
+    (config.tell)(&ServiceNotice::Serving {
         socket: socket.clone(),
     });
     let (listening, tidying) = (Arc::clone(&queue), Arc::clone(&queue));
@@ -98,22 +98,24 @@ pub fn serve(config: Config) -> Result<(), Error> {
 }
 
 /// Says which jobs of databases that were moved away still run.
-fn tell_old_jobs(folder: &Folder, queue: &Queue, tell: fn(&Notice)) {
+fn tell_old_jobs(folder: &QueueFolder, queue: &JobQueue, tell: fn(&ServiceNotice)) {
     for other in folder.of_other_databases(queue.folder()) {
-        let living = Claims::new(other.claims()).living();
+        let living = ReaperFolder::new(other.claims()).living();
         let reapers: Vec<i32> = living.iter().map(|reaper| reaper.pid).collect();
         if !reapers.is_empty() {
             let folder = other.path().to_owned();
-            tell(&Notice::OldJobs { folder, reapers });
+            tell(&ServiceNotice::OldJobs { folder, reapers });
         }
     }
 }
 
 /// Keeps a worker running until the queue is drained.
-fn work(queue: &Arc<Queue>, words: &[OsString], run: &Path) -> Result<(), Error> {
+fn work(queue: &Arc<JobQueue>, words: &[OsString], run: &Path) -> Result<(), QueueError> {
     let claims = queue.folder().claims();
     loop {
-        let orders = queue.recover().map_err(|error| Error::at(&claims, error))?;
+        let orders = queue
+            .recover()
+            .map_err(|error| QueueError::at(&claims, error))?;
         let Some(orders) = orders else {
             return Ok(());
         };
@@ -121,35 +123,38 @@ fn work(queue: &Arc<Queue>, words: &[OsString], run: &Path) -> Result<(), Error>
         let _ = std::fs::remove_dir_all(run);
         let started = Instant::now();
         let end = worker::run(queue, words, orders);
-        refused(end.map_err(|error| Error::at(Path::new(&words[0]), error))?)?;
+        refused(end.map_err(|error| QueueError::at(Path::new(&words[0]), error))?)?;
         thread::sleep(PAUSE.saturating_sub(started.elapsed()));
     }
 }
 
 /// An error if a worker ended with this code because it refused its options, or this machine.
-fn refused(code: Option<i32>) -> Result<(), Error> {
+fn refused(code: Option<i32>) -> Result<(), QueueError> {
     match code {
-        Some(code @ 2..=4) => Err(Error::Worker(code as u8)),
+        Some(code @ 2..=4) => Err(QueueError::Worker(code as u8)),
         _ => Ok(()),
     }
 }
 
 /// Listens at a path. A socket that a killed service has left there is replaced.
-fn listen(path: &Path) -> Result<UnixListener, Error> {
+fn listen(path: &Path) -> Result<UnixListener, QueueError> {
     let bound = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             if UnixStream::connect(path).is_ok() {
-                return Err(Error::Served(format!("a service at {}", path.display())));
+                return Err(QueueError::Served(format!(
+                    "a service at {}",
+                    path.display()
+                )));
             }
             std::fs::remove_file(path).and_then(|()| UnixListener::bind(path))
         }
         bound => bound,
     };
-    bound.map_err(|error| Error::at(path, error))
+    bound.map_err(|error| QueueError::at(path, error))
 }
 
 /// Gives each client a thread.
-fn welcome(queue: &Arc<Queue>, listener: &UnixListener) {
+fn welcome(queue: &Arc<JobQueue>, listener: &UnixListener) {
     // Each client holds a reference.
     let clients = Arc::new(());
     for client in listener.incoming() {
@@ -168,7 +173,7 @@ fn welcome(queue: &Arc<Queue>, listener: &UnixListener) {
         if let Some(why) = refusal {
             let error = why.to_owned();
             // A new socket has room for this.
-            let _ = write_line(&client, &Answer::Error { error });
+            let _ = write_line(&client, &QueueAnswer::Error { error });
             continue;
         }
         let (queue, token) = (Arc::clone(queue), Arc::clone(&clients));
@@ -188,41 +193,41 @@ fn is_permitted(client: &UnixStream) -> bool {
 }
 
 /// Answers a client until it leaves.
-fn talk(queue: &Queue, client: &UnixStream) -> io::Result<()> {
+fn talk(queue: &JobQueue, client: &UnixStream) -> io::Result<()> {
     client.set_write_timeout(Some(WRITE_TIMEOUT))?;
     client.set_read_timeout(Some(READ_TIMEOUT))?;
     let mut reader = BufReader::new(client);
     while let Some(request) = read_request(&mut reader)? {
         match request {
-            Ok(Request::Wait(ids)) => wait(queue, client, ids)?,
+            Ok(QueueRequest::Wait(ids)) => wait(queue, client, ids)?,
             Ok(request) => write_line(client, &queue.answer(request))?,
-            Err(error) => write_line(client, &Answer::Error { error })?,
+            Err(error) => write_line(client, &QueueAnswer::Error { error })?,
         }
     }
     Ok(())
 }
 
 /// Reports jobs as they end.
-fn wait(queue: &Queue, client: &UnixStream, ids: Vec<u64>) -> io::Result<()> {
+fn wait(queue: &JobQueue, client: &UnixStream, ids: Vec<u64>) -> io::Result<()> {
     let mut ids = match queue.awaited(ids) {
         Ok(ids) => ids,
-        Err(error) => return write_line(client, &Answer::Error { error }),
+        Err(error) => return write_line(client, &QueueAnswer::Error { error }),
     };
     while !ids.is_empty() {
         let over = match queue.over(&ids) {
             Ok(over) => over,
-            Err(error) => return write_line(client, &Answer::Error { error }),
+            Err(error) => return write_line(client, &QueueAnswer::Error { error }),
         };
         ids.retain(|id| over.iter().all(|job| job.id != *id));
         for ended in over {
             let ended = Box::new(ended);
-            write_line(client, &Answer::Ended { ended })?;
+            write_line(client, &QueueAnswer::Ended { ended })?;
         }
         if has_left(client) {
             return Err(ErrorKind::BrokenPipe.into());
         }
     }
-    write_line(client, &Answer::Done { done: true })
+    write_line(client, &QueueAnswer::Done { done: true })
 }
 
 /// Whether a client has closed its socket.

@@ -3,8 +3,8 @@
 //! It has a write-ahead log, and what is committed survives a loss of power. Only the service opens it, so it needs no
 //! shared memory, which file systems over a network do not have.
 
-use crate::error::{Error, database_text, unusable};
-use crate::job::Job;
+use crate::error::{QueueError, database_text, unusable};
+use crate::job::QueuedJob;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, params};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ const APPLICATION: i64 = 0x636f_7371;
 /// The version of the tables.
 const FORMAT: i64 = 2;
 
-/// `name` is random: no other database has it. `common` and `line` are what the client submitted; `job` is a [`Job`] as
+/// `name` is random: no other database has it. `common` and `line` are what the client submitted; `job` is a [`QueuedJob`] as
 /// JSON. The request lasts as long as its jobs.
 const TABLES: &str = "
     CREATE TABLE identity (name TEXT NOT NULL) STRICT;
@@ -40,7 +40,7 @@ const TABLES: &str = "
 
 /// An open database.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct QueueStore {
     database: Connection,
     path: PathBuf,
     /// Device and inode of its file.
@@ -49,14 +49,14 @@ pub(crate) struct Store {
     pub(crate) name: String,
 }
 
-impl Store {
+impl QueueStore {
     /// Opens the database; makes it if there is no file.
     ///
     /// # Errors
     /// It can't be used.
-    pub(crate) fn open(path: &Path) -> Result<Store, Error> {
+    pub(crate) fn open(path: &Path) -> Result<QueueStore, QueueError> {
         let path = canonical(path);
-        let wrong = |why| Error::Database {
+        let wrong = |why| QueueError::Database {
             path: path.clone(),
             why,
         };
@@ -70,11 +70,13 @@ impl Store {
             }
             make(&path)?;
         }
-        let file = path.metadata().map_err(|error| Error::at(&path, error))?;
+        let file = path
+            .metadata()
+            .map_err(|error| QueueError::at(&path, error))?;
         if file.len() == 0 {
             return Err(wrong(unusable(&path, "it is empty")));
         }
-        match Store::opened(&path) {
+        match QueueStore::opened(&path) {
             Ok(Some(store)) => Ok(store),
             Ok(None) => Err(wrong(unusable(
                 &path,
@@ -84,7 +86,7 @@ impl Store {
         }
     }
 
-    fn opened(path: &Path) -> rusqlite::Result<Option<Store>> {
+    fn opened(path: &Path) -> rusqlite::Result<Option<QueueStore>> {
         let database = Connection::open_with_flags(path, FLAGS)?;
         database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         database.pragma_update(None, "journal_mode", "WAL")?;
@@ -96,7 +98,7 @@ impl Store {
             return Ok(None);
         }
         let name = database.query_row("SELECT name FROM identity", [], |row| row.get(0))?;
-        Ok(Some(Store {
+        Ok(Some(QueueStore {
             database,
             file: file_id(path).unwrap_or_default(),
             path: path.to_owned(),
@@ -117,7 +119,7 @@ impl Store {
         &self,
         token: Option<&str>,
         common: &str,
-        jobs: &mut [(Job, String)],
+        jobs: &mut [(QueuedJob, String)],
     ) -> Result<(), String> {
         // SQLite would go on writing into the file that has no name any more.
         if file_id(&self.path) != Some(self.file) {
@@ -134,7 +136,7 @@ impl Store {
         &self,
         token: Option<&str>,
         common: &str,
-        jobs: &mut [(Job, String)],
+        jobs: &mut [(QueuedJob, String)],
     ) -> rusqlite::Result<()> {
         let change = self.database.unchecked_transaction()?;
         let sql = "INSERT INTO request (token, common) VALUES (?1, ?2)";
@@ -177,7 +179,7 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn update(&self, job: &Job) -> Result<(), String> {
+    pub(crate) fn update(&self, job: &QueuedJob) -> Result<(), String> {
         let sql = "UPDATE job SET is_over = ?2, job = ?3 WHERE id = ?1";
         let row = params![job.id, job.state.is_over(), json(job)];
         let changed = self.database.execute(sql, row);
@@ -200,7 +202,7 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn job(&self, id: u64) -> Result<Option<Job>, String> {
+    pub(crate) fn job(&self, id: u64) -> Result<Option<QueuedJob>, String> {
         let sql = "SELECT job FROM job WHERE id = ?1";
         let found = self.database.query_row(sql, [id], parsed).optional();
         found.map_err(|error| self.text(&error))
@@ -210,7 +212,7 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn live(&self) -> Result<Vec<Job>, String> {
+    pub(crate) fn live(&self) -> Result<Vec<QueuedJob>, String> {
         self.jobs("SELECT job FROM job WHERE NOT is_over ORDER BY id", [])
     }
 
@@ -218,7 +220,7 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn all(&self) -> Result<Vec<Job>, String> {
+    pub(crate) fn all(&self) -> Result<Vec<QueuedJob>, String> {
         self.jobs("SELECT job FROM job ORDER BY id", [])
     }
 
@@ -227,7 +229,7 @@ impl Store {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(crate) fn ended_before(&self, at: f64) -> Result<Vec<Job>, String> {
+    pub(crate) fn ended_before(&self, at: f64) -> Result<Vec<QueuedJob>, String> {
         let sql = "SELECT job FROM job WHERE is_over AND job ->> 'ended_at' < ?1
             AND id < (SELECT max(id) FROM job)";
         self.jobs(sql, [at])
@@ -252,7 +254,7 @@ impl Store {
         change.commit()
     }
 
-    fn jobs(&self, sql: &str, params: impl Params) -> Result<Vec<Job>, String> {
+    fn jobs(&self, sql: &str, params: impl Params) -> Result<Vec<QueuedJob>, String> {
         let query = self.database.prepare(sql);
         let jobs = query.and_then(|mut query| query.query_map(params, parsed)?.collect());
         jobs.map_err(|error| self.text(&error))
@@ -263,28 +265,28 @@ const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
     .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
     .union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
 
-fn is_missing(path: &Path) -> Result<bool, Error> {
+fn is_missing(path: &Path) -> Result<bool, QueueError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(false),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(Error::at(path, error)),
+        Err(error) => Err(QueueError::at(path, error)),
     }
 }
 
 /// Makes a database. It gets its name when it is whole: a killed service leaves no empty one.
-fn make(path: &Path) -> Result<(), Error> {
+fn make(path: &Path) -> Result<(), QueueError> {
     let unfinished = path.with_extension("new");
     // What was left by a killed service. The log of a database that was moved away would change the new one.
     for left in ["new", "new-journal", "db-wal"] {
         let left = path.with_extension(left);
         match std::fs::remove_file(&left) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::at(&left, error));
+                return Err(QueueError::at(&left, error));
             }
             _ => {}
         }
     }
-    fill(&unfinished).map_err(|error| Error::Database {
+    fill(&unfinished).map_err(|error| QueueError::Database {
         path: unfinished.clone(),
         why: database_text(path, &error),
     })?;
@@ -292,7 +294,7 @@ fn make(path: &Path) -> Result<(), Error> {
         let folder = path.parent().unwrap_or(path);
         File::open(folder)?.sync_all()
     });
-    renamed.map_err(|error| Error::at(path, error))
+    renamed.map_err(|error| QueueError::at(path, error))
 }
 
 /// Makes the tables of a database.
@@ -322,12 +324,12 @@ fn canonical(path: &Path) -> PathBuf {
     }
 }
 
-fn json(job: &Job) -> String {
+fn json(job: &QueuedJob) -> String {
     // Plain data: it can't fail to serialise, as long as the paths of the folder are UTF-8.
     serde_json::to_string(job).unwrap_or_default()
 }
 
-fn parsed(row: &Row<'_>) -> rusqlite::Result<Job> {
+fn parsed(row: &Row<'_>) -> rusqlite::Result<QueuedJob> {
     let text: String = row.get(0)?;
     serde_json::from_str(&text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
@@ -337,10 +339,10 @@ fn parsed(row: &Row<'_>) -> rusqlite::Result<Job> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::job::State;
+    use crate::job::QueuedJobState;
     use crate::job::tests::job;
 
-    impl Store {
+    impl QueueStore {
         /// Pretends that the disk is full, or has room again.
         pub(crate) fn fill_disk(&self, is_full: bool) {
             let pages: i64 = self
@@ -357,18 +359,18 @@ pub(crate) mod tests {
     fn jobs_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("queue.db");
-        let store = Store::open(&path).unwrap();
+        let store = QueueStore::open(&path).unwrap();
         let mut jobs = [(job(0), "a".to_owned()), (job(0), "b".to_owned())];
         store.add(Some("t"), "c", &mut jobs).unwrap();
         let [(first, _), (second, _)] = jobs;
         assert_eq!((first.id, second.id), (1, 2));
-        let over = Job {
-            state: State::Ended,
+        let over = QueuedJob {
+            state: QueuedJobState::Ended,
             ..first
         };
         store.update(&over).unwrap();
         drop(store);
-        let store = Store::open(&path).unwrap();
+        let store = QueueStore::open(&path).unwrap();
         assert_eq!(store.live().unwrap(), [second]);
         assert_eq!(store.all().unwrap().len(), 2);
         assert_eq!(store.job(1).unwrap(), Some(over));
@@ -383,7 +385,7 @@ pub(crate) mod tests {
     #[test]
     fn a_full_disk_is_told_and_adds_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("queue.db")).unwrap();
+        let store = QueueStore::open(&dir.path().join("queue.db")).unwrap();
         store.fill_disk(true);
         let long = "x".repeat(1 << 16);
         let why = store
@@ -399,13 +401,13 @@ pub(crate) mod tests {
     fn a_file_that_was_removed_takes_no_jobs() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("queue.db");
-        let store = Store::open(&path).unwrap();
+        let store = QueueStore::open(&path).unwrap();
         let mut jobs = [(job(0), "a".to_owned())];
         store.add(None, "{}", &mut jobs).unwrap();
         std::fs::remove_file(&path).unwrap();
         let why = store.add(None, "{}", &mut jobs).unwrap_err();
         assert!(why.contains("moved or removed"), "{why}");
-        let log = Store::open(&path).unwrap_err().to_string();
+        let log = QueueStore::open(&path).unwrap_err().to_string();
         assert!(
             log.contains("queue.db-wal") && log.contains(" && mv "),
             "{log}"
@@ -417,16 +419,16 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("queue.db");
         std::fs::write(&path, "x".repeat(5_000)).unwrap();
-        let why = Store::open(&path).unwrap_err().to_string();
+        let why = QueueStore::open(&path).unwrap_err().to_string();
         assert!(why.contains("it is damaged"), "{why}");
         std::fs::write(&path, "").unwrap();
-        let why = Store::open(&path).unwrap_err().to_string();
+        let why = QueueStore::open(&path).unwrap_err().to_string();
         assert!(why.contains("it is empty"), "{why}");
         std::fs::remove_file(&path).unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("CREATE TABLE t (a)").unwrap();
         drop(other);
-        let why = Store::open(&path).unwrap_err().to_string();
+        let why = QueueStore::open(&path).unwrap_err().to_string();
         assert!(why.contains("another program"), "{why}");
     }
 }

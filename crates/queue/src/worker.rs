@@ -1,7 +1,7 @@
 //! The worker: a child of the service that runs the jobs.
 
 use crate::folder::JobsFolder;
-use crate::queue::{Order, Queue};
+use crate::queue::{JobQueue, WorkerOrder};
 use cosched_linux::service::{SOCKET_VARIABLES, kill_with_parent};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::ffi::OsString;
@@ -34,9 +34,9 @@ pub(crate) fn words(
 /// # Errors
 /// It can't be started.
 pub(crate) fn run(
-    queue: &Arc<Queue>,
+    queue: &Arc<JobQueue>,
     words: &[OsString],
-    orders: Receiver<Order>,
+    orders: Receiver<WorkerOrder>,
 ) -> io::Result<Option<i32>> {
     let mut child = command(words).stdout(Stdio::piped()).spawn()?;
     let pid = child.id();
@@ -77,7 +77,7 @@ fn command(words: &[OsString]) -> Command {
 }
 
 /// Writes the orders, until none will come or the worker is gone.
-fn feed(queue: &Queue, orders: &Receiver<Order>, mut input: ChildStdin) {
+fn feed(queue: &JobQueue, orders: &Receiver<WorkerOrder>, mut input: ChildStdin) {
     for order in orders {
         if let Some(line) = queue.order_line(&order)
             && writeln!(input, "{line}").is_err()
@@ -88,7 +88,7 @@ fn feed(queue: &Queue, orders: &Receiver<Order>, mut input: ChildStdin) {
 }
 
 /// Notes what the worker says.
-fn follow(queue: &Queue, pid: u32, output: ChildStdout) {
+fn follow(queue: &JobQueue, pid: u32, output: ChildStdout) {
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         queue.note(pid, &line);
     }

@@ -6,7 +6,9 @@ use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
-use cosched_core::{ByTask, Capabilities, Earlier, Machine, Nanos, Reading, TaskId, TaskSpec};
+use cosched_core::{
+    ByTask, Capabilities, EarlierPhases, Machine, Nanos, Reading, TaskId, TaskSpec,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ pub struct JobInfo {
     /// Where it ran; `None` for the host of the run.
     pub host: Option<String>,
     /// What that host has learnt of its demands.
-    pub learnt: Option<Arc<Earlier>>,
+    pub learnt: Option<Arc<EarlierPhases>>,
     /// The file that its standard output went to.
     pub log: Option<String>,
     /// The file that its standard error went to.

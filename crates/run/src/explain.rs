@@ -8,8 +8,9 @@ use super::platform::{Platform, View};
 use super::policy::BUS_RATE;
 use crate::input::{Command, told};
 use cosched_core::{
-    Actuation, Change, Decision, Expected, ExpectedFrom, IdealBandwidth, Nanos, Order, PolicyEntry,
-    Rng, Snapshot, Start, TaskEstimator, TaskView, Trigger, Width, first_in_order, spare_cpus,
+    Actuation, Change, Decision, Expected, ExpectedFrom, IdealBandwidth, InitialProgress, Nanos,
+    Order, PolicyEntry, Rng, Snapshot, TaskEstimator, TaskView, Trigger, Width, first_in_order,
+    spare_cpus,
 };
 use cosched_linux::cpus_of_job;
 use cosched_report::{
@@ -307,7 +308,7 @@ impl<P: Platform> Explanation<'_, P> {
         let mut tasks = Vec::new();
         for (turn, id) in (0..).zip(live) {
             let spec = &plan.specs[id.0 as usize];
-            let estimator = TaskEstimator::new(spec, config.quantum, Start::default());
+            let estimator = TaskEstimator::new(spec, config.quantum, InitialProgress::default());
             let estimate = estimator.initial();
             let view = TaskView {
                 turn,

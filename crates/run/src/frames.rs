@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use cosched_linux::identity::host_name;
 use cosched_linux::own_run;
 use cosched_linux::root::Root;
-use cosched_nodes::protocol::{FILES, Frame, Node};
+use cosched_nodes::protocol::{FILES, Frame, NodeDescription};
 use std::path::Path;
 
 /// Refuses what does not fit a worker.
@@ -57,7 +57,7 @@ pub(crate) fn open(
     let opened = screen.try_console(&showing, folder);
     opened.context("cannot start the process that writes frames")?;
     let root = Root::default();
-    let node = Node {
+    let node = NodeDescription {
         host: host_name(&root).unwrap_or_default(),
         cpus: view.machine.cpus.len() as u32,
         jobs: (jobs > 0).then_some(jobs as u32),

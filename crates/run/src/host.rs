@@ -23,10 +23,11 @@ use cosched_linux::meminfo;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
-    Allocation, Begin, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Neighbour,
-    Notice, Place, Program, Requests, RoomLimits, Share, check_open_files, own_run,
+    Allocation, Freezing, GroupError, HeadroomLimits, Host, HostConfig, HostError, HostJob,
+    HostNotice, JobBegin, JobProgram, Neighbour, PlaceAmongRuns, RunRequests, Share,
+    check_open_files, own_run,
 };
-use cosched_memory::Key;
+use cosched_memory::CommandKey;
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -46,7 +47,7 @@ pub(crate) struct HostPlatform {
     /// The folder for the reapers of the jobs, if they have some.
     reaper: Option<PathBuf>,
     /// Its place among other runs.
-    place: Rc<RefCell<Place>>,
+    place: Rc<RefCell<PlaceAmongRuns>>,
     /// Memory that Slurm gave, where that is less than the machine and its cgroups allow.
     given: Option<u64>,
 }
@@ -150,7 +151,7 @@ struct Part {
     quota: Option<String>,
     /// What Slurm gave, a line each.
     by_slurm: Vec<String>,
-    place: Place,
+    place: PlaceAmongRuns,
     warnings: Vec<RunWarning>,
 }
 
@@ -247,13 +248,13 @@ fn beside_others(
     choice: Option<&CpuChoice>,
     options: &MachineOptions,
     publish: bool,
-) -> (Place, Vec<RunWarning>) {
+) -> (PlaceAmongRuns, Vec<RunWarning>) {
     let share = match choice {
         Some(_) => Share::All,
         None if options.actuator == Actuator::Freezer => Share::Fair,
         None => Share::Kept,
     };
-    let place = Place::take(root, given, share, publish);
+    let place = PlaceAmongRuns::take(root, given, share, publish);
     let mut warnings = Vec::new();
     if choice != Some(&CpuChoice::All) {
         let rivals = place.rivals();
@@ -324,10 +325,10 @@ impl Platform for HostPlatform {
             (None, None) if job.input.inherited.is_some() => {
                 return Err(wrong(job, "`inherited` needs --reaper"));
             }
-            (Some(adoption), Some(_)) => Begin::Adopt(adoption),
+            (Some(adoption), Some(_)) => JobBegin::Adopt(adoption),
             (None, key) => {
                 let program = self.programs.of(job, logs)?;
-                Begin::Program(match key {
+                JobBegin::Program(match key {
                     Some(key) => reaped(program, key, job.input.inherited.as_ref()),
                     None => program,
                 })
@@ -346,7 +347,7 @@ impl Platform for HostPlatform {
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for HostJob { begin, .. } in tasks {
-            let Begin::Program(program) = begin else {
+            let JobBegin::Program(program) = begin else {
                 continue;
             };
             let cwd = program.cwd.as_deref().unwrap_or(Path::new(""));
@@ -360,9 +361,9 @@ impl Platform for HostPlatform {
         all
     }
 
-    fn key(&self, job: &Job, task: &HostJob) -> Option<Key> {
+    fn key(&self, job: &Job, task: &HostJob) -> Option<CommandKey> {
         // Of an adopted job only the last part of its time is known.
-        let Begin::Program(Program { cwd, env, .. }) = &task.begin else {
+        let JobBegin::Program(JobProgram { cwd, env, .. }) = &task.begin else {
             return None;
         };
         let cwd = cwd.as_deref();
@@ -382,7 +383,7 @@ impl Platform for HostPlatform {
         part: KernelPart,
         jobs: Vec<HostJob>,
         screen: &Screen,
-        requests: Option<Requests>,
+        requests: Option<RunRequests>,
         _logs: &Path,
     ) -> Result<Host> {
         let tell = screen.clone();
@@ -396,7 +397,7 @@ impl Platform for HostPlatform {
         };
         let limits = &options.limits;
         let cpus = machine.cpus.len();
-        let room = RoomLimits {
+        let headroom = HeadroomLimits {
             mem_keep: limits.kept_memory(self.view.memory).unwrap_or(0),
             given: self.given,
             guess_from: limits.guess_from(cpus),
@@ -413,7 +414,7 @@ impl Platform for HostPlatform {
             freezing: self.freezing,
             counters: self.counters.clone(),
             progress: options.output.progress_pattern.clone(),
-            room,
+            headroom,
             max_pause: limits.max_pause,
             ends_jobs: options.output.frames,
             kernel,
@@ -535,43 +536,45 @@ fn events_lost(events: &[&str], since: Option<String>, why: Absence) -> RunWarni
 }
 
 /// The warning for a notice of the backend.
-fn warning(notice: Notice) -> RunWarning {
+fn warning(notice: HostNotice) -> RunWarning {
     match notice {
-        Notice::Mended(mended) => RunWarning::Mended {
+        HostNotice::Mended(mended) => RunWarning::Mended {
             groups: mended.groups.len(),
             continued: mended.continued.len(),
             unbound: mended.attached.threads.len(),
         },
-        Notice::Share {
+        HostNotice::Share {
             cpus,
             has_grown: true,
             ..
         } => RunWarning::CpusGained {
             cpus: cpus.to_string(),
         },
-        Notice::Share { cpus, others, .. } => RunWarning::CpusShared {
+        HostNotice::Share { cpus, others, .. } => RunWarning::CpusShared {
             cpus: cpus.to_string(),
             others: named(&others),
         },
-        Notice::Offline(cpus) => RunWarning::CpusOffline {
+        HostNotice::Offline(cpus) => RunWarning::CpusOffline {
             cpus: cpus.to_string(),
         },
-        Notice::StepsBack => RunWarning::StepsBack,
-        Notice::Returns => RunWarning::Returns,
-        Notice::SteppedBack(time) => RunWarning::SteppedBack { time },
-        Notice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
-        Notice::Paused(is_paused) => RunWarning::Paused { is_paused },
-        Notice::StoppedItself { job } => RunWarning::StoppedItself { job },
-        Notice::Continued { job } => RunWarning::Continued { job },
-        Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
-        Notice::GuardianReplaced => RunWarning::GuardianReplaced,
-        Notice::NoGuardian(why) => RunWarning::NoGuardian { why },
-        Notice::NoList(why) => RunWarning::NoList { why },
-        Notice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
-        Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
-        Notice::LeftScheduler { job, processes } => RunWarning::LeftScheduler { job, processes },
-        Notice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
-        Notice::NotCounted { events, job, why } => events_lost(&events, Some(job), why),
-        Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
+        HostNotice::StepsBack => RunWarning::StepsBack,
+        HostNotice::Returns => RunWarning::Returns,
+        HostNotice::SteppedBack(time) => RunWarning::SteppedBack { time },
+        HostNotice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
+        HostNotice::Paused(is_paused) => RunWarning::Paused { is_paused },
+        HostNotice::StoppedItself { job } => RunWarning::StoppedItself { job },
+        HostNotice::Continued { job } => RunWarning::Continued { job },
+        HostNotice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
+        HostNotice::GuardianReplaced => RunWarning::GuardianReplaced,
+        HostNotice::NoGuardian(why) => RunWarning::NoGuardian { why },
+        HostNotice::NoList(why) => RunWarning::NoList { why },
+        HostNotice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
+        HostNotice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
+        HostNotice::LeftScheduler { job, processes } => {
+            RunWarning::LeftScheduler { job, processes }
+        }
+        HostNotice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
+        HostNotice::NotCounted { events, job, why } => events_lost(&events, Some(job), why),
+        HostNotice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
     }
 }

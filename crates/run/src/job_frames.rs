@@ -1,6 +1,6 @@
 //! Frames about jobs and the whole run, which `--frames` and `--progress-to` write.
 
-use cosched_core::{Earlier, Fact, JobEnd, Nanos, TaskResult, TaskSpec};
+use cosched_core::{EarlierPhases, Fact, JobEnd, Nanos, TaskResult, TaskSpec};
 use cosched_nodes::protocol::{Frame, JobName, JobProgress, Progress};
 use cosched_report::{JobInfo, LiveProgress, Told};
 
@@ -59,7 +59,7 @@ impl Events {
     }
 
     /// What a coordinator keeps. Watchers get no models.
-    fn learnt(&self, result: &TaskResult) -> Option<Earlier> {
+    fn learnt(&self, result: &TaskResult) -> Option<EarlierPhases> {
         let learnt = result.learnt.as_deref().filter(|_| self.is_worker);
         learnt.cloned()
     }

@@ -79,12 +79,12 @@ fn scheduler(
             local,
             global,
             lines_per_us,
-        } => cosched_ext::Work::Efs {
+        } => cosched_ext::SchedulerWork::Efs {
             local,
             global,
             lines_per_us,
         },
-        _ => cosched_ext::Work::Plans,
+        _ => cosched_ext::SchedulerWork::Plans,
     };
     match cosched_ext::Scheduler::load(machine, jobs, all, work, events) {
         Ok(loaded) => Ok(Box::new(loaded)),

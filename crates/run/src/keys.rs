@@ -1,7 +1,7 @@
 //! Which command a job is, for what is known of it from earlier runs.
 
 use crate::input::{Command, Job, path_text, program_words, script};
-use cosched_memory::Key;
+use cosched_memory::CommandKey;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -50,7 +50,7 @@ impl Keys {
         job: &Job,
         cwd: Option<&Path>,
         find: impl Fn(&OsStr) -> Option<PathBuf>,
-    ) -> Option<Key> {
+    ) -> Option<CommandKey> {
         let command = job.input.command.as_ref()?;
         let words = program_words(command);
         let first = words.first().map(String::as_str).unwrap_or_default();
@@ -85,7 +85,7 @@ impl Keys {
         } else {
             serde_json::to_string(&given).unwrap_or_default()
         };
-        Some(Key {
+        Some(CommandKey {
             machine: self.machine.clone(),
             program: program.into(),
             command: command.line(),
@@ -124,7 +124,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     /// The keys of the lines of a list, and of one command of several words.
-    fn keys(dir: &Path, lines: &str, words: &[&str]) -> Vec<Key> {
+    fn keys(dir: &Path, lines: &str, words: &[&str]) -> Vec<CommandKey> {
         let mut inputs = list::parse(lines.as_bytes(), "list").unwrap();
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let parsed = template::parse(&words, &crate::input::Reading::default(), false);

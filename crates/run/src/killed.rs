@@ -11,7 +11,7 @@ use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
-use cosched_linux::{Allocation, Fate, fate_of};
+use cosched_linux::{Allocation, RunFate, fate_of};
 use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesFile, rebuild, visible};
 use rustix::process::geteuid;
 use std::collections::BTreeSet;
@@ -116,12 +116,12 @@ pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> Resul
 fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> Result<bool> {
     let id = visible(&run.run_id);
     match fate(root, run) {
-        Fate::Dead => Ok(true),
-        Fate::Alive => Err(refused(&format!(
+        RunFate::Dead => Ok(true),
+        RunFate::Alive => Err(refused(&format!(
             "run {id} still goes on and writes to this job log; wait for its end"
         ))),
-        Fate::Unknown if how == Orphans::Ignore => Ok(false),
-        Fate::Unknown => {
+        RunFate::Unknown if how == Orphans::Ignore => Ok(false),
+        RunFate::Unknown => {
             let host = visible(run.host.as_deref().unwrap_or("another host"));
             let is_of_other = owner.is_some_and(|owner| owner != 0) && geteuid().is_root();
             let why = if is_of_other {
@@ -196,7 +196,7 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
     let Runs { runs, owner, .. } = runs::read(joblog);
     let runs: Vec<EarlierRun> = runs.into_iter().map(EarlierRun::of).collect();
     let mut unended = runs.iter().filter(|run| run.record.is_none());
-    if let Some(run) = unended.find(|run| fate(&root, &run.line) == Fate::Alive) {
+    if let Some(run) = unended.find(|run| fate(&root, &run.line) == RunFate::Alive) {
         let run = visible(&run.line.run_id);
         return Some(format!(
             "run {run} still goes on and writes to it; choose another file"
@@ -212,7 +212,7 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
 }
 
 /// Whether a run that left no record goes on.
-fn fate(root: &Root, line: &RunLine) -> Fate {
+fn fate(root: &Root, line: &RunLine) -> RunFate {
     if line.host != host_name(root) {
         // Hosts can share a file system, and no other can be seen from here. Slurm ends a job before it starts it again.
         let here = Allocation::here();
@@ -220,10 +220,14 @@ fn fate(root: &Root, line: &RunLine) -> Fate {
             let SlurmJob { job, restarts } = slurm;
             here.has_ended(job, *restarts)
         });
-        if has_ended { Fate::Dead } else { Fate::Unknown }
+        if has_ended {
+            RunFate::Dead
+        } else {
+            RunFate::Unknown
+        }
     } else if line.boot != boot(root) {
         // Nothing outlives the machine.
-        Fate::Dead
+        RunFate::Dead
     } else {
         fate_of(root, &line.run_id)
     }

@@ -1,9 +1,12 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{Earlier, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
+use cosched_core::{EarlierPhases, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
-use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
+use cosched_memory::{
+    CommandKey, HistoryError, HistoryProblem, HistoryStore, LockPatience, RecalledCommand,
+    RememberedEnd, RememberedRun,
+};
 use cosched_report::RunWarning;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,9 +28,9 @@ const LEAST_SHARE: f64 = 0.01;
 pub(crate) struct Memory {
     /// `None` where nothing is used or kept.
     path: Option<PathBuf>,
-    noted: Vec<Ended>,
+    noted: Vec<RememberedEnd>,
     /// The template of the jobs, and the rates of them at once that this run learnt.
-    template: Option<Key>,
+    template: Option<CommandKey>,
     rates: Vec<RateAt>,
     written: Instant,
 }
@@ -48,16 +51,16 @@ impl Default for Memory {
 /// A job as it is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    key: Key,
-    recalled: Recalled,
+    key: CommandKey,
+    recalled: RecalledCommand,
     /// What the job's node has learnt of it.
-    pub(crate) learnt: Option<Arc<Earlier>>,
+    pub(crate) learnt: Option<Arc<EarlierPhases>>,
 }
 
 impl Known {
     /// What tells this job from all others: its folder, what it is given, and the files of its program.
     pub(crate) fn identity(&self) -> String {
-        let Key {
+        let CommandKey {
             folder,
             given,
             identity,
@@ -86,8 +89,8 @@ impl Memory {
     /// Looks up jobs by their keys.
     pub(crate) fn recall(
         &mut self,
-        keys: Vec<Option<Key>>,
-        patience: Patience,
+        keys: Vec<Option<CommandKey>>,
+        patience: LockPatience,
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let mut warning = None;
         let mut found = Vec::new();
@@ -111,9 +114,9 @@ impl Memory {
     }
 
     /// The warning for an error. While another run writes, this one goes on to keep what it does; `lost`: not all of it.
-    fn problem(&mut self, error: &Error, lost: bool) -> RunWarning {
+    fn problem(&mut self, error: &HistoryError, lost: bool) -> RunWarning {
         let why = error.to_string();
-        if matches!(error.problem, Problem::Busy) {
+        if matches!(error.problem, HistoryProblem::Busy) {
             return RunWarning::HistoryBusy { lost, why };
         }
         self.path = None;
@@ -141,7 +144,7 @@ impl Memory {
         } else {
             known.key.of_program()
         };
-        let mut ended = Ended {
+        let mut ended = RememberedEnd {
             key,
             at,
             exit: exit.to_string(),
@@ -167,7 +170,9 @@ impl Memory {
         let (Some(template), Some(path)) = (&self.template, &self.path) else {
             return Vec::new();
         };
-        let store = Store::open_existing(path, Patience::None).ok().flatten();
+        let store = HistoryStore::open_existing(path, LockPatience::None)
+            .ok()
+            .flatten();
         store.map_or(Vec::new(), |store| store.rates(template))
     }
 
@@ -184,7 +189,7 @@ impl Memory {
             return None;
         }
         self.written = Instant::now();
-        self.write(Patience::None)
+        self.write(LockPatience::None)
     }
 
     /// Writes what is left.
@@ -192,21 +197,22 @@ impl Memory {
         if self.noted.is_empty() && self.rates.is_empty() {
             None
         } else {
-            self.write(Patience::Some)
+            self.write(LockPatience::Some)
         }
     }
 
-    fn write(&mut self, patience: Patience) -> Option<RunWarning> {
+    fn write(&mut self, patience: LockPatience) -> Option<RunWarning> {
         let path = self.path.as_deref()?;
-        let written = Store::open(path, patience).and_then(|mut store| {
+        let written = HistoryStore::open(path, patience).and_then(|mut store| {
             if let (Some(template), false) = (&self.template, self.rates.is_empty()) {
                 let now = unix_time().as_millis() as u64;
                 store.note_rates(template, &self.rates, now)?;
             }
             store.note(&self.noted)
         });
-        let is_busy = matches!(&written, Err(error) if matches!(error.problem, Problem::Busy));
-        if is_busy && patience == Patience::None {
+        let is_busy =
+            matches!(&written, Err(error) if matches!(error.problem, HistoryProblem::Busy));
+        if is_busy && patience == LockPatience::None {
             return None;
         }
         self.noted.clear();
@@ -217,31 +223,35 @@ impl Memory {
 }
 
 /// The words that the first and the last command have in common, with `{}` in place of others. `None` if there are more in one.
-fn template(known: &[Option<Known>]) -> Option<Key> {
+fn template(known: &[Option<Known>]) -> Option<CommandKey> {
     let (first, last) = (&known.first()?.as_ref()?.key, &known.last()?.as_ref()?.key);
     let words = first.command.split(' ').zip(last.command.split(' '));
     let is_alike = first.command.split(' ').count() == last.command.split(' ').count();
     let common = words.map(|(one, other)| if one == other { one } else { "{}" });
-    is_alike.then(|| Key {
+    is_alike.then(|| CommandKey {
         command: common.collect::<Vec<_>>().join(" "),
         ..first.of_program()
     })
 }
 
 /// What the file tells of each of these commands; nothing if there is no file.
-fn recalled(path: &Path, keys: &[Option<Key>], patience: Patience) -> Result<Vec<Recalled>, Error> {
-    match Store::open_existing(path, patience)? {
+fn recalled(
+    path: &Path,
+    keys: &[Option<CommandKey>],
+    patience: LockPatience,
+) -> Result<Vec<RecalledCommand>, HistoryError> {
+    match HistoryStore::open_existing(path, patience)? {
         Some(store) => store.recall(keys),
         None => Ok(Vec::new()),
     }
 }
 
 /// What a run of a job was like.
-fn run(result: &TaskResult, key: &Key, at: u64) -> Option<Run> {
+fn run(result: &TaskResult, key: &CommandKey, at: u64) -> Option<RememberedRun> {
     // Microseconds are enough, and shorter.
     let seconds = |s: f64| (s * 1e6).round() / 1e6;
     let (started, finished) = (result.started?, result.finished?);
-    Some(Run {
+    Some(RememberedRun {
         at,
         wall_s: seconds((finished - started).as_s()),
         placed_s: seconds(result.ran.as_s()),
@@ -254,7 +264,7 @@ fn run(result: &TaskResult, key: &Key, at: u64) -> Option<Run> {
 }
 
 /// The programs beside a job, with their shares of its time to a thousandth; less than a hundredth does not count.
-fn beside(result: &TaskResult, key: &Key) -> Option<BTreeMap<i64, f64>> {
+fn beside(result: &TaskResult, key: &CommandKey) -> Option<BTreeMap<i64, f64>> {
     let mut shares = BTreeMap::new();
     for (program, time) in result.beside.as_ref()? {
         let share = time.share_of(result.ran);
@@ -268,24 +278,24 @@ fn beside(result: &TaskResult, key: &Key) -> Option<BTreeMap<i64, f64>> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use cosched_core::model::contention::Asks;
+    use cosched_core::model::contention::PhaseDemand;
     use cosched_core::{
-        Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources,
+        Absence, Counts, EarlierPhase, EarlierPhases, Nanos, ProgressBasis, Reading, Resources,
     };
     use rusqlite::Connection;
     use std::sync::Arc;
 
     fn recall(
         path: &Path,
-        keys: Vec<Option<Key>>,
+        keys: Vec<Option<CommandKey>>,
     ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
         let mut memory = Memory::new(Some(path.to_owned()));
-        let (known, warning) = memory.recall(keys, Patience::Some);
+        let (known, warning) = memory.recall(keys, LockPatience::Some);
         (memory, known, warning)
     }
 
-    fn key(folder: &str) -> Key {
-        Key {
+    fn key(folder: &str) -> CommandKey {
+        CommandKey {
             machine: "m".into(),
             program: "/bin/solve".into(),
             command: "solve a".to_owned(),
@@ -295,8 +305,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn learnt(own: f64) -> Arc<Earlier> {
-        let asks = Asks {
+    fn learnt(own: f64) -> Arc<EarlierPhases> {
+        let asks = PhaseDemand {
             own,
             penalty: 60.0,
             l1: 0.25,
@@ -306,7 +316,7 @@ pub(crate) mod tests {
             ghz: 2.0,
             ..Default::default()
         };
-        Arc::new(Earlier {
+        Arc::new(EarlierPhases {
             phases: vec![EarlierPhase {
                 core_type: 0,
                 asks,
@@ -316,7 +326,7 @@ pub(crate) mod tests {
     }
 
     /// A job that ran for so long.
-    pub(crate) fn result(ms: u64, exit: Exit, learnt: Option<Arc<Earlier>>) -> TaskResult {
+    pub(crate) fn result(ms: u64, exit: Exit, learnt: Option<Arc<EarlierPhases>>) -> TaskResult {
         let absent = Absence::NotTold;
         TaskResult {
             spec: TaskSpec::new(0, "solve"),
@@ -409,7 +419,7 @@ pub(crate) mod tests {
         );
         memory.ended(known[0].as_ref().unwrap(), &ended);
         assert_eq!(memory.finish(), None);
-        let store = Store::open(&path, Patience::Some).unwrap();
+        let store = HistoryStore::open(&path, LockPatience::Some).unwrap();
         let kept = &store.list(None).unwrap()[0].runs[0].beside;
         assert_eq!(
             *kept,
@@ -422,7 +432,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.sqlite");
         let recalled = |lines: [&str; 2]| {
-            let key = |line: &str| Key {
+            let key = |line: &str| CommandKey {
                 command: line.to_owned(),
                 ..key("/here")
             };
@@ -465,7 +475,7 @@ pub(crate) mod tests {
             "{warning:?}"
         );
         let known = known[0].as_ref().unwrap();
-        assert_eq!(known.recalled, Recalled::default());
+        assert_eq!(known.recalled, RecalledCommand::default());
         memory.ended(known, &result(900, Exit::Code(0), None));
         let lost = memory.finish();
         assert!(

@@ -15,9 +15,9 @@ use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Event, Nanos, TaskId};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
-use cosched_linux::{Allocation, Requests, own_run};
-use cosched_memory::Key;
-use cosched_nodes::{Cluster, ClusterError, NodeJob, Tell, capabilities};
+use cosched_linux::{Allocation, RunRequests, own_run};
+use cosched_memory::CommandKey;
+use cosched_nodes::{Cluster, ClusterError, ClusterOutput, NodeJob, capabilities};
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -172,7 +172,7 @@ impl Platform for NodesPlatform {
     }
 
     /// By the files that are there on this node: the others have the same, or their own.
-    fn key(&self, job: &Job, _task: &NodeJob) -> Option<Key> {
+    fn key(&self, job: &Job, _task: &NodeJob) -> Option<CommandKey> {
         let cwd = job.input.absolute_cwd();
         let cwd = cwd.as_deref();
         let path = std::env::var_os("PATH");
@@ -191,13 +191,13 @@ impl Platform for NodesPlatform {
         _part: KernelPart,
         jobs: Vec<NodeJob>,
         screen: &Screen,
-        requests: Option<Requests>,
+        requests: Option<RunRequests>,
         logs: &Path,
     ) -> Result<Cluster> {
         let cluster = self.cluster.take();
         let mut cluster = cluster.context("a run over nodes runs only once")?;
         let (warned, shown) = (screen.clone(), screen.clone());
-        cluster.tell(Tell {
+        cluster.tell(ClusterOutput {
             warning: Box::new(move |warning| warned.warn(warning)),
             output: Box::new(move |piece| shown.piece(piece)),
         });

@@ -17,7 +17,7 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, JobKind, Nanos, RunConfig, TaskSpec,
 };
-use cosched_memory::Patience;
+use cosched_memory::LockPatience;
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
     SoloFile, schema_of,
@@ -296,7 +296,7 @@ impl<P: Platform> Plan<P> {
         let mut memory = Memory::new(options.history.clone());
         let all = jobs.iter().map(|(_, job)| job);
         let mut all: Vec<_> = all.zip(&mut prepared).collect();
-        let (known, no_history) = preparer.recall(&mut memory, Patience::Some, &mut all);
+        let (known, no_history) = preparer.recall(&mut memory, LockPatience::Some, &mut all);
         warnings.extend(no_history);
         let (mut tasks, mut specs, mut infos) = (Vec::new(), Vec::new(), Vec::new());
         for ((seq, job), Prepared { task, mut spec }) in jobs.iter().zip(prepared) {

@@ -8,8 +8,8 @@ use crate::exit::Failure;
 use crate::input::Job;
 use anyhow::Result;
 use cosched_core::{Absence, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId};
-use cosched_linux::{Allocation, Requests};
-use cosched_memory::Key;
+use cosched_linux::{Allocation, RunRequests};
+use cosched_memory::CommandKey;
 use cosched_report::{
     BackendKind, EnergySource, Given, JobInfos, RunWarning, SettingFile, SoloSource,
 };
@@ -154,7 +154,7 @@ pub(crate) trait Platform {
     fn reads(options: &RunOptions, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
 
     /// Which command a job is, for what is known of it from earlier runs; `None` if it runs none.
-    fn key(&self, job: &Job, task: &Self::Job) -> Option<Key>;
+    fn key(&self, job: &Job, task: &Self::Job) -> Option<CommandKey>;
 
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
@@ -179,7 +179,7 @@ pub(crate) trait Platform {
         part: KernelPart,
         jobs: Vec<Self::Job>,
         screen: &Screen,
-        requests: Option<Requests>,
+        requests: Option<RunRequests>,
         logs: &Path,
     ) -> Result<Self::Backend>;
 

@@ -3,14 +3,14 @@
 use super::options::{Actuator, MachineOptions, RunOptions};
 use super::replay;
 use crate::exit::{incapable, usage};
-use crate::input::near::unknown;
+use crate::input::spelling::unknown;
 use crate::input::{read_spec, spec, told};
 use anyhow::Result;
 use cosched_core::{
     Actuation, Capabilities, Capability, Importance, JobKind, POLICIES, ParamError, ParamKind,
     Params, PolicyEntry, Shortfall, auto_lacks, auto_row, find_policy, set_along,
 };
-use cosched_foreign::{Command, Patience, describe};
+use cosched_foreign::{Command, PolicyPatience, describe};
 use cosched_report::visible;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -116,8 +116,8 @@ pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>
         return Ok(None);
     };
     let patience = match options.machine.on {
-        Some(_) => Patience::Simulated,
-        None => Patience::Limited,
+        Some(_) => PolicyPatience::Simulated,
+        None => PolicyPatience::Limited,
     };
     let found = policy_by_word(word, patience);
     found
@@ -126,14 +126,17 @@ pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>
 }
 
 /// The policies of commands and files that were named so far. A user names few, and each lives as long as this process.
-static NAMED: Mutex<Vec<(String, Patience, &PolicyEntry)>> = Mutex::new(Vec::new());
+static NAMED: Mutex<Vec<(String, PolicyPatience, &PolicyEntry)>> = Mutex::new(Vec::new());
 
 /// The policy that a word of `--policy` means: a name, `cmd:` and a command, or `events:` and a file. A command is started, and a
 /// file read, at the first call.
 ///
 /// # Errors
 /// There is none of this name; the command is no policy; the file has no events.
-pub fn policy_by_word(word: &str, patience: Patience) -> Result<&'static PolicyEntry, String> {
+pub fn policy_by_word(
+    word: &str,
+    patience: PolicyPatience,
+) -> Result<&'static PolicyEntry, String> {
     let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut known = named.iter();
     if let Some((_, _, entry)) = known.find(|(one, how, _)| one == word && *how == patience) {

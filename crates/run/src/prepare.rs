@@ -11,7 +11,7 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
 };
-use cosched_memory::Patience;
+use cosched_memory::LockPatience;
 use cosched_report::{JobInfo, RunWarning};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -102,7 +102,7 @@ impl<P: Platform> Preparer<'_, P> {
     pub(crate) fn recall(
         &self,
         memory: &mut Memory,
-        patience: Patience,
+        patience: LockPatience,
         jobs: &mut [(&Job, &mut Prepared<P>)],
     ) -> (Vec<Option<Known>>, Option<RunWarning>) {
         let remembers = self.options.history.is_some();

@@ -4,7 +4,7 @@ use super::folder::{output_files, reaped_files};
 use crate::exit::no_program;
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, is_name, told, wrong};
 use anyhow::{Context as _, Result};
-use cosched_linux::{Environment, Inherited, Program, find_program};
+use cosched_linux::{Environment, InheritedAttributes, JobProgram, find_program};
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -94,7 +94,7 @@ impl Programs {
     }
 
     /// The program to start for a job.
-    pub(crate) fn of(&self, job: &Job, logs: &Path) -> Result<Program> {
+    pub(crate) fn of(&self, job: &Job, logs: &Path) -> Result<JobProgram> {
         let input = &job.input;
         let Some(command) = &input.command else {
             return Err(wrong(
@@ -119,7 +119,7 @@ impl Programs {
             check_stdin(job, file)?;
         }
         let [stdout, stderr] = output_files(logs, &job.name);
-        Ok(Program {
+        Ok(JobProgram {
             path,
             args,
             env,
@@ -140,13 +140,17 @@ pub(crate) fn reaped_id(job: &Job) -> Result<&str> {
 }
 
 /// The reaper that starts this program. It is this same binary.
-pub(crate) fn reaped(program: Program, key: &Path, inherited: Option<&Inherited>) -> Program {
+pub(crate) fn reaped(
+    program: JobProgram,
+    key: &Path,
+    inherited: Option<&InheritedAttributes>,
+) -> JobProgram {
     let mut args: Vec<OsString> = ["cosched", "reap"].map(Into::into).to_vec();
     let inherited = json!(inherited).to_string();
     args.extend([key.into(), inherited.into(), program.path.into()]);
     args.extend(program.args);
     let [stdout, stderr] = reaped_files(key);
-    Program {
+    JobProgram {
         // Also after the file of this program was replaced.
         path: "/proc/self/exe".into(),
         args,

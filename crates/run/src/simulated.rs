@@ -10,14 +10,16 @@ use crate::input::{Job, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_report::{SettingFile, SoloSource};
-use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
+use cosched_sim::{
+    JobWork, MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, least_solo_s,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The default work of a job: what it does in this time alone (Perf&Fair, section 2).
-const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
+const WORK: JobWork = JobWork::SoloTime(Nanos::from_ms(100_000));
 
 /// A simulated machine, with the jobs that are to run on it.
 pub(crate) struct SimPlatform {
@@ -125,7 +127,10 @@ impl SimPlatform {
             let (width, _) = options.machine.cpus_per_job.of(job, cpus, false)?;
             let one = SimJob {
                 program: files.program(job, options.mix_folder())?,
-                work: job.input.work_instructions.map_or(WORK, Work::Instructions),
+                work: job
+                    .input
+                    .work_instructions
+                    .map_or(WORK, JobWork::Instructions),
                 cpus: width,
                 nice: job.input.nice.unwrap_or(0),
             };

@@ -13,8 +13,8 @@ use anyhow::Result;
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Counter, CpuSet, Event, Machine, Nanos, TaskId,
 };
-use cosched_linux::Requests;
-use cosched_memory::Key;
+use cosched_linux::RunRequests;
+use cosched_memory::CommandKey;
 use cosched_report::{BackendKind, EnergySource, Given, JobInfos, SettingFile};
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -87,7 +87,7 @@ impl<S: Simulation> Platform for S {
         <S as Simulation>::reads(options, jobs)
     }
 
-    fn key(&self, _job: &Job, _task: &()) -> Option<Key> {
+    fn key(&self, _job: &Job, _task: &()) -> Option<CommandKey> {
         None
     }
 
@@ -113,7 +113,7 @@ impl<S: Simulation> Platform for S {
         _part: KernelPart,
         _jobs: Vec<()>,
         _screen: &Screen,
-        _requests: Option<Requests>,
+        _requests: Option<RunRequests>,
         _logs: &Path,
     ) -> Result<S::Backend> {
         Simulation::backend(self)

@@ -8,7 +8,7 @@ use super::shell::Shells;
 use crate::input::{Arrived, Arriving, Job, JobInput, Withdrawal, base};
 use anyhow::Result;
 use cosched_core::{Backend as _, ByTask, Event, Intake, TaskId, TaskSpec};
-use cosched_memory::Patience;
+use cosched_memory::LockPatience;
 use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -140,7 +140,9 @@ impl<P: Platform> Stream<'_, P> {
             }
         }
         let mut memory = self.session.memory.borrow_mut();
-        let (known, warning) = self.preparer.recall(&mut memory, Patience::None, &mut jobs);
+        let (known, warning) = self
+            .preparer
+            .recall(&mut memory, LockPatience::None, &mut jobs);
         if let Some(warning) = warning {
             self.session.screen.warn(warning);
         }

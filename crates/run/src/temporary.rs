@@ -9,7 +9,7 @@ use cosched_linux::identity::host_name;
 use cosched_linux::mend::Reach;
 use cosched_linux::orphans::orphans_within;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, fate_of, own_run};
+use cosched_linux::{RunFate, fate_of, own_run};
 use rustix::process::geteuid;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) fn remove_left() {
 fn is_over(run: &str) -> bool {
     let root = Root::default();
     let reach = Reach::Runs(vec![run.to_owned()], geteuid().as_raw());
-    fate_of(&root, run) == Fate::Dead && orphans_within(&root, &reach).is_empty()
+    fate_of(&root, run) == RunFate::Dead && orphans_within(&root, &reach).is_empty()
 }
 
 /// Whether a folder is this user's, and was not kept.

@@ -3,7 +3,7 @@
 use super::screen::Screen;
 use crate::whole_file::write_whole;
 use cosched_linux::root::Root;
-use cosched_linux::{Requests, WatchFiles, own_cpu_time};
+use cosched_linux::{RunRequests, WatchFiles, own_cpu_time};
 use cosched_report::{RunWarning, Status, metrics_text};
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ impl Watch {
     }
 
     /// The requests of others to the run.
-    pub(crate) fn requests(&self) -> Option<Requests> {
+    pub(crate) fn requests(&self) -> Option<RunRequests> {
         self.files.as_ref()?.requests().ok()
     }
 

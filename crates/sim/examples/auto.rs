@@ -10,7 +10,7 @@ use cosched_core::{
     AUTO, Absence, AutoRow, Capabilities, Capability, Counter, JobKind, NullRecorder, Params,
     auto_row, find_policy,
 };
-use lab::{Scene, starving, walkers};
+use lab::{JobScene, starving, walkers};
 use std::collections::BTreeMap;
 
 /// A policy with its parameters.
@@ -39,7 +39,7 @@ const EVENTS: [Counter; 4] = [
 type Figures = [f64; 2];
 
 /// Scenes with a title.
-type World = (&'static str, Vec<Scene>);
+type World = (&'static str, Vec<JobScene>);
 
 struct Lab {
     worlds: Vec<World>,
@@ -171,8 +171,8 @@ impl Lab {
 }
 
 /// Turnaround and unfairness: geometric means over the scenes.
-fn measure(scenes: &[Scene], (policy, params): Candidate, withheld: &[Counter]) -> Figures {
-    let of_scene = |scene: &Scene| {
+fn measure(scenes: &[JobScene], (policy, params): Candidate, withheld: &[Counter]) -> Figures {
+    let of_scene = |scene: &JobScene| {
         let scene = scene.clone().change(|machine| {
             for &counter in withheld {
                 machine.counters.counts[counter] = false;
@@ -252,8 +252,8 @@ fn used((policy, _): Candidate, withheld: &[Counter]) -> Vec<Counter> {
 
 fn worlds() -> Vec<World> {
     let two_channels = |solo_ms| mixes("xeon-e5645-2ch", solo_ms);
-    let noisy = |scene: Scene| scene.change(|machine| machine.counters.noise = 0.2);
-    let uneven = two_channels(20_000).into_iter().map(Scene::uneven);
+    let noisy = |scene: JobScene| scene.change(|machine| machine.counters.noise = 0.2);
+    let uneven = two_channels(20_000).into_iter().map(JobScene::uneven);
     let channels = ["xeon-e5645", "xeon-e5645-2ch", "xeon-e5645-1ch"];
     vec![
         (
@@ -278,7 +278,7 @@ fn worlds() -> Vec<World> {
 }
 
 /// Half the cache, twice as slow, and threads of a core that disturb each other half as much.
-fn perturbed(scene: Scene) -> Scene {
+fn perturbed(scene: JobScene) -> JobScene {
     scene.change(|machine| {
         machine.llc.mb /= 2.0;
         machine.llc.hit_ns *= 2.0;
@@ -287,17 +287,17 @@ fn perturbed(scene: Scene) -> Scene {
 }
 
 /// Three mixes of Perf&Fair: 24 programs each.
-fn mixes(machine: &'static str, solo_ms: u64) -> Vec<Scene> {
-    let mix = |number| Scene::on(machine).mix(&format!("perf-fair/mix{number:02}"), solo_ms);
+fn mixes(machine: &'static str, solo_ms: u64) -> Vec<JobScene> {
+    let mix = |number| JobScene::on(machine).mix(&format!("perf-fair/mix{number:02}"), solo_ms);
     [1, 7, 13].map(mix).to_vec()
 }
 
-fn efs(number: usize) -> Scene {
-    Scene::on("i5-2500").mix(&format!("efs/high-{number}"), 100_000)
+fn efs(number: usize) -> JobScene {
+    JobScene::on("i5-2500").mix(&format!("efs/high-{number}"), 100_000)
 }
 
-fn alike(program: &'static str) -> Scene {
-    Scene::on("xeon-e5645-2ch").copies(24, program, 30_000)
+fn alike(program: &'static str) -> JobScene {
+    JobScene::on("xeon-e5645-2ch").copies(24, program, 30_000)
 }
 
 fn servers() -> Vec<World> {
@@ -309,8 +309,8 @@ fn servers() -> Vec<World> {
 }
 
 /// The programs of this many mixes on 128 cores.
-fn server(mixes: usize) -> Scene {
-    (0..mixes).fold(Scene::on("server-2x64"), |scene, at| {
+fn server(mixes: usize) -> JobScene {
+    (0..mixes).fold(JobScene::on("server-2x64"), |scene, at| {
         scene.mix(&format!("perf-fair/mix{:02}", 1 + at % 13), 30_000)
     })
 }

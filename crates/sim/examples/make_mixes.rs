@@ -39,7 +39,7 @@ fn machine(name: &str) -> Result<MachineSpec, Box<dyn Error>> {
 
 fn job(program: &Arc<ProgramSpec>) -> SimJob {
     // A tenth of the papers' 100 s: the means agree to a few per cent.
-    let work = Work::SoloTime(Nanos::from_ms(10_000));
+    let work = JobWork::SoloTime(Nanos::from_ms(10_000));
     SimJob {
         program: program.clone(),
         work,

@@ -11,7 +11,7 @@ use cosched_core::{Fact, Nanos, NullRecorder, Recorder, Rng, Snapshot};
 use cosched_sim::{
     FIT_LENGTH, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, fit, rates,
 };
-use lab::Scene;
+use lab::JobScene;
 use std::sync::{Arc, LazyLock};
 
 /// Solo time of each job, in ms.
@@ -59,8 +59,8 @@ fn chosen<'a>(named: &[&str], all: &[&'a str]) -> Vec<&'a str> {
     if some.is_empty() { all.to_vec() } else { some }
 }
 
-fn scene_on(name: &str) -> Scene {
-    Scene::on("i5-2500").change(|machine| *machine = spec_of(name))
+fn scene_on(name: &str) -> JobScene {
+    JobScene::on("i5-2500").change(|machine| *machine = spec_of(name))
 }
 
 /// A built-in machine; `epyc-7502` is one socket of one, with half of its power at rest and parameters of its own.
@@ -124,7 +124,7 @@ fn mix(
     kind: (f64, f64),
     (jobs, solo_ms): (usize, u64),
     number: u64,
-) -> (Scene, f64) {
+) -> (JobScene, f64) {
     let [from, to] = [kind.0, kind.1].map(|share| (share * demands.len() as f64).round() as usize);
     let mut rng = Rng::new(number);
     let mut scene = scene_on(name);
@@ -142,7 +142,7 @@ const FIGURES: [&str; 4] = ["turnaround_s", "energy_j", "unfairness", "antt"];
 
 type Figures = [f64; 4];
 
-fn figures(scene: &Scene, policy: &str, seed: u64) -> Figures {
+fn figures(scene: &JobScene, policy: &str, seed: u64) -> Figures {
     let run = scene.run_with(policy, &[], seed, &mut NullRecorder);
     FIGURES.map(|metric| run.get(metric))
 }
@@ -239,7 +239,7 @@ fn batch(
         let tasks = scenes
             .iter()
             .flat_map(|scene| (1..=seeds).map(move |seed| (scene, seed)));
-        parallel(tasks.collect(), |(scene, seed): (&Scene, u64)| {
+        parallel(tasks.collect(), |(scene, seed): (&JobScene, u64)| {
             figures(scene, policy, seed)
         })
     };

@@ -7,7 +7,7 @@
 mod lab;
 
 use cosched_core::{Counter, Nanos, NullRecorder, Rng};
-use lab::Scene;
+use lab::JobScene;
 
 const MACHINE: &str = "xeon-e5645-2ch";
 const CPUS: f64 = 12.0;
@@ -46,7 +46,7 @@ enum Lengths {
 
 struct World {
     title: String,
-    scene: Scene,
+    scene: JobScene,
 }
 
 fn main() {
@@ -123,9 +123,9 @@ fn worlds() -> Vec<World> {
 }
 
 /// Jobs that arrive at random, so that they need this many times the CPUs.
-fn scene(lengths: Lengths, load: f64, is_known: bool, seed: u64) -> Scene {
+fn scene(lengths: Lengths, load: f64, is_known: bool, seed: u64) -> JobScene {
     let mut rng = Rng::new(seed);
-    let mut scene = Scene::on(MACHINE);
+    let mut scene = JobScene::on(MACHINE);
     let mut work_s = 0.0;
     for _ in 0..JOBS {
         let s = length_s(lengths, unit(&mut rng));

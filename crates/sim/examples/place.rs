@@ -103,7 +103,7 @@ fn jobs_of(programs: &[String], seed: u64) -> Vec<SimJob> {
     let mut jobs = Vec::new();
     for program in programs {
         let program = Arc::new(builtin_program(program).expect("built in"));
-        let work = Work::SoloTime(Nanos::from_ms(4_000 + rng.below(16_000)));
+        let work = JobWork::SoloTime(Nanos::from_ms(4_000 + rng.below(16_000)));
         let job = SimJob {
             program,
             work,

@@ -6,10 +6,10 @@
 #[path = "../tests/suite/scenarios/lab.rs"]
 mod lab;
 
-use lab::{Run, SEEDS, Scene, heavy, starving, walkers};
+use lab::{JobScene, SEEDS, ScenarioRun, heavy, starving, walkers};
 
 /// Least and greatest value of a metric, as text.
-fn range(runs: &[Run], metric: &str, decimals: usize) -> String {
+fn range(runs: &[ScenarioRun], metric: &str, decimals: usize) -> String {
     let mut values: Vec<f64> = runs.iter().map(|run| run.get(metric)).collect();
     values.sort_by(f64::total_cmp);
     let [least, most] =
@@ -22,8 +22,8 @@ fn range(runs: &[Run], metric: &str, decimals: usize) -> String {
 }
 
 fn main() {
-    let middle = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix08", 12_000);
-    let light = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000);
+    let middle = JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix08", 12_000);
+    let light = JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000);
     let scenes = [walkers(), heavy(), middle, light, starving()];
     println!("turnaround [s], unfairness, mean slowdown");
     println!("| | walkers | heavy | middle | light | starving |");
@@ -40,7 +40,7 @@ fn main() {
     ] {
         print!("| `{policy}` |");
         for scene in &scenes {
-            let runs: Vec<Run> = SEEDS.map(|seed| scene.run(policy, seed)).collect();
+            let runs: Vec<ScenarioRun> = SEEDS.map(|seed| scene.run(policy, seed)).collect();
             print!(
                 " {}, {}, {} |",
                 range(&runs, "turnaround_s", 1),

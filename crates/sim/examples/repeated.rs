@@ -128,7 +128,7 @@ fn batch(
     let mut specs = Vec::new();
     for (id, (name, ms)) in programs.iter().enumerate() {
         let program = Arc::new(builtin_program(name).expect("it is built in"));
-        let work = Work::SoloTime(Nanos::from_ms(*ms));
+        let work = JobWork::SoloTime(Nanos::from_ms(*ms));
         jobs.push(SimJob {
             program,
             work,

@@ -7,7 +7,7 @@
 mod lab;
 
 use cosched_core::NullRecorder;
-use lab::Scene;
+use lab::JobScene;
 
 /// Machines with numbers of mixes of Perf&Fair, of 24 jobs each: fewer jobs than CPUs, more, and twice as many.
 const WORLDS: [(&str, [usize; 3]); 2] =
@@ -33,14 +33,14 @@ fn main() {
     }
 }
 
-fn measure(scene: &Scene, policy: &str) -> [f64; 2] {
+fn measure(scene: &JobScene, policy: &str) -> [f64; 2] {
     let run = scene.run_with(policy, &[], 1, &mut NullRecorder);
     ["turnaround_s", "unfairness"].map(|metric| run.get(metric))
 }
 
 /// The programs of this many mixes.
-fn server(machine: &'static str, mixes: usize) -> Scene {
-    (0..mixes).fold(Scene::on(machine), |scene, at| {
+fn server(machine: &'static str, mixes: usize) -> JobScene {
+    (0..mixes).fold(JobScene::on(machine), |scene, at| {
         scene.mix(&format!("perf-fair/mix{:02}", 1 + at % 13), 30_000)
     })
 }

@@ -4,7 +4,7 @@ use crate::error::SimError;
 use crate::residency::Residencies;
 use crate::schedule::InForce;
 use crate::sim::Sim;
-use crate::world::{Happening, Tally};
+use crate::world::{TrueCounts, WorldEvent};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Change, Counts, Demand, DeviceTime, Event, Exit, Kill,
     Machine, MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch,
@@ -80,7 +80,7 @@ impl Backend for Sim {
                 continue;
             }
             self.world.sync_task(task.0);
-            let mut tally = Tally::default();
+            let mut tally = TrueCounts::default();
             let mut cpu_ns = 0;
             for thread in self.world.tasks[task.0 as usize].clone() {
                 tally.add(&self.world.threads[thread].tally);
@@ -249,14 +249,14 @@ impl Sim {
     fn report_happenings(&mut self) {
         for happening in std::mem::take(&mut self.world.happened) {
             match happening {
-                Happening::Finished(task) => self.end(TaskId(task), Exit::Code(0)),
-                Happening::Slept(task) if self.tasks[task as usize].placement.is_some() => {
+                WorldEvent::Finished(task) => self.end(TaskId(task), Exit::Code(0)),
+                WorldEvent::Slept(task) if self.tasks[task as usize].placement.is_some() => {
                     self.queued.push(Event::Slept(TaskId(task)));
                 }
-                Happening::Woke(task) if self.tasks[task as usize].placement.is_some() => {
+                WorldEvent::Woke(task) if self.tasks[task as usize].placement.is_some() => {
                     self.queued.push(Event::Woke(TaskId(task)));
                 }
-                Happening::Slept(_) | Happening::Woke(_) => {}
+                WorldEvent::Slept(_) | WorldEvent::Woke(_) => {}
             }
         }
     }

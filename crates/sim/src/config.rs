@@ -80,7 +80,7 @@ pub struct SimJob {
     /// Its program.
     pub program: Arc<ProgramSpec>,
     /// Its amount of work.
-    pub work: Work,
+    pub work: JobWork,
     /// Number of hardware threads it needs. They share its work evenly.
     pub cpus: u32,
     /// Linux nice value.
@@ -89,7 +89,7 @@ pub struct SimJob {
 
 /// Amount of work of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Work {
+pub enum JobWork {
     /// This many instructions.
     Instructions(u64),
     /// As many instructions as it executes alone in this time (100 s in the papers).

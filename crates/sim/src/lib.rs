@@ -21,7 +21,7 @@ mod sim;
 mod solo;
 mod world;
 
-pub use config::{DEFAULT_STEP, DEFAULT_VARIATION, SimConfig, SimJob, Work};
+pub use config::{DEFAULT_STEP, DEFAULT_VARIATION, JobWork, SimConfig, SimJob};
 pub use data::{
     BuiltIn, MACHINES, PROGRAMS, SpecError, builtin_machine, builtin_program, parse_machine,
     parse_machine_with, parse_program,

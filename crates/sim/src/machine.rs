@@ -88,14 +88,14 @@ pub struct LlcSpec {
     /// Latency of a hit as a core sees it, in ns.
     pub hit_ns: f64,
     /// The line to replace.
-    pub replacement: Replacement,
+    pub replacement: CacheReplacement,
     /// Whether it has all lines of the private caches. A line that it replaces leaves these, too.
     pub inclusive: bool,
 }
 
 /// The line of a last-level cache that a new line replaces.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Replacement {
+pub enum CacheReplacement {
     /// An old line: lines of threads that do not run, and empty ones, first; then those of the thread whose oldest line is
     /// older.
     ByAge,

@@ -18,7 +18,7 @@ pub struct ProgramSpec {
     /// Its use of memory.
     pub memory: ProgramMemory,
     /// Its phases, which repeat; empty for a program of one endless phase.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ProgramPhase>,
 }
 
 /// A program's use of the core.
@@ -96,7 +96,7 @@ pub enum Stall {
 
 /// A phase of a program. Its factors apply to the program's own figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Phase {
+pub struct ProgramPhase {
     /// Its length in instructions.
     pub instructions: f64,
     /// Factor on the cycles per instruction without misses.

@@ -1,7 +1,7 @@
 //! The counts that the simulated counters report: the true counts with noise and faults.
 
 use crate::machine::CountersSpec;
-use crate::world::Tally;
+use crate::world::TrueCounts;
 use cosched_core::{Absence, Counter, Counts, PerCounter, Reading, Rng, Traffic};
 
 /// A cumulative count as reported.
@@ -74,7 +74,12 @@ impl Reported {
     }
 
     /// Reads the cumulative counts. The increase since the last reading has the counters' noise.
-    pub(crate) fn read(&mut self, now: &Tally, spec: &CountersSpec, trouble: Trouble) -> Counts {
+    pub(crate) fn read(
+        &mut self,
+        now: &TrueCounts,
+        spec: &CountersSpec,
+        trouble: Trouble,
+    ) -> Counts {
         // Every counter draws a random number, even if the machine lacks it. So a counter's noise does not depend on
         // the machine's other counters.
         let told = PerCounter::from_fn(|counter| {
@@ -155,10 +160,10 @@ mod tests {
         }
     }
 
-    fn reads(reads: f64) -> Tally {
-        Tally {
+    fn reads(reads: f64) -> TrueCounts {
+        TrueCounts {
             reads,
-            ..Tally::default()
+            ..TrueCounts::default()
         }
     }
 

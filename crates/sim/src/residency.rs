@@ -1,6 +1,6 @@
 //! The time of each simulated task by state: alone on a CPU, beside others, or waiting.
 
-use crate::world::{State, World};
+use crate::world::{SimWorld, ThreadState};
 use cosched_core::{Nanos, Residency, TaskId};
 
 /// The residencies of all tasks.
@@ -25,7 +25,7 @@ impl Residencies {
 
     /// Counts the time until `to`, in which nothing changes in the world. `takes_part` is true for tasks that have
     /// started and not ended.
-    pub(crate) fn pass(&mut self, world: &World, to: u64, takes_part: impl Fn(usize) -> bool) {
+    pub(crate) fn pass(&mut self, world: &SimWorld, to: u64, takes_part: impl Fn(usize) -> bool) {
         let span = to - world.now;
         if span == 0 {
             return;
@@ -86,12 +86,12 @@ impl Residencies {
 }
 
 /// Whether a thread of a task is neither asleep nor done.
-pub(crate) fn is_awake(world: &World, task: usize) -> bool {
+pub(crate) fn is_awake(world: &SimWorld, task: usize) -> bool {
     let mut threads = world.tasks[task].clone();
     threads.any(|thread| {
         !matches!(
             world.threads[thread].state,
-            State::Asleep | State::Waiting | State::Done
+            ThreadState::Asleep | ThreadState::Waiting | ThreadState::Done
         )
     })
 }

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::residency::is_awake;
-use crate::world::World;
+use crate::world::SimWorld;
 use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use cosched_core::{
     Admission, Change, Cpu, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
@@ -54,7 +54,11 @@ impl InForce {
     }
 
     /// The changes that put every seat's own task or a filler on its CPUs now; empty if there are none.
-    pub(crate) fn changes(&mut self, world: &World, ended: impl Fn(TaskId) -> bool) -> Vec<Change> {
+    pub(crate) fn changes(
+        &mut self,
+        world: &SimWorld,
+        ended: impl Fn(TaskId) -> bool,
+    ) -> Vec<Change> {
         let mut changes = Vec::new();
         self.close_seats(Nanos(world.now), &ended, &mut changes);
         let awake = |task: TaskId| !ended(task) && is_awake(world, task.0 as usize);

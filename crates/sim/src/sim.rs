@@ -1,6 +1,6 @@
 //! The simulated machine with its jobs: its construction, and actions on jobs and CPUs.
 
-use crate::config::{SimConfig, SimJob, Work};
+use crate::config::{JobWork, SimConfig, SimJob};
 use crate::error::SimError;
 use crate::fault::{Fault, FaultKind};
 use crate::program::ProgramSpec;
@@ -8,7 +8,7 @@ use crate::reported::{Reported, ReportedTraffic, Trouble, uniform};
 use crate::residency::Residencies;
 use crate::schedule::InForce;
 use crate::solo::SoloRun;
-use crate::world::{Instance, State, World};
+use crate::world::{Instance, SimWorld, ThreadState};
 use cosched_core::Event;
 use cosched_core::{
     Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Rng, SoloTrace, TaskId,
@@ -24,7 +24,7 @@ pub struct Sim {
     pub(crate) config: SimConfig,
     /// The usable part of the machine, as policies see it.
     pub(crate) machine: Arc<Machine>,
-    pub(crate) world: World,
+    pub(crate) world: SimWorld,
     pub(crate) tasks: Vec<TaskState>,
     pub(crate) solo: Vec<SoloRun>,
     pub(crate) instances: Vec<Instance>,
@@ -54,7 +54,7 @@ pub(crate) struct TaskState {
 }
 
 fn has_no_work(job: &SimJob) -> bool {
-    let none = [Work::Instructions(0), Work::SoloTime(Nanos::ZERO)];
+    let none = [JobWork::Instructions(0), JobWork::SoloTime(Nanos::ZERO)];
     job.cpus == 0 || none.contains(&job.work)
 }
 
@@ -134,7 +134,7 @@ impl Sim {
             return Err(SimError::NoWork(job));
         }
         let (programs, program_of) = distinct_programs(&config.jobs);
-        let mut world = World::new(config.machine.clone(), &programs, config.step);
+        let mut world = SimWorld::new(config.machine.clone(), &programs, config.step);
         let mut tasks = Vec::new();
         let mut solo = Vec::new();
         let mut instances = Vec::new();
@@ -393,8 +393,12 @@ impl Sim {
     pub fn cpus_of(&self, task: TaskId) -> CpuSet {
         let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
         let on = threads.iter().filter_map(|thread| match thread.state {
-            State::Running(cpu) | State::Ready(cpu) => Some(self.world.machine.cpus[cpu].id),
-            State::Off | State::Asleep | State::Waiting | State::Done => None,
+            ThreadState::Running(cpu) | ThreadState::Ready(cpu) => {
+                Some(self.world.machine.cpus[cpu].id)
+            }
+            ThreadState::Off | ThreadState::Asleep | ThreadState::Waiting | ThreadState::Done => {
+                None
+            }
         });
         on.collect()
     }

@@ -1,9 +1,9 @@
 //! A job alone on the machine.
 
-use crate::config::{SimJob, Work};
+use crate::config::{JobWork, SimJob};
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
-use crate::world::{Behaviour, Happening, Instance, LINES_PER_MB, Tally, World};
+use crate::world::{Behaviour, Instance, LINES_PER_MB, SimWorld, TrueCounts, WorldEvent};
 use cosched_core::{Device, Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub struct SoloRun {
 /// start, and memory otherwise idle. Nothing is simulated for it. It holds for a job exactly like its profile.
 pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
     match job.work {
-        Work::SoloTime(time) => time.as_s(),
-        Work::Instructions(instructions) => {
+        JobWork::SoloTime(time) => time.as_s(),
+        JobWork::Instructions(instructions) => {
             let each = instructions as f64 / f64::from(job.cpus.max(1));
             least_s_of(machine, &job.program, each)
         }
@@ -127,15 +127,15 @@ impl SoloRun {
         instance: Instance,
         step: f64,
         every: u64,
-        mut look: impl FnMut(&Tally),
+        mut look: impl FnMut(&TrueCounts),
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<SoloRun> {
         let (work, limit) = match job.work {
-            Work::Instructions(instructions) => (instructions as f64, u64::MAX),
-            Work::SoloTime(time) => (1e18, time.0),
+            JobWork::Instructions(instructions) => (instructions as f64, u64::MAX),
+            JobWork::SoloTime(time) => (1e18, time.0),
         };
         let mut world = lone_world(machine, job, instance, step, work);
-        let mut done = world.happened.contains(&Happening::Finished(0));
+        let mut done = world.happened.contains(&WorldEvent::Finished(0));
         let mut events = 0u64;
         while !done && world.now < limit {
             if events.is_multiple_of(LOOK_UP) && stop() {
@@ -152,7 +152,7 @@ impl SoloRun {
                 look(&tally(&mut world));
             }
             // A job may sleep millions of times, and its sleeps do not matter here.
-            done = world.happened.contains(&Happening::Finished(0));
+            done = world.happened.contains(&WorldEvent::Finished(0));
             world.happened.clear();
         }
         let all = tally(&mut world);
@@ -176,12 +176,12 @@ impl SoloRun {
 #[derive(Default)]
 struct TraceNotes {
     points: Vec<SoloPoint>,
-    last: Tally,
+    last: TrueCounts,
 }
 
 impl TraceNotes {
     /// Adds a point, given the job's counts so far. A stretch without instructions belongs to the next one.
-    fn add(&mut self, tally: &Tally) {
+    fn add(&mut self, tally: &TrueCounts) {
         let done = tally.instructions - self.last.instructions;
         let cycles = tally.cycles - self.last.cycles;
         let instructions = (tally.instructions + 0.5) as u64;
@@ -201,8 +201,8 @@ fn lone_world(
     instance: Instance,
     step: f64,
     work: f64,
-) -> World {
-    let mut world = World::new(machine.clone(), std::slice::from_ref(&job.program), step);
+) -> SimWorld {
+    let mut world = SimWorld::new(machine.clone(), std::slice::from_ref(&job.program), step);
     world.add_task(0, instance, job.cpus, work, 0);
     // CPUs are numbered with one of each core first, and the fastest type comes first at each cache.
     let mut order: Vec<usize> = (0..world.cpus.len()).collect();
@@ -215,9 +215,9 @@ fn lone_world(
 }
 
 /// The counts of the world's only task so far.
-fn tally(world: &mut World) -> Tally {
+fn tally(world: &mut SimWorld) -> TrueCounts {
     world.sync_task(0);
-    let mut all = Tally::default();
+    let mut all = TrueCounts::default();
     for thread in &world.threads {
         all.add(&thread.tally);
     }

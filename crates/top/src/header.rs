@@ -1,6 +1,6 @@
 //! The part above the table: the run and its totals, and a bar for each CPU.
 
-use crate::scene::Scene;
+use crate::scene::TopScene;
 use crate::style::coloured;
 use cosched_report::{CpuNow, Status, clip, clock, seconds};
 use ratatui::buffer::Buffer;
@@ -33,7 +33,7 @@ fn fit(parts: &[String], width: usize) -> String {
 }
 
 /// Draws two lines: the run, and its totals.
-pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &TopScene<'_>) {
     let width = usize::from(area.width);
     let news = news(scene);
     let style = match news {
@@ -47,7 +47,7 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
 }
 
 /// What the user must know first: a message, that the screen or the run is paused, or that the state is old.
-fn news(scene: &Scene<'_>) -> Option<String> {
+fn news(scene: &TopScene<'_>) -> Option<String> {
     if let Some(told) = scene.told {
         return Some(told.to_owned());
     }
@@ -64,7 +64,7 @@ fn news(scene: &Scene<'_>) -> Option<String> {
     Some(format!("{} old", seconds(age_s)))
 }
 
-fn run_parts(scene: &Scene<'_>, news: Option<String>, width: usize) -> Vec<String> {
+fn run_parts(scene: &TopScene<'_>, news: Option<String>, width: usize) -> Vec<String> {
     let status = scene.status;
     let run = &status.run;
     let mut parts = Vec::from_iter(news);
@@ -118,7 +118,7 @@ fn ran_s(status: &Status, cpu: &CpuNow) -> f64 {
 }
 
 /// Draws the bars. Each is as long as its job has run so far, beside the longest of them.
-pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Scene<'_>) {
+pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &TopScene<'_>) {
     let cpus = &scene.status.cpus;
     let cells = cells(area, across);
     let all_fit = cpus.len() <= cells.len();
@@ -142,7 +142,7 @@ fn cells(area: Rect, across: u16) -> Vec<Rect> {
     cells
 }
 
-fn draw_bar(buffer: &mut Buffer, area: Rect, cpu: &CpuNow, scene: &Scene<'_>) {
+fn draw_bar(buffer: &mut Buffer, area: Rect, cpu: &CpuNow, scene: &TopScene<'_>) {
     let cpus = scene.status.cpus.iter();
     let highest = cpus.map(|cpu| cpu.cpu).max().unwrap_or(0);
     let digits = highest.to_string().len();

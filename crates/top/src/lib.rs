@@ -19,6 +19,6 @@ mod view;
 
 pub use lines::{draw_lines, lines_on, pressed};
 pub use rows::{Sort, rows};
-pub use scene::Scene;
+pub use scene::TopScene;
 pub use screen::{draw, page};
-pub use view::{Effect, Panel, View};
+pub use view::{KeyEffect, Panel, TopView};

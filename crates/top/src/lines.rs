@@ -1,6 +1,6 @@
 //! A screen of plain lines, for `cosched attach`.
 
-use crate::view::Effect;
+use crate::view::KeyEffect;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::Stylize as _;
@@ -12,13 +12,13 @@ use termina::event::{KeyCode, KeyEvent, Modifiers};
 const KEYS: &str = "q leaves";
 
 /// What a key means on a screen of lines.
-pub fn pressed(key: KeyEvent) -> Effect {
+pub fn pressed(key: KeyEvent) -> KeyEffect {
     match (key.code, key.modifiers) {
-        (KeyCode::Char('c'), Modifiers::CONTROL) => Effect::Quit,
-        (KeyCode::Char('z'), Modifiers::CONTROL) => Effect::Suspend,
-        (KeyCode::Char('l'), Modifiers::CONTROL) => Effect::Redraw,
-        (KeyCode::Char('q'), _) => Effect::Quit,
-        _ => Effect::None,
+        (KeyCode::Char('c'), Modifiers::CONTROL) => KeyEffect::Quit,
+        (KeyCode::Char('z'), Modifiers::CONTROL) => KeyEffect::Suspend,
+        (KeyCode::Char('l'), Modifiers::CONTROL) => KeyEffect::Redraw,
+        (KeyCode::Char('q'), _) => KeyEffect::Quit,
+        _ => KeyEffect::None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What stands below the table: why the selected job waits, or the keys.
 
-use crate::scene::Scene;
+use crate::scene::TopScene;
 use crate::style::{coloured, of_state};
 use crate::view::Panel;
 use cosched_report::{JobNow, JobState, seconds};
@@ -17,7 +17,7 @@ const KEYS: &str = include_str!("keys.txt");
 const NAMES: usize = 13;
 
 /// Draws the panel that the user has chosen.
-pub(crate) fn draw_panel(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+pub(crate) fn draw_panel(buffer: &mut Buffer, area: Rect, scene: &TopScene<'_>) {
     let (title, lines) = match (scene.view.panel, scene.selected()) {
         (Panel::Help, _) => ("KEYS".to_owned(), help()),
         (Panel::Why, Some(job)) => (title(job), why(scene, job)),
@@ -40,7 +40,7 @@ fn help() -> Vec<Line<'static>> {
     lines
 }
 
-fn why(scene: &Scene<'_>, job: &JobNow) -> Vec<Line<'static>> {
+fn why(scene: &TopScene<'_>, job: &JobNow) -> Vec<Line<'static>> {
     let has_colour = scene.view.has_colour;
     let state = state_text(job, scene.status.elapsed_s);
     let mut lines = vec![Line::styled(state, of_state(job, has_colour))];

@@ -1,22 +1,22 @@
 //! What is to be shown: the state of a run, and what the user has chosen to see of it.
 
-use crate::view::View;
+use crate::view::TopView;
 use cosched_report::{JobNow, Status};
 
 /// Everything that a screen shows.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct TopScene<'a> {
     /// The state of the run.
     pub status: &'a Status,
     /// Something that the user should know of the run, such as its end.
     pub told: Option<&'a str>,
     /// What the user has chosen to see.
-    pub view: &'a View,
+    pub view: &'a TopView,
     /// The positions of the jobs in their order.
     pub rows: &'a [usize],
 }
 
-impl Scene<'_> {
+impl TopScene<'_> {
     /// The selected job.
     pub(crate) fn selected(&self) -> Option<&JobNow> {
         self.rows

@@ -2,9 +2,9 @@
 
 use crate::header::{bars, draw_bars, draw_totals};
 use crate::panel::draw_panel;
-use crate::scene::Scene;
+use crate::scene::TopScene;
 use crate::style::of_state;
-use crate::view::{Panel, View};
+use crate::view::{Panel, TopView};
 use cosched_report::{JobNow, Status, clip, job_table};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -28,7 +28,7 @@ const MARK: &str = ">";
 /// The table keeps its titles and at least so many lines beside a panel.
 const LEAST_TABLE: u16 = 4;
 
-fn areas(area: Rect, status: &Status, view: &View) -> Areas {
+fn areas(area: Rect, status: &Status, view: &TopView) -> Areas {
     let (lines, across) = bars(status, area.width, area.height);
     let parts = [
         Constraint::Length(2),
@@ -57,14 +57,14 @@ fn areas(area: Rect, status: &Status, view: &View) -> Areas {
 }
 
 /// How many rows of the table fit a screen of this size.
-pub fn page(width: u16, height: u16, status: &Status, view: &View) -> usize {
+pub fn page(width: u16, height: u16, status: &Status, view: &TopView) -> usize {
     let area = Rect::new(0, 0, width, height);
     let table = areas(area, status, view).table;
     table.height.saturating_sub(1).into()
 }
 
 /// Draws a screen onto all of a buffer.
-pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
+pub fn draw(buffer: &mut Buffer, scene: &TopScene<'_>) {
     let area = buffer.area;
     if area.height < 4 || area.width < 20 {
         "too small".render(area, buffer);
@@ -80,8 +80,8 @@ pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
     draw_footer(buffer, areas.footer, scene);
 }
 
-fn draw_table(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
-    let Scene { status, view, .. } = scene;
+fn draw_table(buffer: &mut Buffer, area: Rect, scene: &TopScene<'_>) {
+    let TopScene { status, view, .. } = scene;
     let jobs: Vec<&JobNow> = scene.rows.iter().map(|&row| &status.jobs[row]).collect();
     let width = usize::from(area.width) - MARK.len();
     let mut lines = job_table(&jobs, status.elapsed_s, width, true).into_iter();
@@ -106,7 +106,7 @@ fn draw_table(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
 }
 
 /// Why there is no job.
-fn none_text(view: &View) -> &'static str {
+fn none_text(view: &TopView) -> &'static str {
     if view.filter.is_empty() {
         "no job"
     } else {
@@ -114,7 +114,7 @@ fn none_text(view: &View) -> &'static str {
     }
 }
 
-fn draw_footer(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+fn draw_footer(buffer: &mut Buffer, area: Rect, scene: &TopScene<'_>) {
     let view = scene.view;
     let width = usize::from(area.width);
     if let Some(job) = view.asks_to_end {
@@ -150,7 +150,7 @@ fn question(status: &Status, job: u32) -> String {
 }
 
 /// What the user has chosen to see, and how many jobs that are.
-fn choices(scene: &Scene<'_>) -> String {
+fn choices(scene: &TopScene<'_>) -> String {
     let view = scene.view;
     let hidden = &scene.status.left_out;
     let hidden = hidden.live + hidden.queued + hidden.ended;

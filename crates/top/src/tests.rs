@@ -1,4 +1,4 @@
-use crate::{Effect, Panel, Scene, Sort, View, draw, page, rows};
+use crate::{KeyEffect, Panel, Sort, TopScene, TopView, draw, page, rows};
 use cosched_report::{
     Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
     LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
@@ -144,13 +144,13 @@ fn text(buffer: &Buffer) -> String {
     lines.collect()
 }
 
-fn screen(status: &Status, view: &mut View, size: (u16, u16), told: Option<&str>) -> Buffer {
+fn screen(status: &Status, view: &mut TopView, size: (u16, u16), told: Option<&str>) -> Buffer {
     let rows = rows(status, view.sort, &view.filter);
     view.settle(status, &rows, page(size.0, size.1, status, view));
     let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));
     draw(
         &mut buffer,
-        &Scene {
+        &TopScene {
             status,
             told,
             view,
@@ -163,7 +163,7 @@ fn screen(status: &Status, view: &mut View, size: (u16, u16), told: Option<&str>
 #[test]
 fn screens_of_all_sizes() {
     for size in [(80, 24), (40, 20), (120, 40)] {
-        let buffer = screen(&status(), &mut View::new(true), size, None);
+        let buffer = screen(&status(), &mut TopView::new(true), size, None);
         insta::assert_snapshot!(format!("{}x{}", size.0, size.1), text(&buffer));
     }
 }
@@ -173,7 +173,7 @@ fn a_paused_run_is_told_to_be_so_and_its_state_is_never_old() {
     let mut status = status();
     status.paused = true;
     status.age_s = Some(100.0);
-    let buffer = screen(&status, &mut View::new(false), (80, 24), None);
+    let buffer = screen(&status, &mut TopView::new(false), (80, 24), None);
     assert!(text(&buffer).starts_with("|THE RUN IS PAUSED, "));
 }
 
@@ -181,10 +181,10 @@ fn a_paused_run_is_told_to_be_so_and_its_state_is_never_old() {
 fn panels() {
     for size in [(80, 24), (40, 20)] {
         for panel in [Panel::Why, Panel::Help] {
-            let mut view = View {
+            let mut view = TopView {
                 panel,
                 selected: Some(2),
-                ..View::new(true)
+                ..TopView::new(true)
             };
             let buffer = screen(&status(), &mut view, size, None);
             insta::assert_snapshot!(format!("{panel:?} {}x{}", size.0, size.1), text(&buffer));
@@ -205,7 +205,7 @@ fn many_cpus_and_an_end() {
     status.cpus = (0..64).map(cpu).collect();
     let buffer = screen(
         &status,
-        &mut View::new(false),
+        &mut TopView::new(false),
         (80, 24),
         Some("THE RUN HAS ENDED"),
     );
@@ -215,7 +215,7 @@ fn many_cpus_and_an_end() {
 /// Whoever wants no colours gets none, and everything is told all the same.
 #[test]
 fn without_colours_the_text_is_the_same() {
-    let (with, without) = (View::new(true), View::new(false));
+    let (with, without) = (TopView::new(true), TopView::new(false));
     let [with, without] =
         [with, without].map(|mut view| screen(&status(), &mut view, (80, 24), None));
     assert_eq!(text(&with), text(&without));
@@ -239,9 +239,9 @@ fn ctrl(letter: char) -> KeyEvent {
 #[test]
 fn keys_choose_sort_and_filter() {
     let status = status();
-    let mut view = View::new(true);
-    let press = |view: &mut View, keys: &[KeyEvent]| {
-        let mut effect = Effect::None;
+    let mut view = TopView::new(true);
+    let press = |view: &mut TopView, keys: &[KeyEvent]| {
+        let mut effect = KeyEffect::None;
         for key in keys {
             let rows = rows(&status, view.sort, &view.filter);
             effect = view.press(*key, &status, &rows, 4);
@@ -303,8 +303,11 @@ fn keys_choose_sort_and_filter() {
         ],
     );
     assert!(view.panel == Panel::None && view.is_paused);
-    assert_eq!(press(&mut view, &[ctrl('z')]), Effect::Suspend);
-    assert_eq!(press(&mut view, &[key(KeyCode::Char('q'))]), Effect::Quit);
+    assert_eq!(press(&mut view, &[ctrl('z')]), KeyEffect::Suspend);
+    assert_eq!(
+        press(&mut view, &[key(KeyCode::Char('q'))]),
+        KeyEffect::Quit
+    );
     press(
         &mut view,
         &[
@@ -320,20 +323,23 @@ fn keys_choose_sort_and_filter() {
             press(&mut view, &[key(KeyCode::Char('n'))]),
             view.asks_to_end
         ),
-        (Effect::None, None)
+        (KeyEffect::None, None)
     );
     assert_eq!(
         press(
             &mut view,
             &[key(KeyCode::Char('e')), key(KeyCode::Char('y'))]
         ),
-        Effect::End(1)
+        KeyEffect::End(1)
     );
     press(&mut view, &[key(KeyCode::End), key(KeyCode::Char('e'))]);
     assert_eq!(view.asks_to_end, None, "it has ended already");
     view.is_typing = true;
-    assert_eq!(press(&mut view, &[key(KeyCode::Char('q'))]), Effect::None);
-    assert_eq!(press(&mut view, &[ctrl('c')]), Effect::Quit);
+    assert_eq!(
+        press(&mut view, &[key(KeyCode::Char('q'))]),
+        KeyEffect::None
+    );
+    assert_eq!(press(&mut view, &[ctrl('c')]), KeyEffect::Quit);
 }
 
 #[test]
@@ -359,7 +365,7 @@ proptest! {
     #[test]
     fn no_size_is_too_small_or_too_large(width in 1u16..250, height in 1u16..120, panel in 0usize..3, selected in 0u32..12) {
         let panel = [Panel::None, Panel::Why, Panel::Help][panel];
-        let mut view = View { panel, selected: Some(selected), ..View::new(true) };
+        let mut view = TopView { panel, selected: Some(selected), ..TopView::new(true) };
         screen(&status(), &mut view, (width, height), None);
     }
 }

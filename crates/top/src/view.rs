@@ -18,7 +18,7 @@ pub enum Panel {
 
 /// What the user has chosen to see.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
+pub struct TopView {
     /// The number of the selected job.
     pub selected: Option<u32>,
     /// Rows above the first one that is shown.
@@ -41,7 +41,7 @@ pub struct View {
 
 /// The effect of a key, beside a new view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum KeyEffect {
     /// Nothing.
     None,
     /// Leave.
@@ -65,45 +65,51 @@ fn has_begun(job: &JobNow) -> bool {
     )
 }
 
-impl View {
+impl TopView {
     /// A view of all jobs.
-    pub fn new(has_colour: bool) -> View {
-        View {
+    pub fn new(has_colour: bool) -> TopView {
+        TopView {
             has_colour,
-            ..View::default()
+            ..TopView::default()
         }
     }
 
     /// Handles a key. `rows` are the positions of the jobs that pass the filter; `page` of them fit the screen.
-    pub fn press(&mut self, key: KeyEvent, status: &Status, rows: &[usize], page: usize) -> Effect {
+    pub fn press(
+        &mut self,
+        key: KeyEvent,
+        status: &Status,
+        rows: &[usize],
+        page: usize,
+    ) -> KeyEffect {
         if key.modifiers == Modifiers::CONTROL {
             match key.code {
-                KeyCode::Char('c') => return Effect::Quit,
-                KeyCode::Char('z') => return Effect::Suspend,
-                KeyCode::Char('l') => return Effect::Redraw,
+                KeyCode::Char('c') => return KeyEffect::Quit,
+                KeyCode::Char('z') => return KeyEffect::Suspend,
+                KeyCode::Char('l') => return KeyEffect::Redraw,
                 _ => {}
             }
         }
         if let Some(job) = self.asks_to_end.take() {
             return match (key.code, key.modifiers) {
-                (KeyCode::Char('y'), Modifiers::NONE) => Effect::End(job),
-                _ => Effect::None,
+                (KeyCode::Char('y'), Modifiers::NONE) => KeyEffect::End(job),
+                _ => KeyEffect::None,
             };
         }
         if self.is_typing {
             self.type_filter(key);
-            return Effect::None;
+            return KeyEffect::None;
         }
         self.choose(key, status, rows, page)
     }
 
-    fn choose(&mut self, key: KeyEvent, status: &Status, rows: &[usize], page: usize) -> Effect {
+    fn choose(&mut self, key: KeyEvent, status: &Status, rows: &[usize], page: usize) -> KeyEffect {
         let page = page.max(1) as isize;
         match (key.code, key.modifiers) {
             (KeyCode::Char('b'), Modifiers::CONTROL) => self.step(-page, status, rows),
             (KeyCode::Char('f'), Modifiers::CONTROL) => self.step(page, status, rows),
             (_, Modifiers::CONTROL) => {}
-            (KeyCode::Char('q'), _) => return Effect::Quit,
+            (KeyCode::Char('q'), _) => return KeyEffect::Quit,
             (KeyCode::Char('k') | KeyCode::Up, _) => self.step(-1, status, rows),
             (KeyCode::Char('j') | KeyCode::Down, _) => self.step(1, status, rows),
             (KeyCode::PageUp, _) => self.step(-page, status, rows),
@@ -124,7 +130,7 @@ impl View {
             (KeyCode::Escape, _) => self.panel = Panel::None,
             _ => {}
         }
-        Effect::None
+        KeyEffect::None
     }
 
     fn type_filter(&mut self, key: KeyEvent) {

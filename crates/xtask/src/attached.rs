@@ -2,7 +2,7 @@
 //! each thread must have the CPUs that it had before, no group may be frozen, and nothing may be left.
 
 use crate::batch::{Dice, apart};
-use crate::seen::{Seen, all, in_folder, is_named, mount, runtime_folder, seen, signal};
+use crate::seen::{SeenProcess, all, in_folder, is_named, mount, runtime_folder, seen, signal};
 use anyhow::Result;
 use rustix::process::Signal;
 use std::os::unix::process::CommandExt as _;
@@ -232,7 +232,7 @@ impl Session {
     }
 
     /// The keepers of this folder's sessions, by their environment.
-    fn keepers(&self) -> Vec<Seen> {
+    fn keepers(&self) -> Vec<SeenProcess> {
         let mark = self.folder.path().as_os_str().as_encoded_bytes();
         let mut found = all();
         found.retain(|process| {

@@ -1,6 +1,6 @@
 //! What an attack leaves behind.
 
-use crate::seen::{Seen, in_folder, list, mount, seen};
+use crate::seen::{SeenProcess, in_folder, list, mount, seen};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ pub struct Traces {
     pub folder: PathBuf,
     pub token: String,
     /// A guardian that was stopped.
-    pub guardian: Option<Seen>,
+    pub guardian: Option<SeenProcess>,
 }
 
 /// What is left.
 #[derive(Debug, Default)]
 pub struct Left {
-    pub processes: Vec<Seen>,
+    pub processes: Vec<SeenProcess>,
     pub groups: Vec<PathBuf>,
     pub list: bool,
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Left {
             "{all} processes ({stopped} stopped), {groups} groups, list: {list}"
         )?;
         for process in &self.processes {
-            let Seen {
+            let SeenProcess {
                 pid, state, parent, ..
             } = process;
             let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! no temporary folder of the killed ones.
 
 use crate::batch::{Dice, POLICIES, WORK, apart};
-use crate::seen::{Seen, all, in_folder, signal};
+use crate::seen::{SeenProcess, all, in_folder, signal};
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -219,13 +219,13 @@ fn is_success(line: &str, job: u64) -> bool {
     is_job && columns.get(6..8) == Some(&["0", "0"])
 }
 
-fn children(processes: &[Seen], parent: i32) -> Vec<i32> {
+fn children(processes: &[SeenProcess], parent: i32) -> Vec<i32> {
     let children = processes.iter().filter(|process| process.parent == parent);
     children.map(|process| process.pid).collect()
 }
 
 /// A process with its descendants.
-fn tree(processes: &[Seen], root: i32) -> Vec<i32> {
+fn tree(processes: &[SeenProcess], root: i32) -> Vec<i32> {
     let mut tree = vec![root];
     let mut next = 0;
     while next < tree.len() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// One process.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct SeenProcess {
     pub pid: i32,
     pub state: char,
     pub parent: i32,
@@ -15,12 +15,12 @@ pub struct Seen {
     pub start: u64,
 }
 
-pub fn seen(pid: i32) -> Option<Seen> {
+pub fn seen(pid: i32) -> Option<SeenProcess> {
     // Names may be cut inside a character.
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
-    Some(Seen {
+    Some(SeenProcess {
         pid,
         state: fields.first()?.chars().next()?,
         parent: number(&fields, 1)? as i32,
@@ -35,7 +35,7 @@ fn number(fields: &[&str], at: usize) -> Option<u64> {
 }
 
 /// All processes.
-pub fn with_zombies() -> Vec<Seen> {
+pub fn with_zombies() -> Vec<SeenProcess> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -46,7 +46,7 @@ pub fn with_zombies() -> Vec<Seen> {
 }
 
 /// All processes but zombies.
-pub fn all() -> Vec<Seen> {
+pub fn all() -> Vec<SeenProcess> {
     let mut all = with_zombies();
     all.retain(|process| process.state != 'Z');
     all
@@ -54,7 +54,7 @@ pub fn all() -> Vec<Seen> {
 
 /// The processes that work in a folder. No job of an attack or a fault test leaves its folder, and none can hide this as
 /// it can hide the mark of its run.
-pub fn in_folder(folder: &Path) -> Vec<Seen> {
+pub fn in_folder(folder: &Path) -> Vec<SeenProcess> {
     let mut found = all();
     found.retain(|process| {
         let cwd = std::fs::read_link(format!("/proc/{}/cwd", process.pid));

@@ -5,23 +5,23 @@ use crate::input::told;
 use crate::run_files::{RECORD, SERIES, open_series};
 use anyhow::Result;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, fate_of, live_runs};
+use cosched_linux::{LiveRun, RunFate, fate_of, live_runs};
 use cosched_report::{RunLine, Status};
 use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// A live run.
-pub struct Known {
+pub struct LiveRunStatus {
     pub run: LiveRun,
     /// Its state; or why there is none.
     pub status: Result<Box<Status>, String>,
 }
 
-impl Known {
-    fn of(run: LiveRun) -> Known {
+impl LiveRunStatus {
+    fn of(run: LiveRun) -> LiveRunStatus {
         let status = state_of(&run);
-        Known { run, status }
+        LiveRunStatus { run, status }
     }
 
     pub fn line(&self) -> RunLine<'_> {
@@ -33,10 +33,10 @@ impl Known {
 }
 
 /// The live runs with their states; those of other containers, which may be dead, come last.
-pub fn known(root: &Root) -> Vec<Known> {
+pub fn known(root: &Root) -> Vec<LiveRunStatus> {
     let mut runs = live_runs(root);
     runs.sort_by_key(|run| !run.is_seen);
-    runs.into_iter().map(Known::of).collect()
+    runs.into_iter().map(LiveRunStatus::of).collect()
 }
 
 /// Reads the state of a run.
@@ -75,13 +75,13 @@ fn why_no_state(run: &LiveRun) -> String {
 ///
 /// # Errors
 /// No run is meant.
-pub fn meant(root: &Root, name: &str) -> Result<Known> {
+pub fn meant(root: &Root, name: &str) -> Result<LiveRunStatus> {
     let of_folder = run_of_folder(Path::new(name));
     for run in live_runs(root) {
         let id = &run.run;
         let is_process = run.pid.to_string() == name;
         if is_process || id == name || of_folder.as_ref() == Some(id) {
-            return Ok(Known::of(run));
+            return Ok(LiveRunStatus::of(run));
         }
     }
     Err(not_live(root, name, of_folder))
@@ -91,7 +91,7 @@ pub fn meant(root: &Root, name: &str) -> Result<Known> {
 ///
 /// # Errors
 /// No run is meant, or several could be.
-pub fn chosen(root: &Root, name: Option<&str>) -> Result<Option<Known>> {
+pub fn chosen(root: &Root, name: Option<&str>) -> Result<Option<LiveRunStatus>> {
     if let Some(name) = name {
         return meant(root, name).map(Some);
     }
@@ -124,7 +124,7 @@ fn not_live(root: &Root, name: &str, run: Option<String>) -> anyhow::Error {
             "no run {shown} is live; `cosched status` lists the live runs"
         ));
     };
-    usage(if fate_of(root, &run) == Fate::Alive {
+    usage(if fate_of(root, &run) == RunFate::Alive {
         format!(
             "run {shown} is live, but its state is elsewhere: it was started with another XDG_RUNTIME_DIR or COSCHED_RUNS_DIR"
         )

@@ -3,7 +3,7 @@
 mod find;
 mod series;
 
-pub use find::{Known, chosen, known, meant, state_of};
+pub use find::{LiveRunStatus, chosen, known, meant, state_of};
 pub use series::{LOGS, goes_on, last_run, run_folders, series_of};
 
 use cosched_linux::Residents;

@@ -1,12 +1,12 @@
 //! The series of the run that a user means: by a path, by a process, or by nothing at all.
 
-use super::find::{Known, chosen, meant};
+use super::find::{LiveRunStatus, chosen, meant};
 use crate::exit::usage;
 use crate::input::told;
 use crate::run_files::{SERIES, open_series, series_beside, series_in};
 use anyhow::Result;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, fate_of};
+use cosched_linux::{RunFate, fate_of};
 use cosched_report::{BackendKind, SeriesHeader};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub fn goes_on(header: &SeriesHeader) -> bool {
     let Some(run) = &header.run_id else {
         return false;
     };
-    header.backend != BackendKind::Sim && fate_of(&Root::default(), run) == Fate::Alive
+    header.backend != BackendKind::Sim && fate_of(&Root::default(), run) == RunFate::Alive
 }
 
 /// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process
@@ -91,7 +91,7 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
     )))
 }
 
-fn of_live(run: &Known) -> Result<PathBuf> {
+fn of_live(run: &LiveRunStatus) -> Result<PathBuf> {
     let id = &run.run.run;
     let status = run
         .status

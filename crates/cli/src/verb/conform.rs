@@ -5,8 +5,10 @@ use crate::print::print;
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
-use cosched_conformance::{Case, Played, Verdict, World, WorldJobs, of_policy, on_fixture, play};
-use cosched_foreign::{Command, Patience};
+use cosched_conformance::{
+    Case, ForeignFixture, Played, ScenarioVerdict, WorldJobs, of_policy, on_fixture, play,
+};
+use cosched_foreign::{Command, PolicyPatience};
 use cosched_report::{visible, visible_lines};
 use cosched_run::policy_by_word;
 use std::path::PathBuf;
@@ -50,12 +52,13 @@ pub fn run(args: &ConformArgs) -> Result<ExitCode> {
         let _ = print(line(played));
         !hangs(&played.verdict)
     });
-    let count = |is: fn(&Verdict) -> bool| played.iter().filter(|one| is(&one.verdict)).count();
-    let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
-    let skipped = count(|verdict| matches!(verdict, Verdict::Skipped(_)));
+    let count =
+        |is: fn(&ScenarioVerdict) -> bool| played.iter().filter(|one| is(&one.verdict)).count();
+    let failed = count(|verdict| matches!(verdict, ScenarioVerdict::Failed(_)));
+    let skipped = count(|verdict| matches!(verdict, ScenarioVerdict::Skipped(_)));
     let passed = played.len() - failed - skipped;
     for one in &played {
-        if matches!(one.verdict, Verdict::Failed(_)) {
+        if matches!(one.verdict, ScenarioVerdict::Failed(_)) {
             say(format_args!("FAILED {}", visible(&one.name)));
         }
     }
@@ -74,7 +77,7 @@ pub fn run(args: &ConformArgs) -> Result<ExitCode> {
 
 fn cases(args: &ConformArgs) -> Result<Vec<Case>> {
     if let Some(word) = &args.policy {
-        let found = policy_by_word(word, Patience::Simulated);
+        let found = policy_by_word(word, PolicyPatience::Simulated);
         let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         return Ok(of_policy(entry));
     }
@@ -90,13 +93,13 @@ fn cases(args: &ConformArgs) -> Result<Vec<Case>> {
         Some(file) => WorldJobs::read(file).map_err(|error| usage(format!("--jobs {error}")))?,
         None => WorldJobs::default(),
     };
-    let world = World::new(command, jobs);
+    let world = ForeignFixture::new(command, jobs);
     Ok(on_fixture("world", move || Ok(world.clone())))
 }
 
 /// Whether a process did not answer. It would not answer the others either, and each would wait for a minute.
-fn hangs(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Failed(said) if said.contains("has not answered within"))
+fn hangs(verdict: &ScenarioVerdict) -> bool {
+    matches!(verdict, ScenarioVerdict::Failed(said) if said.contains("has not answered within"))
 }
 
 fn is_wanted(name: &str, parts: &[String]) -> bool {
@@ -107,9 +110,9 @@ fn is_wanted(name: &str, parts: &[String]) -> bool {
 fn line(played: &Played) -> String {
     let name = visible(&played.name);
     let verdict = match &played.verdict {
-        Verdict::Passed => "ok".to_owned(),
-        Verdict::Skipped(why) => format!("skipped, because {}", visible(why)),
-        Verdict::Failed(said) => format!("FAILED\n{}", visible_lines(said)),
+        ScenarioVerdict::Passed => "ok".to_owned(),
+        ScenarioVerdict::Skipped(why) => format!("skipped, because {}", visible(why)),
+        ScenarioVerdict::Failed(said) => format!("FAILED\n{}", visible_lines(said)),
     };
     format!("{name} ... {verdict}\n")
 }

@@ -10,7 +10,7 @@ use cosched_core::{
     Absence, Capabilities, Capability, Change, Decision, Importance, Params, Policy, PolicyEntry,
     Purpose, Rng, Snapshot, TaskId, check,
 };
-use cosched_foreign::Patience;
+use cosched_foreign::PolicyPatience;
 use cosched_report::{
     BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
 };
@@ -121,7 +121,7 @@ fn policy_entry(args: &DecideArgs, event: &Event, file: &str) -> Result<&'static
             "{file} names no policy; give one, as in --policy perf-fair"
         )));
     };
-    policy_by_word(name, Patience::Simulated).map_err(usage)
+    policy_by_word(name, PolicyPatience::Simulated).map_err(usage)
 }
 
 /// The recorded parameters, then those of the arguments. Another policy than the recorded one takes the machine's alone.

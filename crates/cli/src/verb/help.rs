@@ -2,7 +2,7 @@
 
 use super::run::brief;
 use crate::exit::usage;
-use crate::input::near::near;
+use crate::input::spelling::near;
 use crate::input::told;
 use crate::offer;
 use crate::print::print;

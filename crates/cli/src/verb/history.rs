@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
 use cosched_linux::unix_time;
-use cosched_memory::{Error, Export, Forget, Patience, Remembered, Store};
+use cosched_memory::{Export, Forget, HistoryError, HistoryStore, LockPatience, RememberedCommand};
 use cosched_report::{clip, count, seconds, visible};
 use cosched_run::width_of;
 use std::io::{BufWriter, IsTerminal as _, Write as _};
@@ -84,7 +84,7 @@ fn place(args: &HistoryArgs) -> Result<PathBuf> {
     })
 }
 
-fn failure(error: Error) -> anyhow::Error {
+fn failure(error: HistoryError) -> anyhow::Error {
     let exit = if error.problem.is_permission() {
         Exit::Permission
     } else {
@@ -98,9 +98,9 @@ fn failure(error: Error) -> anyhow::Error {
 }
 
 /// What is known; nothing if there is no file.
-fn known(args: &HistoryArgs, pattern: Option<&str>) -> Result<Vec<Remembered>> {
+fn known(args: &HistoryArgs, pattern: Option<&str>) -> Result<Vec<RememberedCommand>> {
     let path = place(args)?;
-    match Store::open_existing(&path, Patience::Some).map_err(failure)? {
+    match HistoryStore::open_existing(&path, LockPatience::Some).map_err(failure)? {
         Some(store) => store.list(pattern).map_err(failure),
         None => {
             let path = told(&path);
@@ -175,7 +175,7 @@ fn or_dash<T>(value: Option<T>, words: impl Fn(T) -> String) -> String {
 }
 
 /// One command in words.
-fn row(one: &Remembered) -> Row {
+fn row(one: &RememberedCommand) -> Row {
     let cpu_s = one.runs.first().and_then(|run| run.cpu_s);
     let phases = one.learnt.as_ref().map(|learnt| learnt.phases.len() as u64);
     // Later years have more than four figures.
@@ -213,7 +213,7 @@ fn forget(args: ForgetArgs) -> Result<ExitCode> {
         (None, Some(age)) => Forget::OlderThan(ms_before_now(age)),
         (None, None) => Forget::All,
     };
-    let store = Store::open_existing(&path, Patience::Some).map_err(failure)?;
+    let store = HistoryStore::open_existing(&path, LockPatience::Some).map_err(failure)?;
     let forgotten = match store {
         Some(mut store) => store.forget(&what).map_err(failure)?,
         None => 0,

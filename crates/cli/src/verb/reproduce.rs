@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use cosched_experiments::reproduction::findings::markdown::markdown;
 use cosched_experiments::reproduction::{
-    EXPERIMENTS, Experiment, Findings, Pool, ReproduceError, Request, reproduce,
+    EXPERIMENTS, Experiment, Findings, Pool, ReproduceError, ReproductionRequest, reproduce,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_run::Screen;
@@ -90,7 +90,7 @@ pub fn run(args: ReproduceArgs) -> Result<ExitCode> {
         std::fs::create_dir_all(folder).or_usage_in(format!("--out {}", told(folder)))?;
         check_output("--out", &document_in(folder), Made::Reproduction)?;
     }
-    let request = Request {
+    let request = ReproductionRequest {
         experiments: args.experiments(),
         quick: args.quick,
         seeds: args.seeds.map(NonZeroUsize::get),
@@ -119,7 +119,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Carries out the request, shows its progress, and ends it at a signal.
 fn reproduce_on_screen(
-    request: &Request,
+    request: &ReproductionRequest,
     args: &ReproduceArgs,
     interrupts: &Interrupts,
 ) -> Result<Findings> {

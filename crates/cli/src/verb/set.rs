@@ -2,14 +2,14 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::live::{Known, chosen};
+use crate::live::{LiveRunStatus, chosen};
 use crate::offer;
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use cosched_linux::root::Root;
-use cosched_linux::{Request, Settings};
+use cosched_linux::{LiveSettings, RunRequest};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,11 +39,11 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
     };
     let settings = parse(words)?;
     let run = chosen(&Root::default(), name)?;
-    let Some(Known { run, status }) = run else {
+    let Some(LiveRunStatus { run, status }) = run else {
         return Err(usage("no run is live"));
     };
     let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
-    run.ask(&Request::Set(settings))
+    run.ask(&RunRequest::Set(settings))
         .with_context(|| format!("asking process {}", run.pid))?;
     let whose = match &status.run.folder {
         Some(folder) => format!("the run in {folder}"),
@@ -61,8 +61,8 @@ fn is_run(word: &str) -> bool {
     !word.contains('=') || Path::new(word).exists()
 }
 
-fn parse(words: &[String]) -> Result<Settings> {
-    let mut settings = Settings::default();
+fn parse(words: &[String]) -> Result<LiveSettings> {
+    let mut settings = LiveSettings::default();
     for word in words {
         match word.split_once('=') {
             Some(("jobs", jobs)) => settings.jobs = Some(jobs.parse().map_err(|_| wrong(word))?),
@@ -71,7 +71,7 @@ fn parse(words: &[String]) -> Result<Settings> {
             _ => return Err(wrong(word)),
         }
     }
-    if settings == Settings::default() {
+    if settings == LiveSettings::default() {
         return Err(usage(format!("no setting; expected {EXPECTED}")));
     }
     Ok(settings)

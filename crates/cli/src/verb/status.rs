@@ -1,9 +1,9 @@
 //! `cosched status`: the live runs, what their jobs do, and the queue.
 
-use super::queue::table::Queue;
+use super::queue::table::QueueReport;
 use super::run::Format;
 use crate::input::told;
-use crate::live::{Known, known, last_run, look_at_jobs, meant};
+use crate::live::{LiveRunStatus, known, last_run, look_at_jobs, meant};
 use crate::offer;
 use crate::print::print;
 use crate::run_files::{SERIES, open_series};
@@ -67,9 +67,9 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
         return print(text + "\n");
     }
     let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
-    let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
+    let lines: Vec<RunLine<'_>> = runs.iter().map(LiveRunStatus::line).collect();
     let seen = queue.as_ref().and_then(|queue| queue.as_ref().ok());
-    let worker = seen.and_then(Queue::worker_pid);
+    let worker = seen.and_then(QueueReport::worker_pid);
     let of_queue = lines.iter().find(|line| Some(line.pid) == worker);
     let of_queue = of_queue.and_then(|line| line.status.ok());
     let is_alone = lines.len() == 1;
@@ -101,11 +101,11 @@ pub fn run(args: StatusArgs) -> Result<ExitCode> {
 }
 
 /// The queue, or why it can't be seen; `None` where it is not asked for, or where there never was one.
-fn queue(args: &StatusArgs) -> Option<Result<Queue, String>> {
+fn queue(args: &StatusArgs) -> Option<Result<QueueReport, String>> {
     if args.run.is_some() {
         return None;
     }
-    match Queue::read(args.all) {
+    match QueueReport::read(args.all) {
         Ok(queue) => Some(Ok(queue)),
         Err(why) => Some(Err(why?)),
     }
@@ -175,7 +175,7 @@ struct Runs<'a> {
     schema: &'static str,
     runs: Vec<OneRun<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<&'a Queue>,
+    queue: Option<&'a QueueReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_absent: Option<&'a String>,
 }
@@ -191,7 +191,7 @@ struct OneRun<'a> {
 }
 
 impl OneRun<'_> {
-    fn of(known: &Known) -> OneRun<'_> {
+    fn of(known: &LiveRunStatus) -> OneRun<'_> {
         let status = known.status.as_ref();
         OneRun {
             run_id: &known.run.run,

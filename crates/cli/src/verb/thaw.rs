@@ -11,7 +11,7 @@ use clap::Args;
 use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, fate_of, is_run_id};
+use cosched_linux::{RunFate, fate_of, is_run_id};
 use cosched_report::{count, visible};
 use cosched_run::{ending_command, orphan_text};
 use std::io::{self, IsTerminal as _};
@@ -52,7 +52,7 @@ fn identity(text: &str) -> Result<String, String> {
 
 pub fn run(args: ThawArgs) -> Result<ExitCode> {
     let root = Root::default();
-    let is_live = |run: &&String| fate_of(&root, run) == Fate::Alive;
+    let is_live = |run: &&String| fate_of(&root, run) == RunFate::Alive;
     if args.kill
         && let Some(live) = args.run.iter().find(is_live)
     {

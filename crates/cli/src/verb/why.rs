@@ -2,7 +2,7 @@
 
 use super::run::{Format, moment};
 use crate::exit::{OrUsage as _, usage};
-use crate::input::near::near;
+use crate::input::spelling::near;
 use crate::input::told;
 use crate::live::{goes_on, meant, series_of};
 use crate::offer;

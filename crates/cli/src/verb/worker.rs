@@ -6,7 +6,7 @@ use crate::{Cli, Verb};
 use anyhow::Result;
 use clap::{Args, Parser as _};
 use cosched_core::Nanos;
-use cosched_nodes::{Worker, work};
+use cosched_nodes::{NodeWorker, work};
 use cosched_run::RunOptions;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub struct WorkerArgs {
 pub fn run(args: WorkerArgs) -> Result<ExitCode> {
     let mut run: Vec<OsString> = ["run", "-f", "-", "--frames"].map(Into::into).into();
     run.extend(args.options);
-    let end = work(&Worker {
+    let end = work(&NodeWorker {
         grace: grace(&run),
         run,
         silence: Duration::from_nanos(args.silence.0),

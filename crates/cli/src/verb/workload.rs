@@ -4,7 +4,7 @@ use super::run::Format;
 use crate::print::print;
 use crate::size::format_size;
 use crate::workload::measure::Spent;
-use crate::workload::{Entry, Outcome, WORKLOADS, Workload};
+use crate::workload::{WORKLOADS, Workload, WorkloadEntry, WorkloadOutcome};
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use serde::{Serialize, Serializer};
@@ -34,11 +34,11 @@ pub struct WorkloadArgs {
 
 /// A workload of the table with its options. It does what a derived enum of subcommands would do, but from the table.
 struct Chosen {
-    entry: &'static Entry,
+    entry: &'static WorkloadEntry,
     workload: Box<dyn Workload>,
 }
 
-fn entry(name: &str) -> Option<&'static Entry> {
+fn entry(name: &str) -> Option<&'static WorkloadEntry> {
     WORKLOADS.iter().find(|entry| entry.name == name)
 }
 
@@ -62,7 +62,7 @@ impl FromArgMatches for Chosen {
 
 impl Subcommand for Chosen {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(WORKLOADS.iter().map(Entry::command))
+        command.subcommands(WORKLOADS.iter().map(WorkloadEntry::command))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -110,8 +110,8 @@ fn listing() -> String {
     text
 }
 
-fn text(entry: &Entry, seed: u64, outcome: &Outcome) -> String {
-    let Outcome {
+fn text(entry: &WorkloadEntry, seed: u64, outcome: &WorkloadOutcome) -> String {
+    let WorkloadOutcome {
         work,
         checksum,
         setup,
@@ -173,7 +173,7 @@ fn as_object<S: Serializer>(
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-fn json(entry: &Entry, seed: u64, outcome: &Outcome) -> serde_json::Result<String> {
+fn json(entry: &WorkloadEntry, seed: u64, outcome: &WorkloadOutcome) -> serde_json::Result<String> {
     serde_json::to_string(&Report {
         schema: "cosched.workload/1",
         workload: entry.name,

@@ -13,7 +13,7 @@
 //! next miss needs the end of the idle loop, so an out-of-order core can't hide one behind the other.
 
 use super::arithmetic::{Generator, fold, spin};
-use super::contract::{Outcome, WORK, Workload};
+use super::contract::{WORK, Workload, WorkloadOutcome};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, Line, rings};
@@ -94,7 +94,7 @@ impl Costs {
 }
 
 impl Workload for Bus {
-    fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
+    fn run(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError> {
         match self.chains {
             1 => self.run_chains::<1>(seed),
             2 => self.run_chains::<2>(seed),
@@ -106,7 +106,7 @@ impl Workload for Bus {
 }
 
 impl Bus {
-    fn run_chains<const N: usize>(&self, seed: u64) -> Result<Outcome, MemoryError> {
+    fn run_chains<const N: usize>(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError> {
         let (prepared, setup) = timed(|| self.prepare::<N>(seed));
         let (lines, costs, idle) = prepared?;
         let (checksum, run) = timed(|| steps::<N>(&lines, [0; N], self.work, idle, seed).1);
@@ -133,7 +133,7 @@ impl Bus {
             None => details.push(("calibration_absent", json!("--idle-iterations was given"))),
         }
         let working_set_bytes = lines.len() as u64 * LINE_BYTES;
-        Ok(Outcome {
+        Ok(WorkloadOutcome {
             work: self.work,
             working_set_bytes,
             checksum,
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    fn bus(share: f64, idle_iterations: Option<u64>, chains: usize) -> Outcome {
+    fn bus(share: f64, idle_iterations: Option<u64>, chains: usize) -> WorkloadOutcome {
         Bus {
             share,
             idle_iterations,
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_missing_calibration_is_said_to_be_missing() {
-        let keys = |outcome: Outcome| {
+        let keys = |outcome: WorkloadOutcome| {
             outcome
                 .details
                 .into_iter()

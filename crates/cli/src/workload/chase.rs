@@ -1,7 +1,7 @@
 //! `chase`: dependent loads in random order over a working set.
 
 use super::arithmetic::Generator;
-use super::contract::{Outcome, WORK, Workload};
+use super::contract::{WORK, Workload, WorkloadOutcome};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, rings, walk};
@@ -24,12 +24,12 @@ pub struct Chase {
 }
 
 impl Workload for Chase {
-    fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
+    fn run(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError> {
         let (lines, setup) = timed(|| rings(self.working_set, 1, &mut Generator::new(seed)));
         let lines = lines?;
         let ((_, checksum), run) = timed(|| walk(&lines, 0, self.work, seed));
         let per_load = run.elapsed_s / self.work as f64 * 1e9;
-        Ok(Outcome {
+        Ok(WorkloadOutcome {
             work: self.work,
             working_set_bytes: lines.len() as u64 * LINE_BYTES,
             checksum,

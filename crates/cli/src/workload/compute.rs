@@ -10,7 +10,7 @@
 //!   n-th power.
 
 use super::arithmetic::{Generator, fold};
-use super::contract::{Outcome, WORK, Workload};
+use super::contract::{WORK, Workload, WorkloadOutcome};
 use super::measure::timed;
 use super::memory::MemoryError;
 use crate::size::count_within;
@@ -32,10 +32,10 @@ pub struct Compute {
 pub type State = [u64; 4];
 
 impl Workload for Compute {
-    fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
+    fn run(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError> {
         let (start, setup) = timed(|| start(seed));
         let (state, run) = timed(|| iterate(start, self.work));
-        Ok(Outcome {
+        Ok(WorkloadOutcome {
             work: self.work,
             working_set_bytes: 0,
             checksum: checksum(state),

@@ -14,11 +14,11 @@ pub trait Workload {
     ///
     /// # Errors
     /// The memory that the options ask for is not available.
-    fn run(&self, seed: u64) -> Result<Outcome, MemoryError>;
+    fn run(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError>;
 }
 
 /// What a workload did.
-pub struct Outcome {
+pub struct WorkloadOutcome {
     /// Units of work done, exactly as many as were asked for.
     pub work: u64,
     /// Bytes touched repeatedly while the clock ran: the requested working set rounded down to whole lines, or 0 for a

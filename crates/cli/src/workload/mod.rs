@@ -19,12 +19,12 @@ pub mod phases;
 pub mod ring;
 pub mod stream;
 
-pub use contract::{Outcome, Workload};
+pub use contract::{Workload, WorkloadOutcome};
 
 use clap::{ArgMatches, Command, FromArgMatches};
 
 /// All workloads, in the order in which they are listed.
-pub const WORKLOADS: &[Entry] = &[
+pub const WORKLOADS: &[WorkloadEntry] = &[
     entry::<chase::Chase>(
         "chase",
         "Dependent loads in random order over a working set",
@@ -58,7 +58,7 @@ pub const WORKLOADS: &[Entry] = &[
 ];
 
 /// One row of the table of workloads.
-pub struct Entry {
+pub struct WorkloadEntry {
     /// The name that the user types.
     pub name: &'static str,
     /// What it does, in one line.
@@ -76,8 +76,8 @@ const fn entry<K: Workload + clap::Args + 'static>(
     gist: &'static str,
     stresses: &'static str,
     unit: &'static str,
-) -> Entry {
-    Entry {
+) -> WorkloadEntry {
+    WorkloadEntry {
         name,
         gist,
         stresses,
@@ -93,7 +93,7 @@ fn parse<K: Workload + FromArgMatches + 'static>(
     Ok(Box::new(K::from_arg_matches(matches)?))
 }
 
-impl Entry {
+impl WorkloadEntry {
     /// The command line of this workload.
     pub fn command(&self) -> Command {
         (self.add_options)(Command::new(self.name))
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     /// Runs a workload with options small enough for an unoptimised build; options that it does not have are left out.
-    fn run(entry: &Entry, work: &str, seed: u64) -> Outcome {
+    fn run(entry: &WorkloadEntry, work: &str, seed: u64) -> WorkloadOutcome {
         let has = |option: &str| {
             entry
                 .command()

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{Generator, fold};
 use super::compute::{self, iterate, start};
-use super::contract::{Outcome, WORK, Workload};
+use super::contract::{WORK, Workload, WorkloadOutcome};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, rings, walk};
@@ -63,7 +63,7 @@ fn schedule(work: u64, period: u64) -> impl Iterator<Item = (Phase, Range<u64>)>
 }
 
 impl Workload for Phases {
-    fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
+    fn run(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError> {
         let (lines, setup) = timed(|| rings(self.working_set, 1, &mut Generator::new(seed)));
         let lines = lines?;
         let mut state = start(seed);
@@ -83,7 +83,7 @@ impl Workload for Phases {
                 count += 1;
             }
         });
-        Ok(Outcome {
+        Ok(WorkloadOutcome {
             work: self.work,
             working_set_bytes: lines.len() as u64 * LINE_BYTES,
             checksum: fold(checksum, compute::checksum(state)),

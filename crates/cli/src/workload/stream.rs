@@ -4,7 +4,7 @@
 //! 64-bit integers with wrapping arithmetic, whose sums don't depend on the order in which the compiler adds them.
 
 use super::arithmetic::{Generator, fold};
-use super::contract::{Outcome, WORK, Workload};
+use super::contract::{WORK, Workload, WorkloadOutcome};
 use super::measure::timed;
 use super::memory::{MemoryError, check, filled};
 use crate::size::{count_within, size_within};
@@ -73,7 +73,7 @@ impl Stream {
 }
 
 impl Workload for Stream {
-    fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
+    fn run(&self, seed: u64) -> Result<WorkloadOutcome, MemoryError> {
         let (read, written) = self.op.arrays();
         let length = self.working_set / ((read + written) * ELEMENT_BYTES);
         let (arrays, setup) = timed(|| fill(self.op, length, seed));
@@ -81,7 +81,7 @@ impl Workload for Stream {
         let (sums, run) = timed(|| passes(self.op, &mut arrays, self.work));
         let bytes_read = self.bytes(read, length);
         let bytes_written = self.bytes(written, length);
-        Ok(Outcome {
+        Ok(WorkloadOutcome {
             work: self.work,
             working_set_bytes: (read + written) * length * ELEMENT_BYTES,
             checksum: arrays

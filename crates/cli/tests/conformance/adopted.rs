@@ -4,7 +4,7 @@
 
 use crate::host::{PATIENCE, ThisMachine};
 use crate::processes;
-use cosched_conformance::{Does, Fixture, Job, Skip};
+use cosched_conformance::{Fixture, JobAction, ScenarioJob, ScenarioSkip};
 use cosched_core::{CpuSet, Intake as _, Nanos, TaskSpec};
 use cosched_linux::Interrupts;
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Sampler, Selection};
@@ -61,12 +61,14 @@ impl Adopted {
         Selection::Cgroup(group.to_str().expect("UTF-8").to_owned())
     }
 
-    fn start(&self, job: &Job) -> Result<i32, Skip> {
-        if job.does != Does::Endless {
-            return Err(Skip("programs that run already end unseen".to_owned()));
+    fn start(&self, job: &ScenarioJob) -> Result<i32, ScenarioSkip> {
+        if job.does != JobAction::Endless {
+            return Err(ScenarioSkip(
+                "programs that run already end unseen".to_owned(),
+            ));
         }
         if job.cpus > 1 {
-            return Err(Skip("its programs have one thread".to_owned()));
+            return Err(ScenarioSkip("its programs have one thread".to_owned()));
         }
         let mut shell = Command::new("sh");
         let child = shell.args(["-c", "while :; do :; done"]).spawn();
@@ -109,13 +111,15 @@ impl Fixture for Adopted {
     const NOT_REPEATABLE: Option<&'static str> = ThisMachine::NOT_REPEATABLE;
     const RUNS_BEFORE: Option<&'static str> = Some("its programs run already");
 
-    fn backend(&self, jobs: &[Job]) -> Result<Attached<'static>, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Attached<'static>, ScenarioSkip> {
         let mut pids = Vec::new();
         for job in jobs {
             pids.push(self.start(job)?);
         }
         if pids.is_empty() {
-            return Err(Skip("a session needs a program that runs".to_owned()));
+            return Err(ScenarioSkip(
+                "a session needs a program that runs".to_owned(),
+            ));
         }
         PIDS.set(pids.clone());
         let root = Root::default().with_runs_dir(self.runs_dir.path());

@@ -1,14 +1,14 @@
 //! This machine as a fixture: shells that count, sleep, fail and die.
 
-use crate::processes::{self, Seen};
-use cosched_conformance::{Does, Fixture, Job, Skip, name};
+use crate::processes::{self, SeenProcess};
+use cosched_conformance::{Fixture, JobAction, ScenarioJob, ScenarioSkip, name};
 use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::{
-    Begin, Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, RoomLimits,
-    freezer_problem, topology,
+    Environment, Freezing, HeadroomLimits, Host, HostConfig, HostJob, JobBegin, JobProgram,
+    KernelScheduler, freezer_problem, topology,
 };
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -31,14 +31,16 @@ pub(crate) struct ThisMachine {
 }
 
 impl ThisMachine {
-    pub(crate) fn new(freezing: Freezing) -> Result<ThisMachine, Skip> {
+    pub(crate) fn new(freezing: Freezing) -> Result<ThisMachine, ScenarioSkip> {
         let outputs = tempfile::tempdir().expect("a folder");
         // Apart from the runs of others.
         let root = Root::default().with_runs_dir(outputs.path());
         if freezing == Freezing::Cgroup
             && let Some(problem) = freezer_problem(&root)
         {
-            return Err(Skip(format!("the cgroup freezer can't be used: {problem}")));
+            return Err(ScenarioSkip(format!(
+                "the cgroup freezer can't be used: {problem}"
+            )));
         }
         let affinity = cosched_linux::affinity(0).expect("the CPUs of this process");
         let machine = topology::read(&root, &affinity, None)
@@ -59,7 +61,7 @@ impl ThisMachine {
     /// A backend with these jobs, and with a scheduler in the kernel if there is one.
     pub(crate) fn host(
         &self,
-        jobs: &[Job],
+        jobs: &[ScenarioJob],
         kernel: Option<Box<dyn KernelScheduler>>,
         max_pause: Nanos,
     ) -> Host {
@@ -69,7 +71,7 @@ impl ThisMachine {
                 key: None,
                 cpus: None,
                 name: name(id),
-                begin: Begin::Program(self.program(job)),
+                begin: JobBegin::Program(self.program(job)),
             })
             .collect();
         let host = Host::new(HostConfig {
@@ -85,7 +87,7 @@ impl ThisMachine {
             requests: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
-            room: RoomLimits::default(),
+            headroom: HeadroomLimits::default(),
             max_pause,
             ends_jobs: false,
             notice: Box::new(|notice| eprintln!("{notice:?}")),
@@ -95,25 +97,25 @@ impl ThisMachine {
         host
     }
 
-    fn program(&self, job: &Job) -> Program {
+    fn program(&self, job: &ScenarioJob) -> JobProgram {
         let id = self.programs.replace(self.programs.get() + 1);
         // About 1,000 iterations of a loop in the shell take a millisecond.
         let once = match job.does {
-            Does::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
-            Does::Endless => "ulimit -t 60; while :; do :; done".to_owned(),
-            Does::Fails => "exit 3".to_owned(),
-            Does::Crashes => "kill -SEGV $$".to_owned(),
-            Does::Naps => "kill -STOP $$".to_owned(),
-            Does::Unstartable => String::new(),
+            JobAction::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
+            JobAction::Endless => "ulimit -t 60; while :; do :; done".to_owned(),
+            JobAction::Fails => "exit 3".to_owned(),
+            JobAction::Crashes => "kill -SEGV $$".to_owned(),
+            JobAction::Naps => "kill -STOP $$".to_owned(),
+            JobAction::Unstartable => String::new(),
         };
         let others = format!("{{ {once}; }} & ").repeat(job.cpus as usize - 1);
         let script = format!("{others}{once}; wait");
-        let path = if job.does == Does::Unstartable {
+        let path = if job.does == JobAction::Unstartable {
             "/no/such/program"
         } else {
             "/bin/sh"
         };
-        Program {
+        JobProgram {
             path: PathBuf::from(path),
             args: ["sh", "-c", &script].map(OsString::from).to_vec(),
             env: Arc::new(Environment::new(std::env::vars_os()).expect("no zero bytes")),
@@ -138,7 +140,7 @@ impl Fixture for ThisMachine {
     const NOT_REPEATABLE: Option<&'static str> =
         Some("real processes never do the same thing twice");
 
-    fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Host, ScenarioSkip> {
         Ok(self.host(jobs, None, Nanos::from_ms(50)))
     }
 
@@ -154,7 +156,7 @@ impl Fixture for ThisMachine {
     /// Only jobs without end are left: each of their processes must use the CPU.
     fn nothing_stands_still(&self) {
         let end = Instant::now() + PATIENCE;
-        let stands = |before: &Seen| {
+        let stands = |before: &SeenProcess| {
             processes::seen(before.pid)
                 .is_some_and(|now| now.state != 'Z' && now.cpu_ticks <= before.cpu_ticks)
         };

@@ -3,7 +3,7 @@
 
 use crate::host::ThisMachine;
 use crate::processes;
-use cosched_conformance::{Fixture, Job, Skip, name};
+use cosched_conformance::{Fixture, ScenarioJob, ScenarioSkip, name};
 use cosched_core::{CpuId, CpuSet, Nanos};
 use cosched_linux::root::Root;
 use cosched_linux::{Freezing, Host, KernelScheduler};
@@ -16,9 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct InKernel(ThisMachine);
 
 impl InKernel {
-    pub(crate) fn new() -> Result<InKernel, Skip> {
+    pub(crate) fn new() -> Result<InKernel, ScenarioSkip> {
         if let Some(lack) = cosched_ext::lack(&Root::default()) {
-            return Err(Skip(format!(
+            return Err(ScenarioSkip(format!(
                 "no scheduler can be loaded into the kernel: {lack}"
             )));
         }
@@ -31,7 +31,7 @@ impl InKernel {
             &self.0.machine,
             jobs,
             false,
-            cosched_ext::Work::Plans,
+            cosched_ext::SchedulerWork::Plans,
             None,
         );
         Some(Box::new(loaded.expect("the scheduler is loaded")))
@@ -53,7 +53,7 @@ impl Fixture for InKernel {
     const LEAST_SHARE: f64 = 0.0;
     const NOT_REPEATABLE: Option<&'static str> = ThisMachine::NOT_REPEATABLE;
 
-    fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
+    fn backend(&self, jobs: &[ScenarioJob]) -> Result<Host, ScenarioSkip> {
         // A nap lasts so long. On an emulated machine everything that a scenario does meanwhile takes long.
         Ok(self
             .0

@@ -10,7 +10,7 @@ mod in_kernel;
 mod processes;
 mod runner;
 
-use cosched_conformance::{Simulation, Skip, World, WorldJobs, on_fixture};
+use cosched_conformance::{ForeignFixture, ScenarioSkip, Simulation, WorldJobs, on_fixture};
 use cosched_foreign::Command;
 use cosched_linux::Freezing;
 use std::path::Path;
@@ -32,16 +32,16 @@ fn main() -> ExitCode {
 }
 
 /// The world of `examples/foreign/queue_world.py`.
-fn queue_world() -> Result<World, Skip> {
+fn queue_world() -> Result<ForeignFixture, ScenarioSkip> {
     let mut python = std::process::Command::new("python3");
     python.arg("--version").stdout(Stdio::null());
     if !python.status().is_ok_and(|status| status.success()) {
-        return Err(Skip("there is no python3".to_owned()));
+        return Err(ScenarioSkip("there is no python3".to_owned()));
     }
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/foreign");
     let world = examples.join("queue_world.py");
     let word = format!("cmd:python3 '{}'", world.display());
     let command = Command::of(&word).expect("a command");
     let jobs = WorldJobs::read(&examples.join("queue_jobs.toml")).expect("what jobs are given");
-    Ok(World::new(command, jobs))
+    Ok(ForeignFixture::new(command, jobs))
 }

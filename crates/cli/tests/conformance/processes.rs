@@ -5,7 +5,7 @@ use std::fs;
 
 /// One process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenProcess {
     pub(crate) pid: i32,
     pub(crate) state: char,
     pub(crate) cpu_ticks: u64,
@@ -14,13 +14,13 @@ pub(crate) struct Seen {
 }
 
 /// The process with this number; `None` if there is none.
-pub(crate) fn seen(pid: i32) -> Option<Seen> {
+pub(crate) fn seen(pid: i32) -> Option<SeenProcess> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may contain any character.
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
     let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
     let cpu = number(36)? as u32;
-    Some(Seen {
+    Some(SeenProcess {
         pid,
         state: fields.first()?.chars().next()?,
         cpu_ticks: number(11)? + number(12)?,
@@ -40,7 +40,7 @@ pub(crate) fn allowed(pid: i32) -> CpuSet {
 }
 
 /// Every process of the runs of one process, without zombies. With a name, only the processes of the job of that name.
-pub(crate) fn of_run(runner: u32, job: Option<&str>) -> Vec<Seen> {
+pub(crate) fn of_run(runner: u32, job: Option<&str>) -> Vec<SeenProcess> {
     let run = format!("COSCHED_RUN={runner}-");
     let job = job.map(|name| format!("COSCHED_JOB={name}"));
     let is_marked = |pid: i32| {

@@ -4,7 +4,7 @@
 //! After each case, whatever its outcome, none of its processes may be stopped, and those that still run are killed.
 
 use crate::processes;
-use cosched_conformance::{Case, Skip};
+use cosched_conformance::{Case, ScenarioSkip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read as _, Seek as _};
 use std::process::{Command, ExitCode, Stdio};
@@ -72,7 +72,7 @@ pub(crate) fn main(cases: &[Case]) -> ExitCode {
             .expect("a case of that name");
         return match (case.play)() {
             Ok(()) => ExitCode::SUCCESS,
-            Err(Skip(why)) => {
+            Err(ScenarioSkip(why)) => {
                 println!("{why}");
                 ExitCode::from(SKIPPED)
             }

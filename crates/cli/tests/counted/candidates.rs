@@ -1,6 +1,6 @@
 //! What is compared: laws, mixes of jobs, and policies.
 
-use crate::run::{Job, job};
+use crate::run::{LawJob, job};
 use cosched_core::{POLICIES, Rng};
 
 /// A law, and what a user's measurement of its machine would say. `cosched calibrate` measures by loads of its own, which
@@ -33,14 +33,14 @@ pub(crate) const LAWS: [Law; 3] = [
 ];
 
 /// Jobs that run together. Each takes 2 to 5 s alone.
-pub(crate) struct Mix {
+pub(crate) struct LawMix {
     pub(crate) name: &'static str,
     /// Programs and their instructions.
     jobs: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) const MIXES: [Mix; 2] = [
-    Mix {
+pub(crate) const MIXES: [LawMix; 2] = [
+    LawMix {
         name: "half streams and copies",
         jobs: &[
             ("stream", "8e9"),
@@ -61,7 +61,7 @@ pub(crate) const MIXES: [Mix; 2] = [
             ("turns", "12e9"),
         ],
     },
-    Mix {
+    LawMix {
         name: "three jobs of each program",
         jobs: &[
             ("stream", "8e9"),
@@ -92,9 +92,9 @@ pub(crate) const MIXES: [Mix; 2] = [
     },
 ];
 
-impl Mix {
+impl LawMix {
     /// Its jobs, in an order of their own for each repeat.
-    pub(crate) fn jobs(&self, repeat: usize) -> Vec<Job> {
+    pub(crate) fn jobs(&self, repeat: usize) -> Vec<LawJob> {
         let mut jobs = Vec::new();
         for (number, (program, instructions)) in self.jobs.iter().enumerate() {
             let name = format!("{program}-{}", number + 1);

@@ -1,6 +1,6 @@
 //! Holds the figures of a record against the truth.
 
-use crate::run::{self, Ended, User};
+use crate::run::{self, EndedRun, User};
 use crate::truth::TrueJob;
 use cosched_core::{Absence, Counter};
 use serde_json::Value;
@@ -94,13 +94,13 @@ fn count(job: &Value, counter: Counter) -> (Option<f64>, &Value) {
 }
 
 /// Holds every figure of every job against the truth.
-pub(crate) fn check(ended: &Ended, may: &May, faults: &mut Faults) {
+pub(crate) fn check(ended: &EndedRun, may: &May, faults: &mut Faults) {
     check_counts(ended, may, faults);
     check_slowdowns(ended, &GOAL, faults);
 }
 
 /// Holds what was counted against the truth.
-pub(crate) fn check_counts(ended: &Ended, may: &May, faults: &mut Faults) {
+pub(crate) fn check_counts(ended: &EndedRun, may: &May, faults: &mut Faults) {
     for job in jobs(ended) {
         let (name, truth) = (name_of(job), true_job(ended, job));
         for counter in Counter::ALL {
@@ -163,7 +163,7 @@ fn check_figure(
 }
 
 /// The estimated slowdowns that the record has. None has to be there.
-pub(crate) fn check_slowdowns(ended: &Ended, most: &Most, faults: &mut Faults) {
+pub(crate) fn check_slowdowns(ended: &EndedRun, most: &Most, faults: &mut Faults) {
     let mut errors = Vec::new();
     for job in jobs(ended) {
         if let Some(estimate) = job["slowdown_estimate"].as_f64() {
@@ -201,7 +201,7 @@ const LOSSES: [Absence; 3] = [
 ];
 
 /// Each event that was lost is named in one warning. Where the policy says what it does without the event, that is enough.
-fn check_losses(ended: &Ended, faults: &mut Faults) {
+fn check_losses(ended: &EndedRun, faults: &mut Faults) {
     let told = warnings_with_code(ended, "events-lost");
     let without = warnings_with_code(ended, "without");
     for counter in Counter::ALL {
@@ -221,7 +221,7 @@ fn check_losses(ended: &Ended, faults: &mut Faults) {
     }
 }
 
-fn warnings_with_code(ended: &Ended, code: &str) -> Vec<String> {
+fn warnings_with_code(ended: &EndedRun, code: &str) -> Vec<String> {
     let warnings = ended.record["warnings"].as_array().expect("a list");
     let of_code = warnings.iter().filter(|warning| warning["code"] == code);
     let texts = of_code.filter_map(|warning| warning["text"].as_str());
@@ -229,7 +229,7 @@ fn warnings_with_code(ended: &Ended, code: &str) -> Vec<String> {
 }
 
 /// The warnings whose text has this word.
-pub(crate) fn warnings_about(ended: &Ended, word: &str) -> Vec<String> {
+pub(crate) fn warnings_about(ended: &EndedRun, word: &str) -> Vec<String> {
     let warnings = ended.record["warnings"].as_array().expect("a list");
     let texts = warnings
         .iter()
@@ -277,7 +277,7 @@ pub(crate) struct Errors {
     pub(crate) table: String,
 }
 
-pub(crate) fn errors_of(ended: &Ended) -> Errors {
+pub(crate) fn errors_of(ended: &EndedRun) -> Errors {
     let quantum_s = ended.record["quantum_s"].as_f64().expect("a number");
     let mut errors = Errors {
         progress: Vec::new(),
@@ -350,7 +350,7 @@ impl Errors {
     }
 }
 
-pub(crate) fn jobs(ended: &Ended) -> impl Iterator<Item = &Value> {
+pub(crate) fn jobs(ended: &EndedRun) -> impl Iterator<Item = &Value> {
     ended.record["jobs"].as_array().expect("a list").iter()
 }
 
@@ -358,7 +358,7 @@ fn name_of(job: &Value) -> String {
     job["name"].as_str().expect("a name").to_owned()
 }
 
-fn true_job<'a>(ended: &'a Ended, job: &Value) -> &'a TrueJob {
+fn true_job<'a>(ended: &'a EndedRun, job: &Value) -> &'a TrueJob {
     let name = name_of(job);
     ended
         .truth
@@ -367,7 +367,7 @@ fn true_job<'a>(ended: &'a Ended, job: &Value) -> &'a TrueJob {
 }
 
 /// Its time in the run by the time that its work takes alone.
-pub(crate) fn true_slowdown(ended: &Ended, job: &Value) -> f64 {
+pub(crate) fn true_slowdown(ended: &EndedRun, job: &Value) -> f64 {
     let time = |name: &str| job[name].as_f64().expect("it has ended");
     (time("finish_s") - time("arrival_s")) / true_job(ended, job).alone_s
 }

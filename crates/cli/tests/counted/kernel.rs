@@ -3,11 +3,11 @@
 use crate::candidates::{CANDIDATES, LAWS};
 use crate::figures::{ALL, Faults, check_counts};
 use crate::guest::Guest;
-use crate::run::{Ended, Job, User, six_jobs, start, ten_jobs};
+use crate::run::{EndedRun, LawJob, User, six_jobs, start, ten_jobs};
 use std::path::Path;
 
 /// Holds the counts of a run under the scheduler in the kernel against the truth, if the kernel can have one.
-fn check(jobs: &[Job], options: &[&str]) {
+fn check(jobs: &[LawJob], options: &[&str]) {
     let Some(_guest) = Guest::enter() else { return };
     if !Path::new("/sys/kernel/sched_ext").exists() {
         eprintln!("skipped, because this kernel has no sched_ext");
@@ -25,13 +25,13 @@ fn check(jobs: &[Job], options: &[&str]) {
     faults.none();
 }
 
-fn warned(ended: &Ended, code: &str) -> bool {
+fn warned(ended: &EndedRun, code: &str) -> bool {
     let warnings = ended.record["warnings"].as_array().expect("a list");
     warnings.iter().any(|warning| warning["code"] == code)
 }
 
 /// With what EFS has to know of the guest.
-fn check_efs(jobs: &[Job]) {
+fn check_efs(jobs: &[LawJob]) {
     let efs = CANDIDATES
         .iter()
         .find(|candidate| candidate.name() == "efs");

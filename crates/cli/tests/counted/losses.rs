@@ -2,12 +2,12 @@
 
 use crate::figures::{ALL, Faults, May, NOTHING, check, check_doctor, jobs, warnings_about};
 use crate::guest::{Guest, pass};
-use crate::run::{Job, Run, User, job, six_jobs, start, ten_jobs};
+use crate::run::{LawJob, RunningRun, User, job, six_jobs, start, ten_jobs};
 use cosched_core::{Counter, CpuId, CpuSet};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-fn even(jobs: &[Job]) -> Run {
+fn even(jobs: &[LawJob]) -> RunningRun {
     start(User::Root, jobs, &["--policy", "even"])
 }
 
@@ -209,7 +209,7 @@ fn a_gap_with_counters_that_stand_still() {
 #[test]
 fn a_job_forks_two_hundred_children() {
     let Some(_guest) = Guest::enter() else { return };
-    let forks = Job {
+    let forks = LawJob {
         name: "forks".to_owned(),
         line: "for i in $(seq 200); do (echo reuse 6e7 forks >/dev/law) || exit 1; done".to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use crate::candidates::{CANDIDATES, LAWS, MIXES};
 use crate::figures::{errors_of, jobs, mean, true_slowdown};
-use crate::run::Ended;
+use crate::run::EndedRun;
 use serde_json::Value;
 
 /// A run of the comparison, by indices in its tables.
@@ -42,7 +42,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of(ended: &Ended, place: Place) -> Outcome {
+    pub(crate) fn of(ended: &EndedRun, place: Place) -> Outcome {
         let slowdowns: Vec<f64> = jobs(ended).map(|job| true_slowdown(ended, job)).collect();
         let finishes = finishes_s(ended);
         let [progress, learnt, slowdown] =
@@ -94,13 +94,13 @@ impl Outcome {
 }
 
 /// When the jobs ended. All have come at the start.
-fn finishes_s(ended: &Ended) -> Vec<f64> {
+fn finishes_s(ended: &EndedRun) -> Vec<f64> {
     let time = |job: &Value| job["finish_s"].as_f64().expect("it has ended");
     jobs(ended).map(time).collect()
 }
 
 /// None if the record lacks them for any job.
-fn reads_of_jobs(ended: &Ended) -> Option<f64> {
+fn reads_of_jobs(ended: &EndedRun) -> Option<f64> {
     jobs(ended)
         .map(|job| job["counts"]["mm_reads"].as_f64())
         .sum()

@@ -1,10 +1,10 @@
 //! All policies that place jobs, in closed loop: each decides by what it counts, and the law says what comes of it.
 
-use crate::candidates::{CANDIDATES, Candidate, LAWS, Law, MIXES, Mix};
+use crate::candidates::{CANDIDATES, Candidate, LAWS, Law, LawMix, MIXES};
 use crate::guest::Guest;
 use crate::outcome::{Outcome, Place};
 use crate::page;
-use crate::run::{Ended, Job, User, cosched, folder, start, write_mix};
+use crate::run::{EndedRun, LawJob, User, cosched, folder, start, write_mix};
 use crate::traffic::Traffic;
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -51,11 +51,11 @@ fn order(repeat: usize) -> impl Iterator<Item = usize> {
 fn run(
     guest: &Guest,
     law: &Law,
-    jobs: &[Job],
+    jobs: &[LawJob],
     candidate: &Candidate,
     alone: &TempDir,
     more: &[&str],
-) -> Ended {
+) -> EndedRun {
     guest.clear();
     let solo = alone.path().join("alone/solo-profiles.json");
     let options = candidate.options(law, &solo.to_string_lossy());
@@ -68,7 +68,7 @@ fn run(
 }
 
 /// Runs each job alone, for the policies that must know that. Their profiles are in the folder.
-fn run_alone(guest: &Guest, mix: &Mix) -> TempDir {
+fn run_alone(guest: &Guest, mix: &LawMix) -> TempDir {
     guest.clear();
     let folder = folder();
     write_mix(&mix.jobs(0), &folder);
@@ -80,7 +80,7 @@ fn run_alone(guest: &Guest, mix: &Mix) -> TempDir {
 }
 
 /// What `efs` reads of the memory controllers. It is in the events alone, which take time to write: a run of its own.
-fn traffic_under_efs(guest: &Guest, law: &Law, mix: &Mix, alone: &TempDir) -> Traffic {
+fn traffic_under_efs(guest: &Guest, law: &Law, mix: &LawMix, alone: &TempDir) -> Traffic {
     let efs = CANDIDATES
         .iter()
         .find(|candidate| candidate.name() == "efs");

@@ -21,21 +21,21 @@ const ORDINARY: u32 = 1000;
 
 /// A job: a shell that runs programs of the law.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct LawJob {
     pub(crate) name: String,
     pub(crate) line: String,
 }
 
 /// A job that runs one program of the law for so many instructions.
-pub(crate) fn job(name: &str, program: &str, instructions: &str) -> Job {
-    Job {
+pub(crate) fn job(name: &str, program: &str, instructions: &str) -> LawJob {
+    LawJob {
         name: name.to_owned(),
         line: format!("echo {program} {instructions} {name} >/dev/law"),
     }
 }
 
 /// Six jobs of about 3 s each alone.
-pub(crate) fn six_jobs() -> Vec<Job> {
+pub(crate) fn six_jobs() -> Vec<LawJob> {
     vec![
         job("stream", "stream", "5e9"),
         job("chase", "chase", "2e9"),
@@ -47,7 +47,7 @@ pub(crate) fn six_jobs() -> Vec<Job> {
 }
 
 /// Ten jobs of about 4 s each alone, on eight CPUs.
-pub(crate) fn ten_jobs() -> Vec<Job> {
+pub(crate) fn ten_jobs() -> Vec<LawJob> {
     vec![
         job("stream-1", "stream", "7e9"),
         job("stream-2", "stream", "6e9"),
@@ -85,7 +85,7 @@ pub(crate) fn cosched(user: User, folder: &TempDir) -> Command {
 }
 
 /// A run that goes on.
-pub(crate) struct Run {
+pub(crate) struct RunningRun {
     folder: TempDir,
     child: Child,
     /// The machine before it.
@@ -93,7 +93,7 @@ pub(crate) struct Run {
 }
 
 /// An ended run.
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     pub(crate) record: Value,
     pub(crate) truth: BTreeMap<String, TrueJob>,
     /// The truth about the machine from the start to the end of cosched.
@@ -111,16 +111,16 @@ pub(crate) fn folder() -> TempDir {
 }
 
 /// Writes the jobs as `mix.toml` into a folder.
-pub(crate) fn write_mix(jobs: &[Job], folder: &TempDir) {
+pub(crate) fn write_mix(jobs: &[LawJob], folder: &TempDir) {
     let mut mix = String::new();
-    for Job { name, line } in jobs {
+    for LawJob { name, line } in jobs {
         writeln!(mix, "[[job]]\nname = \"{name}\"\ncommand = '{line}'").expect("a string");
     }
     std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
 }
 
 /// Starts a run with more options.
-pub(crate) fn start(user: User, jobs: &[Job], options: &[&str]) -> Run {
+pub(crate) fn start(user: User, jobs: &[LawJob], options: &[&str]) -> RunningRun {
     let folder = folder();
     write_mix(jobs, &folder);
     let mut command = cosched(user, &folder);
@@ -130,16 +130,16 @@ pub(crate) fn start(user: User, jobs: &[Job], options: &[&str]) -> Run {
     command.stderr(said).stdout(Stdio::null());
     let before = truth::of_machine();
     let child = command.spawn().expect("it starts");
-    Run {
+    RunningRun {
         folder,
         child,
         before,
     }
 }
 
-impl Run {
+impl RunningRun {
     /// Waits for the end of the run.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> EndedRun {
         let status = self.child.wait().expect("a child");
         let machine = truth::of_machine().since(self.before);
         let read =
@@ -147,7 +147,7 @@ impl Run {
         let said = read("said");
         assert!(status.success(), "{status}: {said}");
         let record = serde_json::from_str(&read("run.json"));
-        Ended {
+        EndedRun {
             record: record.unwrap_or_else(|error| panic!("{error}: {said}")),
             truth: truth::of_jobs(),
             machine,

@@ -1,6 +1,6 @@
 //! The traffic of the memory in the events of a run, held against the truth.
 
-use crate::run::Ended;
+use crate::run::EndedRun;
 use serde_json::Value;
 
 /// Relative errors of lines read and written.
@@ -20,7 +20,7 @@ struct Sample {
 
 impl Traffic {
     /// Sums the samples up, those of jobs that run together only once. What moves while no job has a sample is missing.
-    pub(crate) fn of(ended: &Ended) -> Traffic {
+    pub(crate) fn of(ended: &EndedRun) -> Traffic {
         let events = std::fs::read_to_string(ended.folder.path().join("run.events"));
         let samples = samples(&events.expect("events"));
         let mut bounds: Vec<f64> = Vec::new();

@@ -1,6 +1,6 @@
 //! Completion, asked for as the scripts of `cosched completions` do.
 
-use crate::common::looping::Run;
+use crate::common::looping::LoopingRun;
 use crate::common::{command, err, out};
 use std::path::Path;
 use tempfile::tempdir;
@@ -67,7 +67,7 @@ fn values_are_completed() {
 
 #[test]
 fn live_runs_and_their_jobs_are_completed() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     for verb in ["status", "top", "set"] {
         let runs = offered(run.folder(), &[verb, ""]);
         assert!(runs.contains(&run.pid()), "{verb}: {runs:?}");

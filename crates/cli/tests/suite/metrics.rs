@@ -1,6 +1,6 @@
 //! `run --metrics`.
 
-use crate::common::looping::Run;
+use crate::common::looping::LoopingRun;
 use crate::common::{cosched, err, until};
 use std::path::Path;
 use tempfile::tempdir;
@@ -9,7 +9,7 @@ use tempfile::tempdir;
 fn metrics_are_written_while_the_run_is_live_and_at_its_end() {
     let folder = tempdir().expect("a folder");
     let path = folder.path().join("cosched.prom");
-    let run = Run::start(&["--metrics", &path.display().to_string()]);
+    let run = LoopingRun::start(&["--metrics", &path.display().to_string()]);
     let read = || std::fs::read_to_string(&path).expect("a file");
     let text = read();
     assert!(

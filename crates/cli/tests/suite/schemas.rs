@@ -1,6 +1,6 @@
 //! The schemas in `docs/schema/` describe the files that cosched writes.
 
-use crate::common::looping::Run;
+use crate::common::looping::LoopingRun;
 use crate::common::schema::{Schemas, folder};
 use crate::common::simulated::{MACHINE, with_mix};
 use crate::common::{command, cosched, err, json, out, read, write};
@@ -126,7 +126,7 @@ fn a_real_run_its_job_log_and_its_history() {
 
 #[test]
 fn the_state_of_a_run() {
-    let (schemas, run) = (Schemas::read(), Run::start(&[]));
+    let (schemas, run) = (Schemas::read(), LoopingRun::start(&[]));
     let output = command(run.folder(), &["status", &run.pid(), "--format", "json"]).output();
     let answer = json(&output.expect("an answer"));
     schemas.check("runs-now.json", &answer);

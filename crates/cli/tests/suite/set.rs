@@ -3,7 +3,7 @@
 use crate::common::looping::status;
 use crate::common::{command, cosched, ended, err, out, read, runs_dir, until, write};
 use cosched_linux::root::Root;
-use cosched_linux::{Request, live_runs};
+use cosched_linux::{RunRequest, live_runs};
 use std::fs::File;
 use std::process::{Child, Command};
 use tempfile::{TempDir, tempdir};
@@ -163,7 +163,7 @@ fn a_paused_run_ends_its_jobs_where_it_is_asked_to() {
     let root = Root::default().with_runs_dir(runs_dir());
     let live = live_runs(&root);
     let own = live.iter().find(|live| live.pid.to_string() == run.pid());
-    let request = Request::End {
+    let request = RunRequest::End {
         end,
         name: name.clone(),
     };

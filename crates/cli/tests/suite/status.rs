@@ -1,6 +1,6 @@
 //! Looking at runs that go on.
 
-use crate::common::looping::{Run, status, waiting};
+use crate::common::looping::{LoopingRun, status, waiting};
 use crate::common::{command, cosched, ended, err, json, out, until};
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use tempfile::tempdir;
 
 #[test]
 fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
-    let run = Run::start(&["--logs", "L"]);
+    let run = LoopingRun::start(&["--logs", "L"]);
     let by_pid = status(&run.pid()).expect("a state");
     let id = by_pid["run"]["run_id"].as_str().expect("an identity");
     let folder = run.folder().join("L");
@@ -52,7 +52,7 @@ fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
 
 #[test]
 fn without_logs_and_in_a_solo_run_it_can_be_looked_at_too() {
-    let run = Run::start(&["--no-logs"]);
+    let run = LoopingRun::start(&["--no-logs"]);
     let told = status(&run.pid()).expect("a state");
     assert_eq!(told["run"]["folder_absent"], "--no-logs keeps none");
     run.end();
@@ -100,7 +100,7 @@ fn what_does_not_go_on_is_an_error() {
 /// A run that stands still writes no state.
 #[test]
 fn a_suspended_run_is_told_to_be_so() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     let stop = |what: &str| {
         assert!(
             Command::new("kill")

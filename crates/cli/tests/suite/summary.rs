@@ -1,6 +1,6 @@
 //! What is shown at the end of a run and while it goes on.
 
-use crate::common::looping::{Run, status, waiting};
+use crate::common::looping::{LoopingRun, status, waiting};
 use crate::common::{command, cosched, err, out, read, until, write};
 use serde_json::Value;
 use std::fs::File;
@@ -156,7 +156,7 @@ fn signal(what: &str, pid: &str) {
 /// Ctrl-Z freezes the jobs, and they are shown so.
 #[test]
 fn of_a_suspended_run_no_job_runs() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     signal("-TSTP", &run.pid());
     until("the jobs are frozen", || {
         let now = status(&run.pid()).expect("a state");
@@ -191,7 +191,7 @@ fn of_a_suspended_run_no_job_runs() {
 
 #[test]
 fn status_names_thaw_after_a_run_was_killed() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     signal("-KILL", &run.pid());
     let folder = run.reap();
     let output = cosched(&folder, &["status"]);

@@ -1,6 +1,6 @@
 //! `cosched top` on a real terminal, which it leaves as it was.
 
-use crate::common::looping::Run;
+use crate::common::looping::LoopingRun;
 use crate::common::{self, PATIENCE, cosched, ended, err, skipped, until};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -196,7 +196,7 @@ impl Drop for Screen {
 
 #[test]
 fn a_run_is_seen_until_its_end_and_after() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
@@ -262,7 +262,7 @@ fn a_session_of_another_terminal_is_seen_until_its_end() {
 
 #[test]
 fn a_run_that_is_killed_is_told_to_be_so() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
@@ -287,7 +287,7 @@ fn where_nothing_can_be_placed_it_is_refused() {
 
 #[test]
 fn a_job_is_ended_after_a_confirmation() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
@@ -316,7 +316,7 @@ fn a_job_is_ended_after_a_confirmation() {
 
 #[test]
 fn signals_leave_the_terminal_as_it_was() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let Some(mut screen) = Screen::start(&[&run.pid()]) else {
             break;
@@ -335,7 +335,7 @@ fn signals_leave_the_terminal_as_it_was() {
 
 #[test]
 fn it_stops_and_goes_on_as_other_programs_do() {
-    let run = Run::start(&[]);
+    let run = LoopingRun::start(&[]);
     let Some(mut screen) = Screen::start(&[&run.pid()]) else {
         return run.end();
     };
@@ -360,7 +360,7 @@ fn it_stops_and_goes_on_as_other_programs_do() {
 
 #[test]
 fn of_several_runs_one_must_be_named() {
-    let (first, second) = (Run::start(&[]), Run::start(&[]));
+    let (first, second) = (LoopingRun::start(&[]), LoopingRun::start(&[]));
     let Some(mut screen) = Screen::start(&[]) else {
         return;
     };

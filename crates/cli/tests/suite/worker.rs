@@ -2,7 +2,7 @@
 
 use crate::common::{PATIENCE, command, ended, until};
 use cosched_core::JobEnd;
-use cosched_nodes::protocol::{Frame, FrameReader, Node, Order, Piece, Stream};
+use cosched_nodes::protocol::{Frame, FrameReader, JobStream, NodeDescription, NodeOrder, Piece};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -46,7 +46,7 @@ impl Worker {
         }
     }
 
-    fn send(&mut self, order: &Order) {
+    fn send(&mut self, order: &NodeOrder) {
         let input = self.input.as_mut().expect("an open input");
         input.write_all(&order.line()).expect("it reads");
     }
@@ -55,7 +55,7 @@ impl Worker {
         let Value::Object(job) = json!({"id": id, "command": command}) else {
             unreachable!("an object")
         };
-        self.send(&Order::Job(job));
+        self.send(&NodeOrder::Job(job));
     }
 
     /// The next frame.
@@ -74,7 +74,7 @@ impl Worker {
         }
     }
 
-    fn node(&self) -> Node {
+    fn node(&self) -> NodeDescription {
         match self.next().0 {
             Frame::Node(node) => node,
             other => panic!("{other:?}"),
@@ -171,7 +171,7 @@ fn lives(mark: &str) -> bool {
 }
 
 /// What a job has written to a stream.
-fn output(frames: &[Whole], of: &str, on: Stream) -> Vec<u8> {
+fn output(frames: &[Whole], of: &str, on: JobStream) -> Vec<u8> {
     let mut all = Vec::new();
     for (frame, bytes) in frames {
         if let Frame::Output { id, stream, .. } = frame
@@ -202,12 +202,12 @@ fn three_jobs_and_the_node_s_files() {
     );
     assert!(node.cpus > 0 && !node.host.is_empty());
     worker.job("a", "echo out; echo err >&2; exit 3");
-    worker.send(&Order::Beat);
+    worker.send(&NodeOrder::Beat);
     worker.job("b", "true");
     worker.job("c", "kill -9 $$");
     let a = worker.ended("a");
-    assert_eq!(output(&a, "a", Stream::Out), b"out\n");
-    assert_eq!(output(&a, "a", Stream::Err), b"err\n");
+    assert_eq!(output(&a, "a", JobStream::Out), b"out\n");
+    assert_eq!(output(&a, "a", JobStream::Err), b"err\n");
     assert_eq!(
         (end(&a).exit, end(&a).exit_text.as_str()),
         (Some(3), "exit 3")
@@ -219,7 +219,7 @@ fn three_jobs_and_the_node_s_files() {
             .any(|(frame, _)| matches!(frame, Frame::Output { .. }))
     );
     assert_eq!(end(&worker.ended("c")).signal, Some(9));
-    worker.send(&Order::End);
+    worker.send(&NodeOrder::End);
     let mut files: Vec<Whole> = Vec::new();
     for (frame, bytes) in worker.rest(1) {
         match (&frame, files.last_mut()) {
@@ -260,10 +260,10 @@ fn any_bytes_come_as_they_are() {
         worker.job("much", &format!("{much}; printf 'no end' >&2"));
         let frames = worker.ended("much");
         assert!(
-            output(&frames, "much", Stream::Out) == [0xff; 300_000],
+            output(&frames, "much", JobStream::Out) == [0xff; 300_000],
             "{how}"
         );
-        assert_eq!(output(&frames, "much", Stream::Err), b"no end");
+        assert_eq!(output(&frames, "much", JobStream::Err), b"no end");
     }
 }
 
@@ -275,9 +275,9 @@ fn output_comes_at_once_if_that_is_wanted() {
         "printf begin; while [ ! -e go ]; do sleep 0.01; done; echo end",
     );
     let begin = worker.until(|frame| matches!(frame, Frame::Output { .. }));
-    assert_eq!(output(&begin, "a", Stream::Out), b"begin");
+    assert_eq!(output(&begin, "a", JobStream::Out), b"begin");
     std::fs::write(worker.folder.path().join("go"), "").expect("a file");
-    assert_eq!(output(&worker.ended("a"), "a", Stream::Out), b"end\n");
+    assert_eq!(output(&worker.ended("a"), "a", JobStream::Out), b"end\n");
 }
 
 #[test]
@@ -287,16 +287,16 @@ fn jobs_are_cancelled_whether_they_run_or_wait() {
     worker.job("a", &format!("sleep 1000; : {mark}"));
     worker.job("b", "true");
     worker.started("a");
-    worker.send(&Order::Cancel("b".to_owned()));
+    worker.send(&NodeOrder::Cancel("b".to_owned()));
     let b = worker.ended("b");
     assert_eq!(end(&b).start_s, None);
     worker.job("c", "true");
     for id in ["a", "c"] {
-        worker.send(&Order::GiveBack(id.to_owned()));
+        worker.send(&NodeOrder::GiveBack(id.to_owned()));
     }
     assert!(end(&worker.ended("c")).exit_text.starts_with("not started"));
     assert!(lives(&mark), "what has begun is kept");
-    worker.send(&Order::Cancel("a".to_owned()));
+    worker.send(&NodeOrder::Cancel("a".to_owned()));
     assert_eq!(end(&worker.ended("a")).signal, Some(15));
     assert!(!lives(&mark));
     worker.job("c", "true");
@@ -308,7 +308,7 @@ fn a_worker_that_gets_no_more_jobs_ends_with_the_last() {
     let mut worker = Worker::start(&["--silence", "600"], &[]);
     worker.job("a", "while [ ! -e go ]; do sleep 0.01; done");
     worker.started("a");
-    worker.send(&Order::End);
+    worker.send(&NodeOrder::End);
     // The end of the input is no loss of the coordinator any more.
     worker.input = None;
     std::fs::write(worker.folder.path().join("go"), "").expect("a file");
@@ -401,7 +401,7 @@ fn many_jobs_leave_no_files() {
         ends += usize::from(matches!(worker.next().0, Frame::End { .. }));
     }
     assert!(worker.files().is_empty(), "{:?}", worker.files());
-    worker.send(&Order::End);
+    worker.send(&NodeOrder::End);
     worker.rest(0);
     assert!(!worker.has_temporary_folder());
 }

@@ -1,16 +1,22 @@
 //! How tasks end, and how the backend reports it.
 
 use crate::checked::{Checked, allowed, exclusive, stop};
-use crate::fixture::{Does, Fixture, Job, Outcome, job};
+use crate::fixture::{Fixture, JobAction, ScenarioJob, ScenarioOutcome, job};
 use cosched_core::{Backend as _, Capability, Event, Exit, Kill, Nanos, TaskId};
 
 /// Much longer than any wait in a scenario.
 const FAR: Nanos = Nanos::from_ms(3_000_000);
 
-pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(
+    fixture: &F,
+) -> ScenarioOutcome {
     let mut backend = Checked::new(
         fixture,
-        &[job(Does::Work(5)), job(Does::Work(30)), job(Does::Endless)],
+        &[
+            job(JobAction::Work(5)),
+            job(JobAction::Work(30)),
+            job(JobAction::Endless),
+        ],
     )?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
@@ -34,13 +40,13 @@ pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture:
     Ok(())
 }
 
-pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> ScenarioOutcome {
     let mut backend = Checked::new(
         fixture,
         &[
-            job(Does::Unstartable),
-            job(Does::Work(5)),
-            job(Does::Unstartable),
+            job(JobAction::Unstartable),
+            job(JobAction::Work(5)),
+            job(JobAction::Unstartable),
         ],
     )?;
     let [a, b] = backend.two_cpus()?;
@@ -68,10 +74,14 @@ pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outco
     Ok(())
 }
 
-pub(super) fn failures_are_told_as_they_are<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn failures_are_told_as_they_are<F: Fixture>(fixture: &F) -> ScenarioOutcome {
     let mut backend = Checked::new(
         fixture,
-        &[job(Does::Fails), job(Does::Crashes), job(Does::Work(20))],
+        &[
+            job(JobAction::Fails),
+            job(JobAction::Crashes),
+            job(JobAction::Work(20)),
+        ],
     )?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
@@ -88,17 +98,17 @@ pub(super) fn failures_are_told_as_they_are<F: Fixture>(fixture: &F) -> Outcome 
     Ok(())
 }
 
-pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> Outcome {
-    let gang = Job {
+pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let gang = ScenarioJob {
         cpus: 2,
-        ..job(Does::Endless)
+        ..job(JobAction::Endless)
     };
     let jobs = [
-        job(Does::Endless),
-        job(Does::Endless),
+        job(JobAction::Endless),
+        job(JobAction::Endless),
         gang.clone(),
-        job(Does::Endless),
-        job(Does::Endless),
+        job(JobAction::Endless),
+        job(JobAction::Endless),
         gang,
     ];
     let mut backend = Checked::new(fixture, &jobs)?;
@@ -127,8 +137,8 @@ pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> Outc
     Ok(())
 }
 
-pub(super) fn what_never_started_cannot_be_killed<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Work(5)), job(Does::Work(5))])?;
+pub(super) fn what_never_started_cannot_be_killed<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let mut backend = Checked::new(fixture, &[job(JobAction::Work(5)), job(JobAction::Work(5))])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a)]);
     backend.kill(TaskId(1), Kill::Term);
@@ -141,8 +151,11 @@ pub(super) fn what_never_started_cannot_be_killed<F: Fixture>(fixture: &F) -> Ou
     Ok(())
 }
 
-pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Work(20))])?;
+pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let mut backend = Checked::new(
+        fixture,
+        &[job(JobAction::Endless), job(JobAction::Work(20))],
+    )?;
     let [a, b] = backend.two_cpus()?;
     let wait = |backend: &mut Checked<F>, until| {
         // `wait` appends: earlier events stay.
@@ -192,8 +205,8 @@ pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Ou
     Ok(())
 }
 
-pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Naps), job(Does::Endless)])?;
+pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let mut backend = Checked::new(fixture, &[job(JobAction::Naps), job(JobAction::Endless)])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     let mut events = Vec::new();
@@ -218,8 +231,8 @@ pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<F: Fixture>(fixture: &F) -
     Ok(())
 }
 
-pub(super) fn a_task_that_sleeps_can_be_stopped<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Naps), job(Does::Endless)])?;
+pub(super) fn a_task_that_sleeps_can_be_stopped<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let mut backend = Checked::new(fixture, &[job(JobAction::Naps), job(JobAction::Endless)])?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
@@ -242,18 +255,20 @@ pub(super) fn a_task_that_sleeps_can_be_stopped<F: Fixture>(fixture: &F) -> Outc
     Ok(())
 }
 
-pub(super) fn nothing_stands_still_when_the_backend_is_dropped<F: Fixture>(fixture: &F) -> Outcome {
-    let gang = Job {
+pub(super) fn nothing_stands_still_when_the_backend_is_dropped<F: Fixture>(
+    fixture: &F,
+) -> ScenarioOutcome {
+    let gang = ScenarioJob {
         cpus: 2,
-        ..job(Does::Endless)
+        ..job(JobAction::Endless)
     };
     let mut backend = Checked::new(
         fixture,
         &[
-            job(Does::Endless),
+            job(JobAction::Endless),
             gang,
-            job(Does::Endless),
-            job(Does::Endless),
+            job(JobAction::Endless),
+            job(JobAction::Endless),
         ],
     )?;
     backend.needs(Capability::Freeze)?;

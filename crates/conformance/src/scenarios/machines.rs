@@ -1,9 +1,9 @@
 //! A policy on the built-in machines, with more jobs than CPUs.
 
 use super::policies::Decisions;
-use crate::fixture::{Outcome, Skip};
+use crate::fixture::{ScenarioOutcome, ScenarioSkip};
 use cosched_core::{Exit, Importance, Nanos, Params, PolicyEntry, RunConfig, TaskSpec, run};
-use cosched_sim::{Sim, SimConfig, SimJob, Work, builtin_machine, builtin_program};
+use cosched_sim::{JobWork, Sim, SimConfig, SimJob, builtin_machine, builtin_program};
 use std::sync::Arc;
 
 /// At most so many jobs, whatever the machine: a large one would take long.
@@ -13,14 +13,14 @@ const MOST_JOBS: usize = 40;
 const PROGRAMS: [&str; 3] = ["workload-compute", "workload-chase", "workload-stream"];
 
 /// Jobs of unequal length and width come one after the other. All end well, and each decision can be carried out.
-pub(super) fn many_jobs(machine: &str, entry: &'static PolicyEntry) -> Outcome {
+pub(super) fn many_jobs(machine: &str, entry: &'static PolicyEntry) -> ScenarioOutcome {
     let machine = Arc::new(builtin_machine(machine).expect("a built-in machine"));
     let params = params(entry);
     let capabilities = machine.capabilities(&machine.machine());
     for lack in entry.shortfalls(&params, &capabilities) {
         if lack.importance == Importance::Required {
             let need = lack.capability.text();
-            return Err(Skip(format!("{need} is missing: {}", lack.why)));
+            return Err(ScenarioSkip(format!("{need} is missing: {}", lack.why)));
         }
     }
     let count = (2 * machine.machine().cpus.len() + 1).min(MOST_JOBS);
@@ -55,7 +55,7 @@ fn simulated(id: usize) -> SimJob {
     let length = Nanos::from_ms(50 + 37 * (id as u64 % 7));
     SimJob {
         program: Arc::new(program),
-        work: Work::SoloTime(length),
+        work: JobWork::SoloTime(length),
         cpus: width(id),
         nice: 0,
     }

@@ -6,7 +6,7 @@ mod placing;
 mod plans;
 mod policies;
 
-use crate::fixture::{Fixture, Outcome, Skip};
+use crate::fixture::{Fixture, ScenarioOutcome, ScenarioSkip};
 use crate::simulated::Simulation;
 use cosched_core::{POLICIES, PolicyEntry, find_policy};
 use cosched_sim::MACHINES;
@@ -17,7 +17,7 @@ pub struct Case {
     /// Its name; on a fixture `FIXTURE::SCENARIO`.
     pub name: String,
     /// Plays it.
-    pub play: Box<dyn Fn() -> Outcome>,
+    pub play: Box<dyn Fn() -> ScenarioOutcome>,
 }
 
 /// The policies with which a scenario is played.
@@ -38,7 +38,7 @@ macro_rules! cases {
 /// All scenarios on one fixture, which is made when a scenario is played.
 pub fn on_fixture<F: Fixture>(
     name: &str,
-    make: impl Fn() -> Result<F, Skip> + 'static,
+    make: impl Fn() -> Result<F, ScenarioSkip> + 'static,
 ) -> Vec<Case> {
     let make = Rc::new(make);
     let all: Vec<&'static PolicyEntry> = POLICIES.iter().collect();

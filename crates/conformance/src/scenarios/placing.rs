@@ -1,7 +1,7 @@
 //! Tasks run where they are placed, while they are placed.
 
 use crate::checked::{Checked, allowed, exclusive, stop};
-use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job};
+use crate::fixture::{Fixture, JobAction, ScenarioJob, ScenarioOutcome, ScenarioSkip, job};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Nanos, Reading};
 
 /// How long a task is watched, in ms: long enough that a running task is seen to have run, even if it shares its CPU
@@ -28,11 +28,11 @@ pub(super) fn assert_share<F: Fixture>(used: Nanos, elapsed: Nanos, cpus: u64) {
     );
 }
 
-pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) -> ScenarioOutcome {
     if let Some(why) = F::RUNS_BEFORE {
-        return Err(Skip(why.to_owned()));
+        return Err(ScenarioSkip(why.to_owned()));
     }
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
+    let mut backend = Checked::new(fixture, &[job(JobAction::Endless), job(JobAction::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [cpu, _] = backend.two_cpus()?;
     assert_eq!(
@@ -60,12 +60,12 @@ pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) ->
     Ok(())
 }
 
-pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> ScenarioOutcome {
     let mut backend = Checked::new(
         fixture,
-        &[Job {
+        &[ScenarioJob {
             cpus: 2,
-            ..job(Does::Endless)
+            ..job(JobAction::Endless)
         }],
     )?;
     backend.needs(Capability::CpuTime)?;
@@ -117,8 +117,8 @@ pub(super) fn assert_stands_still<F: Fixture>(backend: &mut Checked<F>, task: u3
 
 pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(
     fixture: &F,
-) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
+) -> ScenarioOutcome {
+    let mut backend = Checked::new(fixture, &[job(JobAction::Endless), job(JobAction::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -142,14 +142,16 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(
     Ok(())
 }
 
-pub(super) fn stops_and_starts_in_quick_succession_are_no_news<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn stops_and_starts_in_quick_succession_are_no_news<F: Fixture>(
+    fixture: &F,
+) -> ScenarioOutcome {
     let mut backend = Checked::new(
         fixture,
         &[
-            job(Does::Endless),
-            Job {
+            job(JobAction::Endless),
+            ScenarioJob {
                 cpus: 2,
-                ..job(Does::Endless)
+                ..job(JobAction::Endless)
             },
         ],
     )?;
@@ -174,8 +176,8 @@ pub(super) fn stops_and_starts_in_quick_succession_are_no_news<F: Fixture>(fixtu
     Ok(())
 }
 
-pub(super) fn tasks_go_where_they_are_placed<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Endless)])?;
+pub(super) fn tasks_go_where_they_are_placed<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let mut backend = Checked::new(fixture, &[job(JobAction::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
@@ -201,8 +203,8 @@ pub(super) fn tasks_go_where_they_are_placed<F: Fixture>(fixture: &F) -> Outcome
     Ok(())
 }
 
-pub(super) fn tasks_with_one_cpu_share_it<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
+pub(super) fn tasks_with_one_cpu_share_it<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let mut backend = Checked::new(fixture, &[job(JobAction::Endless), job(JobAction::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[allowed(0, &a), allowed(1, &a)]);
@@ -217,10 +219,14 @@ pub(super) fn tasks_with_one_cpu_share_it<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn changes_are_carried_out_as_one<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn changes_are_carried_out_as_one<F: Fixture>(fixture: &F) -> ScenarioOutcome {
     let mut backend = Checked::new(
         fixture,
-        &[job(Does::Endless), job(Does::Endless), job(Does::Endless)],
+        &[
+            job(JobAction::Endless),
+            job(JobAction::Endless),
+            job(JobAction::Endless),
+        ],
     )?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;

@@ -4,7 +4,7 @@ use super::Entries;
 use super::placing::{WATCHED, assert_share, assert_stands_still};
 use super::policies::{assert_all_policies, batch};
 use crate::checked::{Checked, exclusive, stop};
-use crate::fixture::{Does, Fixture, Job, Outcome, job};
+use crate::fixture::{Fixture, JobAction, ScenarioJob, ScenarioOutcome, job};
 use cosched_core::{
     Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading,
     Residency, Schedule, Seat, TaskId,
@@ -43,8 +43,8 @@ fn plan(generation: u64, seats: Vec<Seat>, fillers: Vec<Filler>) -> Plan {
 /// A backend that carries out plans, with two CPUs.
 fn planner<F: Fixture>(
     fixture: &F,
-    jobs: &[Job],
-) -> Result<(Checked<F>, [CpuSet; 2]), crate::fixture::Skip> {
+    jobs: &[ScenarioJob],
+) -> Result<(Checked<F>, [CpuSet; 2]), crate::fixture::ScenarioSkip> {
     let backend = Checked::new(fixture, jobs)?;
     backend.needs(Capability::Plans)?;
     backend.needs(Capability::CpuTime)?;
@@ -60,8 +60,8 @@ fn residency<F: Fixture>(backend: &mut Checked<F>, task: u32) -> Residency {
     }
 }
 
-pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Endless; 3].map(job);
+pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let jobs = [JobAction::Endless; 3].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     // Seated tasks that have not begun are started; no other task is.
     backend.plan(&plan(1, vec![seat(0, &a), seat(1, &b)], vec![]));
@@ -99,8 +99,16 @@ pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Out
     Ok(())
 }
 
-pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Naps, Does::Endless, Does::Endless, Does::Work(30)].map(job);
+pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(
+    fixture: &F,
+) -> ScenarioOutcome {
+    let jobs = [
+        JobAction::Naps,
+        JobAction::Endless,
+        JobAction::Endless,
+        JobAction::Work(30),
+    ]
+    .map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     // The two tasks that may fill in have begun before.
     backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
@@ -134,8 +142,10 @@ pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture
     Ok(())
 }
 
-pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Work(20), Does::Work(20), Does::Endless].map(job);
+pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<F: Fixture>(
+    fixture: &F,
+) -> ScenarioOutcome {
+    let jobs = [JobAction::Work(20), JobAction::Work(20), JobAction::Endless].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(2, &a)], vec![]));
     backend.until_it_works(2);
@@ -165,8 +175,8 @@ fn assert_close<F: Fixture>(one: Nanos, other: Nanos) {
     assert!(apart <= F::CLOSE.0, "{one:?} and {other:?}");
 }
 
-pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Naps, Does::Endless, Does::Endless].map(job);
+pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let jobs = [JobAction::Naps, JobAction::Endless, JobAction::Endless].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(1, &a)], vec![]));
     let began = backend.time();
@@ -225,8 +235,8 @@ pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn an_old_plan_is_refused<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Endless; 2].map(job);
+pub(super) fn an_old_plan_is_refused<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let jobs = [JobAction::Endless; 2].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(7, vec![seat(0, &a)], vec![]));
     assert_eq!(backend.pass(5), [Event::PlanAdopted { generation: 7 }]);
@@ -244,8 +254,8 @@ pub(super) fn an_old_plan_is_refused<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Work(20), Does::Endless, Does::Endless].map(job);
+pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> ScenarioOutcome {
+    let jobs = [JobAction::Work(20), JobAction::Endless, JobAction::Endless].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
     backend.until_it_works(1);
@@ -258,10 +268,13 @@ pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn a_batch_completes_by_plans<F: Fixture>(fixture: &F, entries: &Entries) -> Outcome {
+pub(super) fn a_batch_completes_by_plans<F: Fixture>(
+    fixture: &F,
+    entries: &Entries,
+) -> ScenarioOutcome {
     planner(fixture, &[])?;
     let mut jobs = batch(fixture)?;
     // One task sleeps, so that others can fill in.
-    jobs.push(job(Does::Naps));
+    jobs.push(job(JobAction::Naps));
     assert_all_policies(fixture, entries, &jobs, Actuation::Plans)
 }

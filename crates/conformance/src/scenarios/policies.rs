@@ -2,7 +2,9 @@
 
 use super::Entries;
 use crate::checked::Checked;
-use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job, needs, specs};
+use crate::fixture::{
+    Fixture, JobAction, ScenarioJob, ScenarioOutcome, ScenarioSkip, job, needs, specs,
+};
 use cosched_core::{
     Actuation, Capability, Change, CpuId, CpuSet, Decision, Exit, Fact, Importance, Nanos, Params,
     Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId,
@@ -49,27 +51,31 @@ impl Recorder for Decisions {
 }
 
 /// Runs jobs under a policy whose decisions can all be carried out.
-fn play<F: Fixture>(fixture: &F, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
+fn play<F: Fixture>(
+    fixture: &F,
+    jobs: &[ScenarioJob],
+    policy: &mut dyn Policy,
+) -> Result<RunResult, ScenarioSkip> {
     play_by(fixture, jobs, policy, Actuation::Decisions)
 }
 
 fn play_by<F: Fixture>(
     fixture: &F,
-    jobs: &[Job],
+    jobs: &[ScenarioJob],
     policy: &mut dyn Policy,
     actuation: Actuation,
-) -> Result<RunResult, Skip> {
+) -> Result<RunResult, ScenarioSkip> {
     run_checked(fixture, jobs, policy, actuation, Decisions::default())
 }
 
 /// Runs jobs under a policy. The backend and the tasks' masks are checked all the time.
 fn run_checked<F: Fixture>(
     fixture: &F,
-    jobs: &[Job],
+    jobs: &[ScenarioJob],
     policy: &mut dyn Policy,
     actuation: Actuation,
     mut decisions: Decisions,
-) -> Result<RunResult, Skip> {
+) -> Result<RunResult, ScenarioSkip> {
     let mut backend = Checked::new(fixture, jobs)?;
     backend.two_cpus()?;
     let config = RunConfig {
@@ -85,7 +91,7 @@ fn run_checked<F: Fixture>(
 }
 
 /// A policy of the table with a short quantum; or the reason why it can't run here.
-fn build<F: Fixture>(fixture: &F, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Skip> {
+fn build<F: Fixture>(fixture: &F, entry: &PolicyEntry) -> Result<Box<dyn Policy>, ScenarioSkip> {
     let mut settings = Vec::new();
     if entry.params.iter().any(|param| param.name == "quantum_s") {
         settings.push(("quantum_s".to_owned(), QUANTUM.to_string()));
@@ -109,14 +115,14 @@ fn exits(result: &RunResult) -> Vec<Exit> {
 }
 
 /// Five jobs; two may use only the first CPU, one only the second.
-pub(super) fn batch<F: Fixture>(fixture: &F) -> Result<Vec<Job>, Skip> {
+pub(super) fn batch<F: Fixture>(fixture: &F) -> Result<Vec<ScenarioJob>, ScenarioSkip> {
     let [a, b] = Checked::new(fixture, &[])?.two_cpus()?;
     let masks = [Some(a.clone()), None, Some(b), Some(a), None];
     Ok(masks
         .into_iter()
-        .map(|allowed| Job {
+        .map(|allowed| ScenarioJob {
             allowed,
-            ..job(Does::Work(30))
+            ..job(JobAction::Work(30))
         })
         .collect())
 }
@@ -124,7 +130,7 @@ pub(super) fn batch<F: Fixture>(fixture: &F) -> Result<Vec<Job>, Skip> {
 pub(super) fn a_batch_completes_within_its_masks<F: Fixture>(
     fixture: &F,
     entries: &Entries,
-) -> Outcome {
+) -> ScenarioOutcome {
     assert_all_policies(fixture, entries, &batch(fixture)?, Actuation::Decisions)
 }
 
@@ -132,14 +138,14 @@ pub(super) fn a_batch_completes_within_its_masks<F: Fixture>(
 pub(super) fn assert_all_policies<F: Fixture>(
     fixture: &F,
     entries: &Entries,
-    jobs: &[Job],
+    jobs: &[ScenarioJob],
     actuation: Actuation,
-) -> Outcome {
+) -> ScenarioOutcome {
     let mut left_out = Vec::new();
     for entry in entries {
         let mut policy = match build(fixture, entry) {
             Ok(policy) => policy,
-            Err(Skip(why)) => {
+            Err(ScenarioSkip(why)) => {
                 left_out.push(format!("{}: {why}", entry.name));
                 continue;
             }
@@ -170,7 +176,7 @@ pub(super) fn assert_all_policies<F: Fixture>(
     if left_out.is_empty() {
         Ok(())
     } else {
-        Err(Skip(format!(
+        Err(ScenarioSkip(format!(
             "not all policies can run here ({})",
             left_out.join("; ")
         )))
@@ -180,13 +186,13 @@ pub(super) fn assert_all_policies<F: Fixture>(
 pub(super) fn failures_leave_the_others_alone<F: Fixture>(
     fixture: &F,
     entries: &Entries,
-) -> Outcome {
+) -> ScenarioOutcome {
     let jobs = [
-        Does::Fails,
-        Does::Crashes,
-        Does::Work(30),
-        Does::Work(30),
-        Does::Work(30),
+        JobAction::Fails,
+        JobAction::Crashes,
+        JobAction::Work(30),
+        JobAction::Work(30),
+        JobAction::Work(30),
     ]
     .map(job);
     let expected = [
@@ -279,9 +285,9 @@ impl Policy for Nonsense {
     }
 }
 
-pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> ScenarioOutcome {
     // The jobs end one after the other, so that the policy is asked often.
-    let jobs = [5, 10, 15, 20, 25, 30, 35, 40].map(|ms| job(Does::Work(ms)));
+    let jobs = [5, 10, 15, 20, 25, 30, 35, 40].map(|ms| job(JobAction::Work(ms)));
     let mut nonsense = Nonsense::default();
     let wrong = Decisions {
         may_be_wrong: true,
@@ -295,12 +301,20 @@ pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> Outcome {
     Ok(())
 }
 
-pub(super) fn gangs_take_turns_with_others<F: Fixture>(fixture: &F, entries: &Entries) -> Outcome {
-    let gang = Job {
+pub(super) fn gangs_take_turns_with_others<F: Fixture>(
+    fixture: &F,
+    entries: &Entries,
+) -> ScenarioOutcome {
+    let gang = ScenarioJob {
         cpus: 2,
-        ..job(Does::Work(40))
+        ..job(JobAction::Work(40))
     };
-    let jobs = [job(Does::Work(40)), gang.clone(), job(Does::Work(40)), gang];
+    let jobs = [
+        job(JobAction::Work(40)),
+        gang.clone(),
+        job(JobAction::Work(40)),
+        gang,
+    ];
     for entry in entries {
         let mut policy = build(fixture, entry)?;
         let name = entry.name;
@@ -310,19 +324,19 @@ pub(super) fn gangs_take_turns_with_others<F: Fixture>(fixture: &F, entries: &En
     Ok(())
 }
 
-pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F, entries: &Entries) -> Outcome {
+pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F, entries: &Entries) -> ScenarioOutcome {
     if let Some(why) = F::NOT_REPEATABLE {
-        return Err(Skip(why.to_owned()));
+        return Err(ScenarioSkip(why.to_owned()));
     }
     let mut jobs = batch(fixture)?;
     jobs.extend([
-        job(Does::Crashes),
-        Job {
+        job(JobAction::Crashes),
+        ScenarioJob {
             cpus: 2,
-            ..job(Does::Work(40))
+            ..job(JobAction::Work(40))
         },
     ]);
-    let naps = job(Does::Naps);
+    let naps = job(JobAction::Naps);
     if fixture.backend(std::slice::from_ref(&naps)).is_ok() {
         jobs.push(naps);
     }

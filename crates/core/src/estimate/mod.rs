@@ -23,10 +23,10 @@ use bandwidth::MeanRate;
 pub(crate) use crowding::Crowding;
 pub(crate) use interference::MISFIT;
 pub use interference::{Interference, NeighbouredRun, interferences};
-pub use learnt::{Earlier, EarlierPhase, PredictionErrors};
+pub use learnt::{EarlierPhase, EarlierPhases, PredictionErrors};
 pub(crate) use learnt::{KEPT, Learner, MEMORY, NOISE, ROUGH};
 pub use pace::Pace;
-use progress::Progress;
+use progress::ProgressEstimator;
 use solo_work::SoloWork;
 use trace::TraceProgress;
 pub(crate) use width::WidthEstimator;
@@ -36,7 +36,7 @@ pub(crate) use width::WidthEstimator;
 pub struct TaskEstimator {
     quantum: Nanos,
     reads: MeanRate,
-    progress: Progress,
+    progress: ProgressEstimator,
     solo_work: SoloWork,
     width: u32,
     trace: Option<TraceProgress>,
@@ -47,7 +47,7 @@ pub struct TaskEstimator {
 /// A task's initial progress, in quanta. A late task starts at the least progress of the live tasks, or it would own
 /// the machine until it had caught up with their earlier work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Start {
+pub struct InitialProgress {
     /// By estimates.
     pub progress: f64,
     /// By the trace of a solo run.
@@ -56,12 +56,12 @@ pub struct Start {
 
 impl TaskEstimator {
     /// The estimators of a task that starts now; `quantum` is the unit of progress.
-    pub fn new(spec: &TaskSpec, quantum: Nanos, start: Start) -> TaskEstimator {
+    pub fn new(spec: &TaskSpec, quantum: Nanos, start: InitialProgress) -> TaskEstimator {
         let trace = spec.solo.trace.clone();
         TaskEstimator {
             quantum,
             reads: MeanRate::default(),
-            progress: Progress::new(start.progress, spec.cpus),
+            progress: ProgressEstimator::new(start.progress, spec.cpus),
             solo_work: SoloWork::default(),
             width: spec.cpus,
             trace: trace.map(|trace| TraceProgress::new(trace, start.trace_progress, spec.cpus)),
@@ -184,7 +184,7 @@ mod tests {
             ..TaskSpec::new(0, "gang")
         };
         let alone = of_gang(8.0, 1.0, Purpose::MeasureAlone);
-        let mut estimator = TaskEstimator::new(&spec, alone.interval, Start::default());
+        let mut estimator = TaskEstimator::new(&spec, alone.interval, InitialProgress::default());
         let mut estimates = estimator.initial();
         for _ in 0..4 {
             estimator.update(&alone, 1.0, &mut estimates);

@@ -22,7 +22,7 @@ use crate::units::{Absence, Nanos, Reading};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
-pub(super) struct Progress {
+pub(super) struct ProgressEstimator {
     start: f64,
     /// CPUs that the task needs at once.
     width: u32,
@@ -77,10 +77,10 @@ impl Unrated {
     }
 }
 
-impl Progress {
+impl ProgressEstimator {
     /// The progress of a task of `width` CPUs that starts at `start` quanta.
-    pub(super) fn new(start: f64, width: u32) -> Progress {
-        Progress {
+    pub(super) fn new(start: f64, width: u32) -> ProgressEstimator {
+        ProgressEstimator {
             start,
             width,
             done: 0.0,
@@ -272,7 +272,7 @@ pub(super) mod tests {
 
     #[test]
     fn quanta_before_the_first_estimate_are_rated_by_it() {
-        let mut progress = Progress::new(0.0, 1);
+        let mut progress = ProgressEstimator::new(0.0, 1);
         progress.add(&sample(200, 500, Purpose::Run), Q);
         assert_eq!(
             (progress.total(), progress.basis()),
@@ -300,7 +300,7 @@ pub(super) mod tests {
     #[test]
     fn a_gang_counts_by_the_time_in_which_a_thread_of_it_ran() {
         let of = |threads: f64, rate: f64| {
-            let mut progress = Progress::new(0.0, 8);
+            let mut progress = ProgressEstimator::new(0.0, 8);
             progress.add(&of_gang(8.0, 1.0, Purpose::MeasureAlone), Q);
             progress.add(&of_gang(threads, rate, Purpose::Run), Q);
             progress.total() - 1.0
@@ -326,7 +326,7 @@ pub(super) mod tests {
             sample(49, 1_000, Purpose::MeasureAlone),
             sample(200, 1_000, Purpose::Run),
         ] {
-            let mut progress = Progress::new(0.0, 1);
+            let mut progress = ProgressEstimator::new(0.0, 1);
             progress.add(&bad, Q);
             assert_eq!(
                 progress.solo_ipc(),
@@ -337,7 +337,7 @@ pub(super) mod tests {
 
     #[test]
     fn without_counters_cpu_time_counts() {
-        let mut progress = Progress::new(3.0, 1);
+        let mut progress = ProgressEstimator::new(3.0, 1);
         let mut sample = sample(200, 0, Purpose::Run);
         sample.counts = Counts::absent(Absence::NoCounters);
         sample.cpu_time = Reading::Value(Nanos::from_ms(150));
@@ -349,7 +349,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_interval_is_worth_at_most_its_own_time() {
-        let mut progress = Progress::new(0.0, 1);
+        let mut progress = ProgressEstimator::new(0.0, 1);
         // Two phases with IPCs of 20 to 1; the slow one is measured alone.
         for ipc in [2_000, 100, 2_000] {
             progress.add(&sample(200, ipc, Purpose::Run), Q);
@@ -373,24 +373,24 @@ pub(super) mod tests {
         let mut shared = sample(200, 500, Purpose::Run);
         shared.cpu_time = Reading::Value(Nanos::from_ms(100));
         shared.cpus = "0-11".parse().unwrap();
-        let mut progress = Progress::new(0.0, 1);
+        let mut progress = ProgressEstimator::new(0.0, 1);
         progress.add(&sample(200, 1_000, Purpose::MeasureAlone), Q);
         progress.add(&shared, Q);
         assert_eq!(progress.total(), 1.5);
         // The same without counters, whatever the mask.
         shared.counts = Counts::absent(Absence::NoCounters);
-        let mut uncounted = Progress::new(0.0, 1);
+        let mut uncounted = ProgressEstimator::new(0.0, 1);
         uncounted.add(&shared, Q);
         assert_eq!(uncounted.total(), 0.5);
         // A gang of two with the CPU time of one CPU.
-        let mut gang = Progress::new(0.0, 2);
+        let mut gang = ProgressEstimator::new(0.0, 2);
         gang.add(&shared, Q);
         assert_eq!(gang.total(), 0.25);
     }
 
     #[test]
     fn a_glitch_of_the_counters_is_forgotten() {
-        let mut progress = Progress::new(0.0, 1);
+        let mut progress = ProgressEstimator::new(0.0, 1);
         let mut glitch = sample(200, 1_000, Purpose::Run);
         glitch.counts[Counter::Instructions] = Reading::Absent(Absence::WentBackwards);
         progress.add(&glitch, Q);
@@ -414,12 +414,12 @@ pub(super) mod tests {
     fn a_short_measurement_counts_when_it_was_meant_to_be_short() {
         let mut short = sample(10, 1_000, Purpose::MeasureAlone);
         short.planned = Nanos::from_ms(10);
-        let mut progress = Progress::new(0.0, 1);
+        let mut progress = ProgressEstimator::new(0.0, 1);
         progress.add(&short, Q);
         assert_eq!(progress.solo_ipc(), Reading::Value(1.0));
         // Cut to less than half, it does not count.
         short.interval = Nanos::from_ms(4);
-        let mut progress = Progress::new(0.0, 1);
+        let mut progress = ProgressEstimator::new(0.0, 1);
         progress.add(&short, Q);
         assert!(!progress.solo_ipc().is_value());
     }

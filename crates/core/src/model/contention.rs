@@ -169,7 +169,7 @@ impl Default for Contention {
 
 /// Demand of a job in its present phase, per instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asks {
+pub struct PhaseDemand {
     /// Cycles in the core.
     pub own: f64,
     /// Time per line from an idle memory, in ns, with overlaps counted once.
@@ -185,31 +185,31 @@ pub struct Asks {
     /// Cycles per ns.
     pub ghz: f64,
     /// How siblings stretch its time.
-    pub time: Siblings,
+    pub time: SiblingEffect,
     /// How siblings add to its accesses to the last-level cache, because they share the private caches.
-    pub accesses: Siblings,
+    pub accesses: SiblingEffect,
 }
 
 /// What siblings of a core do to each other: something of one grows by the share sensitivity x the sum of the pressures
 /// of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Siblings {
+pub struct SiblingEffect {
     /// How much siblings of a pressure of 1 do to it; 1 is common.
     pub sensitivity: f64,
     /// The growth that it causes in a sibling of a sensitivity of 1.
     pub pressure: f64,
 }
 
-impl Default for Siblings {
-    fn default() -> Siblings {
-        Siblings {
+impl Default for SiblingEffect {
+    fn default() -> SiblingEffect {
+        SiblingEffect {
             sensitivity: SENSITIVITY,
             pressure: PRESSURE,
         }
     }
 }
 
-impl Siblings {
+impl SiblingEffect {
     /// The factor beside siblings with this sum of pressures, which may have a rounding error below 0.
     pub(crate) fn growth(&self, pressure: f64) -> f64 {
         1.0 + self.sensitivity * pressure.max(0.0)
@@ -226,9 +226,9 @@ pub(crate) const LEAST_PART: f64 = 0.05;
 /// Standard deviation between jobs of the exponent of reads, and of other shares and logarithms; also between machines.
 pub(crate) const SPREAD: f64 = 0.3;
 
-impl Default for Asks {
-    fn default() -> Asks {
-        Asks {
+impl Default for PhaseDemand {
+    fn default() -> PhaseDemand {
+        PhaseDemand {
             own: 0.0,
             penalty: 0.0,
             l1: 0.0,
@@ -236,13 +236,13 @@ impl Default for Asks {
             reads: 0.0,
             steepness: 0.0,
             ghz: 0.0,
-            time: Siblings::default(),
-            accesses: Siblings::default(),
+            time: SiblingEffect::default(),
+            accesses: SiblingEffect::default(),
         }
     }
 }
 
-impl Asks {
+impl PhaseDemand {
     /// Lines read from memory per instruction with this share of the last-level cache.
     pub fn reads_at(&self, share: f64) -> f64 {
         if self.reads <= 0.0 {
@@ -288,9 +288,9 @@ impl Asks {
 
 /// A job and its place.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat {
+pub struct PlacedJob {
     /// Its demand.
-    pub asks: Asks,
+    pub asks: PhaseDemand,
     /// Number of its core.
     pub core: usize,
     /// Number of its last-level cache.
@@ -303,7 +303,7 @@ pub struct Seat {
 
 /// Predicted speed of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Predicted {
+pub struct PredictedSpeed {
     /// Cycles per instruction.
     pub cpi: f64,
     /// Lines read from memory per ns.
@@ -314,9 +314,9 @@ pub struct Predicted {
 
 /// Predicted speeds of co-runners.
 #[derive(Clone, Debug, Default)]
-pub struct Prediction {
+pub struct SpeedPrediction {
     /// One per job, in the order of the seats.
-    pub jobs: Vec<Predicted>,
+    pub jobs: Vec<PredictedSpeed>,
     /// Latency of each memory domain, relative to the idle one.
     pub latency: Vec<f64>,
     /// Lines per ns read into each last-level cache.
@@ -364,22 +364,22 @@ fn asked(jobs: &[Waits], latency: f64) -> (f64, f64) {
 /// Number of rounds in which jobs adapt to each other.
 const ROUNDS: usize = 4;
 
-impl Prediction {
+impl SpeedPrediction {
     /// Predicts the speeds of jobs in these seats, all running all the time. The latency of a memory domain is the one
     /// at which its jobs ask for exactly the load that has this latency.
-    pub fn make(&mut self, shared: &Contention, seats: &[Seat]) {
+    pub fn make(&mut self, shared: &Contention, seats: &[PlacedJob]) {
         self.jobs.clear();
         self.jobs.extend(seats.iter().map(|seat| {
             let asks = &seat.asks;
             let cpi = asks.own + asks.stall(shared, asks.reads, 1.0);
-            Predicted {
+            PredictedSpeed {
                 cpi,
                 reads: asks.reads * asks.ghz / cpi,
                 waits: asks.line() * asks.reads,
             }
         }));
         let count =
-            |of: fn(&Seat) -> usize| seats.iter().map(|seat| of(seat) + 1).max().unwrap_or(0);
+            |of: fn(&PlacedJob) -> usize| seats.iter().map(|seat| of(seat) + 1).max().unwrap_or(0);
         self.latency.clear();
         self.latency.resize(count(|seat| seat.domain), 1.0);
         self.load.clear();
@@ -404,7 +404,7 @@ impl Prediction {
     }
 
     /// Runs one round, in which each job adapts to the others' previous round.
-    fn adapt(&mut self, shared: &Contention, seats: &[Seat]) {
+    fn adapt(&mut self, shared: &Contention, seats: &[PlacedJob]) {
         self.cached.iter_mut().for_each(|sum| *sum = 0.0);
         for (seat, job) in seats.iter().zip(&self.jobs) {
             self.cached[seat.llc] += job.reads;
@@ -417,7 +417,7 @@ impl Prediction {
         }
         for (job, waits) in self.jobs.iter_mut().zip(&self.waits) {
             let cpi = waits.cpi(self.latency[waits.domain]);
-            *job = Predicted {
+            *job = PredictedSpeed {
                 cpi,
                 reads: waits.lines / cpi,
                 waits: waits.cycles,
@@ -426,8 +426,8 @@ impl Prediction {
     }
 
     /// Waits of a job for memory, beside those that share its cache and its core.
-    fn waits_of(&self, shared: &Contention, seats: &[Seat], at: usize) -> Waits {
-        let Seat { asks, .. } = &seats[at];
+    fn waits_of(&self, shared: &Contention, seats: &[PlacedJob], at: usize) -> Waits {
+        let PlacedJob { asks, .. } = &seats[at];
         let cached = self.cached[seats[at].llc];
         let m = asks.reads_at(if cached > 0.0 {
             self.jobs[at].reads / cached
@@ -513,7 +513,7 @@ mod tests {
         // Up to jobs that would fill the memory several times over.
         for reads in [0.0, 1e-4, 1e-3, 0.005, 0.02, 0.06, 0.25] {
             for penalty in [0.0, 2.0, 20.0, 200.0] {
-                let asks = Asks {
+                let asks = PhaseDemand {
                     own: 0.4,
                     penalty,
                     l1: 0.3,
@@ -521,12 +521,12 @@ mod tests {
                     reads,
                     steepness: 0.4,
                     ghz: 2.4,
-                    ..Asks::default()
+                    ..PhaseDemand::default()
                 };
-                let mut prediction = Prediction::default();
+                let mut prediction = SpeedPrediction::default();
                 prediction.make(
                     &shared,
-                    &[Seat {
+                    &[PlacedJob {
                         asks,
                         core: 0,
                         llc: 0,

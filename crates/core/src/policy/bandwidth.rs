@@ -5,7 +5,7 @@
 //! the remaining bandwidth per CPU, until every CPU has a task.
 
 use super::prelude::*;
-use super::target::{Fit, Target};
+use super::target::{BandwidthTarget, TargetSelection};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bandwidth",
@@ -28,9 +28,9 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     needs: &needs,
     build: &|params| {
         let target = if is_ideal(params) {
-            Target::Ideal
+            BandwidthTarget::Ideal
         } else {
-            Target::Online
+            BandwidthTarget::Online
         };
         each_quantum(params, is_full, move |snap, end, _| {
             decide(snap, end, target)
@@ -56,9 +56,9 @@ fn needs(params: &Params) -> Vec<Need> {
     needs
 }
 
-fn decide(snap: &Snapshot, end: Nanos, target: Target) -> Decision {
+fn decide(snap: &Snapshot, end: Nanos, target: BandwidthTarget) -> Decision {
     let mut round = Round::without_weights(snap);
-    let mut fit = Fit::new(&round, target);
+    let mut fit = TargetSelection::new(&round, target);
     // The task that has waited longest, and all overdue and critical tasks.
     let longest = if round.overdue() > 0 { 0 } else { 1 };
     let first = (round.head() + longest).min(round.order.len());

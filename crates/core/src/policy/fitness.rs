@@ -11,7 +11,7 @@
 
 /// A candidate for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct FitnessCandidate {
     /// The caller's number.
     pub index: u32,
     /// Rank for ties: 0 is the longest waiting. All ranks differ.
@@ -26,7 +26,7 @@ pub struct Candidate {
 #[derive(Debug)]
 pub struct FitnessQueue {
     /// Sorted by bandwidth, then rank.
-    candidates: Vec<Candidate>,
+    candidates: Vec<FitnessCandidate>,
     groups: Vec<Group>,
     /// Link to the nearest non-empty group at or above; `groups.len()` if there is none.
     up: Vec<u32>,
@@ -43,7 +43,7 @@ struct Group {
 
 impl FitnessQueue {
     /// Sorts the candidates, in O(n log n).
-    pub fn new(mut candidates: Vec<Candidate>) -> FitnessQueue {
+    pub fn new(mut candidates: Vec<FitnessCandidate>) -> FitnessQueue {
         candidates.sort_unstable_by_key(|c| (c.bandwidth, c.rank));
         let mut groups: Vec<Group> = Vec::with_capacity(candidates.len());
         for (ix, candidate) in candidates.iter().enumerate() {
@@ -75,7 +75,7 @@ impl FitnessQueue {
     /// Takes out the fittest candidate; ties go to the lower rank. `None` if no candidate is left.
     ///
     /// `remain` is the remaining bandwidth, which can be negative; `cpus` is the number of free CPUs, at least 1.
-    pub fn take(&mut self, remain: i128, cpus: u32) -> Option<Candidate> {
+    pub fn take(&mut self, remain: i128, cpus: u32) -> Option<FitnessCandidate> {
         let cpus = i128::from(cpus);
         let split = self
             .groups
@@ -124,9 +124,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// The definition, as a scan.
-    fn scan(left: &mut Vec<Candidate>, remain: i128, cpus: u32) -> Option<Candidate> {
-        let gap =
-            |c: &Candidate| (remain - i128::from(c.bandwidth) * i128::from(cpus)).unsigned_abs();
+    fn scan(left: &mut Vec<FitnessCandidate>, remain: i128, cpus: u32) -> Option<FitnessCandidate> {
+        let gap = |c: &FitnessCandidate| {
+            (remain - i128::from(c.bandwidth) * i128::from(cpus)).unsigned_abs()
+        };
         let best = left
             .iter()
             .enumerate()
@@ -145,10 +146,10 @@ mod tests {
             cpus in 1u32..70,
         ) {
             let n = bandwidths.len() as u32;
-            let mut all: Vec<Candidate> = bandwidths
+            let mut all: Vec<FitnessCandidate> = bandwidths
                 .iter()
                 .enumerate()
-                .map(|(ix, &bandwidth)| Candidate {
+                .map(|(ix, &bandwidth)| FitnessCandidate {
                     index: ix as u32,
                     // Any order other than that of the index.
                     rank: (n - 1 - ix as u32) ^ 1,
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_longest_waiting() {
-        let c = |index, rank, bandwidth| Candidate {
+        let c = |index, rank, bandwidth| FitnessCandidate {
             index,
             rank,
             bandwidth,

@@ -64,7 +64,7 @@ mod virtual_time;
 pub(crate) mod weights;
 
 pub use auto::{AUTO, AutoRow, JobKind, auto_lacks, auto_row};
-pub use fitness::{Candidate, FitnessQueue};
+pub use fitness::{FitnessCandidate, FitnessQueue};
 pub use needs::{Importance, Need};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params, set_along};
 pub use spread::spread_has_choice;

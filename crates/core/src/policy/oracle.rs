@@ -8,7 +8,7 @@
 use super::estimation::progress;
 use super::perf_fair::{LEAD, lead, select};
 use super::prelude::*;
-use super::target::Target;
+use super::target::BandwidthTarget;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "oracle",
@@ -33,7 +33,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     build: &|params| {
         let lead = lead(params);
         each_quantum(params, is_full, move |snap, end, _| {
-            select(Round::new(snap), end, Target::Ideal, lead, traced_progress)
+            select(
+                Round::new(snap),
+                end,
+                BandwidthTarget::Ideal,
+                lead,
+                traced_progress,
+            )
         })
     },
 };

@@ -15,7 +15,7 @@ use super::estimation::{
 };
 use super::params::{AS, ESTIMATES};
 use super::prelude::*;
-use super::target::{Fit, Target};
+use super::target::{BandwidthTarget, TargetSelection};
 
 pub(super) const LEAD: ParamSpec = number(
     "lead_max_percent",
@@ -67,7 +67,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         let lead = lead(params);
         let progress = progress_by(params.word("estimates"));
         estimating(params, length, move |round, end| {
-            select(round, end, Target::Online, lead, progress)
+            select(round, end, BandwidthTarget::Online, lead, progress)
         })
     },
 };
@@ -121,12 +121,12 @@ pub(super) fn lead(params: &Params) -> f64 {
 pub(super) fn select(
     mut round: Round<'_>,
     end: Nanos,
-    target: Target,
+    target: BandwidthTarget,
     lead: f64,
     progress: fn(&TaskView) -> f64,
 ) -> Decision {
     let snap = round.snap;
-    let mut fit = Fit::new(&round, target);
+    let mut fit = TargetSelection::new(&round, target);
     let standings = Standings::new(snap, lead, progress);
     let differ = !standings.weights.are_equal();
     for pos in 0..round.order.len() {

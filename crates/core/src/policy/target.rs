@@ -5,7 +5,7 @@
 //!
 //! Ours: with several memory domains each gets its part of the target, because the tasks whose memory is there share it.
 
-use super::fitness::{Candidate, FitnessQueue};
+use super::fitness::{FitnessCandidate, FitnessQueue};
 use super::round::Round;
 use crate::decision::{Basis, WaitReason};
 use crate::placement::Purpose;
@@ -14,7 +14,7 @@ use crate::units::{Rate, Reading};
 
 /// The mean bandwidths that make up the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum BandwidthTarget {
     /// The mean of each task since its start, computed anew each quantum (OATR, Perf&Fair, Algorithm 1, line 11).
     Online,
     /// The mean over the solo runs of all tasks of the run (IABW).
@@ -22,7 +22,7 @@ pub(super) enum Target {
 }
 
 /// The state of selection towards a target within one round.
-pub(super) struct Fit {
+pub(super) struct TargetSelection {
     /// Mean bandwidth per CPU of the target. A task not measured yet counts as this.
     mean: u64,
     /// Total bandwidth wanted.
@@ -44,12 +44,12 @@ struct Part {
     cpus: i128,
 }
 
-impl Target {
+impl BandwidthTarget {
     /// The mean per CPU as a fraction: the sum of bandwidths, and the number of CPUs; 0 and 0 if none is known.
     fn sum_and_cpus(self, snap: &Snapshot) -> (i128, i128) {
         match self {
-            Target::Online => measured(&snap.tasks),
-            Target::Ideal => match snap.ideal_bandwidth {
+            BandwidthTarget::Online => measured(&snap.tasks),
+            BandwidthTarget::Ideal => match snap.ideal_bandwidth {
                 Reading::Value(rate) => (i128::from(rate.0), 1),
                 Reading::Absent(_) => (0, 0),
             },
@@ -69,9 +69,9 @@ fn measured(tasks: &[Box<TaskView>]) -> (i128, i128) {
     (sum, cpus)
 }
 
-impl Fit {
+impl TargetSelection {
     /// The target for the CPUs of the machine, minus the bandwidth of the tasks that go on running.
-    pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
+    pub(super) fn new(round: &Round<'_>, target: BandwidthTarget) -> TargetSelection {
         let (sum, cpus) = target.sum_and_cpus(round.snap);
         let machine = &*round.snap.machine;
         let wanted = |on: usize| {
@@ -88,7 +88,7 @@ impl Fit {
         for part in &mut parts {
             part.bandwidth = wanted(part.cpus as usize);
         }
-        let mut fit = Fit {
+        let mut fit = TargetSelection {
             mean: if cpus == 0 { 0 } else { (sum / cpus) as u64 },
             target: wanted(machine.cpus.len()),
             parts,
@@ -143,10 +143,10 @@ impl Fit {
         }
     }
 
-    fn candidate(&self, round: &Round<'_>, rank: u32) -> Candidate {
+    fn candidate(&self, round: &Round<'_>, rank: u32) -> FitnessCandidate {
         let index = round.order[rank as usize];
         let task = round.task(index);
-        Candidate {
+        FitnessCandidate {
             index,
             rank,
             bandwidth: self.bandwidth(task),

@@ -3,7 +3,7 @@
 use super::at_once::AtOnce;
 use super::backend::Backend;
 use super::state::Loop;
-use crate::estimate::{Start, TaskEstimator};
+use crate::estimate::{InitialProgress, TaskEstimator};
 use crate::policy::weights::{Weights, entitled};
 use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
 use crate::task::{TaskId, TaskSpec};
@@ -34,8 +34,8 @@ impl LeastProgress {
     }
 
     /// The initial progress of a task that arrives now.
-    fn start(&self, task: &TaskView) -> Start {
-        Start {
+    fn start(&self, task: &TaskView) -> InitialProgress {
+        InitialProgress {
             progress: self.of_task(self.estimated, task),
             trace_progress: self.of_task(self.by_trace, task),
         }

@@ -2,7 +2,7 @@
 
 use super::at_once::RateAt;
 use super::histogram::Histogram;
-use crate::estimate::{Earlier, PredictionErrors};
+use crate::estimate::{EarlierPhases, PredictionErrors};
 use crate::resources::Resources;
 use crate::sample::Counts;
 use crate::snapshot::ProgressBasis;
@@ -56,7 +56,7 @@ pub struct TaskResult {
     /// Its width: as stated, or as measured. It may have had fewer CPUs.
     pub width: Reading<u32>,
     /// Its learnt demand on caches and memory, for a later run; `None` if nothing was measured.
-    pub learnt: Option<Arc<Earlier>>,
+    pub learnt: Option<Arc<EarlierPhases>>,
     /// How long it ran beside tasks of each program; `None` if that was not noted all the time.
     pub beside: Option<BTreeMap<Arc<str>, Nanos>>,
 }

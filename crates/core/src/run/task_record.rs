@@ -3,7 +3,9 @@
 use super::fact::Fact;
 use super::recorder::Recorder;
 use super::result::TaskResult;
-use crate::estimate::{Crowding, Earlier, Pace, Start, TaskEstimator, WidthEstimator};
+use crate::estimate::{
+    Crowding, EarlierPhases, InitialProgress, Pace, TaskEstimator, WidthEstimator,
+};
 use crate::placement::Purpose;
 use crate::resources::Resources;
 use crate::sample::Usage;
@@ -61,7 +63,7 @@ pub(super) struct TaskRecord {
     /// The result of the first run, if it restarts.
     pub(super) first: Option<Box<TaskResult>>,
     /// The model learnt in its last run.
-    pub(super) learnt: Option<Arc<Earlier>>,
+    pub(super) learnt: Option<Arc<EarlierPhases>>,
     /// Solo execution done in this run, by the learnt model.
     pub(super) progress_learnt: Reading<f64>,
     /// How long it ran beside tasks of each program, and for how long that was noted.
@@ -88,7 +90,7 @@ impl TaskRecord {
     pub(super) fn new(spec: TaskSpec, quantum: Nanos) -> TaskRecord {
         let used = Usage::zero(spec.id);
         TaskRecord {
-            estimator: TaskEstimator::new(&spec, quantum, Start::default()),
+            estimator: TaskEstimator::new(&spec, quantum, InitialProgress::default()),
             queued: spec.arrives,
             spec,
             class: None,

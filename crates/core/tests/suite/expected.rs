@@ -10,7 +10,7 @@ struct Told {
     starts: Vec<u32>,
     warnings: Vec<Warning>,
     /// The learnt models that were reported at the ends of tasks.
-    learnt: Vec<(u32, Option<Earlier>)>,
+    learnt: Vec<(u32, Option<EarlierPhases>)>,
 }
 
 impl Recorder for Told {
@@ -412,11 +412,11 @@ fn what_was_learnt_of_a_task_is_told_when_it_ends() {
         told.learnt
     );
     assert_eq!(learnt(3), None, "it was too short to be measured");
-    let none = Earlier::default();
-    let many = Earlier {
+    let none = EarlierPhases::default();
+    let many = EarlierPhases {
         phases: vec![first.phases[0]; 9],
     };
-    let odd = Earlier {
+    let odd = EarlierPhases {
         phases: vec![EarlierPhase {
             solo_cpi: f64::NAN,
             ..first.phases[0]

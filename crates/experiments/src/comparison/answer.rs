@@ -1,7 +1,7 @@
 //! What a comparison found, as data: the figures of the candidates, and how they compare with the baseline.
 
-use crate::comparison::design::{Design, Trial};
-use crate::comparison::figures::Outcome;
+use crate::comparison::design::{CandidateRun, Design};
+use crate::comparison::figures::RunFigures;
 use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
 use crate::statistics::{median, quantile};
@@ -25,7 +25,7 @@ pub struct Spread {
 
 /// The verdicts in one metric.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct MetricVerdicts {
     /// The metric.
     pub metric: &'static Metric,
     /// The figures of each candidate; `None` if it has none.
@@ -38,21 +38,21 @@ pub struct Judged {
 
 /// The result of a comparison.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ComparisonResult {
     /// What was compared.
     pub manifest: Manifest,
     /// The machine; empty if no run was made.
     pub machine: String,
     /// All runs. Blocks that are not whole are not judged.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<RunFigures>,
     /// The metrics that were judged.
-    pub judged: Vec<Judged>,
+    pub judged: Vec<MetricVerdicts>,
     /// Notes for the reader, in sentences.
     pub notes: Vec<String>,
 }
 
 /// The metrics to judge: those that were asked for, or the usual ones of which some run has a value.
-fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<&'static Metric> {
+fn metrics(manifest: &Manifest, outcomes: &[RunFigures]) -> Vec<&'static Metric> {
     if !manifest.metrics.is_empty() {
         let mut known = BTreeSet::new();
         let wanted = manifest.metrics.iter().filter(|name| known.insert(*name));
@@ -67,14 +67,14 @@ fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<&'static Metric> {
         .collect()
 }
 
-fn has_values(metric: &Metric, outcomes: &[Outcome]) -> bool {
+fn has_values(metric: &Metric, outcomes: &[RunFigures]) -> bool {
     outcomes
         .iter()
         .any(|outcome| outcome.figure(metric.name).is_some())
 }
 
 /// The figures of a candidate with these mixes over the blocks in which it ran with all of them.
-fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> Option<Spread> {
+fn spread(outcomes: &[RunFigures], mixes: usize, candidate: usize, name: &str) -> Option<Spread> {
     let mut blocks: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
     for outcome in outcomes
         .iter()
@@ -109,7 +109,7 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
 }
 
 /// The blocks in which every candidate ran with every mix.
-fn whole_blocks(design: &Design, outcomes: &[Outcome]) -> BTreeSet<u32> {
+fn whole_blocks(design: &Design, outcomes: &[RunFigures]) -> BTreeSet<u32> {
     let runs = design.mixes.len() * design.candidates.len();
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for outcome in outcomes {
@@ -121,7 +121,7 @@ fn whole_blocks(design: &Design, outcomes: &[Outcome]) -> BTreeSet<u32> {
 }
 
 /// The runs of those blocks: figures and changes are of the same runs.
-fn of_whole_blocks(design: &Design, outcomes: &[Outcome]) -> Vec<Outcome> {
+fn of_whole_blocks(design: &Design, outcomes: &[RunFigures]) -> Vec<RunFigures> {
     let whole = whole_blocks(design, outcomes);
     outcomes
         .iter()
@@ -130,9 +130,9 @@ fn of_whole_blocks(design: &Design, outcomes: &[Outcome]) -> Vec<Outcome> {
         .collect()
 }
 
-impl Answer {
+impl ComparisonResult {
     /// Judges runs, in whatever order they were made.
-    pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
+    pub fn new(manifest: Manifest, mut outcomes: Vec<RunFigures>) -> ComparisonResult {
         outcomes.sort_by_key(|outcome| outcome.trial);
         let whole = of_whole_blocks(&manifest.design, &outcomes);
         let judged = metrics(&manifest, &outcomes)
@@ -140,7 +140,7 @@ impl Answer {
             .map(|metric| judge(&manifest.design, &whole, metric))
             .collect();
         let machine = outcomes.first().map(|outcome| outcome.machine.clone());
-        Answer {
+        ComparisonResult {
             notes: Vec::new(),
             machine: machine.unwrap_or_default(),
             manifest,
@@ -180,7 +180,7 @@ impl Answer {
     }
 
     /// Reasons to doubt figures, each with its runs.
-    pub fn doubts(&self) -> Vec<(String, Vec<Trial>)> {
+    pub fn doubts(&self) -> Vec<(String, Vec<CandidateRun>)> {
         let mut all = Vec::new();
         for outcome in &self.outcomes {
             for doubt in &outcome.doubts {
@@ -195,7 +195,7 @@ impl Answer {
     }
 
     /// The runs whose turnaround is far from that of the other blocks.
-    fn odd_runs(&self) -> BTreeSet<Trial> {
+    fn odd_runs(&self) -> BTreeSet<CandidateRun> {
         let mut odd = BTreeSet::new();
         for judged in &self.judged {
             if judged.metric.name != "turnaround_s" {
@@ -207,7 +207,7 @@ impl Answer {
                 &judged.by_mix
             };
             for one in each {
-                odd.extend(one.odd_blocks.iter().map(|&block| Trial {
+                odd.extend(one.odd_blocks.iter().map(|&block| CandidateRun {
                     block,
                     mix: one.mix.unwrap_or(0),
                     candidate: one.candidate,
@@ -219,7 +219,7 @@ impl Answer {
 }
 
 /// Adds a run to those with the same doubt.
-fn add(all: &mut Vec<(String, Vec<Trial>)>, doubt: &str, trial: Trial) {
+fn add(all: &mut Vec<(String, Vec<CandidateRun>)>, doubt: &str, trial: CandidateRun) {
     match all.iter_mut().find(|(known, _)| known == doubt) {
         Some((_, trials)) => trials.push(trial),
         None => all.push((doubt.to_owned(), vec![trial])),
@@ -227,9 +227,9 @@ fn add(all: &mut Vec<(String, Vec<Trial>)>, doubt: &str, trial: Trial) {
 }
 
 /// Judges the candidates by one metric.
-fn judge(design: &Design, whole: &[Outcome], metric: &'static Metric) -> Judged {
+fn judge(design: &Design, whole: &[RunFigures], metric: &'static Metric) -> MetricVerdicts {
     let mixes = design.mixes.len();
-    let mut judged = Judged {
+    let mut judged = MetricVerdicts {
         metric,
         spreads: (0..design.candidates.len())
             .map(|at| spread(whole, mixes, at, metric.name))
@@ -250,7 +250,7 @@ fn judge(design: &Design, whole: &[Outcome], metric: &'static Metric) -> Judged 
 /// Compares each candidate with the baseline, with one mix or over all.
 fn against_baseline(
     design: &Design,
-    whole: &[Outcome],
+    whole: &[RunFigures],
     metric: &Metric,
     mix: Option<usize>,
 ) -> Vec<Comparison> {

@@ -1,14 +1,14 @@
 //! What to use, and what is not known, in a sentence or two.
 
-use crate::comparison::answer::Answer;
+use crate::comparison::answer::ComparisonResult;
 use crate::comparison::design::{Design, Means};
-use crate::comparison::verdict::{Change, Comparison, Verdict};
+use crate::comparison::verdict::{CandidateVerdict, Comparison, RelativeChange};
 use crate::comparison::words::{Amount, interval_text, why_unknown};
 use cosched_core::metric::{METRICS, Metric};
 use cosched_report::{count, metric_name, visible};
 
 /// What a comparison comes to, as in `Use fifo: 12 % less time than linux (8.0 to 16 %).`
-pub fn conclusion(answer: &Answer) -> String {
+pub fn conclusion(answer: &ComparisonResult) -> String {
     let design = &answer.manifest.design;
     let found: Vec<Findings<'_>> = design
         .others()
@@ -46,7 +46,7 @@ struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    fn of(answer: &'a Answer, candidate: usize) -> Findings<'a> {
+    fn of(answer: &'a ComparisonResult, candidate: usize) -> Findings<'a> {
         let mut found = Findings {
             candidate,
             better: Vec::new(),
@@ -56,9 +56,11 @@ impl<'a> Findings<'a> {
         let all = answer.judged.iter().flat_map(|judged| &judged.over_all);
         for one in all.filter(|one| one.candidate == candidate) {
             match one.verdict {
-                Verdict::Better => found.better.push(one),
-                Verdict::Worse => found.worse.push(one),
-                Verdict::NoDifference | Verdict::CantSay => found.others.push(one),
+                CandidateVerdict::Better => found.better.push(one),
+                CandidateVerdict::Worse => found.worse.push(one),
+                CandidateVerdict::NoDifference | CandidateVerdict::CantSay => {
+                    found.others.push(one)
+                }
             }
         }
         found
@@ -71,7 +73,7 @@ impl<'a> Findings<'a> {
             && self
                 .others
                 .iter()
-                .all(|one| one.verdict == Verdict::CantSay)
+                .all(|one| one.verdict == CandidateVerdict::CantSay)
     }
 
     fn is_only_better(&self) -> bool {
@@ -198,7 +200,7 @@ fn changes(design: &Design, comparisons: &[&Comparison]) -> String {
 }
 
 /// A change, as in `12 % less time than linux (8.0 to 16 %)`.
-fn change_of(change: &Change, noun: &str, baseline: &str) -> String {
+fn change_of(change: &RelativeChange, noun: &str, baseline: &str) -> String {
     let Amount { size, unit, sense } = Amount::of(change.mean);
     let interval = match interval_text(change) {
         Some(interval) => format!(" ({interval})"),
@@ -219,7 +221,7 @@ fn noun(name: &str) -> String {
 }
 
 /// What these findings leave open. A metric without figures was never to be judged.
-fn unknown(answer: &Answer, about: &[&Findings<'_>]) -> Option<String> {
+fn unknown(answer: &ComparisonResult, about: &[&Findings<'_>]) -> Option<String> {
     let mut texts = Vec::new();
     for judged in &answer.judged {
         let open = about.iter().flat_map(|one| &one.others);
@@ -289,19 +291,19 @@ fn joined(texts: &[String], word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Mix, Trial};
-    use crate::comparison::figures::Outcome;
+    use crate::comparison::design::{CandidateRun, ComparedCandidate, ComparedMix};
+    use crate::comparison::figures::RunFigures;
     use crate::comparison::store::Manifest;
 
     /// The conclusion of five blocks of `linux`, `fifo` and `even`: of each its time, its unfairness, and how much both vary.
     fn told(figures: [(f64, f64, f64); 3]) -> String {
         let names = ["linux", "fifo", "even"];
         let design = Design {
-            mixes: vec![Mix {
+            mixes: vec![ComparedMix {
                 file: Some(String::new()),
-                ..Mix::default()
+                ..ComparedMix::default()
             }],
-            candidates: names.map(Candidate::policy).to_vec(),
+            candidates: names.map(ComparedCandidate::policy).to_vec(),
             ..Design::default()
         };
         let mut outcomes = Vec::new();
@@ -310,17 +312,17 @@ mod tests {
                 let share = f64::from(block * (candidate as u32 + 1) % 5) - 2.0;
                 let noise = 1.0 + noise * share;
                 let figures = [("turnaround_s", time), ("unfairness", unfairness)];
-                let trial = Trial {
+                let trial = CandidateRun {
                     block,
                     mix: 0,
                     candidate,
                 };
-                outcomes.push(Outcome {
+                outcomes.push(RunFigures {
                     trial,
                     figures: figures
                         .map(|(name, value)| (name.to_owned(), value * noise))
                         .into(),
-                    ..Outcome::default()
+                    ..RunFigures::default()
                 });
             }
         }
@@ -331,7 +333,7 @@ mod tests {
             metrics: Vec::new(),
             command_line: Vec::new(),
         };
-        conclusion(&Answer::new(manifest, outcomes))
+        conclusion(&ComparisonResult::new(manifest, outcomes))
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Means {
 
 /// A way to run the batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct ComparedCandidate {
     /// Its unique name.
     pub name: String,
     /// How it runs the batch.
@@ -29,10 +29,10 @@ pub struct Candidate {
     pub means: Means,
 }
 
-impl Candidate {
+impl ComparedCandidate {
     /// A policy with its default parameters.
-    pub fn policy(name: &str) -> Candidate {
-        Candidate {
+    pub fn policy(name: &str) -> ComparedCandidate {
+        ComparedCandidate {
             name: name.to_owned(),
             means: Means::Policy {
                 policy: name.to_owned(),
@@ -47,7 +47,7 @@ impl Candidate {
     }
 
     /// One candidate for each value of a parameter; they are named after it.
-    pub fn sweep(&self, param: &str, values: &[&str]) -> Vec<Candidate> {
+    pub fn sweep(&self, param: &str, values: &[&str]) -> Vec<ComparedCandidate> {
         let Means::Policy { policy, params } = &self.means else {
             return vec![self.clone()];
         };
@@ -55,7 +55,7 @@ impl Candidate {
         for value in values {
             let mut params = params.clone();
             params.push((param.to_owned(), (*value).to_owned()));
-            swept.push(Candidate {
+            swept.push(ComparedCandidate {
                 name: format!("{} {param}={value}", self.name),
                 means: Means::Policy {
                     policy: policy.clone(),
@@ -69,7 +69,7 @@ impl Candidate {
 
 /// A batch that every candidate runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mix {
+pub struct ComparedMix {
     /// Its unique name: that of its file without the ending.
     pub name: String,
     /// The whole path of its file; `None` where each candidate is a command with a batch of its own.
@@ -84,9 +84,9 @@ pub struct Mix {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
     /// The batches.
-    pub mixes: Vec<Mix>,
+    pub mixes: Vec<ComparedMix>,
     /// The ways to run them.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<ComparedCandidate>,
     /// The candidate, by its position, that the others are compared with.
     pub baseline: usize,
     /// `host`, or the simulated machine: its name, or the whole path of its file.
@@ -100,7 +100,7 @@ pub struct Design {
 
 /// A run of one candidate with one mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Trial {
+pub struct CandidateRun {
     /// The number of its block, from 1; 0 for runs that warm up.
     pub block: u32,
     /// The position of the mix.
@@ -112,7 +112,7 @@ pub struct Trial {
 impl Design {
     /// The runs of a block, in their order: every candidate with every mix once. The mixes are in random order, and within
     /// each the candidates are, so that runs that are compared are near each other in time, and nobody always comes first.
-    pub fn block(&self, block: u32) -> Vec<Trial> {
+    pub fn block(&self, block: u32) -> Vec<CandidateRun> {
         let mut rng = Rng::new(self.seed ^ (u64::from(block) << 32));
         let mut mixes: Vec<usize> = (0..self.mixes.len()).collect();
         shuffle(&mut mixes, &mut rng);
@@ -120,7 +120,7 @@ impl Design {
         for mix in mixes {
             let mut candidates: Vec<usize> = (0..self.candidates.len()).collect();
             shuffle(&mut candidates, &mut rng);
-            trials.extend(candidates.into_iter().map(|candidate| Trial {
+            trials.extend(candidates.into_iter().map(|candidate| CandidateRun {
                 block,
                 mix,
                 candidate,
@@ -159,7 +159,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn design(mixes: usize, candidates: usize, seed: u64) -> Design {
-        let mix = |at: usize| Mix {
+        let mix = |at: usize| ComparedMix {
             name: format!("mix{at}"),
             file: Some(format!("mix{at}.toml")),
             is_list: false,
@@ -167,7 +167,7 @@ mod tests {
         Design {
             mixes: (0..mixes).map(mix).collect(),
             candidates: (0..candidates)
-                .map(|at| Candidate::policy(&format!("policy-{at}")))
+                .map(|at| ComparedCandidate::policy(&format!("policy-{at}")))
                 .collect(),
             baseline: 0,
             on: "host".to_owned(),
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_sweep_names_its_candidates() {
-        let swept = Candidate::policy("fair").sweep("quantum_s", &["0.1", "0.2"]);
+        let swept = ComparedCandidate::policy("fair").sweep("quantum_s", &["0.1", "0.2"]);
         assert_eq!(swept[1].name, "fair quantum_s=0.2");
         let params = vec![("quantum_s".to_owned(), "0.2".to_owned())];
         assert_eq!(
@@ -216,7 +216,7 @@ mod tests {
                 params
             }
         );
-        let other = Candidate {
+        let other = ComparedCandidate {
             name: "parallel".to_owned(),
             means: Means::Command("parallel -j2 < jobs".to_owned()),
         };

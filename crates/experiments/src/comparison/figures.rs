@@ -1,15 +1,15 @@
 //! The figures of single runs.
 
-use crate::comparison::design::Trial;
+use crate::comparison::design::CandidateRun;
 use cosched_report::{BackendKind, Job, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RunFigures {
     /// Which run it was.
-    pub trial: Trial,
+    pub trial: CandidateRun,
     /// The policy that decided, never `auto`; `None` of a command.
     pub policy: Option<String>,
     /// Metrics by their names in the run record; those without a value are left out.
@@ -25,9 +25,9 @@ pub struct Outcome {
     pub machine: String,
 }
 
-impl Default for Trial {
-    fn default() -> Trial {
-        Trial {
+impl Default for CandidateRun {
+    fn default() -> CandidateRun {
+        CandidateRun {
             block: 1,
             mix: 0,
             candidate: 0,
@@ -61,18 +61,18 @@ const DOUBTS: [&str; 8] = [
     "job-limit",
 ];
 
-impl Outcome {
+impl RunFigures {
     /// The result from a run record; `None` if the run was cut short.
-    pub fn of_record(trial: Trial, record: &Record) -> Option<Outcome> {
+    pub fn of_record(trial: CandidateRun, record: &Record) -> Option<RunFigures> {
         if CUT.contains(&record.finished_by.as_str()) {
             return None;
         }
-        let mut outcome = Outcome {
+        let mut outcome = RunFigures {
             trial,
             policy: Some(record.policy.clone()),
             failed: record.totals.failed + record.totals.unfinished,
             machine: record.machine.clone(),
-            ..Outcome::default()
+            ..RunFigures::default()
         };
         for (name, value) in record.metrics.iter() {
             match value {
@@ -97,8 +97,8 @@ impl Outcome {
     }
 
     /// The result from the record of a command, which ran as the only job: its time.
-    pub fn of_command(trial: Trial, record: &Record) -> Option<Outcome> {
-        let mut outcome = Outcome::of_record(trial, record)?;
+    pub fn of_command(trial: CandidateRun, record: &Record) -> Option<RunFigures> {
+        let mut outcome = RunFigures::of_record(trial, record)?;
         outcome.policy = None;
         outcome.figures.retain(|name, _| name == TIME);
         outcome.absent.clear();
@@ -113,7 +113,7 @@ impl Outcome {
 
     /// Whether both runs did the same part of the batch. A batch that fails early is not fast. How much a failed command did is
     /// unknown, so it never did the same.
-    pub fn did_as_much_as(&self, other: &Outcome) -> bool {
+    pub fn did_as_much_as(&self, other: &RunFigures) -> bool {
         if self.is_command() || other.is_command() {
             self.failed == 0 && other.failed == 0
         } else {

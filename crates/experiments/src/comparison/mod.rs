@@ -10,13 +10,13 @@ mod text;
 mod verdict;
 mod words;
 
-pub use answer::{Answer, Judged, Spread};
+pub use answer::{ComparisonResult, MetricVerdicts, Spread};
 pub use conclusion::conclusion;
-pub use design::{Candidate, Design, Means, Mix, Trial};
-pub use figures::Outcome;
+pub use design::{CandidateRun, ComparedCandidate, ComparedMix, Design, Means};
+pub use figures::RunFigures;
 pub use store::{
-    COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, SHOWN_BLOCK, Store, StoreError,
+    COMPARE_SCHEMA, COMPARISON_FILE, ComparisonFolder, Manifest, RUN_FILE, SHOWN_BLOCK, StoreError,
 };
 pub use text::{LEVELS, csv, json, markdown, meaning, runs_text, text, what};
-pub use verdict::{Change, Comparison, More, Verdict, compare};
+pub use verdict::{CandidateVerdict, Comparison, More, RelativeChange, compare};
 pub use words::{change_text, number, verdict_text};

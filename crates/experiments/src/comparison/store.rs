@@ -10,8 +10,8 @@
 
 #![allow(clippy::disallowed_methods)] // The only files that this crate reads.
 
-use crate::comparison::design::{Design, Means, Trial};
-use crate::comparison::figures::Outcome;
+use crate::comparison::design::{CandidateRun, Design, Means};
+use crate::comparison::figures::RunFigures;
 use cosched_report::{Record, SoloFile};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Manifest {
 
 /// A folder of a comparison.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct ComparisonFolder {
     folder: PathBuf,
     /// The names of the folders of mixes and candidates, in their order.
     mixes: Vec<String>,
@@ -108,11 +108,11 @@ fn folders<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-impl Store {
+impl ComparisonFolder {
     /// The folder of a comparison that may not be there yet.
-    pub fn new(folder: &Path, design: &Design) -> Store {
+    pub fn new(folder: &Path, design: &Design) -> ComparisonFolder {
         let candidates = &design.candidates;
-        Store {
+        ComparisonFolder {
             folder: folder.to_owned(),
             mixes: folders(design.mixes.iter().map(|mix| mix.name.as_str())),
             candidates: folders(candidates.iter().map(|one| one.name.as_str())),
@@ -128,7 +128,7 @@ impl Store {
     ///
     /// # Errors
     /// It is not the folder of a comparison, or of another version.
-    pub fn open(folder: &Path) -> Result<(Store, Manifest), StoreError> {
+    pub fn open(folder: &Path) -> Result<(ComparisonFolder, Manifest), StoreError> {
         let file = folder.join(COMPARISON_FILE);
         let text = read(&file)?;
         #[derive(Deserialize)]
@@ -150,7 +150,7 @@ impl Store {
             let what = "it has no mix, or its baseline is no candidate";
             return Err(StoreError::other(&file, what));
         }
-        Ok((Store::new(folder, design), manifest))
+        Ok((ComparisonFolder::new(folder, design), manifest))
     }
 
     /// The folder itself.
@@ -186,7 +186,7 @@ impl Store {
     }
 
     /// The folder of a run.
-    pub fn run(&self, trial: Trial) -> PathBuf {
+    pub fn run(&self, trial: CandidateRun) -> PathBuf {
         self.block(trial.block)
             .join(&self.mixes[trial.mix])
             .join(&self.candidates[trial.candidate])
@@ -221,14 +221,14 @@ impl Store {
     ///
     /// # Errors
     /// It can't be read, or is none.
-    pub fn record(&self, trial: Trial) -> Result<Option<Record>, StoreError> {
+    pub fn record(&self, trial: CandidateRun) -> Result<Option<Record>, StoreError> {
         if self.are_commands[trial.candidate] {
             return Ok(None);
         }
         self.any_record(trial)
     }
 
-    fn any_record(&self, trial: Trial) -> Result<Option<Record>, StoreError> {
+    fn any_record(&self, trial: CandidateRun) -> Result<Option<Record>, StoreError> {
         let file = self.run(trial).join(RUN_FILE);
         if !file.exists() {
             return Ok(None);
@@ -244,14 +244,14 @@ impl Store {
     ///
     /// # Errors
     /// Its record can't be read, or is none.
-    pub fn outcome(&self, trial: Trial) -> Result<Option<Outcome>, StoreError> {
+    pub fn outcome(&self, trial: CandidateRun) -> Result<Option<RunFigures>, StoreError> {
         let Some(record) = self.any_record(trial)? else {
             return Ok(None);
         };
         Ok(if self.are_commands[trial.candidate] {
-            Outcome::of_command(trial, &record)
+            RunFigures::of_command(trial, &record)
         } else {
-            Outcome::of_record(trial, &record)
+            RunFigures::of_record(trial, &record)
         })
     }
 
@@ -259,7 +259,7 @@ impl Store {
     ///
     /// # Errors
     /// A record can't be read, or is none.
-    pub fn outcomes(&self, design: &Design) -> Result<Vec<Outcome>, StoreError> {
+    pub fn outcomes(&self, design: &Design) -> Result<Vec<RunFigures>, StoreError> {
         let mut all = Vec::new();
         for block in self.blocks()? {
             for trial in design.block(block) {
@@ -299,15 +299,15 @@ fn read(file: &Path) -> Result<String, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Mix};
+    use crate::comparison::design::{ComparedCandidate, ComparedMix};
 
     fn manifest() -> Manifest {
-        let mix = |name: &str| Mix {
+        let mix = |name: &str| ComparedMix {
             name: name.to_owned(),
             file: Some(format!("{name}.toml")),
             is_list: false,
         };
-        let command = Candidate {
+        let command = ComparedCandidate {
             name: "GNU parallel".to_owned(),
             means: Means::Command("parallel < jobs".to_owned()),
         };
@@ -316,7 +316,7 @@ mod tests {
             cosched_version: "0".to_owned(),
             design: Design {
                 mixes: vec![mix("a"), mix("../b")],
-                candidates: vec![Candidate::policy("linux"), command],
+                candidates: vec![ComparedCandidate::policy("linux"), command],
                 baseline: 0,
                 on: "host".to_owned(),
                 seed: 1,
@@ -339,13 +339,13 @@ mod tests {
     fn what_was_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let manifest = manifest();
-        let store = Store::new(dir.path(), &manifest.design);
+        let store = ComparisonFolder::new(dir.path(), &manifest.design);
         assert_eq!(store.outcomes(&manifest.design).unwrap(), []);
         let text = serde_json::to_string(&manifest).unwrap();
         std::fs::write(dir.path().join(COMPARISON_FILE), text).unwrap();
-        let (store, read) = Store::open(dir.path()).unwrap();
+        let (store, read) = ComparisonFolder::open(dir.path()).unwrap();
         assert_eq!(read, manifest);
-        let trial = Trial {
+        let trial = CandidateRun {
             block: 3,
             mix: 1,
             candidate: 1,
@@ -372,7 +372,7 @@ mod tests {
             if let Some(text) = text {
                 std::fs::write(dir.path().join("compare.json"), text).unwrap();
             }
-            Store::open(dir.path()).unwrap_err().to_string()
+            ComparisonFolder::open(dir.path()).unwrap_err().to_string()
         };
         assert!(told(None).contains("compare.json: No such file"));
         assert!(told(Some("[]")).contains("give the folder of a comparison"));

@@ -1,8 +1,8 @@
 //! What a comparison found, for people: text for a terminal, or Markdown; and tidy CSV for programs.
 
-use crate::comparison::answer::{Answer, Judged, Spread};
+use crate::comparison::answer::{ComparisonResult, MetricVerdicts, Spread};
 use crate::comparison::conclusion::conclusion;
-use crate::comparison::design::{Design, Trial};
+use crate::comparison::design::{CandidateRun, Design};
 use crate::comparison::verdict::Comparison;
 use crate::comparison::words::{change_text, number, verdict_text};
 use cosched_core::metric::Better;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The cells of a metric's table, the head first.
-fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
+fn cells(answer: &ComparisonResult, judged: &MetricVerdicts) -> Vec<Vec<String>> {
     let design = &answer.manifest.design;
     let baseline = visible(&design.candidates[design.baseline].name);
     let head = [
@@ -52,7 +52,7 @@ fn spread_cells(spread: Option<&Spread>) -> [String; 3] {
 }
 
 /// What the figures of a metric are, in a sentence.
-pub fn meaning(answer: &Answer, judged: &Judged) -> String {
+pub fn meaning(answer: &ComparisonResult, judged: &MetricVerdicts) -> String {
     let metric = judged.metric;
     let mixes = answer.manifest.design.mixes.len();
     let over = if mixes > 1 {
@@ -68,7 +68,7 @@ pub fn meaning(answer: &Answer, judged: &Judged) -> String {
 }
 
 /// What was compared, in a sentence.
-pub fn what(answer: &Answer) -> String {
+pub fn what(answer: &ComparisonResult) -> String {
     let design = &answer.manifest.design;
     let mixes = match &design.mixes[..] {
         [one] if one.file.is_none() => count(design.candidates.len() as u64, "command line"),
@@ -95,7 +95,7 @@ pub fn what(answer: &Answer) -> String {
 }
 
 /// What the policy `auto` was.
-fn auto_text(answer: &Answer) -> String {
+fn auto_text(answer: &ComparisonResult) -> String {
     let mut text = String::new();
     for (at, candidate) in answer.manifest.design.candidates.iter().enumerate() {
         if !candidate.is_auto() {
@@ -120,7 +120,7 @@ pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were 
                       a 99 % interval on one side of zero.";
 
 /// Runs by candidate, mix and block. Of many runs only the first are named.
-pub fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
+pub fn runs_text(answer: &ComparisonResult, trials: &[CandidateRun]) -> String {
     const NAMED: usize = 3;
     let named = trials
         .iter()
@@ -133,7 +133,7 @@ pub fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
     }
 }
 
-fn run_text(answer: &Answer, trial: Trial) -> String {
+fn run_text(answer: &ComparisonResult, trial: CandidateRun) -> String {
     let design = &answer.manifest.design;
     let candidate = visible(&design.candidates[trial.candidate].name);
     let mix = if design.mixes.len() > 1 {
@@ -145,7 +145,7 @@ fn run_text(answer: &Answer, trial: Trial) -> String {
 }
 
 /// A text for a terminal so many columns wide.
-pub fn text(answer: &Answer, width: usize) -> String {
+pub fn text(answer: &ComparisonResult, width: usize) -> String {
     let mut out = String::new();
     if answer.manifest.design.is_simulated() {
         out.push_str("SIMULATED\n");
@@ -218,7 +218,7 @@ fn cell(text: &str) -> String {
 }
 
 /// A Markdown document, with the figures of each mix if there are several.
-pub fn markdown(answer: &Answer) -> String {
+pub fn markdown(answer: &ComparisonResult) -> String {
     let design = &answer.manifest.design;
     let mut out = String::from("# Comparison\n\n");
     let simulated = if design.is_simulated() {
@@ -262,7 +262,7 @@ fn markdown_row(out: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 /// The changes with each mix.
-fn markdown_of_mixes(out: &mut String, design: &Design, judged: &Judged) {
+fn markdown_of_mixes(out: &mut String, design: &Design, judged: &MetricVerdicts) {
     let others: Vec<usize> = design.others().collect();
     let names = others.iter().map(|&at| design.candidates[at].name.as_str());
     let head = ["mix"].into_iter().chain(names);
@@ -281,11 +281,11 @@ fn markdown_of_mixes(out: &mut String, design: &Design, judged: &Judged) {
 }
 
 /// Tidy CSV: one value a line, of every metric of every run; empty where it is absent.
-pub fn csv(answer: &Answer) -> String {
+pub fn csv(answer: &ComparisonResult) -> String {
     let design = &answer.manifest.design;
     let mut out = String::from("block,mix,candidate,policy,metric,value,absent\n");
     for outcome in &answer.outcomes {
-        let Trial {
+        let CandidateRun {
             block,
             mix,
             candidate,
@@ -306,7 +306,7 @@ pub fn csv(answer: &Answer) -> String {
 }
 
 /// One JSON object, schema `cosched.comparison/1`.
-pub fn json(answer: &Answer) -> String {
+pub fn json(answer: &ComparisonResult) -> String {
     let comparisons: Vec<&Comparison> = answer
         .judged
         .iter()
@@ -331,19 +331,19 @@ pub fn json(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Means, Mix};
-    use crate::comparison::figures::Outcome;
+    use crate::comparison::design::{ComparedCandidate, ComparedMix, Means};
+    use crate::comparison::figures::RunFigures;
     use crate::comparison::store::{COMPARE_SCHEMA, Manifest};
 
     /// Two policies and another program with one or two mixes, five blocks. `fair` takes a tenth less, the program about as
     /// much as `linux`.
-    fn answer(mixes: usize) -> Answer {
-        let mix = |at: usize| Mix {
+    fn answer(mixes: usize) -> ComparisonResult {
+        let mix = |at: usize| ComparedMix {
             name: format!("mix|{at}"),
             file: Some(String::new()),
             is_list: false,
         };
-        let program = Candidate {
+        let program = ComparedCandidate {
             name: "by\u{1b} hand".to_owned(),
             means: Means::Command("make".to_owned()),
         };
@@ -353,8 +353,8 @@ mod tests {
             design: Design {
                 mixes: (0..mixes).map(mix).collect(),
                 candidates: vec![
-                    Candidate::policy("linux"),
-                    Candidate::policy("fair"),
+                    ComparedCandidate::policy("linux"),
+                    ComparedCandidate::policy("fair"),
                     program,
                 ],
                 baseline: 0,
@@ -373,14 +373,14 @@ mod tests {
                     .into_iter()
                     .enumerate()
                 {
-                    let mut outcome = Outcome {
-                        trial: Trial {
+                    let mut outcome = RunFigures {
+                        trial: CandidateRun {
                             block,
                             mix,
                             candidate,
                         },
                         machine: "two CPUs".to_owned(),
-                        ..Outcome::default()
+                        ..RunFigures::default()
                     };
                     outcome.figures.insert("turnaround_s".to_owned(), time);
                     if candidate < 2 {
@@ -397,7 +397,7 @@ mod tests {
         outcomes[0].failed = 1;
         let why = "jobs failed, b first; compared only with runs in which as many failed";
         outcomes[0].doubts.push(why.to_owned());
-        let mut answer = Answer::new(manifest, outcomes);
+        let mut answer = ComparisonResult::new(manifest, outcomes);
         answer.notes.push("the time was over".to_owned());
         answer
     }
@@ -408,13 +408,13 @@ mod tests {
         let mut outcomes = whole.outcomes.clone();
         // A sixth block of which only one run was made, a very fast one.
         let mut more = outcomes[0].clone();
-        more.trial = Trial {
+        more.trial = CandidateRun {
             block: 6,
             ..more.trial
         };
         more.figures.values_mut().for_each(|figure| *figure = 0.001);
         outcomes.push(more);
-        let part = Answer::new(whole.manifest.clone(), outcomes);
+        let part = ComparisonResult::new(whole.manifest.clone(), outcomes);
         for (one, other) in part.judged.iter().zip(&whole.judged) {
             assert_eq!(
                 (&one.spreads, &one.over_all),

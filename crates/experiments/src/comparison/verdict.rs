@@ -7,9 +7,9 @@
 //! The interval that is shown contains the true ratio in 95 of 100 cases. A verdict needs the 99 % interval: several metrics
 //! are judged at once, and with 95 % one of them would often be wrong by chance.
 
-use crate::comparison::design::{Design, Trial};
-use crate::comparison::figures::Outcome;
-use crate::statistics::{Estimate, is_sure, median, sample_deviation};
+use crate::comparison::design::{CandidateRun, Design};
+use crate::comparison::figures::RunFigures;
+use crate::statistics::{MeanEstimate, is_sure, median, sample_deviation};
 use cosched_core::metric::{Better, metric};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// How a candidate compares with the baseline in one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CandidateVerdict {
     /// It is better.
     Better,
     /// It is worse.
@@ -31,7 +31,7 @@ pub enum Verdict {
 
 /// A ratio of a candidate's figure to the baseline's, less 1: -0.1 is a tenth less.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct RelativeChange {
     /// The geometric mean over the blocks and mixes.
     pub mean: f64,
     /// The ends of the 95 % interval; `None` with fewer than two blocks.
@@ -59,9 +59,9 @@ pub struct Comparison {
     /// Blocks in which both have figures for all mixes.
     pub blocks: usize,
     /// The change from the baseline, or why there is none.
-    pub change: Result<Change, String>,
+    pub change: Result<RelativeChange, String>,
     /// The only verdict.
-    pub verdict: Verdict,
+    pub verdict: CandidateVerdict,
     /// Without a difference: what a few more blocks would show; `None` if they would show none of interest.
     pub more: Option<More>,
     /// Blocks whose ratio is far from that of the others.
@@ -104,7 +104,7 @@ const MOST_WIDE: f64 = 1.5;
 /// The figure of each block: the mean over these mixes of the logarithm of candidate / baseline. Only blocks count in which
 /// both have positive figures for all mixes, and did the same.
 fn logarithms(
-    outcomes: &[Outcome],
+    outcomes: &[RunFigures],
     mixes: &[usize],
     (candidate, baseline): (usize, usize),
     metric: &str,
@@ -129,20 +129,20 @@ fn logarithms(
         .collect()
 }
 
-fn positive(outcome: &Outcome, metric: &str) -> Option<f64> {
+fn positive(outcome: &RunFigures, metric: &str) -> Option<f64> {
     let figure = outcome.figure(metric)?;
     (figure > 0.0 && figure.is_finite()).then_some(figure)
 }
 
 /// The runs of two candidates with these mixes, by block and mix. One that is compared with itself has one run in each block.
 fn pairs<'a>(
-    outcomes: &'a [Outcome],
+    outcomes: &'a [RunFigures],
     mixes: &[usize],
     who: [usize; 2],
-) -> BTreeMap<(u32, usize), [Option<&'a Outcome>; 2]> {
-    let mut pairs: BTreeMap<(u32, usize), [Option<&Outcome>; 2]> = BTreeMap::new();
+) -> BTreeMap<(u32, usize), [Option<&'a RunFigures>; 2]> {
+    let mut pairs: BTreeMap<(u32, usize), [Option<&RunFigures>; 2]> = BTreeMap::new();
     for outcome in outcomes {
-        let Trial {
+        let CandidateRun {
             block,
             mix,
             candidate,
@@ -173,9 +173,9 @@ fn odd_blocks(logs: &BTreeMap<u32, f64>) -> Vec<u32> {
 }
 
 /// Why there is nothing to compare.
-fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str) -> String {
+fn why_none(outcomes: &[RunFigures], mixes: &[usize], who: [usize; 2], metric: &str) -> String {
     for outcome in outcomes {
-        let Trial { mix, candidate, .. } = outcome.trial;
+        let CandidateRun { mix, candidate, .. } = outcome.trial;
         if !who.contains(&candidate) || !mixes.contains(&mix) {
             continue;
         }
@@ -204,7 +204,7 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
 /// Compares a candidate with the baseline.
 pub fn compare(
     design: &Design,
-    outcomes: &[Outcome],
+    outcomes: &[RunFigures],
     candidate: usize,
     name: &str,
     mix: Option<usize>,
@@ -221,49 +221,49 @@ pub fn compare(
         mix,
         blocks: values.len(),
         change: Err(String::new()),
-        verdict: Verdict::CantSay,
+        verdict: CandidateVerdict::CantSay,
         more: None,
         odd_blocks: odd_blocks(&logs),
     };
-    let Some(estimate) = Estimate::of(&values) else {
+    let Some(estimate) = MeanEstimate::of(&values) else {
         let who = [candidate, design.baseline];
         comparison.change = Err(why_none(outcomes, &mixes, who, name));
         return comparison;
     };
     let (low, high) = estimate.interval();
-    comparison.change = Ok(Change {
+    comparison.change = Ok(RelativeChange {
         mean: libm::expm1(estimate.mean),
         interval: estimate
             .half_width
             .map(|_| (libm::expm1(low), libm::expm1(high))),
     });
     comparison.verdict = verdict(&values, &estimate, name);
-    if comparison.verdict == Verdict::NoDifference {
+    if comparison.verdict == CandidateVerdict::NoDifference {
         comparison.more = more(&values);
     }
     comparison
 }
 
 /// The verdict on logarithms of candidate / baseline.
-fn verdict(logs: &[f64], estimate: &Estimate, name: &str) -> Verdict {
+fn verdict(logs: &[f64], estimate: &MeanEstimate, name: &str) -> CandidateVerdict {
     let lower_is_better = metric(name).is_none_or(|metric| metric.better == Better::Lower);
     match is_sure(logs) {
-        None => Verdict::CantSay,
-        Some(true) if (estimate.mean < 0.0) == lower_is_better => Verdict::Better,
-        Some(true) => Verdict::Worse,
-        Some(false) if is_wide(estimate) || is_likely(estimate) => Verdict::CantSay,
-        Some(false) => Verdict::NoDifference,
+        None => CandidateVerdict::CantSay,
+        Some(true) if (estimate.mean < 0.0) == lower_is_better => CandidateVerdict::Better,
+        Some(true) => CandidateVerdict::Worse,
+        Some(false) if is_wide(estimate) || is_likely(estimate) => CandidateVerdict::CantSay,
+        Some(false) => CandidateVerdict::NoDifference,
     }
 }
 
 /// Whether the interval of a logarithm is too wide to say anything.
-fn is_wide(estimate: &Estimate) -> bool {
+fn is_wide(estimate: &MeanEstimate) -> bool {
     let (low, high) = estimate.interval();
     high - low > libm::log(MOST_WIDE)
 }
 
 /// Whether a difference is likely, though not significant: the interval excludes 0.
-fn is_likely(estimate: &Estimate) -> bool {
+fn is_likely(estimate: &MeanEstimate) -> bool {
     let (low, high) = estimate.interval();
     low > 0.0 || high < 0.0
 }
@@ -285,18 +285,21 @@ fn more(logs: &[f64]) -> Option<More> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Mix};
+    use crate::comparison::design::{ComparedCandidate, ComparedMix};
     use cosched_core::Rng;
 
     fn design(mixes: usize) -> Design {
-        let mix = |at: usize| Mix {
+        let mix = |at: usize| ComparedMix {
             name: format!("mix{at}"),
             file: Some(format!("mix{at}.toml")),
             is_list: false,
         };
         Design {
             mixes: (0..mixes).map(mix).collect(),
-            candidates: vec![Candidate::policy("linux"), Candidate::policy("even")],
+            candidates: vec![
+                ComparedCandidate::policy("linux"),
+                ComparedCandidate::policy("even"),
+            ],
             baseline: 0,
             on: "host".to_owned(),
             seed: 1,
@@ -304,17 +307,17 @@ mod tests {
         }
     }
 
-    fn outcome(block: u32, mix: usize, candidate: usize, name: &str, value: f64) -> Outcome {
+    fn outcome(block: u32, mix: usize, candidate: usize, name: &str, value: f64) -> RunFigures {
         let figures = [(name.to_owned(), value)].into();
-        Outcome {
-            trial: Trial {
+        RunFigures {
+            trial: CandidateRun {
                 block,
                 mix,
                 candidate,
             },
             figures,
             policy: Some("p".to_owned()),
-            ..Outcome::default()
+            ..RunFigures::default()
         }
     }
 
@@ -328,7 +331,7 @@ mod tests {
 
     /// Times of both in blocks that differ by a third among each other, with this noise of each run; `ratio` is what the
     /// candidate takes in truth.
-    fn times(rng: &mut Rng, blocks: u32, mixes: usize, ratio: f64, noise: f64) -> Vec<Outcome> {
+    fn times(rng: &mut Rng, blocks: u32, mixes: usize, ratio: f64, noise: f64) -> Vec<RunFigures> {
         let mut all = Vec::new();
         for block in 1..=blocks {
             for mix in 0..mixes {
@@ -362,10 +365,13 @@ mod tests {
         assert!(low < -0.1 && -0.1 < high && high - low < 0.04, "{change:?}");
         assert_eq!(
             (seen.verdict, seen.blocks, seen.more),
-            (Verdict::Better, 7, None)
+            (CandidateVerdict::Better, 7, None)
         );
         let of_one = compare(&design(2), &all, 1, "turnaround_s", Some(1));
-        assert_eq!((of_one.verdict, of_one.blocks), (Verdict::Better, 7));
+        assert_eq!(
+            (of_one.verdict, of_one.blocks),
+            (CandidateVerdict::Better, 7)
+        );
         // The same ratio of a metric of which more is better.
         let mut other = all.clone();
         for outcome in &mut other {
@@ -373,7 +379,7 @@ mod tests {
         }
         assert_eq!(
             compare(&design(2), &other, 1, "stp", None).verdict,
-            Verdict::Worse
+            CandidateVerdict::Worse
         );
     }
 
@@ -384,7 +390,10 @@ mod tests {
             let shown = (0..400).filter(|_| {
                 let all = times(&mut rng, blocks, 1, 1.0, 0.05);
                 let found = compare(&design(1), &all, 1, "turnaround_s", None);
-                matches!(found.verdict, Verdict::Better | Verdict::Worse)
+                matches!(
+                    found.verdict,
+                    CandidateVerdict::Better | CandidateVerdict::Worse
+                )
             });
             let shown = shown.count();
             assert!(shown <= 20, "{blocks} blocks: {shown} of 400");
@@ -392,7 +401,7 @@ mod tests {
         // It is not blind: a difference of as much as the noise is seen in most of twelve blocks.
         let seen = (0..200).filter(|_| {
             let all = times(&mut rng, 12, 1, 0.93, 0.05);
-            compare(&design(1), &all, 1, "turnaround_s", None).verdict == Verdict::Better
+            compare(&design(1), &all, 1, "turnaround_s", None).verdict == CandidateVerdict::Better
         });
         assert!(seen.count() > 120);
     }
@@ -408,23 +417,27 @@ mod tests {
                 let figures = metrics
                     .iter()
                     .map(|name| ((*name).to_owned(), libm::exp(0.05 * normal(&mut rng))));
-                let trial = Trial {
+                let trial = CandidateRun {
                     block,
                     mix: 0,
                     candidate,
                 };
-                all.push(Outcome {
+                all.push(RunFigures {
                     trial,
                     figures: figures.collect(),
-                    ..Outcome::default()
+                    ..RunFigures::default()
                 });
             }
             let found: Vec<Comparison> = metrics
                 .iter()
                 .map(|name| compare(&design(1), &all, 1, name, None))
                 .collect();
-            let is_shown =
-                |one: &Comparison| matches!(one.verdict, Verdict::Better | Verdict::Worse);
+            let is_shown = |one: &Comparison| {
+                matches!(
+                    one.verdict,
+                    CandidateVerdict::Better | CandidateVerdict::Worse
+                )
+            };
             let is_off = |one: &Comparison| {
                 let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
                 low > 0.0 || high < 0.0
@@ -485,7 +498,7 @@ mod tests {
         let none = compare(&design(1), &all, 1, "antt", None);
         assert_eq!(
             (none.change, none.verdict, none.blocks),
-            (Err("no solo time".to_owned()), Verdict::CantSay, 0)
+            (Err("no solo time".to_owned()), CandidateVerdict::CantSay, 0)
         );
         all[1].policy = None;
         all[1].absent.clear();
@@ -507,7 +520,7 @@ mod tests {
         ];
         (failing[0].failed, failing[1].failed) = (0, 3);
         let told =
-            |failing: &[Outcome]| compare(&design(1), failing, 1, "turnaround_s", None).change;
+            |failing: &[RunFigures]| compare(&design(1), failing, 1, "turnaround_s", None).change;
         assert_eq!(
             told(&failing),
             Err("more jobs failed in one than in the other".to_owned())
@@ -539,11 +552,11 @@ mod tests {
         assert_eq!(
             (one.change, one.verdict),
             (
-                Ok(Change {
+                Ok(RelativeChange {
                     mean: 0.5,
                     interval: None
                 }),
-                Verdict::CantSay
+                CandidateVerdict::CantSay
             )
         );
     }
@@ -560,7 +573,7 @@ mod tests {
         *value *= 1.3;
         assert_eq!(
             all[9].trial,
-            Trial {
+            CandidateRun {
                 block: 5,
                 mix: 0,
                 candidate: 1

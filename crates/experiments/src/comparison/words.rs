@@ -1,6 +1,6 @@
 //! Figures, changes and verdicts in words: the same in texts and on pages.
 
-use crate::comparison::verdict::{Change, Comparison, Verdict};
+use crate::comparison::verdict::{CandidateVerdict, Comparison, RelativeChange};
 use cosched_report::decimal;
 
 /// A number with about four significant digits.
@@ -52,7 +52,7 @@ impl Amount {
 }
 
 /// A change from the baseline, as in `12 % less (8.0 to 16 %)`; the 95 % interval is in brackets.
-pub fn change_text(change: &Change) -> String {
+pub fn change_text(change: &RelativeChange) -> String {
     let mean = Amount::of(change.mean).text();
     match interval_text(change) {
         Some(interval) => format!("{mean} ({interval})"),
@@ -61,7 +61,7 @@ pub fn change_text(change: &Change) -> String {
 }
 
 /// The 95 % interval, as in `8.0 to 16 %` of a change less, or `-2.5 to +1.5 %`; `None` if there is none.
-pub(super) fn interval_text(change: &Change) -> Option<String> {
+pub(super) fn interval_text(change: &RelativeChange) -> Option<String> {
     let (low, high) = change.interval?;
     let [from, to] = [low, high].map(Amount::of);
     Some(match (from.sense, to.sense) {
@@ -75,10 +75,10 @@ pub(super) fn interval_text(change: &Change) -> Option<String> {
 /// A verdict, as in `better`.
 pub fn verdict_text(comparison: &Comparison) -> String {
     match comparison.verdict {
-        Verdict::Better => "better".to_owned(),
-        Verdict::Worse => "worse".to_owned(),
-        Verdict::NoDifference => "no difference shown".to_owned(),
-        Verdict::CantSay => format!("can't say: {}", why_unknown(comparison)),
+        CandidateVerdict::Better => "better".to_owned(),
+        CandidateVerdict::Worse => "worse".to_owned(),
+        CandidateVerdict::NoDifference => "no difference shown".to_owned(),
+        CandidateVerdict::CantSay => format!("can't say: {}", why_unknown(comparison)),
     }
 }
 
@@ -94,14 +94,14 @@ pub(super) fn why_unknown(comparison: &Comparison) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Design, Trial};
-    use crate::comparison::figures::Outcome;
+    use crate::comparison::design::{CandidateRun, ComparedCandidate, Design};
+    use crate::comparison::figures::RunFigures;
     use crate::comparison::verdict::compare;
     use cosched_core::Rng;
 
     #[test]
     fn changes_are_shares_or_multiples() {
-        let told = |mean, interval| change_text(&Change { mean, interval });
+        let told = |mean, interval| change_text(&RelativeChange { mean, interval });
         assert_eq!(
             told(-0.08, Some((-0.12, -0.04))),
             "8.0 % less (4.0 to 12 %)"
@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// Runs of two candidates in some blocks. Each figure is up to `spread` times another, or zero.
-    fn random_outcomes(rng: &mut Rng) -> Vec<Outcome> {
+    fn random_outcomes(rng: &mut Rng) -> Vec<RunFigures> {
         let blocks = 1 + rng.below(12) as u32;
         let ratio = 1.0 + rng.below(100) as f64 / 50.0;
         let spread = [1.0, 1.01, 1.1, 2.0, 50.0, 1e6][rng.below(6) as usize];
@@ -133,15 +133,15 @@ mod tests {
             let is_zero = zeros && rng.below(3) == 0;
             let value = if is_zero { 0.0 } else { noise };
             let value = if candidate == 1 { value * ratio } else { value };
-            all.push(Outcome {
-                trial: Trial {
+            all.push(RunFigures {
+                trial: CandidateRun {
                     block,
                     mix: 0,
                     candidate,
                 },
                 policy: Some("p".to_owned()),
                 figures: [("turnaround_s".to_owned(), value)].into(),
-                ..Outcome::default()
+                ..RunFigures::default()
             });
         }
         all
@@ -154,7 +154,7 @@ mod tests {
         let verdicts = known.iter().filter(|verdict| told.contains(**verdict));
         assert_eq!(verdicts.count(), 1, "{told}");
         let Ok(change) = &comparison.change else {
-            return assert_eq!(comparison.verdict, Verdict::CantSay);
+            return assert_eq!(comparison.verdict, CandidateVerdict::CantSay);
         };
         let shown = change_text(change);
         assert!(
@@ -163,10 +163,10 @@ mod tests {
         );
         let (low, high) = change.interval.unwrap_or((-1.0, f64::INFINITY));
         match comparison.verdict {
-            Verdict::Better => assert!(high < 0.0 && shown.contains("less"), "{shown}"),
-            Verdict::Worse => assert!(low > 0.0 && !shown.contains("less"), "{shown}"),
-            Verdict::NoDifference => assert!((1.0 + high) / (1.0 + low) < 5.01, "{shown}"),
-            Verdict::CantSay => assert_eq!(comparison.more, None),
+            CandidateVerdict::Better => assert!(high < 0.0 && shown.contains("less"), "{shown}"),
+            CandidateVerdict::Worse => assert!(low > 0.0 && !shown.contains("less"), "{shown}"),
+            CandidateVerdict::NoDifference => assert!((1.0 + high) / (1.0 + low) < 5.01, "{shown}"),
+            CandidateVerdict::CantSay => assert_eq!(comparison.more, None),
         }
     }
 
@@ -175,7 +175,10 @@ mod tests {
         let mut rng = Rng::new(5);
         let design = Design {
             mixes: vec![Default::default()],
-            candidates: vec![Candidate::policy("linux"), Candidate::policy("even")],
+            candidates: vec![
+                ComparedCandidate::policy("linux"),
+                ComparedCandidate::policy("even"),
+            ],
             ..Design::default()
         };
         let mut seen = std::collections::BTreeMap::new();

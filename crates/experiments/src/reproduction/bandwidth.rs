@@ -1,8 +1,8 @@
 //! The bandwidth-aware SMT scheduler: mean IPC of mixes of 24 over linux (the poster's section 2).
 
 use crate::reproduction::engine::{
-    Candidate, Cell, Chapter, Draft, Grid, Lab, Measured, Mix, Result, Series, changed, gain,
-    machine, of_folder, saved, with_long_slices,
+    Chapter, Draft, ExperimentMix, FindingCell, Grid, Lab, Result, Series, TrialCandidate,
+    TrialMeasurements, changed, gain, machine, of_folder, saved, with_long_slices,
 };
 use crate::statistics::{mean, over};
 use cosched_core::Counter;
@@ -23,20 +23,20 @@ const ROUND_ROBIN: usize = 3;
 /// What is simulated on one machine.
 struct Bench<'a> {
     lab: &'a Lab<'a>,
-    mixes: &'a [Mix],
+    mixes: &'a [ExperimentMix],
     name: &'static str,
     channels: &'static str,
-    candidates: &'a [Candidate],
+    candidates: &'a [TrialCandidate],
     grid: Grid,
 }
 
 impl<'a> Bench<'a> {
     fn simulate(
         lab: &'a Lab<'a>,
-        mixes: &'a [Mix],
+        mixes: &'a [ExperimentMix],
         name: &'static str,
         channels: &'static str,
-        candidates: &'a [Candidate],
+        candidates: &'a [TrialCandidate],
     ) -> Result<Bench<'a>> {
         let seeds = lab.fewer_seeds();
         let grid = Grid::simulate(lab, &machine(name), mixes, candidates, seeds)?;
@@ -52,21 +52,21 @@ impl<'a> Bench<'a> {
 
     /// Gain of mean IPC over `linux` in per cent: by mix, then by seed.
     fn gains(&self, of: &Grid, at: usize) -> Vec<Vec<f64>> {
-        let figure = Measured::cycles_per_instruction;
+        let figure = TrialMeasurements::cycles_per_instruction;
         of.compared_with((&self.grid, LINUX), at, figure, gain)
     }
 
-    fn row(&self, label: &str, of: &Grid, at: usize) -> Vec<Cell> {
+    fn row(&self, label: &str, of: &Grid, at: usize) -> Vec<FindingCell> {
         vec![
-            Cell::text(self.channels),
-            Cell::text(label),
-            Cell::signed(&over(&self.gains(of, at), mean), 1),
-            Cell::signed(&of.speed_up(at, (&self.grid, LINUX)), 1),
-            Cell::mean(&of.unfairness(at), 0),
+            FindingCell::text(self.channels),
+            FindingCell::text(label),
+            FindingCell::signed(&over(&self.gains(of, at), mean), 1),
+            FindingCell::signed(&of.speed_up(at, (&self.grid, LINUX)), 1),
+            FindingCell::mean(&of.unfairness(at), 0),
         ]
     }
 
-    fn summary(&self) -> Vec<Vec<Cell>> {
+    fn summary(&self) -> Vec<Vec<FindingCell>> {
         let mut rows = Vec::new();
         for (at, candidate) in self.candidates.iter().enumerate().skip(1) {
             rows.push(self.row(&candidate.label, &self.grid, at));
@@ -84,7 +84,7 @@ impl<'a> Bench<'a> {
     }
 
     /// What is left of the gain without long quanta, and without pairs by the use of the L1 cache.
-    fn due_to(&self) -> Result<Vec<Vec<Cell>>> {
+    fn due_to(&self) -> Result<Vec<Vec<FindingCell>>> {
         let spec = machine(self.name);
         let long = self.grid_of(with_long_slices(&spec), &[LINUX], self.lab.fewer_seeds())?;
         let blind = changed(&spec, |machine| {
@@ -117,7 +117,7 @@ impl<'a> Bench<'a> {
 
     fn grid_of(&self, spec: Arc<MachineSpec>, which: &[usize], seeds: &[u64]) -> Result<Grid> {
         let candidates = which.iter().map(|&at| self.candidates[at].clone());
-        let candidates: Vec<Candidate> = candidates.collect();
+        let candidates: Vec<TrialCandidate> = candidates.collect();
         Grid::simulate(self.lab, &spec, self.mixes, &candidates, seeds)
     }
 }
@@ -155,9 +155,9 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
         let lost = bench.degradations()?;
         let most = over(&lost, greatest);
         degradation.push(vec![
-            Cell::text(bench.channels),
-            Cell::mean(&over(&lost, mean), 0),
-            Cell::mean(&most, 0),
+            FindingCell::text(bench.channels),
+            FindingCell::mean(&over(&lost, mean), 0),
+            FindingCell::mean(&most, 0),
         ]);
         if degradation.len() == 1 {
             draft.judge("gain", &over(&bench.gains(&bench.grid, IDEAL), mean));

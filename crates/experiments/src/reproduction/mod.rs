@@ -48,7 +48,7 @@ pub static EXPERIMENTS: [Experiment; 4] = [
 
 /// The experiments to carry out, and their scale.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReproductionRequest {
     /// The experiments, in the order of their chapters.
     pub experiments: Vec<&'static Experiment>,
     /// Whether jobs are short (10 s instead of 100 s) and seeds few.
@@ -59,7 +59,7 @@ pub struct Request {
     pub first_seed: u64,
 }
 
-impl Request {
+impl ReproductionRequest {
     /// The equivalent command line.
     fn command(&self) -> String {
         let mut words = vec!["cosched reproduce".to_owned()];
@@ -91,7 +91,7 @@ impl Request {
 ///
 /// # Errors
 /// See [`ReproduceError`]. The same request always fails in the same way.
-pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings> {
+pub fn reproduce(request: &ReproductionRequest, pool: Pool<'_>) -> Result<Findings> {
     let all = request.experiments.len();
     let solo_ms = if request.quick { 10_000 } else { 100_000 };
     let mut chapters = Vec::with_capacity(all);
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn command(experiments: &[&'static Experiment]) -> String {
-        Request {
+        ReproductionRequest {
             experiments: experiments.to_vec(),
             quick: true,
             seeds: Some(2),

@@ -5,7 +5,7 @@ use super::line::{
     Added, Done, Happening, Lines, Open, Opened, Passed, Question, Totals, WorldJob,
 };
 use super::machine;
-use crate::process::{Command, ForeignError, PATIENCE, Process};
+use crate::process::{Command, ForeignError, ForeignProcess, PATIENCE};
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Counts, CpuSet, DeviceTime,
     Event, Exit, Kill, Machine, MayStart, Nanos, Placement, Planner, Reading, Resources, TaskId,
@@ -28,7 +28,7 @@ const IDLE_WAITS: u32 = 100_000;
 /// The loop asks for totals by methods that can't fail. An error there is kept, and the next method that can fail reports
 /// it; after the last one, [`ForeignWorld::take_failure`] does.
 pub struct ForeignWorld {
-    process: Process,
+    process: ForeignProcess,
     /// The machine as the process knows it.
     whole: Machine,
     /// The usable part of it, as policies see it.
@@ -84,7 +84,7 @@ struct Signals {
 
 /// Asks a process, and looks for signals while it waits for the answer.
 fn ask<A: DeserializeOwned>(
-    process: &mut Process,
+    process: &mut ForeignProcess,
     question: &impl Serialize,
     signals: &mut Signals,
 ) -> Result<A, WorldError> {
@@ -115,7 +115,7 @@ impl ForeignWorld {
         seed: u64,
         next_signal: impl FnMut() -> Option<i32> + 'static,
     ) -> Result<ForeignWorld, WorldError> {
-        let mut process = Process::start(command)?;
+        let mut process = ForeignProcess::start(command)?;
         // Nothing has started yet that would have to be ended.
         let mut signals = Signals {
             next: Box::new(next_signal),

@@ -3,11 +3,11 @@
 //! let go.
 
 use super::census::INIT;
-use super::manage::{Hold, Left, limit_of};
+use super::manage::{LeftAlone, SessionHold, limit_of};
 use super::notes::{left_alone, not_thawed, of_undo};
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
-use super::usage::Totals;
+use super::usage::IntervalSums;
 use crate::cgroup;
 use crate::counters::CounterSupport;
 use crate::host::lacks;
@@ -67,7 +67,7 @@ pub struct ManageConfig {
 }
 
 /// Sees each look, with what was done and what could not be done since the last one. Returns whether to go on.
-pub type Watch<'a> = Box<dyn FnMut(&Sampled, &[String]) -> bool + 'a>;
+pub type ScanObserver<'a> = Box<dyn FnMut(&Sampled, &[String]) -> bool + 'a>;
 
 /// Manages subjects until it is dropped, which undoes all changes.
 pub struct Attached<'a> {
@@ -78,7 +78,7 @@ pub struct Attached<'a> {
     began: Instant,
     sampler: Sampler,
     looked: Instant,
-    hold: Hold,
+    hold: SessionHold,
     interrupts: Interrupts,
     tasks: BTreeMap<TaskId, Task>,
     by_key: BTreeMap<SubjectKey, TaskId>,
@@ -89,13 +89,13 @@ pub struct Attached<'a> {
     some_live: bool,
     queued: Vec<Event>,
     notes: Vec<String>,
-    watch: Watch<'a>,
+    watch: ScanObserver<'a>,
 }
 
 /// A managed subject.
 struct Task {
     subject: Subject,
-    totals: Totals,
+    totals: IntervalSums,
     wants: u32,
     calm: u32,
     /// The CPUs of its group.
@@ -128,7 +128,7 @@ impl<'a> Attached<'a> {
         counters: &CounterSupport,
         interrupts: Interrupts,
         config: ManageConfig,
-        mut watch: Watch<'a>,
+        mut watch: ScanObserver<'a>,
     ) -> Result<Attached<'a>, ManageError> {
         if !sys::is_single_threaded() {
             return Err(ManageError::Threads);
@@ -136,7 +136,7 @@ impl<'a> Attached<'a> {
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
         let machine = Arc::new(whole_machine(root)?);
         let interval = Duration::from_nanos(config.interval.0);
-        let mut hold = Hold::begin(root, run, interval).map_err(ManageError::Keeper)?;
+        let mut hold = SessionHold::begin(root, run, interval).map_err(ManageError::Keeper)?;
         let lost = hold.take_lost().map(|why| {
             format!(
                 "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"
@@ -274,7 +274,7 @@ impl<'a> Attached<'a> {
         });
         let mut task = Task {
             subject: subject.clone(),
-            totals: Totals::default(),
+            totals: IntervalSums::default(),
             wants: sample.wants,
             calm: 0,
             limit,
@@ -344,7 +344,7 @@ impl<'a> Attached<'a> {
         self.note_skipped(id, skipped);
     }
 
-    fn note_skipped(&mut self, id: TaskId, skipped: BTreeMap<Left, usize>) {
+    fn note_skipped(&mut self, id: TaskId, skipped: BTreeMap<LeftAlone, usize>) {
         let Some(task) = self.tasks.get(&id) else {
             return;
         };
@@ -459,9 +459,10 @@ impl Backend for Attached<'_> {
         }
         for &id in tasks {
             let known = self.tasks.get(&id);
-            out.push(
-                known.map_or_else(|| Totals::default().usage(id), |task| task.totals.usage(id)),
-            );
+            out.push(known.map_or_else(
+                || IntervalSums::default().usage(id),
+                |task| task.totals.usage(id),
+            ));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::selection::Member;
 use super::watched::Activity;
-use crate::counters::{JobCounters, Start};
+use crate::counters::{EventStart, JobCounters};
 use crate::events::MachineEvents;
 use crate::process;
 use crate::root::Root;
@@ -19,7 +19,7 @@ const MOST_COUNTED: usize = 128;
 const MOST_THREADS: usize = 64;
 
 /// The counters of all subjects.
-pub(super) struct Counted {
+pub(super) struct SubjectCounters {
     root: Root,
     events: MachineEvents,
     open: BTreeMap<Member, Count>,
@@ -36,9 +36,9 @@ enum Count {
     OfParent,
 }
 
-impl Counted {
-    pub(super) fn new(root: &Root, events: MachineEvents) -> Counted {
-        Counted {
+impl SubjectCounters {
+    pub(super) fn new(root: &Root, events: MachineEvents) -> SubjectCounters {
+        SubjectCounters {
             root: root.clone(),
             events,
             open: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl Counted {
             tids.clear();
         }
         let tids = tids.into_iter().filter_map(Pid::from_raw);
-        let open = |tid| JobCounters::open(tid, &self.events, Start::Now).0;
+        let open = |tid| JobCounters::open(tid, &self.events, EventStart::Now).0;
         tids.map(open).collect()
     }
 

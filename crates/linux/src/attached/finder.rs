@@ -3,7 +3,7 @@
 use super::census::Census;
 use super::error::SelectError;
 use super::groups::Groups;
-use super::jobs::Jobs;
+use super::jobs::UserProcessGroups;
 use super::pattern::Pattern;
 use super::selection::{Member, Selection, Subject};
 use super::trees::Trees;
@@ -25,7 +25,7 @@ pub(super) struct Finder {
 
 /// What a look has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSubjects {
     /// The subjects, in the order of the selections. A process belongs to the first one that selects it.
     pub subjects: Vec<Subject>,
     /// Processes that were left out because there are too many.
@@ -36,7 +36,7 @@ pub(super) struct Found {
 enum Part {
     Trees(Trees),
     Groups(Groups),
-    Jobs(Jobs),
+    Jobs(UserProcessGroups),
 }
 
 impl Finder {
@@ -71,12 +71,12 @@ impl Finder {
             }
             Selection::Cgroup(path) => Part::Groups(Groups::at(root, path)?),
             Selection::Unit(name) => Part::Groups(Groups::of_units(root, name)?),
-            Selection::User(name) => Part::Jobs(Jobs::of_user(root, name)?),
+            Selection::User(name) => Part::Jobs(UserProcessGroups::of_user(root, name)?),
         })
     }
 
     /// Looks at the machine.
-    pub(super) fn find(&mut self) -> Found {
+    pub(super) fn find(&mut self) -> FoundSubjects {
         self.look();
         let (root, census) = (&self.root, &mut self.census);
         let mut subjects = Vec::new();
@@ -128,8 +128,8 @@ fn check_pids(census: &Census, pids: &[RawPid]) -> Result<(), SelectError> {
 }
 
 /// Gives each process to the first subject that has it, and keeps to the bounds.
-fn bounded(all: Vec<Subject>) -> Found {
-    let mut found = Found::default();
+fn bounded(all: Vec<Subject>) -> FoundSubjects {
+    let mut found = FoundSubjects::default();
     let mut taken: BTreeSet<Member> = BTreeSet::new();
     for mut subject in all {
         subject.members.retain(|member| !taken.contains(member));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// The names of the subjects, each with the numbers of its processes.
-    fn rows(found: &Found) -> Vec<(String, Vec<RawPid>)> {
+    fn rows(found: &FoundSubjects) -> Vec<(String, Vec<RawPid>)> {
         let row = |subject: &Subject| {
             let pids = subject.members.iter().map(|member| member.pid);
             (subject.name.clone(), pids.collect())
@@ -246,7 +246,7 @@ mod tests {
         fs::write(dir.path().join("proc/13/stat"), stat).unwrap();
         assert_eq!(rows(&finder.find()), [row("make 10", &[12])]);
         fs::remove_dir_all(dir.path().join("proc/12")).unwrap();
-        assert_eq!(finder.find(), Found::default());
+        assert_eq!(finder.find(), FoundSubjects::default());
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
             fs::write(db.join("cgroup.procs"), "20\n").unwrap();
         }
         let mut waits = Finder::new(&root, &[Selection::Unit("web".to_owned())]).unwrap();
-        assert_eq!(waits.find(), Found::default());
+        assert_eq!(waits.find(), FoundSubjects::default());
     }
 
     #[test]

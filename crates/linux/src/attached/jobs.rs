@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 /// The process groups of a user.
-pub(super) struct Jobs {
+pub(super) struct UserProcessGroups {
     user: u32,
     /// The look of each group, without its processes, as it was found first.
     named: BTreeMap<RawPid, Subject>,
 }
 
-impl Jobs {
+impl UserProcessGroups {
     /// The process groups of a user.
     ///
     /// # Errors
     /// There is no such user.
-    pub(super) fn of_user(root: &Root, name: &str) -> Result<Jobs, SelectError> {
+    pub(super) fn of_user(root: &Root, name: &str) -> Result<UserProcessGroups, SelectError> {
         let user = number_of(root, name).ok_or_else(|| SelectError::NoUser(name.to_owned()))?;
-        Ok(Jobs {
+        Ok(UserProcessGroups {
             user,
             named: BTreeMap::new(),
         })

@@ -13,17 +13,17 @@ mod jobs;
 mod manage;
 mod notes;
 mod pattern;
+mod process_file;
 mod published;
 mod sampler;
 mod selection;
-mod source;
 #[cfg(test)]
 mod tests;
 mod trees;
 mod usage;
 mod watched;
 
-pub use backend::{Attached, ManageConfig, ManageError, Newcomers, Watch};
+pub use backend::{Attached, ManageConfig, ManageError, Newcomers, ScanObserver};
 pub use error::SelectError;
 pub use manage::Restored;
 pub(crate) use manage::mend;

@@ -1,6 +1,6 @@
 //! What a managing session did and could not do, in words.
 
-use super::manage::{Left, Restored};
+use super::manage::{LeftAlone, Restored};
 
 /// What could not be undone.
 pub(super) fn of_undo(done: &Restored) -> Vec<String> {
@@ -27,7 +27,7 @@ pub(super) fn not_thawed(name: &str, error: &str) -> String {
     format!("{name}: still frozen: {error}; write 0 to its cgroup.freeze")
 }
 
-pub(super) fn left_alone(name: &str, threads: usize, why: Left) -> String {
+pub(super) fn left_alone(name: &str, threads: usize, why: LeftAlone) -> String {
     format!("{name}: {} left alone: {}", count(threads), why.text())
 }
 
@@ -38,17 +38,17 @@ fn count(threads: usize) -> String {
     }
 }
 
-impl Left {
+impl LeftAlone {
     /// The reason in words, and what to do.
     fn text(self) -> &'static str {
         match self {
-            Left::Narrowed => "somebody has bound it to fewer CPUs than its cgroup has",
-            Left::Changed => "somebody else has changed its CPUs since",
-            Left::NotPermitted => {
+            LeftAlone::Narrowed => "somebody has bound it to fewer CPUs than its cgroup has",
+            LeftAlone::Changed => "somebody else has changed its CPUs since",
+            LeftAlone::NotPermitted => {
                 "this user may not bind it; run cosched as its user or with CAP_SYS_NICE"
             }
-            Left::Refused => "the kernel can't bind it to these CPUs",
-            Left::TooMany => "there are too many threads to remember; select fewer programs",
+            LeftAlone::Refused => "the kernel can't bind it to these CPUs",
+            LeftAlone::TooMany => "there are too many threads to remember; select fewer programs",
         }
     }
 }

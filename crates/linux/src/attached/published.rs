@@ -2,15 +2,15 @@
 
 use crate::root::Root;
 use crate::runtime::NoFolder;
-use crate::watch::{ATTACHED, LiveRun, Published, forget_dead, live};
+use crate::watch::{ATTACHED, LiveRun, PublishedState, forget_dead, live};
 
 /// Prepares the file of this process, and removes those of dead ones.
 ///
 /// # Errors
 /// There is no folder for it.
-pub fn publish(root: &Root) -> Result<Published, NoFolder> {
+pub fn publish(root: &Root) -> Result<PublishedState, NoFolder> {
     forget_dead(root);
-    Published::make(root, ATTACHED)
+    PublishedState::make(root, ATTACHED)
 }
 
 /// The sessions that the caller can find: its own, and for root all users'.

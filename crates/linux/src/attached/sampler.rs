@@ -1,10 +1,10 @@
 //! What the subjects did between two looks.
 
-use super::counted::Counted;
+use super::counted::SubjectCounters;
 use super::error::SelectError;
-use super::finder::{Finder, Found};
+use super::finder::{Finder, FoundSubjects};
 use super::selection::{Member, Selection, Subject, SubjectKey};
-use super::watched::{Activity, Look, Watched};
+use super::watched::{Activity, ScanInterval, WatchedProcess};
 use crate::accounts::{self, CpuSpent};
 use crate::events::MachineEvents;
 use crate::pressure;
@@ -24,8 +24,8 @@ const MOST_THREADS: usize = 4_096;
 pub struct Sampler {
     root: Root,
     finder: Finder,
-    watched: BTreeMap<Member, Watched>,
-    counted: Counted,
+    watched: BTreeMap<Member, WatchedProcess>,
+    counted: SubjectCounters,
     before: Option<Before>,
     looks: u64,
 }
@@ -83,7 +83,7 @@ impl Sampler {
             root: root.clone(),
             finder: Finder::new(root, selections)?,
             watched: BTreeMap::new(),
-            counted: Counted::new(root, events),
+            counted: SubjectCounters::new(root, events),
             before: None,
             looks: 0,
         })
@@ -96,10 +96,10 @@ impl Sampler {
 
     /// Looks at all subjects; `at` is the time since the machine was started.
     pub(super) fn look_at(&mut self, at: Nanos) -> Sampled {
-        let Found { subjects, left_out } = self.finder.find();
+        let FoundSubjects { subjects, left_out } = self.finder.find();
         let before = self.before.take();
         let root = self.root.clone();
-        let mut look = Look {
+        let mut look = ScanInterval {
             root: &root,
             length: before
                 .as_ref()
@@ -152,7 +152,7 @@ impl Sampler {
     /// One subject. It has no process if all have ended.
     fn sample(
         &mut self,
-        look: &mut Look<'_>,
+        look: &mut ScanInterval<'_>,
         subject: &Subject,
         past: Option<&Past>,
         pressures: &mut BTreeMap<Option<PathBuf>, Pressure>,
@@ -186,7 +186,7 @@ impl Sampler {
     /// What each process of a subject did.
     fn activities(
         &mut self,
-        look: &mut Look<'_>,
+        look: &mut ScanInterval<'_>,
         members: &[Member],
     ) -> BTreeMap<Member, Activity> {
         let mut all = BTreeMap::new();
@@ -194,7 +194,7 @@ impl Sampler {
             let watched = self
                 .watched
                 .entry(member)
-                .or_insert_with(|| Watched::new(look.root, member));
+                .or_insert_with(|| WatchedProcess::new(look.root, member));
             match watched.look(look) {
                 Some(activity) => drop(all.insert(member, activity)),
                 None => self.finder.forget(member.pid),
@@ -208,7 +208,7 @@ impl Sampler {
     fn time_of_gone(&self, past: Option<&Past>, now: &BTreeMap<Member, Activity>) -> Nanos {
         let mut gone: BTreeMap<RawPid, &Stat> = BTreeMap::new();
         for member in past.iter().flat_map(|past| &past.members) {
-            let last = self.watched.get(member).and_then(Watched::last);
+            let last = self.watched.get(member).and_then(WatchedProcess::last);
             if let Some(last) = last.filter(|_| !now.contains_key(member)) {
                 gone.insert(member.pid, last);
             }

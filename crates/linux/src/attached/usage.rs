@@ -6,16 +6,16 @@ use cosched_core::{
 
 /// Sums over intervals.
 #[derive(Clone, Debug)]
-pub(super) struct Totals {
+pub(super) struct IntervalSums {
     cpu_time: Nanos,
     sums: PerCounter<u64>,
     /// Counts of the last interval: a counter that was absent in it is absent in the usage as well.
     last: Counts,
 }
 
-impl Default for Totals {
-    fn default() -> Totals {
-        Totals {
+impl Default for IntervalSums {
+    fn default() -> IntervalSums {
+        IntervalSums {
             cpu_time: Nanos::ZERO,
             sums: PerCounter::from_fn(|_| 0),
             last: Counts::absent(Absence::NotYetMeasured),
@@ -23,7 +23,7 @@ impl Default for Totals {
     }
 }
 
-impl Totals {
+impl IntervalSums {
     /// Adds an interval.
     pub(super) fn add(&mut self, sample: &SubjectSample) {
         self.cpu_time += sample.cpu_time;

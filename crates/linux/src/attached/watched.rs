@@ -1,8 +1,8 @@
 //! A process that is observed: what it did between two looks. A look at a process that slept costs one short read; its
 //! threads are read only after it used a CPU.
 
+use super::process_file::{ProcessFile, sched_times};
 use super::selection::Member;
-use super::source::{Source, sched_times};
 use crate::process;
 use crate::root::Root;
 use crate::stat::{Stat, tick_time};
@@ -15,10 +15,10 @@ use std::fs::File;
 const REFRESH: u64 = 16;
 
 /// A process between two looks.
-pub(super) struct Watched {
+pub(super) struct WatchedProcess {
     member: Member,
-    stat: Source,
-    schedstat: Source,
+    stat: ProcessFile,
+    schedstat: ProcessFile,
     /// Its line of the last look; `None` before the first.
     last: Option<Stat>,
     /// Its threads, by number.
@@ -36,7 +36,7 @@ struct Times {
 }
 
 /// What a look may cost, and how long the interval was.
-pub(super) struct Look<'a> {
+pub(super) struct ScanInterval<'a> {
     pub root: &'a Root,
     /// Length of the interval; zero for the first look.
     pub length: Nanos,
@@ -90,7 +90,7 @@ impl Activity {
     /// Adds what a thread did. A baseline only shows what it wants.
     fn add(
         &mut self,
-        look: &Look<'_>,
+        look: &ScanInterval<'_>,
         stat: &Stat,
         before: Option<Times>,
         now: Times,
@@ -124,13 +124,13 @@ impl Activity {
     }
 }
 
-impl Watched {
-    pub(super) fn new(root: &Root, member: Member) -> Watched {
+impl WatchedProcess {
+    pub(super) fn new(root: &Root, member: Member) -> WatchedProcess {
         let pid = member.pid;
-        Watched {
+        WatchedProcess {
             member,
-            stat: Source::new(root, &format!("/proc/{pid}/stat")),
-            schedstat: Source::new(root, &format!("/proc/{pid}/schedstat")),
+            stat: ProcessFile::new(root, &format!("/proc/{pid}/stat")),
+            schedstat: ProcessFile::new(root, &format!("/proc/{pid}/schedstat")),
             last: None,
             threads: BTreeMap::new(),
             wanted: false,
@@ -143,7 +143,7 @@ impl Watched {
     }
 
     /// Looks at it; `None` if it is gone.
-    pub(super) fn look(&mut self, look: &mut Look<'_>) -> Option<Activity> {
+    pub(super) fn look(&mut self, look: &mut ScanInterval<'_>) -> Option<Activity> {
         let exact = self.schedstat.read(sched_times);
         if let Some(last) = self
             .last
@@ -186,7 +186,12 @@ impl Watched {
 
     /// Whether a process of one thread slept at the last look, and has neither run nor waited since. One that woke and waits
     /// for its first CPU is seen at a later look.
-    fn still_sleeps(&self, look: &Look<'_>, last: &Stat, exact: Option<(u64, u64)>) -> bool {
+    fn still_sleeps(
+        &self,
+        look: &ScanInterval<'_>,
+        last: &Stat,
+        exact: Option<(u64, u64)>,
+    ) -> bool {
         let known = self.threads.get(&self.member.pid);
         let is_alone = last.threads <= 1 && self.threads.len() == 1;
         let has_turn = look.number % REFRESH == self.member.start % REFRESH;
@@ -200,7 +205,7 @@ impl Watched {
     /// The threads that may have run or waited, each with its line and its times.
     fn look_at_threads(
         &self,
-        look: &mut Look<'_>,
+        look: &mut ScanInterval<'_>,
         stat: &Stat,
         times: Times,
         has_run: bool,

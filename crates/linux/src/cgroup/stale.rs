@@ -5,7 +5,7 @@
 
 use super::{FREEZE, control, run_of, subgroups};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{RunFate, RunId};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,13 +26,13 @@ pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
         for dir in subgroups(&dir) {
             let run = dir.file_name().and_then(run_of);
             let fate = run.map(|run| run.fate(root));
-            let dead = fate == Some(Fate::Dead);
+            let dead = fate == Some(RunFate::Dead);
             // Its jobs may have been runs themselves.
             if search || dead {
                 todo.push((dir.clone(), true));
             }
             if let Some(run) = run
-                && fate != Some(Fate::Alive)
+                && fate != Some(RunFate::Alive)
             {
                 found.push(Stale { dir, run, dead });
             }

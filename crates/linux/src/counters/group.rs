@@ -4,7 +4,7 @@ use cosched_core::{Absence, Nanos, Reading};
 
 /// One event's reading: how long it was requested, how long the hardware counted it, and the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counted {
+pub struct EventReading {
     /// Nanoseconds enabled.
     pub enabled: u64,
     /// Nanoseconds on a hardware counter; less than `enabled` if the kernel multiplexes counters.
@@ -15,7 +15,7 @@ pub struct Counted {
 
 /// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order of
 /// opening. `None` if the kernel returns something else, as it does for a group that fell apart.
-pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>> {
+pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<EventReading>> {
     let [nr, enabled, running, values @ ..] = words else {
         return None;
     };
@@ -25,7 +25,7 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
     Some(
         values
             .iter()
-            .map(|&value| Counted {
+            .map(|&value| EventReading {
                 enabled: *enabled,
                 running: *running,
                 value,
@@ -59,8 +59,8 @@ const LONGEST_STANDSTILL: u64 = 100_000_000;
 /// this is the usual scaling by enabled / running (perf_event_open(2)). Each interval is scaled by itself, so that the
 /// total never falls.
 #[derive(Debug, Default)]
-pub(crate) struct Total {
-    last: Vec<Counted>,
+pub(crate) struct EventTotal {
+    last: Vec<EventReading>,
     total: u64,
     /// Whether the event happens whenever a program runs, as cycles and instructions do.
     always_happens: bool,
@@ -135,21 +135,21 @@ impl Scaling {
     }
 }
 
-impl Total {
+impl EventTotal {
     /// The total of an event that happens whenever a program runs. If it is not counted for long, the counter stands still.
-    pub(crate) fn of_what_always_happens() -> Total {
-        Total {
+    pub(crate) fn of_what_always_happens() -> EventTotal {
+        EventTotal {
             always_happens: true,
-            ..Total::default()
+            ..EventTotal::default()
         }
     }
 
     /// Adds the counts since the last call; `now` has one reading per PMU, always in the same order.
     ///
     /// An interval in which it never got a counter is absent. A later one makes up for it, unless it was long: then the
-    /// total has a [gap](Total::gap).
-    pub(crate) fn update(&mut self, now: &[Counted]) -> Reading<u64> {
-        self.last.resize(now.len(), Counted::default());
+    /// total has a [gap](EventTotal::gap).
+    pub(crate) fn update(&mut self, now: &[EventReading]) -> Reading<u64> {
+        self.last.resize(now.len(), EventReading::default());
         self.interval = (Nanos::ZERO, 0);
         let (mut enabled, mut running, mut value) = (0u64, 0u64, 0u64);
         for (now, last) in now.iter().zip(&self.last) {
@@ -251,7 +251,7 @@ impl Total {
 }
 
 /// The time on CPUs in these readings, one per PMU.
-fn clock_of(now: &[Counted]) -> u64 {
+fn clock_of(now: &[EventReading]) -> u64 {
     let enabled = now.iter().map(|counted| counted.enabled).max();
     let running: u64 = now.iter().map(|counted| counted.running).sum();
     enabled.unwrap_or(0).max(running)
@@ -262,8 +262,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counted(enabled: u64, running: u64, value: u64) -> Counted {
-        Counted {
+    fn counted(enabled: u64, running: u64, value: u64) -> EventReading {
+        EventReading {
             enabled,
             running,
             value,
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn counts_that_ran_all_the_time_are_exact() {
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         assert_eq!(total.update(&[counted(0, 0, 0)]), Reading::Value(0));
         assert_eq!(total.update(&[counted(10, 10, 7)]), Reading::Value(7));
         assert_eq!(total.update(&[counted(10, 10, 7)]), Reading::Value(7));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn intervals_are_scaled_by_themselves() {
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         assert_eq!(
             total.update(&[counted(100, 100, 1000)]),
             Reading::Value(1000)
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_counter_is_absent_and_made_up_for_later() {
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         assert_eq!(total.update(&[counted(100, 100, 10)]), Reading::Value(10));
         assert_eq!(
             total.update(&[counted(200, 100, 10)]),
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_long_time_without_counter_is_a_gap_and_counting_goes_on_behind_it() {
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         total.update(&[counted(100, 100, 10)]);
         let lost = 100 + LONGEST_WAIT;
         let waits = total.update(&[counted(lost, 100, 10)]);
@@ -349,8 +349,8 @@ mod tests {
     fn a_total_that_is_scaled_holds_while_the_rate_is_steady_or_well_sampled() {
         // A tenth of each of 20 intervals is counted, at rates that alternate.
         let lack_at = |rates: [u64; 2], share: u64| {
-            let mut total = Total::default();
-            let mut now = Counted::default();
+            let mut total = EventTotal::default();
+            let mut now = EventReading::default();
             for interval in 0..20 {
                 now.enabled += 1_000;
                 now.running += share;
@@ -367,19 +367,19 @@ mod tests {
 
     #[test]
     fn at_the_end_the_last_time_without_a_turn_is_made_up_for() {
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         total.update(&[counted(100, 50, 500)]);
         total.update(&[counted(120, 50, 500)]);
         assert_eq!(total.at_end(), Reading::Value(1_200));
-        let mut never = Total::default();
+        let mut never = EventTotal::default();
         never.update(&[counted(100, 0, 0)]);
         assert_eq!(never.at_end(), Reading::Absent(Absence::NoCounterFree));
     }
 
     #[test]
     fn a_counter_that_stands_still_counts_nothing() {
-        let still = |total: &mut Total, until: u64| total.update(&[counted(until, until, 10)]);
-        let mut total = Total::of_what_always_happens();
+        let still = |total: &mut EventTotal, until: u64| total.update(&[counted(until, until, 10)]);
+        let mut total = EventTotal::of_what_always_happens();
         total.update(&[counted(100, 100, 10)]);
         let short = still(&mut total, LONGEST_STANDSTILL);
         assert_eq!((short, total.gap()), (Reading::Value(10), None));
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(long, Reading::Absent(Absence::CountsNothing));
         assert_eq!(total.gap(), Some(Absence::CountsNothing));
         // Other events may be rare.
-        let mut rare = Total::default();
+        let mut rare = EventTotal::default();
         rare.update(&[counted(100, 100, 10)]);
         assert_eq!(
             still(&mut rare, 100 + LONGEST_STANDSTILL),
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn the_pmus_of_a_hybrid_machine_share_the_time() {
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         // 60 on a big core, 40 on a small one: nothing was missed, so nothing is scaled.
         assert_eq!(
             total.update(&[counted(100, 60, 600), counted(100, 40, 200)]),
@@ -411,7 +411,7 @@ mod tests {
         );
         assert!(total.multiplexed);
         // If the kernel stops a PMU's clock while the job is on other cores, nothing is scaled either.
-        let mut total = Total::default();
+        let mut total = EventTotal::default();
         assert_eq!(
             total.update(&[counted(60, 60, 600), counted(40, 40, 200)]),
             Reading::Value(800)
@@ -427,8 +427,8 @@ mod tests {
             steps in prop::collection::vec((1u64..1_000_000, 0u64..=100), 1..20),
             rate in 0u64..50,
         ) {
-            let mut total = Total::default();
-            let (mut now, mut before) = (Counted::default(), 0);
+            let mut total = EventTotal::default();
+            let (mut now, mut before) = (EventReading::default(), 0);
             let mut missed = false;
             for (span, percent) in steps {
                 let running = span * percent / 100;

@@ -13,27 +13,27 @@ mod probe;
 pub(crate) mod sys;
 mod trust;
 
-pub use group::Counted;
+pub use group::EventReading;
 pub use open::CounterProblem;
 pub(crate) use open::absence_of;
 pub use per_cpu::CpuEvents;
 pub use probe::{CounterSupport, LONGEST_TRIAL, probe};
-pub use sys::Start;
+pub use sys::EventStart;
 pub(crate) use trust::Trust;
 
 use crate::events::MachineEvents;
 use cosched_core::{Absence, Counter, Counts, Nanos, PerCounter, Reading};
-use group::Total;
-use open::{Group, Opener, Place};
+use group::EventTotal;
+use open::{EventGroup, EventPosition, Opener};
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use sys::{Attributes, ReadFormat, Scope, Target};
+use sys::{EventAttributes, EventScope, EventTarget, ReadFormat};
 
 /// The counters of one job. Dropping them closes them; the job continues uncounted.
 #[derive(Debug)]
 pub struct JobCounters {
-    groups: Vec<Group<OwnedFd>>,
+    groups: Vec<EventGroup<OwnedFd>>,
     /// Each counter's events, or why it is absent.
     counted: PerCounter<Result<CountedEvents, Absence>>,
     /// The kernel's task clock, if no event is counted.
@@ -46,16 +46,20 @@ pub struct JobCounters {
 #[derive(Debug)]
 struct CountedEvents {
     /// Positions of its events, one per PMU.
-    places: Vec<Place>,
-    total: Total,
+    places: Vec<EventPosition>,
+    total: EventTotal,
 }
 
 /// Opens events of a process or thread in the kernel.
-struct KernelOpener(Target);
+struct KernelOpener(EventTarget);
 
 impl Opener for KernelOpener {
     type Handle = OwnedFd;
-    fn open(&mut self, attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    fn open(
+        &mut self,
+        attributes: &EventAttributes,
+        leader: Option<&OwnedFd>,
+    ) -> io::Result<OwnedFd> {
         sys::open(attributes, self.0, leader.map(AsFd::as_fd))
     }
 }
@@ -63,20 +67,20 @@ impl Opener for KernelOpener {
 impl JobCounters {
     /// Opens the machine's `events` of process `pid`, and reports those that cannot be counted.
     ///
-    /// With [`Start::OnExec`] the process must not have executed its program yet. Its earlier activity and existing
+    /// With [`EventStart::OnExec`] the process must not have executed its program yet. Its earlier activity and existing
     /// children are not counted. This takes one file descriptor per counter and core PMU, or one if nothing is counted.
     pub fn open(
         pid: Pid,
         events: &MachineEvents,
-        start: Start,
+        start: EventStart,
     ) -> (JobCounters, Vec<CounterProblem>) {
-        JobCounters::open_target(Target::Process(pid), events, start)
+        JobCounters::open_target(EventTarget::Process(pid), events, start)
     }
 
     fn open_target(
-        target: Target,
+        target: EventTarget,
         events: &MachineEvents,
-        start: Start,
+        start: EventStart,
     ) -> (JobCounters, Vec<CounterProblem>) {
         let opened = open::open_all(&mut KernelOpener(target), events, start);
         let task_clock = match opened.groups.is_empty() {
@@ -104,7 +108,7 @@ impl JobCounters {
     /// call per group. An event that got no counter at all since the last read is [`Absence::NoCounterFree`] this time.
     pub fn read(&mut self) -> Counts {
         let words = &mut self.words;
-        let readings: Vec<Option<Vec<Counted>>> = self
+        let readings: Vec<Option<Vec<EventReading>>> = self
             .groups
             .iter()
             .map(|group| read_group(group, words))
@@ -114,7 +118,7 @@ impl JobCounters {
                 Ok(events) => events,
                 Err(why) => return Reading::Absent(*why),
             };
-            let now: Option<Vec<Counted>> = places
+            let now: Option<Vec<EventReading>> = places
                 .iter()
                 .map(|&(group, member)| Some(readings[group].as_ref()?[member]))
                 .collect();
@@ -140,7 +144,7 @@ impl JobCounters {
     }
 
     /// The totals of the events that are counted.
-    pub(crate) fn totals(&self) -> impl Iterator<Item = (Counter, &Total)> {
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (Counter, &EventTotal)> {
         let counted = self.counted.iter();
         counted.filter_map(|(counter, events)| Some((counter, &events.as_ref().ok()?.total)))
     }
@@ -152,10 +156,10 @@ impl JobCounters {
 }
 
 /// The total of a counter's events before the first reading. The kernel's own events may stand in for rare ones.
-pub(crate) fn total_of(counter: Counter, events: &MachineEvents) -> Total {
+pub(crate) fn total_of(counter: Counter, events: &MachineEvents) -> EventTotal {
     match always_happens(counter, events) {
-        true => Total::of_what_always_happens(),
-        false => Total::default(),
+        true => EventTotal::of_what_always_happens(),
+        false => EventTotal::default(),
     }
 }
 
@@ -166,15 +170,15 @@ fn always_happens(counter: Counter, events: &MachineEvents) -> bool {
 
 /// Opens the kernel's clock of the CPU time of a task and of its descendants, by inheritance;
 /// `PERF_COUNT_SW_TASK_CLOCK`.
-fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
+fn open_task_clock(target: EventTarget, start: EventStart) -> Result<OwnedFd, Absence> {
     const TYPE_SOFTWARE: u32 = 1;
     const TASK_CLOCK: u64 = 1;
-    let attributes = Attributes {
+    let attributes = EventAttributes {
         type_id: TYPE_SOFTWARE,
         config: TASK_CLOCK,
         config1: 0,
         config2: 0,
-        scope: Scope::Job,
+        scope: EventScope::Job,
         start: Some(start),
         read: ReadFormat::Count,
     };
@@ -187,7 +191,7 @@ fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
 }
 
 /// Reads a group; `None` if the answer is invalid.
-fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counted>> {
+fn read_group(group: &EventGroup<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<EventReading>> {
     let (_, leader) = group.first()?;
     let members = group.len();
     let words = read_words(leader.as_fd(), 3 + members, words).ok()?;

@@ -1,7 +1,7 @@
 //! Which events to open, in which order, and which to drop if the hardware or the kernel cannot count all.
 
-use super::sys::{Attributes, ReadFormat, Scope, Start};
-use crate::events::{AbsentEvent, CorePmu, Encoding, Event, MachineEvents, PmuEvents};
+use super::sys::{EventAttributes, EventScope, EventStart, ReadFormat};
+use crate::events::{AbsentEvent, CorePmu, Encoding, MachineEvents, PmuEvents, TableEvent};
 use cosched_core::{Absence, Counter, PerCounter};
 use std::fmt;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) trait Opener {
     /// Opens an event, in the group of `leader` if there is one.
     fn open(
         &mut self,
-        attributes: &Attributes,
+        attributes: &EventAttributes,
         leader: Option<&Self::Handle>,
     ) -> io::Result<Self::Handle>;
 }
@@ -84,11 +84,11 @@ pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
 /// The arguments of `perf_event_open` for an event. On a machine with several core PMUs a kernel event must name its
 /// PMU in the upper half of `config` (since Linux 5.13; `PERF_PMU_TYPE_SHIFT` in `linux/perf_event.h`).
 pub(crate) fn attributes(
-    event: &Event,
+    event: &TableEvent,
     pmu: &CorePmu,
     hybrid: bool,
-    start: Option<Start>,
-) -> Attributes {
+    start: Option<EventStart>,
+) -> EventAttributes {
     let (type_id, config, config1) = match event.encoding {
         Encoding::Kernel(event) => {
             let of_pmu = if hybrid { pmu.type_id } else { 0 };
@@ -99,34 +99,34 @@ pub(crate) fn attributes(
             config, config1, ..
         } => (pmu.type_id, config, config1),
     };
-    Attributes {
+    EventAttributes {
         type_id,
         config,
         config1,
         config2: 0,
-        scope: Scope::Job,
+        scope: EventScope::Job,
         start,
         read: ReadFormat::Group,
     }
 }
 
 /// Events that are read by one call, the leader first.
-pub(crate) type Group<H> = Vec<(Counter, H)>;
+pub(crate) type EventGroup<H> = Vec<(Counter, H)>;
 
 /// The opened events, and the problems.
-pub(crate) struct Opened<H> {
-    pub groups: Vec<Group<H>>,
+pub(crate) struct OpenedEvents<H> {
+    pub groups: Vec<EventGroup<H>>,
     pub problems: Vec<CounterProblem>,
     /// Number of core PMUs of the machine.
     pub pmus: usize,
 }
 
 /// An event's position: the index of its group, and its index in the group.
-pub(crate) type Place = (usize, usize);
+pub(crate) type EventPosition = (usize, usize);
 
-impl<H> Opened<H> {
+impl<H> OpenedEvents<H> {
     /// The positions of each counter's events, one per PMU, or why the counter is absent.
-    pub(crate) fn places(&self) -> PerCounter<Result<Vec<Place>, Absence>> {
+    pub(crate) fn places(&self) -> PerCounter<Result<Vec<EventPosition>, Absence>> {
         PerCounter::from_fn(|counter| {
             let mut places = Vec::new();
             for (g, group) in self.groups.iter().enumerate() {
@@ -154,9 +154,9 @@ impl<H> Opened<H> {
 pub(crate) fn open_all<O: Opener>(
     opener: &mut O,
     events: &MachineEvents,
-    start: Start,
-) -> Opened<O::Handle> {
-    let mut opened = Opened {
+    start: EventStart,
+) -> OpenedEvents<O::Handle> {
+    let mut opened = OpenedEvents {
         groups: Vec::new(),
         problems: Vec::new(),
         pmus: events.pmus.len(),
@@ -183,8 +183,8 @@ pub(super) fn open_pmu<O: Opener>(
     opener: &mut O,
     PmuEvents { pmu, table }: &PmuEvents,
     hybrid: bool,
-    start: Start,
-    opened: &mut Opened<O::Handle>,
+    start: EventStart,
+    opened: &mut OpenedEvents<O::Handle>,
 ) {
     let first = opened.groups.len();
     for counter in Counter::BY_NEED {
@@ -227,7 +227,7 @@ mod tests {
     struct Fake {
         has_groups: bool,
         refuse: Vec<(u64, i32)>,
-        asked: Vec<Attributes>,
+        asked: Vec<EventAttributes>,
     }
 
     impl Fake {
@@ -242,7 +242,7 @@ mod tests {
 
     impl Opener for Fake {
         type Handle = u64;
-        fn open(&mut self, attributes: &Attributes, leader: Option<&u64>) -> io::Result<u64> {
+        fn open(&mut self, attributes: &EventAttributes, leader: Option<&u64>) -> io::Result<u64> {
             self.asked.push(attributes.clone());
             let refused = self
                 .refuse
@@ -281,8 +281,9 @@ mod tests {
         MachineEvents { pmus }
     }
 
-    fn counters_of(opened: &Opened<u64>) -> Vec<Vec<Counter>> {
-        let of_group = |group: &Group<u64>| group.iter().map(|(counter, _)| *counter).collect();
+    fn counters_of(opened: &OpenedEvents<u64>) -> Vec<Vec<Counter>> {
+        let of_group =
+            |group: &EventGroup<u64>| group.iter().map(|(counter, _)| *counter).collect();
         opened.groups.iter().map(of_group).collect()
     }
 
@@ -298,14 +299,14 @@ mod tests {
     #[test]
     fn instructions_and_cycles_are_a_pair_and_the_others_count_by_themselves() {
         let mut fake = Fake::new();
-        let opened = open_all(&mut fake, &westmere(), Start::OnExec);
+        let opened = open_all(&mut fake, &westmere(), EventStart::OnExec);
         let [i, c, reads, llc, l1, _] = Counter::BY_NEED;
         assert_eq!(
             counters_of(&opened),
             [vec![i, c], vec![reads], vec![llc], vec![l1]]
         );
-        let starts: Vec<Option<Start>> = fake.asked.iter().map(|attr| attr.start).collect();
-        let leads = Some(Start::OnExec);
+        let starts: Vec<Option<EventStart>> = fake.asked.iter().map(|attr| attr.start).collect();
+        let leads = Some(EventStart::OnExec);
         assert_eq!(starts, [leads, None, leads, leads, leads]);
         assert_eq!(
             (
@@ -328,7 +329,7 @@ mod tests {
     fn where_groups_are_refused_each_event_counts_by_itself() {
         let mut fake = Fake::new();
         fake.has_groups = false;
-        let opened = open_all(&mut fake, &westmere(), Start::Now);
+        let opened = open_all(&mut fake, &westmere(), EventStart::Now);
         assert_eq!(
             counters_of(&opened),
             Counter::BY_NEED[..5]
@@ -340,7 +341,7 @@ mod tests {
         assert!(
             fake.asked
                 .last()
-                .is_some_and(|asked| asked.start == Some(Start::Now))
+                .is_some_and(|asked| asked.start == Some(EventStart::Now))
         );
     }
 
@@ -352,7 +353,7 @@ mod tests {
             (0x4f2e, libc::EACCES),
             (0x1b7, libc::EINVAL),
         ];
-        let opened = open_all(&mut fake, &westmere(), Start::OnExec);
+        let opened = open_all(&mut fake, &westmere(), EventStart::OnExec);
         assert_eq!(
             counters_of(&opened),
             [[Counter::Cycles], [Counter::L1Accesses]]
@@ -372,7 +373,7 @@ mod tests {
             text.starts_with("llc_accesses (LONGEST_LAT_CACHE.REFERENCE) on cpu: not permitted"),
             "{text}"
         );
-        assert_eq!(fake.asked[1].start, Some(Start::OnExec));
+        assert_eq!(fake.asked[1].start, Some(EventStart::OnExec));
     }
 
     #[test]
@@ -381,7 +382,7 @@ mod tests {
         let opened = open_all(
             &mut fake,
             &machine(&[("cpu_core", 4, 0x97), ("cpu_atom", 10, 0x97)]),
-            Start::OnExec,
+            EventStart::OnExec,
         );
         assert_eq!(opened.groups.len(), 2 * 4);
         assert!(
@@ -402,7 +403,11 @@ mod tests {
 
     #[test]
     fn without_a_pmu_every_event_is_absent_for_that_reason() {
-        let opened = open_all(&mut Fake::new(), &MachineEvents::default(), Start::OnExec);
+        let opened = open_all(
+            &mut Fake::new(),
+            &MachineEvents::default(),
+            EventStart::OnExec,
+        );
         assert!(opened.groups.is_empty());
         assert_eq!(opened.problems.len(), Counter::COUNT);
         assert!(

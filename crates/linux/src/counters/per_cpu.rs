@@ -1,7 +1,7 @@
 //! Events of everything that runs on a CPU, for a scheduler in the kernel that reads them there.
 
-use super::open::{CounterProblem, Opened, Opener, open_pmu};
-use super::sys::{self, Attributes, Scope, Start, Target};
+use super::open::{CounterProblem, OpenedEvents, Opener, open_pmu};
+use super::sys::{self, EventAttributes, EventScope, EventStart, EventTarget};
 use crate::events::MachineEvents;
 use cosched_core::{Counter, CpuId, Machine};
 use std::collections::BTreeSet;
@@ -19,18 +19,22 @@ struct CpuOpener(CpuId);
 
 impl Opener for CpuOpener {
     type Handle = OwnedFd;
-    fn open(&mut self, attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    fn open(
+        &mut self,
+        attributes: &EventAttributes,
+        leader: Option<&OwnedFd>,
+    ) -> io::Result<OwnedFd> {
         sys::open(
             &on_cpu(attributes),
-            Target::Cpu(self.0.0),
+            EventTarget::Cpu(self.0.0),
             leader.map(|fd| fd.as_fd()),
         )
     }
 }
 
-fn on_cpu(attributes: &Attributes) -> Attributes {
-    Attributes {
-        scope: Scope::Cpu,
+fn on_cpu(attributes: &EventAttributes) -> EventAttributes {
+    EventAttributes {
+        scope: EventScope::Cpu,
         ..attributes.clone()
     }
 }
@@ -104,8 +108,12 @@ fn open_each<O: Opener>(
 }
 
 /// The events of one CPU.
-fn open_on<O: Opener>(cpu: CpuId, events: &MachineEvents, mut opener: O) -> Opened<O::Handle> {
-    let mut opened = Opened {
+fn open_on<O: Opener>(
+    cpu: CpuId,
+    events: &MachineEvents,
+    mut opener: O,
+) -> OpenedEvents<O::Handle> {
+    let mut opened = OpenedEvents {
         groups: Vec::new(),
         problems: Vec::new(),
         pmus: 1,
@@ -120,7 +128,7 @@ fn open_on<O: Opener>(cpu: CpuId, events: &MachineEvents, mut opener: O) -> Open
             &mut opener,
             entry,
             is_hybrid,
-            Start::WhenEnabled,
+            EventStart::WhenEnabled,
             &mut opened,
         );
     }
@@ -144,7 +152,7 @@ mod tests {
         type Handle = (u32, u32, u64);
         fn open(
             &mut self,
-            attributes: &Attributes,
+            attributes: &EventAttributes,
             _: Option<&Self::Handle>,
         ) -> io::Result<Self::Handle> {
             self.room = self
@@ -152,7 +160,7 @@ mod tests {
                 .checked_sub(1)
                 .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
             let asked = on_cpu(attributes);
-            assert_eq!(asked.scope, Scope::Cpu);
+            assert_eq!(asked.scope, EventScope::Cpu);
             Ok((self.cpu.0, asked.type_id, asked.config))
         }
     }

@@ -1,8 +1,8 @@
 //! What this machine can count now for this user, and the reasons for the rest.
 
-use super::group::Counted;
-use super::open::{CounterProblem, Group, Opener, open_all};
-use super::sys::{self, Attributes, Start, Target};
+use super::group::EventReading;
+use super::open::{CounterProblem, EventGroup, Opener, open_all};
+use super::sys::{self, EventAttributes, EventStart, EventTarget};
 use super::{JobCounters, KernelOpener, always_happens, read_group};
 use crate::events::MachineEvents;
 use crate::root::{ReadError, Root};
@@ -55,7 +55,7 @@ pub fn probe(
         "a whole number",
     )?;
     let mut trial = KernelTrial {
-        opener: KernelOpener(Target::Itself),
+        opener: KernelOpener(EventTarget::Itself),
         since: Instant::now(),
         memory: Vec::new(),
     };
@@ -65,8 +65,11 @@ pub fn probe(
         unproven,
         usable,
     } = try_out(&mut trial, events, at_least);
-    let (mut clock_alone, _) =
-        JobCounters::open_target(Target::Itself, &MachineEvents::default(), Start::Now);
+    let (mut clock_alone, _) = JobCounters::open_target(
+        EventTarget::Itself,
+        &MachineEvents::default(),
+        EventStart::Now,
+    );
     let cpu_time = clock_alone.read_cpu_time().map(|_: Nanos| ());
     let pmus = events
         .pmus
@@ -94,11 +97,11 @@ const LONGEST_WAIT: Duration = Duration::from_millis(2_000);
 /// Tests events by counting for a while, on the kernel or on a test's stand-in.
 trait Trial: Opener {
     /// Starts to count these groups.
-    fn begin(&mut self, groups: &[Group<Self::Handle>]);
+    fn begin(&mut self, groups: &[EventGroup<Self::Handle>]);
     /// Does some hundred microseconds of work that the events count. Returns the time since the start.
     fn work(&mut self) -> Duration;
     /// Reads every member of a group; `None` if the group does not answer.
-    fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>>;
+    fn read(&mut self, group: &EventGroup<Self::Handle>) -> Option<Vec<EventReading>>;
 }
 
 /// Trials in the kernel.
@@ -119,13 +122,17 @@ impl KernelTrial {
 
 impl Opener for KernelTrial {
     type Handle = OwnedFd;
-    fn open(&mut self, attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    fn open(
+        &mut self,
+        attributes: &EventAttributes,
+        leader: Option<&OwnedFd>,
+    ) -> io::Result<OwnedFd> {
         self.opener.open(attributes, leader)
     }
 }
 
 impl Trial for KernelTrial {
-    fn begin(&mut self, groups: &[Group<OwnedFd>]) {
+    fn begin(&mut self, groups: &[EventGroup<OwnedFd>]) {
         self.since = Instant::now();
         for (_, leader) in groups.iter().filter_map(|group| group.first()) {
             // An event that cannot be enabled counts nothing.
@@ -143,7 +150,7 @@ impl Trial for KernelTrial {
         self.since.elapsed()
     }
 
-    fn read(&mut self, group: &Group<OwnedFd>) -> Option<Vec<Counted>> {
+    fn read(&mut self, group: &EventGroup<OwnedFd>) -> Option<Vec<EventReading>> {
         read_group(group, &mut Vec::new())
     }
 }
@@ -164,7 +171,7 @@ struct Tried {
 fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents, at_least: Duration) -> Tried {
     let mut usable = events.clone();
     loop {
-        let opened = open_all(trial, &usable, Start::WhenEnabled);
+        let opened = open_all(trial, &usable, EventStart::WhenEnabled);
         let seen = count_for_a_while(trial, &opened.groups, at_least);
         let starved = seen.iter().filter(|(_, counted)| counted.running == 0);
         if let Some((&counter, _)) = starved.max_by_key(|(counter, _)| counter.need()) {
@@ -204,13 +211,13 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents, at_least: Duration) 
 /// events that do not answer.
 fn count_for_a_while<T: Trial>(
     trial: &mut T,
-    groups: &[Group<T::Handle>],
+    groups: &[EventGroup<T::Handle>],
     at_least: Duration,
-) -> BTreeMap<Counter, Counted> {
+) -> BTreeMap<Counter, EventReading> {
     trial.begin(groups);
     loop {
         let tried_for = trial.work();
-        let mut seen: BTreeMap<Counter, Counted> = BTreeMap::new();
+        let mut seen: BTreeMap<Counter, EventReading> = BTreeMap::new();
         for group in groups {
             let counted = trial.read(group).into_iter().flatten();
             for ((counter, _), counted) in group.iter().zip(counted) {
@@ -222,7 +229,7 @@ fn count_for_a_while<T: Trial>(
         }
         let on_cpu = seen.values().map(|counted| counted.enabled).max();
         let on_cpu = Duration::from_nanos(on_cpu.unwrap_or(0));
-        let has_counted = |counted: &Counted| counted.running > 0 && counted.value > 0;
+        let has_counted = |counted: &EventReading| counted.running > 0 && counted.value > 0;
         let is_enough = tried_for >= at_least && seen.values().all(has_counted);
         let is_long = on_cpu >= LONGEST_TRIAL || tried_for >= LONGEST_WAIT;
         if groups.is_empty() || is_enough || is_long {
@@ -263,7 +270,7 @@ mod tests {
 
     impl Opener for Shared {
         type Handle = ();
-        fn open(&mut self, attributes: &Attributes, _leader: Option<&()>) -> io::Result<()> {
+        fn open(&mut self, attributes: &EventAttributes, _leader: Option<&()>) -> io::Result<()> {
             match self.refused {
                 Some((config, errno)) if config == attributes.config => {
                     Err(io::Error::from_raw_os_error(errno))
@@ -274,16 +281,16 @@ mod tests {
     }
 
     impl Trial for Shared {
-        fn begin(&mut self, _groups: &[Group<()>]) {
+        fn begin(&mut self, _groups: &[EventGroup<()>]) {
             self.steps = 0;
         }
         fn work(&mut self) -> Duration {
             self.steps += 1;
             Duration::from_millis(self.steps)
         }
-        fn read(&mut self, group: &Group<()>) -> Option<Vec<Counted>> {
+        fn read(&mut self, group: &EventGroup<()>) -> Option<Vec<EventReading>> {
             let runs = group.len() <= self.free;
-            let of = |(counter, ()): &(Counter, ())| Counted {
+            let of = |(counter, ()): &(Counter, ())| EventReading {
                 enabled: 1_000_000 * self.steps,
                 running: if runs { 500_000 * self.steps } else { 0 },
                 value: if runs && self.broken != Some(*counter) {
@@ -416,7 +423,7 @@ mod tests {
             }]
         ));
         // A run that opens the usable events gives the same reason, although it requests no rejected event.
-        let again = open_all(&mut trial, &tried.usable, Start::OnExec);
+        let again = open_all(&mut trial, &tried.usable, EventStart::OnExec);
         assert_eq!(again.places()[Counter::MmReads], Err(Absence::NoPermission));
         assert!(again.places()[Counter::MmWrites].is_ok());
     }
@@ -474,7 +481,7 @@ mod tests {
             return;
         }
         let (mut counters, problems) =
-            JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
+            JobCounters::open_target(EventTarget::Itself, &support.usable, EventStart::Now);
         assert!(
             !problems.iter().any(|problem| problem.event.is_some()),
             "{problems:?}"

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// When an event starts to count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Start {
+pub enum EventStart {
     /// At the process's next `execve`, so that only the job's own program is counted.
     OnExec,
     /// At once.
@@ -22,7 +22,7 @@ pub enum Start {
 
 /// An event to request; unnamed registers are zero.
 #[derive(Clone)]
-pub(crate) struct Attributes {
+pub(crate) struct EventAttributes {
     /// Number of the PMU or of the class of events.
     pub type_id: u32,
     /// The event's number within it.
@@ -32,16 +32,16 @@ pub(crate) struct Attributes {
     /// A second further register.
     pub config2: u64,
     /// The scope of the count.
-    pub scope: Scope,
+    pub scope: EventScope,
     /// When to start. The members of a group follow their leader, so only a leader needs it.
-    pub start: Option<Start>,
+    pub start: Option<EventStart>,
     /// The content of a read.
     pub read: ReadFormat,
 }
 
 /// The scope of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Scope {
+pub(crate) enum EventScope {
     /// A process and its children, in user mode: an ordinary user may request it at `perf_event_paranoid` 2.
     Job,
     /// Everything that runs on a CPU, in user mode.
@@ -59,7 +59,7 @@ pub(crate) enum ReadFormat {
     Group,
 }
 
-impl Attributes {
+impl EventAttributes {
     /// Converts it into the kernel's structure.
     pub(crate) fn to_kernel(&self) -> perf_event_attr {
         let times =
@@ -77,10 +77,16 @@ impl Attributes {
         };
         attr.config1 = self.config1;
         attr.config2 = self.config2;
-        attr.set_disabled(matches!(self.start, Some(Start::OnExec | Start::WhenEnabled)).into());
-        attr.set_enable_on_exec((self.start == Some(Start::OnExec)).into());
-        attr.set_inherit((self.scope == Scope::Job).into());
-        if self.scope != Scope::Chip {
+        attr.set_disabled(
+            matches!(
+                self.start,
+                Some(EventStart::OnExec | EventStart::WhenEnabled)
+            )
+            .into(),
+        );
+        attr.set_enable_on_exec((self.start == Some(EventStart::OnExec)).into());
+        attr.set_inherit((self.scope == EventScope::Job).into());
+        if self.scope != EventScope::Chip {
             attr.set_exclude_kernel(1);
             attr.set_exclude_hv(1);
         }
@@ -90,7 +96,7 @@ impl Attributes {
 
 /// The target of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Target {
+pub(crate) enum EventTarget {
     /// The calling thread, and if inherited its future threads and processes.
     Itself,
     /// A process, likewise.
@@ -108,14 +114,14 @@ pub(crate) enum Target {
 /// # Errors
 /// An error of the kernel, see perf_event_open(2).
 pub(crate) fn open(
-    attributes: &Attributes,
-    target: Target,
+    attributes: &EventAttributes,
+    target: EventTarget,
     leader: Option<BorrowedFd<'_>>,
 ) -> io::Result<OwnedFd> {
     let (pid, cpu) = match target {
-        Target::Itself => (0, -1),
-        Target::Process(pid) => (pid.as_raw_nonzero().get(), -1),
-        Target::Cpu(cpu) => (
+        EventTarget::Itself => (0, -1),
+        EventTarget::Process(pid) => (pid.as_raw_nonzero().get(), -1),
+        EventTarget::Cpu(cpu) => (
             -1,
             i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?,
         ),
@@ -158,13 +164,13 @@ pub(crate) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn job(start: Option<Start>, read: ReadFormat) -> Attributes {
-        Attributes {
+    fn job(start: Option<EventStart>, read: ReadFormat) -> EventAttributes {
+        EventAttributes {
             type_id: 4,
             config: 0x1b7,
             config1: 0x7033,
             config2: 5,
-            scope: Scope::Job,
+            scope: EventScope::Job,
             start,
             read,
         }
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_leader_waits_for_exec_and_counts_children_in_user_mode() {
-        let attr = job(Some(Start::OnExec), ReadFormat::Group).to_kernel();
+        let attr = job(Some(EventStart::OnExec), ReadFormat::Group).to_kernel();
         assert_eq!(
             (attr.type_, attr.config, attr.config1, attr.config2),
             (4, 0x1b7, 0x7033, 5)
@@ -204,7 +210,7 @@ mod tests {
             (attr.disabled(), attr.enable_on_exec(), attr.inherit()),
             (0, 0, 1)
         );
-        let attr = job(Some(Start::Now), ReadFormat::Count).to_kernel();
+        let attr = job(Some(EventStart::Now), ReadFormat::Count).to_kernel();
         assert_eq!(
             (attr.disabled(), attr.enable_on_exec(), attr.read_format),
             (0, 0, 0)
@@ -213,9 +219,9 @@ mod tests {
 
     #[test]
     fn what_runs_on_a_cpu_is_counted_in_user_mode_and_inherits_nothing() {
-        let attr = Attributes {
-            scope: Scope::Cpu,
-            ..job(Some(Start::Now), ReadFormat::Group)
+        let attr = EventAttributes {
+            scope: EventScope::Cpu,
+            ..job(Some(EventStart::Now), ReadFormat::Group)
         }
         .to_kernel();
         assert_eq!(
@@ -231,8 +237,8 @@ mod tests {
 
     #[test]
     fn a_chip_wide_event_excludes_nothing() {
-        let attr = Attributes {
-            scope: Scope::Chip,
+        let attr = EventAttributes {
+            scope: EventScope::Chip,
             ..job(None, ReadFormat::Count)
         }
         .to_kernel();

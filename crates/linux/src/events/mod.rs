@@ -9,7 +9,7 @@ mod table;
 
 pub(crate) use encoding::parse_value;
 pub use encoding::{Encoding, EventError, EventOverride, KernelEvent, short_name};
-pub use table::{AbsentEvent, Event, EventTable, table_for, tables};
+pub use table::{AbsentEvent, EventTable, TableEvent, table_for, tables};
 
 use crate::processor::Processors;
 use crate::root::{ReadError, Root};

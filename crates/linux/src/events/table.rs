@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// One event of a microarchitecture.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub struct TableEvent {
     /// Its encoding.
     pub encoding: Encoding,
     /// The vendor's name; `None` for the kernel's own encoding.
@@ -25,7 +25,7 @@ pub struct Event {
     pub note: Option<String>,
 }
 
-impl Event {
+impl TableEvent {
     /// The vendor's name, or the encoding.
     pub fn name(&self) -> String {
         let name = self.name.clone();
@@ -65,7 +65,7 @@ pub struct EventTable {
     #[serde(default, rename = "match")]
     matches: Vec<Match>,
     /// Its events.
-    pub events: BTreeMap<Counter, Event>,
+    pub events: BTreeMap<Counter, TableEvent>,
     /// The counters without an event.
     #[serde(default)]
     pub absent: BTreeMap<Counter, AbsentEvent>,
@@ -118,7 +118,7 @@ impl EventTable {
     }
 
     /// The counter's event, if there is one.
-    pub fn event(&self, counter: Counter) -> Option<&Event> {
+    pub fn event(&self, counter: Counter) -> Option<&TableEvent> {
         self.events.get(&counter)
     }
 
@@ -145,7 +145,7 @@ impl EventTable {
 
     /// Replaces or adds an event with a user's own encoding.
     pub(crate) fn replace(&mut self, counter: Counter, encoding: Encoding) {
-        let event = Event {
+        let event = TableEvent {
             encoding,
             name: None,
             note: Some("given by the user".to_owned()),

@@ -1,12 +1,12 @@
 //! Carries out decisions: pins, freezes and thaws jobs.
 
 use super::lifecycle::Lifecycle;
-use super::notice::{Notice, Notices};
+use super::notice::{HostNotice, HostNotices};
 use crate::cgroup::JobGroup;
 use crate::process;
 use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{CpuSet, Nanos, TaskId};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ const BETWEEN_THAWS: Nanos = Nanos::from_ms(20);
 
 /// Controls where and when jobs run.
 pub(crate) struct Actuator {
-    jobs: BTreeMap<TaskId, Reins>,
+    jobs: BTreeMap<TaskId, ActuatedJob>,
     /// The CPUs of this process, on which a job that is being ended may run.
     home: CpuSet,
-    notices: Notices,
+    notices: HostNotices,
 }
 
 /// One job that has started.
-struct Reins {
+struct ActuatedJob {
     cpus: CpuSet,
     frozen: bool,
     /// Its thaw failed and must be retried.
@@ -37,9 +37,14 @@ struct Reins {
     by: Freezer,
 }
 
-impl Reins {
+impl ActuatedJob {
     /// Freezes or thaws the job. If its thaw fails, it counts as frozen and owes a thaw.
-    fn set_frozen(&mut self, tree: &Tree, frozen: bool, stopped_itself: bool) -> io::Result<()> {
+    fn set_frozen(
+        &mut self,
+        tree: &ProcessTree,
+        frozen: bool,
+        stopped_itself: bool,
+    ) -> io::Result<()> {
         self.owes_thaw = false;
         if std::mem::replace(&mut self.frozen, frozen) == frozen {
             return Ok(());
@@ -71,7 +76,7 @@ enum Freezer {
 }
 
 impl Actuator {
-    pub(crate) fn new(home: CpuSet, notices: Notices) -> Actuator {
+    pub(crate) fn new(home: CpuSet, notices: HostNotices) -> Actuator {
         Actuator {
             jobs: BTreeMap::new(),
             home,
@@ -79,12 +84,12 @@ impl Actuator {
         }
     }
 
-    fn reins(&self, task: TaskId) -> Option<&Reins> {
+    fn actuated(&self, task: TaskId) -> Option<&ActuatedJob> {
         self.jobs.get(&task)
     }
 
     /// Takes charge of a job that is about to start, and pins it.
-    pub(crate) fn take(&mut self, task: TaskId, tree: &Tree, cpus: &CpuSet) {
+    pub(crate) fn take(&mut self, task: TaskId, tree: &ProcessTree, cpus: &CpuSet) {
         // If this fails, the job runs where the kernel puts it.
         let _ = sys::set_affinity(tree.main.pid, cpus);
         let by = if tree.group().is_some() {
@@ -94,7 +99,7 @@ impl Actuator {
         };
         self.jobs.insert(
             task,
-            Reins {
+            ActuatedJob {
                 cpus: cpus.clone(),
                 frozen: false,
                 owes_thaw: false,
@@ -110,37 +115,39 @@ impl Actuator {
 
     /// Whether a job is frozen.
     pub(crate) fn is_frozen(&self, task: TaskId) -> bool {
-        self.reins(task).is_some_and(|reins| reins.frozen)
+        self.actuated(task).is_some_and(|actuated| actuated.frozen)
     }
 
     /// The jobs that are not frozen, with their CPUs.
     pub(crate) fn running(&self) -> BTreeMap<TaskId, &CpuSet> {
-        let running = self.jobs.iter().filter(|(_, reins)| !reins.frozen);
-        running.map(|(&task, reins)| (task, &reins.cpus)).collect()
+        let running = self.jobs.iter().filter(|(_, actuated)| !actuated.frozen);
+        running
+            .map(|(&task, actuated)| (task, &actuated.cpus))
+            .collect()
     }
 
     /// Whether any job is frozen.
     pub(crate) fn holds_any(&self) -> bool {
-        self.jobs.values().any(|reins| reins.frozen)
+        self.jobs.values().any(|actuated| actuated.frozen)
     }
 
     /// Whether a stop signal from cosched keeps a job from running.
     pub(crate) fn has_signalled(&self, task: TaskId) -> bool {
-        let reins = self.reins(task).filter(|reins| reins.frozen);
-        reins.is_some_and(|reins| matches!(reins.by, Freezer::Signals(_)))
+        let actuated = self.actuated(task).filter(|actuated| actuated.frozen);
+        actuated.is_some_and(|actuated| matches!(actuated.by, Freezer::Signals(_)))
     }
 
     /// Freezes or thaws a job; warns when that fails. [`Actuator::thaw_owed`] retries a failed thaw.
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs.get_mut(&task) else {
+        let Some(actuated) = self.jobs.get_mut(&task) else {
             return;
         };
-        let was_owed = reins.owes_thaw;
-        if let Err(error) = reins.set_frozen(tree, frozen, life.stopped_itself(task))
+        let was_owed = actuated.owes_thaw;
+        if let Err(error) = actuated.set_frozen(tree, frozen, life.stopped_itself(task))
             && !was_owed
         {
-            self.notices.tell(Notice::FreezeFailed {
+            self.notices.tell(HostNotice::FreezeFailed {
                 job: life.name(task).to_owned(),
                 why: error.to_string(),
             });
@@ -152,14 +159,14 @@ impl Actuator {
         let owing: Vec<TaskId> = self
             .jobs
             .iter()
-            .filter_map(|(&task, reins)| reins.owes_thaw.then_some(task))
+            .filter_map(|(&task, actuated)| actuated.owes_thaw.then_some(task))
             .collect();
         for task in owing {
             self.set_frozen(life, task, false);
         }
         self.jobs
             .values()
-            .any(|reins| reins.owes_thaw)
+            .any(|actuated| actuated.owes_thaw)
             .then(|| now + BETWEEN_THAWS)
     }
 
@@ -168,7 +175,7 @@ impl Actuator {
         let mut complete = true;
         for task in life.tasks() {
             if let Some(tree) = life.tree(task)
-                && let Some(Reins {
+                && let Some(ActuatedJob {
                     frozen: true,
                     by: Freezer::Signals(stop),
                     ..
@@ -195,14 +202,18 @@ impl Actuator {
     /// Pins all processes of a job, including those forked meanwhile.
     pub(crate) fn bind(&mut self, life: &Lifecycle, task: TaskId, cpus: &CpuSet) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else {
+        let Some(actuated) = self
+            .jobs
+            .get_mut(&task)
+            .filter(|actuated| actuated.cpus != *cpus)
+        else {
             return;
         };
         let are_online = Cell::new(true);
         for_processes(tree, |pids| {
             are_online.set(process::bind(tree.root(), pids, cpus) && are_online.get());
         });
-        reins.cpus = match are_online.get() {
+        actuated.cpus = match are_online.get() {
             true => cpus.clone(),
             // It is not there, so the next placement there must not be taken for done.
             false => CpuSet::new(),
@@ -234,7 +245,7 @@ fn give_thread(tid: RawPid, loaded: bool) {
 }
 
 /// Applies `act` to all processes of a job, including those forked meanwhile.
-fn for_processes(tree: &Tree, act: impl Fn(&[RawPid])) {
+fn for_processes(tree: &ProcessTree, act: impl Fn(&[RawPid])) {
     let mut done: Vec<RawPid> = Vec::new();
     for _ in 0..BINDS {
         let mut new: Vec<RawPid> = match tree.group() {
@@ -272,35 +283,38 @@ mod tests {
             threads: 1,
             start: 0,
         };
-        let tree = Tree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)));
-        let mut reins = Reins {
+        let tree = ProcessTree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)));
+        let mut actuated = ActuatedJob {
             cpus: CpuSet::default(),
             frozen: false,
             owes_thaw: false,
             by: Freezer::Group,
         };
-        reins.set_frozen(&tree, true, false).unwrap();
+        actuated.set_frozen(&tree, true, false).unwrap();
         // A folder in its place cannot be written to.
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         for _ in 0..2 {
-            assert!(reins.set_frozen(&tree, false, false).is_err());
-            assert!(reins.frozen && reins.owes_thaw);
+            assert!(actuated.set_frozen(&tree, false, false).is_err());
+            assert!(actuated.frozen && actuated.owes_thaw);
         }
-        reins.set_frozen(&tree, true, false).unwrap();
+        actuated.set_frozen(&tree, true, false).unwrap();
         assert!(
-            reins.frozen && !reins.owes_thaw,
+            actuated.frozen && !actuated.owes_thaw,
             "it is to be frozen again, and is"
         );
-        assert!(reins.set_frozen(&tree, false, false).is_err());
+        assert!(actuated.set_frozen(&tree, false, false).is_err());
         std::fs::remove_dir(&file).unwrap();
         std::fs::write(&file, "1").unwrap();
-        reins.set_frozen(&tree, false, false).unwrap();
-        assert!(!reins.frozen && !reins.owes_thaw);
+        actuated.set_frozen(&tree, false, false).unwrap();
+        assert!(!actuated.frozen && !actuated.owes_thaw);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "0");
-        reins.set_frozen(&tree, true, false).unwrap();
+        actuated.set_frozen(&tree, true, false).unwrap();
         std::fs::remove_dir_all(&group).unwrap();
-        reins.set_frozen(&tree, false, false).unwrap();
-        assert!(!reins.frozen && !reins.owes_thaw, "nothing is left to thaw");
+        actuated.set_frozen(&tree, false, false).unwrap();
+        assert!(
+            !actuated.frozen && !actuated.owes_thaw,
+            "nothing is left to thaw"
+        );
     }
 }

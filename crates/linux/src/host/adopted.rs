@@ -3,11 +3,11 @@
 
 use super::config::Adoption;
 use super::lifecycle::Lifecycle;
-use super::live_job::{Adopted, Live};
+use super::live_job::{AdoptedJob, LiveJob};
 use crate::cgroup::JobGroup;
 use crate::mend;
 use crate::process::{self, Process};
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
@@ -26,15 +26,15 @@ impl Lifecycle {
         mend::dismiss_guardians(&self.root, &main);
         let group = self.make_group(task);
         let group = group.filter(|group| handle.is_some() && self.gather(task, group, &main));
-        let tree = Tree::new(self.root.clone(), main, group)
+        let tree = ProcessTree::new(self.root.clone(), main, group)
             .with_ledger(self.ledger.clone(), task.0)
             .of_foreigners();
         // If it fails, the variable of its first run still tells of it.
         let _ = self.ledger.adopted(task.0, &self.jobs[task].name, &main);
         let before = tree.cpu_time();
-        let mut live = Live::new(tree, self.free_slot(), 0);
+        let mut live = LiveJob::new(tree, self.free_slot(), 0);
         live.tree.main_gone = handle.is_none();
-        live.adopted = Some(Adopted {
+        live.adopted = Some(AdoptedJob {
             handle,
             before,
             greatest: Cell::new(Nanos::ZERO),
@@ -63,7 +63,7 @@ impl Lifecycle {
         true
     }
 
-    fn adopted(&self) -> impl Iterator<Item = (TaskId, &Live, &Adopted)> {
+    fn adopted(&self) -> impl Iterator<Item = (TaskId, &LiveJob, &AdoptedJob)> {
         self.tasks().filter_map(|task| {
             let live = self.live(task)?;
             Some((task, live, live.adopted.as_ref()?))

@@ -3,7 +3,7 @@
 use super::clock::monotonic;
 use super::loaded::{Loaded, in_charge};
 use super::{Host, HostError, capabilities, go_on};
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,
@@ -94,7 +94,10 @@ impl Backend for Host {
     }
 
     fn visible(&mut self, tasks: &[TaskId], out: &mut Vec<(TaskId, Reading<Visible>)>) {
-        out.extend(self.sight.look(self.clock.now(), &self.lifecycle, tasks));
+        out.extend(
+            self.progress_reader
+                .look(self.clock.now(), &self.lifecycle, tasks),
+        );
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<Wanting> {
@@ -194,7 +197,7 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
-            self.sight.forget(task);
+            self.progress_reader.forget(task);
             if let Some(loaded) = &mut self.loaded {
                 loaded.forget(task);
             }
@@ -205,10 +208,10 @@ impl Backend for Host {
     fn forget(&mut self, task: TaskId) {
         self.lifecycle.forget(task);
         self.meter.reset(task);
-        self.room.not_started(task);
-        self.room.forget(task);
+        self.headroom.not_started(task);
+        self.headroom.forget(task);
         self.disk.forget(task);
-        self.sight.forget(task);
+        self.progress_reader.forget(task);
         if let Some(loaded) = &mut self.loaded {
             loaded.forget(task);
         }
@@ -228,7 +231,7 @@ impl Backend for Host {
             return MayStart::Later;
         }
         let Host {
-            room,
+            headroom,
             root,
             clock,
             lifecycle,
@@ -236,8 +239,8 @@ impl Backend for Host {
         } = self;
         let expected = task.expected.and_then(|expected| expected.memory);
         let needs = task.memory.or(expected);
-        room.may_start(root, clock.now(), (task.id, needs), |live| {
-            lifecycle.tree(live).map_or(0, Tree::resident)
+        headroom.may_start(root, clock.now(), (task.id, needs), |live| {
+            lifecycle.tree(live).map_or(0, ProcessTree::resident)
         })
     }
 

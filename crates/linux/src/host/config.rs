@@ -1,14 +1,14 @@
 //! The configuration of a [`Host`](super::Host).
 
+use super::headroom::HeadroomLimits;
 use super::kernel::KernelScheduler;
-use super::notice::Notice;
+use super::notice::HostNotice;
 use super::printed::ProgressPattern;
-use super::room::RoomLimits;
 use crate::counters::CounterSupport;
-use crate::neighbours::Place;
+use crate::neighbours::PlaceAmongRuns;
 use crate::root::Root;
-use crate::spawn::Program;
-use crate::watch::Requests;
+use crate::spawn::JobProgram;
+use crate::watch::RunRequests;
 use cosched_core::{Machine, Nanos};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ pub struct HostJob {
     /// Its name, unique in the run; its processes find it in their environment.
     pub name: String,
     /// How it comes to the run.
-    pub begin: Begin,
+    pub begin: JobBegin,
     /// The CPUs that it was promised; `None` for its part of those of the run.
     pub cpus: Option<u32>,
     /// The key of its reaper, if it has one: the end of the job is noted there.
@@ -42,9 +42,9 @@ pub struct HostJob {
 
 /// How a job comes to a run.
 #[derive(Clone, Debug)]
-pub enum Begin {
+pub enum JobBegin {
     /// The run starts this program, with its arguments, environment and files.
-    Program(Program),
+    Program(JobProgram),
     /// The run takes over a process that runs already, with all its descendants.
     Adopt(Adoption),
 }
@@ -66,7 +66,7 @@ pub struct HostConfig {
     /// The machine, restricted to the usable CPUs.
     pub machine: Machine,
     /// The run's place among other runs; without it, it always uses all CPUs of the machine.
-    pub place: Option<Rc<RefCell<Place>>>,
+    pub place: Option<Rc<RefCell<PlaceAmongRuns>>>,
     /// Whether it steps back while others want CPUs or memory.
     pub polite: bool,
     /// Whether each job gets a jobserver of GNU make.
@@ -82,7 +82,7 @@ pub struct HostConfig {
     /// How jobs print their progress, if the user says it.
     pub progress: Option<ProgressPattern>,
     /// When a further job may start.
-    pub room: RoomLimits,
+    pub headroom: HeadroomLimits,
     /// Time after which a job that stopped itself is continued.
     pub max_pause: Nanos,
     /// Whether the jobs are killed when the run dies; otherwise they run on.
@@ -90,7 +90,7 @@ pub struct HostConfig {
     /// A scheduler in the kernel that carries out plans. After its removal, jobs are frozen and pinned.
     pub kernel: Option<Box<dyn KernelScheduler>>,
     /// Requests from other processes to the run.
-    pub requests: Option<Requests>,
+    pub requests: Option<RunRequests>,
     /// Called with each notice for the user.
-    pub notice: Box<dyn FnMut(Notice)>,
+    pub notice: Box<dyn FnMut(HostNotice)>,
 }

@@ -5,7 +5,7 @@ use super::printed::tail;
 use crate::root::Root;
 use crate::spawn::PROGRESS_FILE;
 use crate::sys::RawPid;
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use std::fs::{File, read_link};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(super) const PROGRESS_VARIABLE: &str = "COSCHED_PROGRESS_FD";
 
 /// The share done by the last line that a job has written; `None` if that tells none. The run keeps no descriptor for each job:
 /// it reads through a process that has it open.
-pub(super) fn share(tree: &Tree, number: RawFd) -> Option<f64> {
+pub(super) fn share(tree: &ProcessTree, number: RawFd) -> Option<f64> {
     let members = tree.members();
     let mut looked_at = members.iter().take(MOST_PROCESSES);
     let file = looked_at.find_map(|member| progress_file(tree.root(), member.pid, number))?;

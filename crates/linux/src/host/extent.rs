@@ -2,10 +2,10 @@
 //! if it is polite.
 
 use super::clock::monotonic;
-use super::notice::{Notice, Notices};
+use super::notice::{HostNotice, HostNotices};
 use crate::accounts::{CpuAccounts, read_with_family};
 use crate::division::first;
-use crate::neighbours::Place;
+use crate::neighbours::PlaceAmongRuns;
 use crate::polite::{Polite, Wants};
 use crate::pressure;
 use crate::root::Root;
@@ -22,7 +22,7 @@ pub(super) struct Extent {
     /// The machine with all CPUs that the run may use.
     whole: Machine,
     /// Its place among other runs; `None` if its CPUs never change.
-    place: Option<Rc<RefCell<Place>>>,
+    place: Option<Rc<RefCell<PlaceAmongRuns>>>,
     polite: Option<Politeness>,
     cpus: CpuSet,
     /// Its CPUs that are offline; `None` if it does not look, because a scheduler in the kernel has the CPUs.
@@ -39,7 +39,7 @@ impl Extent {
     /// The extent of a run on this machine; `in_kernel` if a scheduler in the kernel carries out its plans.
     pub(super) fn new(
         whole: Machine,
-        place: Option<Rc<RefCell<Place>>>,
+        place: Option<Rc<RefCell<PlaceAmongRuns>>>,
         polite: bool,
         in_kernel: bool,
     ) -> Extent {
@@ -104,7 +104,7 @@ impl Extent {
     }
 
     /// Looks what others do, if that is due; returns whether the CPUs change.
-    pub(super) fn look(&mut self, root: &Root, notices: &Notices) -> bool {
+    pub(super) fn look(&mut self, root: &Root, notices: &HostNotices) -> bool {
         let now = monotonic();
         if self.next.is_none_or(|next| now < next) {
             return false;
@@ -134,7 +134,7 @@ impl Extent {
     }
 
     /// Looks which CPUs are offline, and tells the user when that changes. The kernel moves what ran on such a CPU to any other.
-    fn look_at_cpus(&mut self, root: &Root, notices: &Notices) {
+    fn look_at_cpus(&mut self, root: &Root, notices: &HostNotices) {
         let Some(offline) = &mut self.offline else {
             return;
         };
@@ -145,13 +145,13 @@ impl Extent {
         let mut gone = self.whole.all_cpus();
         gone.remove_all(&online);
         if gone != *offline {
-            notices.tell(Notice::Offline(gone.clone()));
+            notices.tell(HostNotice::Offline(gone.clone()));
             *offline = gone;
         }
     }
 
     /// Looks for other runs. The user is told once that the share became smaller, and once that it grew.
-    fn look_at_runs(&mut self, notices: &Notices) {
+    fn look_at_runs(&mut self, notices: &HostNotices) {
         let Some(place) = &self.place else { return };
         let before = place.borrow().cpus().len();
         if !place.borrow_mut().look() {
@@ -160,7 +160,7 @@ impl Extent {
         let place = place.borrow();
         let has_grown = place.cpus().len() > before;
         if !std::mem::replace(&mut self.told[usize::from(has_grown)], true) {
-            notices.tell(Notice::Share {
+            notices.tell(HostNotice::Share {
                 cpus: place.cpus().clone(),
                 others: place.others().to_vec(),
                 has_grown,
@@ -169,12 +169,12 @@ impl Extent {
     }
 
     /// Tells the user for how long the run had stepped back.
-    pub(super) fn sum_up(&self, notices: &Notices) {
+    pub(super) fn sum_up(&self, notices: &HostNotices) {
         let Some(polite) = &self.polite else { return };
         let now = polite.since.map(|since| monotonic() - since);
         let time = polite.total + now.unwrap_or_default();
         if time > Nanos::ZERO {
-            notices.tell(Notice::SteppedBack(time));
+            notices.tell(HostNotice::SteppedBack(time));
         }
     }
 }
@@ -193,7 +193,7 @@ struct Politeness {
 
 impl Politeness {
     /// Returns how many of these CPUs are left to others.
-    fn look(&mut self, root: &Root, cpus: &CpuSet, notices: &Notices) -> usize {
+    fn look(&mut self, root: &Root, cpus: &CpuSet, notices: &HostNotices) -> usize {
         let now = read_with_family(root, cpus);
         let before = std::mem::replace(&mut self.before, now.map(|now| (cpus.clone(), now)));
         let before = before.filter(|(then, _)| then == cpus);
@@ -213,17 +213,17 @@ impl Politeness {
     }
 
     /// Tells the user when the run steps back, and when it has all of its CPUs again.
-    fn note(&mut self, notices: &Notices) {
+    fn note(&mut self, notices: &HostNotices) {
         let has_stepped_back = self.state.left > 0;
         match self.since {
             None if has_stepped_back => {
                 self.since = Some(monotonic());
-                notices.tell(Notice::StepsBack);
+                notices.tell(HostNotice::StepsBack);
             }
             Some(since) if !has_stepped_back => {
                 self.total += monotonic() - since;
                 self.since = None;
-                notices.tell(Notice::Returns);
+                notices.tell(HostNotice::Returns);
             }
             _ => {}
         }
@@ -258,7 +258,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let told = Rc::new(RefCell::new(Vec::new()));
         let listener = told.clone();
-        let notices = Notices::new(Box::new(move |notice| {
+        let notices = HostNotices::new(Box::new(move |notice| {
             listener.borrow_mut().push(format!("{notice:?}"));
         }));
         let mut extent = Extent::new(Machine::uniform("three", 3, 1), None, false, false);
@@ -281,7 +281,7 @@ mod tests {
         let root = Root::new(dir.path());
         let told = Rc::new(RefCell::new(Vec::new()));
         let listener = told.clone();
-        let notices = Notices::new(Box::new(move |notice| {
+        let notices = HostNotices::new(Box::new(move |notice| {
             listener.borrow_mut().push(format!("{notice:?}"));
         }));
         let cpus: CpuSet = "0-1".parse().unwrap();

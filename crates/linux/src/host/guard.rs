@@ -1,20 +1,20 @@
 //! Keeps a guardian running: starts it, and replaces it if it is killed or stopped.
 
 use super::clock::monotonic;
-use super::notice::{Notice, Notices};
-use crate::guardian::{Beat, Charge, Guardian};
+use super::notice::{HostNotice, HostNotices};
+use crate::guardian::{Beat, GuardedRun, Guardian};
 use crate::sys::RawPid;
 use cosched_core::Nanos;
 
 /// The run's guardian, if there is one.
 pub(crate) struct Guard {
-    charge: Charge,
+    guarded: GuardedRun,
     guardian: Option<Guardian>,
     /// Whether the user was warned that there is none.
     told: bool,
     /// Time of the next attempt, while there is none. The clock of the run stands still during pauses.
     retry: Nanos,
-    notices: Notices,
+    notices: HostNotices,
 }
 
 /// Delay before retrying a failed start of a guardian.
@@ -22,9 +22,9 @@ const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 
 impl Guard {
     /// Starts a guardian; warns when that fails.
-    pub(crate) fn start(charge: Charge, notices: Notices) -> Guard {
+    pub(crate) fn start(guarded: GuardedRun, notices: HostNotices) -> Guard {
         let mut guard = Guard {
-            charge,
+            guarded,
             guardian: None,
             told: false,
             retry: Nanos::ZERO,
@@ -35,11 +35,11 @@ impl Guard {
     }
 
     fn renew(&mut self) -> bool {
-        match Guardian::start(&self.charge) {
+        match Guardian::start(&self.guarded) {
             Ok(guardian) => (self.guardian, self.told) = (Some(guardian), false),
             Err(error) => {
                 if !std::mem::replace(&mut self.told, true) {
-                    self.notices.tell(Notice::NoGuardian(error.to_string()));
+                    self.notices.tell(HostNotice::NoGuardian(error.to_string()));
                 }
             }
         }
@@ -69,7 +69,7 @@ impl Guard {
             _ => {}
         }
         if self.renew() {
-            self.notices.tell(Notice::GuardianReplaced);
+            self.notices.tell(HostNotice::GuardianReplaced);
         }
     }
 
@@ -81,7 +81,7 @@ impl Guard {
         let now = monotonic();
         if now >= self.retry {
             if self.renew() {
-                self.notices.tell(Notice::GuardianReplaced);
+                self.notices.tell(HostNotice::GuardianReplaced);
                 return None;
             }
             self.retry = now + BETWEEN_TRIES;

@@ -3,14 +3,14 @@
 
 use super::Host;
 use super::loaded::in_charge;
-use super::notice::Notice;
+use super::notice::HostNotice;
 use crate::sys::{self, RawPid};
-use crate::watch::{Request, Settings};
+use crate::watch::{LiveSettings, RunRequest};
 use cosched_core::{Event, TaskId};
 
 /// Whether and why the jobs are held.
 #[derive(Default)]
-pub(super) struct Hold {
+pub(super) struct JobHold {
     /// The user has paused the run.
     is_paused: bool,
     /// The run is being ended. Its jobs need their CPUs for that, so it is never held again.
@@ -19,7 +19,7 @@ pub(super) struct Hold {
     running: Option<Vec<TaskId>>,
 }
 
-impl Hold {
+impl JobHold {
     pub(super) fn is_held(&self) -> bool {
         self.running.is_some()
     }
@@ -50,20 +50,20 @@ impl Host {
     }
 
     /// Carries out a request, or passes it on to the loop.
-    pub(super) fn grant(&mut self, request: Request, events: &mut Vec<Event>) {
+    pub(super) fn grant(&mut self, request: RunRequest, events: &mut Vec<Event>) {
         match request {
-            Request::End { end, name } => {
+            RunRequest::End { end, name } => {
                 let task = TaskId(end);
                 events.push(Event::EndTask { task, name });
             }
-            Request::Set(Settings { jobs, pause }) => {
+            RunRequest::Set(LiveSettings { jobs, pause }) => {
                 if let Some(jobs) = jobs {
                     let limit = if jobs == 0 { usize::MAX } else { jobs as usize };
                     if let Some(variables) = &mut self.thread_variables {
                         variables.most_live = limit;
                     }
                     events.push(Event::JobLimit(limit));
-                    self.notices.tell(Notice::JobLimit(jobs));
+                    self.notices.tell(HostNotice::JobLimit(jobs));
                 }
                 if let Some(pause) = pause {
                     self.set_pause(pause);
@@ -75,7 +75,7 @@ impl Host {
     fn set_pause(&mut self, pause: bool) {
         if pause != self.hold.is_paused && !self.hold.is_ending {
             self.hold.is_paused = pause;
-            self.notices.tell(Notice::Paused(pause));
+            self.notices.tell(HostNotice::Paused(pause));
         }
     }
 

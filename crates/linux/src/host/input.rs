@@ -5,7 +5,7 @@
 
 use crate::offsets::{Offset, offsets};
 use crate::process;
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{Absence, Reading};
 
 /// Maximum number of processes looked at.
@@ -25,7 +25,7 @@ pub(super) struct Input {
 
 impl Input {
     /// Looks at the processes of the job. Returns the share of its input that it has read.
-    pub(super) fn look(&mut self, tree: &Tree) -> Reading<f64> {
+    pub(super) fn look(&mut self, tree: &ProcessTree) -> Reading<f64> {
         let mut files = Vec::new();
         let mut memory = 0;
         for member in tree.members().iter().take(MOST_PROCESSES) {

@@ -9,7 +9,7 @@
 
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::runtime::{Folder, NoFolder};
+use crate::runtime::{NoFolder, PrivateFolder};
 use crate::watch::JOBSERVER;
 use cosched_core::{CpuSet, Nanos, TaskId};
 use rustix::fs::{Mode, OFlags};
@@ -27,7 +27,7 @@ const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 #[derive(Default)]
 pub(super) struct Jobservers {
     /// The folder of the pipes, and the first part of their names; `None` if jobs get no jobserver.
-    place: Option<(Folder, String)>,
+    place: Option<(PrivateFolder, String)>,
     pipes: BTreeMap<TaskId, Pipe>,
     style: Style,
     is_short_of_memory: bool,
@@ -83,7 +83,7 @@ pub(super) struct Offer {
 const LOWEST: i32 = 10;
 
 /// Opens one end of the pipe for a job that is started before the descriptor is closed.
-fn inherited(folder: &Folder, name: &str, end: OFlags) -> rustix::io::Result<OwnedFd> {
+fn inherited(folder: &PrivateFolder, name: &str, end: OFlags) -> rustix::io::Result<OwnedFd> {
     let end = rustix::fs::openat(folder, name, end | OFlags::CLOEXEC, Mode::empty())?;
     let end = fcntl_dupfd_cloexec(&end, LOWEST)?;
     fcntl_setfd(&end, FdFlags::empty())?;
@@ -123,7 +123,7 @@ impl Jobservers {
     /// There is no folder for them.
     pub(super) fn new(root: &Root, run: &RunId) -> Result<Jobservers, NoFolder> {
         let mut jobservers = Jobservers::default();
-        jobservers.place = Some((Folder::own(root)?, format!("{JOBSERVER}{run}")));
+        jobservers.place = Some((PrivateFolder::own(root)?, format!("{JOBSERVER}{run}")));
         jobservers.style = Style::of_make();
         Ok(jobservers)
     }
@@ -284,7 +284,7 @@ mod tests {
         let flags = all.open(TaskId(7), 4).unwrap().unwrap().flags;
         let (options, path) = flags.split_once("fifo:").unwrap();
         assert_eq!(options, " -j4 --jobserver-auth=");
-        let client = Folder::own(&root).unwrap();
+        let client = PrivateFolder::own(&root).unwrap();
         let name = path.rsplit_once('/').unwrap().1;
         let open = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK;
         let mode = rustix::fs::Mode::empty();

@@ -1,7 +1,7 @@
 //! The interface of a [`Host`](super::Host) to a scheduler in the kernel that carries out plans.
 
 use super::clock::Clock;
-use crate::counters::Counted;
+use crate::counters::EventReading;
 use cosched_core::{
     Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId, Traffic,
 };
@@ -53,7 +53,7 @@ pub trait KernelScheduler {
     fn counts(&self) -> bool;
 
     /// The counts of a task up to now; `None` for counters that are not in use.
-    fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>>;
+    fn counted(&mut self, task: TaskId) -> PerCounter<Option<EventReading>>;
 
     /// Takes the traffic of each memory domain since the start of the run, as it was read at this instant.
     fn moved(&mut self, at: Nanos, traffic: &[Traffic]);

@@ -3,26 +3,26 @@
 //! This module does not know how a job is frozen or counted: callers report which stops are theirs, and get each job's
 //! process before it executes its program.
 
-use super::config::{Begin, HostJob};
+use super::config::{HostJob, JobBegin};
 use super::descriptor::PROGRESS_VARIABLE;
 use super::error::{HostError, system};
 use super::guard::Guard;
-use super::live_job::{CpuAccount, Ended, Live};
-use super::notice::{Notice, Notices};
+use super::live_job::{CpuAccount, EndedJob, LiveJob};
+use super::notice::{HostNotice, HostNotices};
 use super::orphanage::Orphanage;
 use crate::cgroup::{JobGroup, RunGroup};
-use crate::guardian::{Beat, Charge};
+use crate::guardian::{Beat, GuardedRun};
 use crate::interrupts;
-use crate::ledger::{Head, Ledger};
+use crate::ledger::{Ledger, LedgerHead};
 use crate::meminfo;
 use crate::mend::{self, Reach};
 use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
 use crate::reaped::ReapedEnd;
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::spawn::{self, Program, Surroundings, Waiting};
-use crate::sys::{self, RawPid, SignalMask, Status};
-use crate::tree::Tree;
+use crate::spawn::{self, CallerState, JobProgram, Waiting};
+use crate::sys::{self, ChildStatus, RawPid, SignalMask};
+use crate::tree::ProcessTree;
 use cosched_core::{ByTask, CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper};
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 /// Events that arrived while a run waited.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct WaitEvents {
     pub signals: Vec<i32>,
     /// Whether another watched descriptor became readable or was closed.
     pub from_outside: bool,
@@ -69,25 +69,25 @@ pub(crate) struct Lifecycle {
     signals: OwnedFd,
     /// The mask before signals were blocked.
     mask: SignalMask,
-    around: Surroundings,
+    around: CallerState,
     /// The number at which jobs tell their progress.
     pub(super) progress_at: Option<RawFd>,
-    pub(super) notices: Notices,
+    pub(super) notices: HostNotices,
 }
 
 pub(super) struct Job {
     pub(super) name: String,
     /// `None` if it ran before the run.
-    program: Option<Program>,
+    program: Option<JobProgram>,
     pub(super) key: Option<PathBuf>,
     cpus: Option<u32>,
-    pub(super) live: Option<Live>,
+    pub(super) live: Option<LiveJob>,
 }
 
 /// Warns that the run has no list of its processes on disk.
-fn tell_lost(ledger: &Ledger, notices: &Notices) {
+fn tell_lost(ledger: &Ledger, notices: &HostNotices) {
     if let Some(why) = ledger.take_lost() {
-        notices.tell(Notice::NoList(why.to_string()));
+        notices.tell(HostNotice::NoList(why.to_string()));
     }
 }
 
@@ -104,10 +104,10 @@ impl Lifecycle {
         home: CpuSet,
         max_pause: Nanos,
         ends_jobs: bool,
-        notices: Notices,
+        notices: HostNotices,
     ) -> Result<Lifecycle, HostError> {
         settle_process(&root, &notices)?;
-        let head = Head {
+        let head = LedgerHead {
             run,
             group: group.as_ref().map(|group| group.dir().to_owned()),
             cpus: home,
@@ -118,13 +118,13 @@ impl Lifecycle {
         let orphanage = Orphanage::of_this_process(&root);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let creates_in_group = directory.is_some_and(|group| spawn::can_create_in(group.as_fd()));
-        let charge = Charge {
+        let guarded = GuardedRun {
             root: root.clone(),
             head,
             ledger: ledger.clone(),
             ends_jobs,
         };
-        let guard = Guard::start(charge, notices.clone());
+        let guard = Guard::start(guarded, notices.clone());
         let mut taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         if !interrupts::inherited().contains(&interrupts::DRAINING) {
             taken.push(interrupts::DRAINING);
@@ -148,7 +148,7 @@ impl Lifecycle {
             counts_io: root.exists("/proc/self/io"),
             signals,
             mask,
-            around: Surroundings {
+            around: CallerState {
                 mask: interrupts::inherited_mask(),
                 files,
             },
@@ -184,7 +184,7 @@ impl Lifecycle {
     }
 
     /// The program of a job, if the run starts it.
-    pub(crate) fn program(&self, task: TaskId) -> Option<&Program> {
+    pub(crate) fn program(&self, task: TaskId) -> Option<&JobProgram> {
         self.jobs.get(task)?.program.as_ref()
     }
 
@@ -192,16 +192,16 @@ impl Lifecycle {
         &self.jobs[task].name
     }
 
-    pub(super) fn live(&self, task: TaskId) -> Option<&Live> {
+    pub(super) fn live(&self, task: TaskId) -> Option<&LiveJob> {
         self.jobs.get(task)?.live.as_ref()
     }
 
-    pub(super) fn live_mut(&mut self, task: TaskId) -> Option<&mut Live> {
+    pub(super) fn live_mut(&mut self, task: TaskId) -> Option<&mut LiveJob> {
         self.jobs.get_mut(task)?.live.as_mut()
     }
 
     /// The processes of a job that has started and has not ended.
-    pub(crate) fn tree(&self, task: TaskId) -> Option<&Tree> {
+    pub(crate) fn tree(&self, task: TaskId) -> Option<&ProcessTree> {
         self.live(task).map(|live| &live.tree)
     }
 
@@ -236,18 +236,21 @@ impl Lifecycle {
         &mut self,
         task: TaskId,
         variables: &[(&str, String)],
-        ready: impl FnOnce(&str, &Tree),
+        ready: impl FnOnce(&str, &ProcessTree),
     ) -> io::Result<()> {
         let slot = self.free_slot();
         let (waiting, process, group) = self.spawn(task, slot, variables)?;
-        let tree =
-            Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
+        let tree = ProcessTree::new(self.root.clone(), process, group)
+            .with_ledger(self.ledger.clone(), task.0);
         let own = meminfo::own_peak(&self.root).unwrap_or_else(sys::own_max_rss);
         let job = &mut self.jobs[task];
         // The guardian must know the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
-        ready(&job.name, &job.live.insert(Live::new(tree, slot, own)).tree);
+        ready(
+            &job.name,
+            &job.live.insert(LiveJob::new(tree, slot, own)).tree,
+        );
         self.live.insert(task);
         self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(job.program()?));
@@ -333,7 +336,7 @@ impl Lifecycle {
 
     fn tell_no_group(&self, task: TaskId, why: String) {
         let job = self.name(task).to_owned();
-        self.notices.tell(Notice::NoGroup { job, why });
+        self.notices.tell(HostNotice::NoGroup { job, why });
     }
 
     /// Waits for a signal, for input on one of `lines`, or for `timeout`.
@@ -344,7 +347,7 @@ impl Lifecycle {
         &mut self,
         timeout: Option<Nanos>,
         lines: &[BorrowedFd<'_>],
-    ) -> Result<News, HostError> {
+    ) -> Result<WaitEvents, HostError> {
         let timeout = timeout.and_then(|time| Duration::from_nanos(time.0).try_into().ok());
         let signals = self.signals.as_fd();
         let ends: Vec<BorrowedFd<'_>> = self.adopted_ends().map(AsFd::as_fd).collect();
@@ -352,8 +355,8 @@ impl Lifecycle {
         let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let from_ends = 1 + lines.len();
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(News::default()),
-            Ok(_) => Ok(News {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(WaitEvents::default()),
+            Ok(_) => Ok(WaitEvents {
                 from_outside: fds[1..from_ends].iter().any(|fd| !fd.revents().is_empty()),
                 adopted_ended: fds[from_ends..].iter().any(|fd| !fd.revents().is_empty()),
                 // Eight signals are blocked, and at most one of each is pending.
@@ -375,12 +378,15 @@ impl Lifecycle {
         now: Nanos,
         is_stopped_by_us: impl Fn(TaskId) -> bool,
         events: &mut Vec<Event>,
-    ) -> Vec<Ended> {
+    ) -> Vec<EndedJob> {
         let mut changed = false;
         while let Some(waited) = sys::wait_any() {
             changed = true;
-            let is_gone = matches!(waited.status, Status::Exited(_) | Status::Signaled(_));
-            let is_stopped = waited.status == Status::Stopped;
+            let is_gone = matches!(
+                waited.status,
+                ChildStatus::Exited(_) | ChildStatus::Signaled(_)
+            );
+            let is_stopped = waited.status == ChildStatus::Stopped;
             if is_gone {
                 self.orphanage.reaped(waited.pid);
             }
@@ -422,7 +428,7 @@ impl Lifecycle {
         } else if !by_us && live.stopped_itself.is_none() {
             live.stopped_itself = Some(now);
             events.push(Event::Slept(task));
-            self.notices.tell(Notice::StoppedItself {
+            self.notices.tell(HostNotice::StoppedItself {
                 job: job.name.clone(),
             });
         }
@@ -455,7 +461,7 @@ impl Lifecycle {
             // A job that was asked to end may end process by process.
             && !live.told_to_end
         {
-            self.notices.tell(Notice::Lingers {
+            self.notices.tell(HostNotice::Lingers {
                 job: job.name.clone(),
                 processes: live.tree.members().len(),
             });
@@ -464,10 +470,10 @@ impl Lifecycle {
 
     /// How a process ended. Memory ran out if it was killed and the kernel has counted an out-of-memory kill since the
     /// last such end.
-    fn exit(&mut self, status: Status) -> Exit {
+    fn exit(&mut self, status: ChildStatus) -> Exit {
         match status {
-            Status::Exited(code) => Exit::Code(code),
-            Status::Signaled(libc::SIGKILL) => {
+            ChildStatus::Exited(code) => Exit::Code(code),
+            ChildStatus::Signaled(libc::SIGKILL) => {
                 let before = self.oom_kills;
                 self.oom_kills = meminfo::oom_kills(&self.root);
                 Exit::Signal {
@@ -475,8 +481,8 @@ impl Lifecycle {
                     oom: self.oom_kills > before,
                 }
             }
-            Status::Signaled(signal) => Exit::Signal { signal, oom: false },
-            Status::Stopped | Status::Continued => Exit::Unknown,
+            ChildStatus::Signaled(signal) => Exit::Signal { signal, oom: false },
+            ChildStatus::Stopped | ChildStatus::Continued => Exit::Unknown,
         }
     }
 
@@ -509,7 +515,7 @@ impl Lifecycle {
     }
 
     /// Removes the jobs whose last process has ended.
-    fn settle(&mut self) -> Vec<Ended> {
+    fn settle(&mut self) -> Vec<EndedJob> {
         let mut ending: Vec<TaskId> = self.tasks().collect();
         ending.retain(|&task| self.live(task).is_some_and(|live| live.main_end.is_some()));
         if ending.is_empty() {
@@ -552,7 +558,7 @@ impl Lifecycle {
                 if let Some(job) = &live.reaped {
                     job.signal(&self.root, Signal::CONT);
                 }
-                self.notices.tell(Notice::Continued {
+                self.notices.tell(HostNotice::Continued {
                     job: job.name.clone(),
                 });
                 // SIGCHLD follows when it continues; until then it must not be continued a second time.
@@ -595,8 +601,8 @@ impl Job {
             name,
             cpus,
             program: match begin {
-                Begin::Program(program) => Some(program),
-                Begin::Adopt(_) => None,
+                JobBegin::Program(program) => Some(program),
+                JobBegin::Adopt(_) => None,
             },
             key,
             live: None,
@@ -605,13 +611,13 @@ impl Job {
 }
 
 impl Job {
-    fn program(&mut self) -> io::Result<&mut Program> {
+    fn program(&mut self) -> io::Result<&mut JobProgram> {
         self.program.as_mut().ok_or(io::ErrorKind::NotFound.into())
     }
 }
 
 /// Prepares this process for a run: frees leftovers of dead runs, and makes it the parent of orphans.
-fn settle_process(root: &Root, notices: &Notices) -> Result<(), HostError> {
+fn settle_process(root: &Root, notices: &HostNotices) -> Result<(), HostError> {
     if !sys::is_single_threaded() {
         return Err(HostError::Threads);
     }
@@ -619,7 +625,7 @@ fn settle_process(root: &Root, notices: &Notices) -> Result<(), HostError> {
     interrupts::settle_signals();
     let mended = mend::mend(root, &Reach::Near);
     if !mended.is_empty() {
-        notices.tell(Notice::Mended(mended));
+        notices.tell(HostNotice::Mended(mended));
     }
     set_child_subreaper(Some(getpid()))
         .map_err(io::Error::from)

@@ -3,19 +3,19 @@
 use crate::cgroup::{CpuTimes, JobGroup};
 use crate::meminfo::RSS_ERROR;
 use crate::process::Process;
-use crate::sys::Used;
-use crate::tree::Tree;
+use crate::sys::ProcessUsage;
+use crate::tree::ProcessTree;
 use cosched_core::{Absence, Exit, Nanos, Reading, Resources, TaskId};
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
 
 /// A job that has started and has not ended.
-pub(super) struct Live {
-    pub(super) tree: Tree,
+pub(super) struct LiveJob {
+    pub(super) tree: ProcessTree,
     /// The lowest number, from 1, that no other live job had when it started.
     pub(super) slot: usize,
     /// How the job's own process ended, and the usage of it and its waited-for descendants, if that is known.
-    pub(super) main_end: Option<(Exit, Option<Used>)>,
+    pub(super) main_end: Option<(Exit, Option<ProcessUsage>)>,
     /// That is what its reaper noted, of all its processes and without itself.
     pub(super) is_noted: bool,
     /// The job itself if its own process is a reaper; `None` until it was seen.
@@ -24,13 +24,13 @@ pub(super) struct Live {
     pub(super) stopped_itself: Option<Nanos>,
     pub(super) told_to_end: bool,
     /// What is known of it if it ran before the run.
-    pub(super) adopted: Option<Adopted>,
+    pub(super) adopted: Option<AdoptedJob>,
     /// Peak memory of this process when it started the job.
     own_max_rss: u64,
 }
 
 /// What is known of a job that ran before the run.
-pub(super) struct Adopted {
+pub(super) struct AdoptedJob {
     /// Tells the end of its own process; `None` if that had ended before.
     pub(super) handle: Option<OwnedFd>,
     /// CPU time of its processes when it was adopted.
@@ -39,9 +39,9 @@ pub(super) struct Adopted {
     pub(super) greatest: Cell<Nanos>,
 }
 
-impl Adopted {
+impl AdoptedJob {
     /// CPU time since the adoption.
-    fn cpu_time(&self, tree: &Tree) -> Nanos {
+    fn cpu_time(&self, tree: &ProcessTree) -> Nanos {
         let now = tree.cpu_time().max(self.greatest.get());
         self.greatest.set(now);
         now - self.before
@@ -49,7 +49,7 @@ impl Adopted {
 }
 
 /// A job whose last process has ended.
-pub(super) struct Ended {
+pub(super) struct EndedJob {
     pub task: TaskId,
     pub exit: Exit,
     pub cpu_time: Option<CpuAccount>,
@@ -73,9 +73,9 @@ impl CpuAccount {
     }
 }
 
-impl Live {
-    pub(super) fn new(tree: Tree, slot: usize, own_max_rss: u64) -> Live {
-        Live {
+impl LiveJob {
+    pub(super) fn new(tree: ProcessTree, slot: usize, own_max_rss: u64) -> LiveJob {
+        LiveJob {
             tree,
             slot,
             main_end: None,
@@ -89,13 +89,13 @@ impl Live {
     }
 
     /// The facts of a job that has ended.
-    pub(super) fn end(self, task: TaskId, counts_io: bool) -> Option<Ended> {
+    pub(super) fn end(self, task: TaskId, counts_io: bool) -> Option<EndedJob> {
         let cpu_time = self.cpu_time();
         let (exit, used) = self.main_end?;
         let group = self.tree.group().filter(|_| !self.is_noted);
         let group = group.and_then(JobGroup::cpu_times);
         let own_max_rss = if self.is_noted { 0 } else { self.own_max_rss };
-        Some(Ended {
+        Some(EndedJob {
             task,
             exit,
             cpu_time,
@@ -129,7 +129,12 @@ impl Live {
 }
 
 /// Usage of a job: CPU time of its group, if it has one, and the accounts of its own process for the rest.
-fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {
+fn resources(
+    used: &ProcessUsage,
+    own_max_rss: u64,
+    group: Option<CpuTimes>,
+    counts_io: bool,
+) -> Resources {
     let io = if counts_io {
         Reading::Value(())
     } else {
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_count_is_absent_and_not_zero() {
         let ms = Nanos::from_ms;
-        let used = Used {
+        let used = ProcessUsage {
             user: ms(30),
             system: ms(10),
             max_rss: 40 << 20,
@@ -198,7 +203,10 @@ mod tests {
             (in_group.read_bytes, in_group.written_bytes),
             (not_told, not_told)
         );
-        assert_eq!(resources(&Used::default(), 0, None, true).max_rss, not_told);
+        assert_eq!(
+            resources(&ProcessUsage::default(), 0, None, true).max_rss,
+            not_told
+        );
         let within = resources(&used, 40 << 20, None, true).max_rss;
         assert_eq!(
             within,

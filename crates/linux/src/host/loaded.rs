@@ -4,10 +4,10 @@ use super::actuator::Actuator;
 use super::clock::Clock;
 use super::kernel::KernelScheduler;
 use super::lifecycle::Lifecycle;
-use super::notice::{Notice, Notices};
-use crate::counters::Counted;
+use super::notice::{HostNotice, HostNotices};
+use crate::counters::EventReading;
 use crate::guardian::{Beat, HELD};
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 use cosched_core::{
     Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency,
     Schedule, Seat, Switch, TaskId, Traffic,
@@ -46,11 +46,15 @@ pub(crate) struct Loaded {
     is_retired: bool,
     /// Switches that have not been read yet.
     switches: Vec<Switch>,
-    notices: Notices,
+    notices: HostNotices,
 }
 
 impl Loaded {
-    pub(crate) fn new(kernel: Box<dyn KernelScheduler>, cpus: CpuSet, notices: Notices) -> Loaded {
+    pub(crate) fn new(
+        kernel: Box<dyn KernelScheduler>,
+        cpus: CpuSet,
+        notices: HostNotices,
+    ) -> Loaded {
         Loaded {
             kernel,
             generation: 0,
@@ -92,7 +96,7 @@ impl Loaded {
     }
 
     /// Its counts for a job; `None` if it does not count the job.
-    pub(crate) fn counted(&mut self, task: TaskId) -> Option<PerCounter<Option<Counted>>> {
+    pub(crate) fn counted(&mut self, task: TaskId) -> Option<PerCounter<Option<EventReading>>> {
         self.counts(task).then(|| self.kernel.counted(task))
     }
 
@@ -107,14 +111,14 @@ impl Loaded {
 
     /// Takes charge of a job that is about to start. Its process stays with the ordinary scheduler until it has
     /// executed its program: the run waits for that, and the loaded scheduler may delay it.
-    pub(crate) fn take(&mut self, task: TaskId, name: &str, tree: &Tree) {
+    pub(crate) fn take(&mut self, task: TaskId, name: &str, tree: &ProcessTree) {
         let handle = tree
             .main
             .handle(tree.root())
             .ok_or(io::ErrorKind::NotFound.into());
         match handle.and_then(|handle| self.kernel.take(task, handle.as_fd())) {
             Ok(()) => drop(self.taken.insert(task)),
-            Err(error) => self.notices.tell(Notice::NotTaken {
+            Err(error) => self.notices.tell(HostNotice::NotTaken {
                 job: name.to_owned(),
                 why: error.to_string(),
             }),
@@ -288,7 +292,7 @@ impl Loaded {
             self.recent.remove(&task);
             // Jobs that were given back to the ordinary scheduler have not left by themselves.
             if !self.shared.contains(&task) {
-                self.notices.tell(Notice::LeftScheduler {
+                self.notices.tell(HostNotice::LeftScheduler {
                     job: life.name(task).to_owned(),
                     processes,
                 });

@@ -1,9 +1,9 @@
 //! Usage meters: hardware events and CPU time of each job, energy of the package, traffic of the memory domains.
 
 use super::live_job::CpuAccount;
-use super::notice::{Notice, Notices};
-use crate::counters::group::Total;
-use crate::counters::{Counted, CounterSupport, JobCounters, Start, Trust, total_of};
+use super::notice::{HostNotice, HostNotices};
+use crate::counters::group::EventTotal;
+use crate::counters::{CounterSupport, EventReading, EventStart, JobCounters, Trust, total_of};
 use crate::energy::EnergyMeter;
 use crate::events::MachineEvents;
 use crate::root::{NoMeter, Root};
@@ -29,7 +29,7 @@ pub(crate) struct Meter {
     trust: Trust,
     /// Events whose loss the user was told of.
     told_lost: BTreeSet<Counter>,
-    notices: Notices,
+    notices: HostNotices,
 }
 
 /// Maximum number of descriptors for the counters of a job: one for each event on each of two PMUs.
@@ -47,7 +47,7 @@ struct JobMeter {
     /// Or why there are none.
     counters: Result<Box<JobCounters>, Absence>,
     /// The counts of the scheduler in the kernel so far, if it counts.
-    in_kernel: Option<Box<PerCounter<Total>>>,
+    in_kernel: Option<Box<PerCounter<EventTotal>>>,
 }
 
 impl JobMeter {
@@ -57,7 +57,7 @@ impl JobMeter {
         task: TaskId,
         support: &CounterSupport,
         account: Option<CpuAccount>,
-        counted: Option<PerCounter<Option<Counted>>>,
+        counted: Option<PerCounter<Option<EventReading>>>,
     ) -> Usage {
         let why = self.counters.as_ref().err().copied();
         let mut usage = unread(task, why.unwrap_or(Absence::TooManyFiles));
@@ -105,7 +105,7 @@ impl JobMeter {
     }
 
     /// The count of a job that has ended, after its last reading.
-    fn at_end(&self, total: &Total, last: Reading<u64>) -> Reading<u64> {
+    fn at_end(&self, total: &EventTotal, last: Reading<u64>) -> Reading<u64> {
         match (self.stood_still(), last) {
             (Some(why), Reading::Value(_)) => Reading::Absent(why),
             // At the end the event only lacked a turn.
@@ -115,7 +115,7 @@ impl JobMeter {
     }
 
     /// The totals of the events that are counted.
-    fn totals(&self) -> Vec<(Counter, &Total)> {
+    fn totals(&self) -> Vec<(Counter, &EventTotal)> {
         let own = self.counters.iter().flat_map(|counters| counters.totals());
         let in_kernel = self.in_kernel.iter().flat_map(|totals| totals.iter());
         own.chain(in_kernel).collect()
@@ -123,7 +123,7 @@ impl JobMeter {
 }
 
 impl Meter {
-    pub(crate) fn new(root: &Root, support: CounterSupport, notices: Notices) -> Meter {
+    pub(crate) fn new(root: &Root, support: CounterSupport, notices: HostNotices) -> Meter {
         Meter {
             trust: Trust::new(&support.unproven),
             told_lost: BTreeSet::new(),
@@ -174,7 +174,7 @@ impl Meter {
         } else {
             &self.support.usable
         };
-        let (counters, problems) = JobCounters::open(pid, events, Start::OnExec);
+        let (counters, problems) = JobCounters::open(pid, events, EventStart::OnExec);
         if let Some(problem) = problems.iter().find(|problem| problem.event.is_some()) {
             self.tell_failed(name, problem.to_string());
         }
@@ -183,7 +183,7 @@ impl Meter {
 
     fn tell_failed(&self, name: &str, why: String) {
         let job = name.to_owned();
-        self.notices.tell(Notice::CountersFailed { job, why });
+        self.notices.tell(HostNotice::CountersFailed { job, why });
     }
 
     /// Whether enough descriptors are left for the counters of one more job. Some are reserved for the run itself.
@@ -206,7 +206,7 @@ impl Meter {
         &mut self,
         task: TaskId,
         account: Option<CpuAccount>,
-        counted: Option<PerCounter<Option<Counted>>>,
+        counted: Option<PerCounter<Option<EventReading>>>,
     ) -> Usage {
         let meter = match self.jobs.get_mut(task) {
             None => return unread(task, Absence::NotStarted),
@@ -241,7 +241,8 @@ impl Meter {
         let events = lost.iter().map(|(counter, _)| counter.name()).collect();
         if let Some(Metered::Live(meter)) = self.jobs.get(task) {
             let job = meter.name.clone();
-            self.notices.tell(Notice::NotCounted { events, job, why });
+            self.notices
+                .tell(HostNotice::NotCounted { events, job, why });
         }
     }
 
@@ -250,7 +251,7 @@ impl Meter {
         &mut self,
         task: TaskId,
         account: Option<CpuAccount>,
-        counted: Option<PerCounter<Option<Counted>>>,
+        counted: Option<PerCounter<Option<EventReading>>>,
     ) {
         let mut last = self.read(task, account, counted);
         let mut lost = Vec::new();
@@ -300,8 +301,8 @@ impl Meter {
 /// The counts of the scheduler in the kernel for a job.
 fn counts_in_kernel(
     support: &CounterSupport,
-    totals: &mut PerCounter<Total>,
-    counted: Option<PerCounter<Option<Counted>>>,
+    totals: &mut PerCounter<EventTotal>,
+    counted: Option<PerCounter<Option<EventReading>>>,
 ) -> Counts {
     Counts::from_fn(
         |counter| match counted.as_ref().and_then(|counted| counted[counter]) {
@@ -346,7 +347,7 @@ mod tests {
         };
         let told = Rc::new(RefCell::new(Vec::new()));
         let listener = told.clone();
-        let notices = Notices::new(Box::new(move |notice| {
+        let notices = HostNotices::new(Box::new(move |notice| {
             listener.borrow_mut().push(format!("{notice:?}"));
         }));
         let root = Root::new(tempfile::tempdir().expect("a folder").path());
@@ -357,9 +358,9 @@ mod tests {
     }
 
     /// Instructions at one in a nanosecond for so many milliseconds.
-    fn counted(ms: u64) -> Option<PerCounter<Option<Counted>>> {
+    fn counted(ms: u64) -> Option<PerCounter<Option<EventReading>>> {
         let time = Nanos::from_ms(ms).0;
-        let instructions = Counted {
+        let instructions = EventReading {
             enabled: time,
             running: time,
             value: time,

@@ -13,6 +13,7 @@ mod descriptor;
 mod error;
 mod extent;
 mod guard;
+mod headroom;
 mod hold;
 mod input;
 mod jobserver;
@@ -24,20 +25,19 @@ mod meter;
 mod notice;
 mod orphanage;
 mod printed;
+mod progress_reader;
 mod reaped_job;
-mod room;
-mod sight;
 mod thread_variables;
 
 pub use capabilities::capabilities;
 pub(crate) use capabilities::lacks;
 pub use clock::{Clock, own_cpu_time};
-pub use config::{Adoption, Begin, Freezing, HostConfig, HostJob};
+pub use config::{Adoption, Freezing, HostConfig, HostJob, JobBegin};
 pub use error::HostError;
+pub use headroom::HeadroomLimits;
 pub use kernel::KernelScheduler;
-pub use notice::Notice;
+pub use notice::HostNotice;
 pub use printed::ProgressPattern;
-pub use room::RoomLimits;
 
 use crate::cgroup::{GroupError, RunGroup};
 use crate::disk::Disk;
@@ -46,21 +46,21 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys;
 use crate::topology::online;
-use crate::watch::Requests;
+use crate::watch::RunRequests;
 use actuator::Actuator;
 use clock::RunClock;
 use cosched_core::{CpuSet, Event, Exit, Machine, Nanos, Resources, TaskId};
 use error::system;
 use extent::Extent;
-use hold::Hold;
+use headroom::HeadroomCheck;
+use hold::JobHold;
 use jobserver::Jobservers;
-use lifecycle::{Lifecycle, News};
+use lifecycle::{Lifecycle, WaitEvents};
 use loaded::{Loaded, in_charge};
 use meter::Meter;
-use notice::Notices;
-use room::Room;
+use notice::HostNotices;
+use progress_reader::ProgressReader;
 use rustix::process::Signal;
-use sight::Sight;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,26 +77,26 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     disk: Disk,
-    sight: Sight,
+    progress_reader: ProgressReader,
     /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
     /// Resources of ended jobs.
     resources: BTreeMap<TaskId, Resources>,
     /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
-    room: Room,
+    headroom: HeadroomCheck,
     jobservers: Jobservers,
     thread_variables: Option<ThreadVariables>,
     /// Jobs that can't be started, with the reasons.
     broken: BTreeMap<TaskId, String>,
-    requests: Option<Requests>,
+    requests: Option<RunRequests>,
     /// The input of jobs that come.
     input: Option<OwnedFd>,
     /// The next wait ends once the input is readable.
     wakes_at_input: bool,
-    hold: Hold,
+    hold: JobHold,
     extent: Extent,
-    notices: Notices,
+    notices: HostNotices,
     /// Reported by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -116,7 +116,7 @@ impl Host {
             config.kernel.is_some(),
         );
         let machine = extent.machine();
-        let notices = Notices::new(config.notice);
+        let notices = HostNotices::new(config.notice);
         let run = RunId::own(&root)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_PROC))
             .map_err(system("finding this process in /proc"))?;
@@ -157,10 +157,10 @@ impl Host {
             actuator: Actuator::new(home, notices.clone()),
             meter,
             disk: Disk::of_working_directory(&root),
-            sight: Sight::new(config.progress),
+            progress_reader: ProgressReader::new(config.progress),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
-            room: Room::new(config.room),
+            headroom: HeadroomCheck::new(config.headroom),
             jobservers,
             thread_variables: config.threads_env.map(|most_live| {
                 let online = online(&root).map_or(usize::MAX, |cpus| cpus.len());
@@ -170,7 +170,7 @@ impl Host {
             requests: config.requests,
             input: None,
             wakes_at_input: false,
-            hold: Hold::default(),
+            hold: JobHold::default(),
             extent,
             notices,
             queued: Vec::new(),
@@ -191,8 +191,8 @@ impl Host {
     /// Adds a job that has come while the run goes on.
     pub fn add(&mut self, task: TaskId, job: HostJob) {
         let adoption = match job.begin {
-            Begin::Program(_) => None,
-            Begin::Adopt(adoption) => Some(adoption),
+            JobBegin::Program(_) => None,
+            JobBegin::Adopt(adoption) => Some(adoption),
         };
         self.lifecycle.add(task, job);
         // Before it starts.
@@ -211,7 +211,7 @@ impl Host {
         }
         self.actuator.set_frozen(&self.lifecycle, task, true);
         self.meter.follow(task);
-        self.room.started(self.clock.now(), task);
+        self.headroom.started(self.clock.now(), task);
         // It may have ended before.
         let mut events = std::mem::take(&mut self.queued);
         self.reap(&mut events);
@@ -249,14 +249,14 @@ impl Host {
         let mut variables = self.thread_variables(task);
         let flags = jobserver.as_ref().map(|offer| offer.flags.clone());
         variables.extend(flags.map(|flags| ("MAKEFLAGS", flags)));
-        self.room.started(self.clock.now(), task);
+        self.headroom.started(self.clock.now(), task);
         let Host {
             lifecycle,
             actuator,
             meter,
             began,
             clock,
-            room,
+            headroom,
             loaded,
             ..
         } = self;
@@ -276,7 +276,7 @@ impl Host {
         if let Err(error) = started {
             actuator.forget(task);
             meter.reset(task);
-            room.not_started(task);
+            headroom.not_started(task);
             self.jobservers.close(task);
             self.not_started(task, error.to_string());
         }
@@ -307,7 +307,7 @@ impl Host {
             actuator,
             meter,
             resources,
-            room,
+            headroom,
             clock,
             began,
             loaded,
@@ -324,7 +324,7 @@ impl Host {
             actuator.forget(ended.task);
             jobservers.close(ended.task);
             began.remove(&ended.task);
-            room.ended(ended.task, &ended.resources);
+            headroom.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended {
                 task: ended.task,
@@ -393,9 +393,12 @@ impl Host {
             return None;
         }
         let Host {
-            extent, room, root, ..
+            extent,
+            headroom,
+            root,
+            ..
         } = self;
-        let is_short = || extent.is_short_of_memory() || room.is_short(root);
+        let is_short = || extent.is_short_of_memory() || headroom.is_short(root);
         let running = self.actuator.running();
         Some(self.jobservers.tend(now, &running, is_short))
     }
@@ -411,7 +414,7 @@ impl Host {
     }
 
     /// Waits for a signal, for a request, or for the scheduler in the kernel.
-    fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
+    fn listen(&mut self, timeout: Option<Nanos>) -> Result<WaitEvents, HostError> {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
         if !self.hold.is_held() {
             lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
@@ -422,7 +425,7 @@ impl Host {
         self.lifecycle.wait(timeout, &lines)
     }
 
-    fn take_news(&mut self, news: News, events: &mut Vec<Event>) {
+    fn take_news(&mut self, news: WaitEvents, events: &mut Vec<Event>) {
         // First of all: with little time, every wait starts with news of the plan.
         self.look_for_ejection(events);
         if let Some(requests) = self.requests.as_mut().filter(|_| news.from_outside) {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 /// A notice about a job or the backend.
 #[derive(Debug)]
-pub enum Notice {
+pub enum HostNotice {
     /// An earlier run died and left frozen processes; they were freed.
     Mended(Mended),
     /// Other runs came or ended, so this run uses other CPUs from now on.
@@ -101,18 +101,18 @@ pub enum Notice {
     },
 }
 
-type Told = Box<dyn FnMut(Notice)>;
+type Told = Box<dyn FnMut(HostNotice)>;
 
 /// Passes notices to the caller of the run; clones share it.
 #[derive(Clone)]
-pub(crate) struct Notices(Rc<RefCell<Told>>);
+pub(crate) struct HostNotices(Rc<RefCell<Told>>);
 
-impl Notices {
-    pub(crate) fn new(tell: Told) -> Notices {
-        Notices(Rc::new(RefCell::new(tell)))
+impl HostNotices {
+    pub(crate) fn new(tell: Told) -> HostNotices {
+        HostNotices(Rc::new(RefCell::new(tell)))
     }
 
-    pub(crate) fn tell(&self, notice: Notice) {
+    pub(crate) fn tell(&self, notice: HostNotice) {
         (self.0.borrow_mut())(notice);
     }
 }

@@ -13,7 +13,7 @@
 mod record;
 mod slots;
 
-pub(crate) use record::{Found, Record, forget, found};
+pub(crate) use record::{FoundLedger, Record, forget, found};
 pub(crate) use slots::{SLOT_BYTES, Slots};
 
 use crate::identity;
@@ -45,7 +45,7 @@ const PRUNE: usize = 256;
 
 /// The constant data of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Head {
+pub(crate) struct LedgerHead {
     pub(crate) run: RunId,
     /// The run's group, if it has one.
     pub(crate) group: Option<PathBuf>,
@@ -53,9 +53,9 @@ pub(crate) struct Head {
     pub(crate) cpus: CpuSet,
 }
 
-impl Head {
+impl LedgerHead {
     fn bytes(&self, root: &Root) -> Vec<u8> {
-        let Head { run, group, cpus } = self;
+        let LedgerHead { run, group, cpus } = self;
         let boot = identity::boot(root).unwrap_or_default();
         let text = format!("{FIRST_LINE}\nrun {run}\nboot {boot}\ncpus {cpus}\n");
         let mut bytes = text.into_bytes();
@@ -91,7 +91,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Out of memory. A missing file is no error.
-    pub(crate) fn begin(root: &Root, head: &Head) -> io::Result<Ledger> {
+    pub(crate) fn begin(root: &Root, head: &LedgerHead) -> io::Result<Ledger> {
         let name = format!("{PREFIX}{}", head.run);
         let slots = Slots::begin(root, name, &head.bytes(root), GUARDIAN + 1)?;
         let inner = Inner {
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    fn tree() -> (tempfile::TempDir, Root, Head) {
+    fn tree() -> (tempfile::TempDir, Root, LedgerHead) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
@@ -254,7 +254,7 @@ mod tests {
         let group = Some(PathBuf::from(std::ffi::OsString::from_vec(
             b"/groups/\xd0 x".to_vec(),
         )));
-        let head = Head {
+        let head = LedgerHead {
             run: RunId::parse("10-77-5").unwrap(),
             group,
             cpus: "0-3".parse().unwrap(),

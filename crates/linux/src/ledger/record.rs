@@ -1,11 +1,11 @@
 //! Reads lists back, for the guardian and for later starts.
 
-use super::{ADOPTED, FIRST_LINE, HEAD_BYTES, Head, PREFIX, SLOT_BYTES};
+use super::{ADOPTED, FIRST_LINE, HEAD_BYTES, LedgerHead, PREFIX, SLOT_BYTES};
 use crate::identity;
 use crate::process;
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
-use crate::runtime::Folder;
+use crate::run_id::{RunFate, RunId};
+use crate::runtime::PrivateFolder;
 use crate::sys::RawPid;
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The content of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
-    pub(crate) head: Head,
+    pub(crate) head: LedgerHead,
     boot: String,
     pub(crate) jobs: Vec<JobRecord>,
     pub(crate) members: Vec<MemberRecord>,
@@ -72,7 +72,7 @@ impl Record {
         let group = next_value(&mut lines, "group")
             .map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
         let mut record = Record {
-            head: Head { run, group, cpus },
+            head: LedgerHead { run, group, cpus },
             boot,
             jobs: Vec::new(),
             members: Vec::new(),
@@ -146,7 +146,7 @@ impl Record {
 
 /// A list found in a runtime folder.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundLedger {
     pub(crate) record: Record,
     /// The user of the run; only processes of this user may be acted upon.
     pub(crate) owner: u32,
@@ -154,10 +154,10 @@ pub(crate) struct Found {
 
 /// The wanted runs' lists of this boot that the caller may act upon. Removes lists of earlier boots, and lists of dead
 /// runs without a head: such a run was killed after creating its file, and had started nothing.
-pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> {
+pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<FoundLedger> {
     let boot = identity::boot(root);
     let mut all = Vec::new();
-    for folder in Folder::all(root) {
+    for folder in PrivateFolder::all(root) {
         let mut left = MOST_BYTES;
         for name in folder.names(PREFIX) {
             let Some(run) = RunId::in_name(&name, PREFIX).filter(&wanted) else {
@@ -177,10 +177,10 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
                 }
                 Some(record) if record.head.run == run => {
                     let owner = folder.owner;
-                    all.push(Found { record, owner });
+                    all.push(FoundLedger { record, owner });
                 }
                 // If nothing is left, the list was not read to its end.
-                None if left > 0 && bytes.len() < HEAD_BYTES && run.fate(root) == Fate::Dead => {
+                None if left > 0 && bytes.len() < HEAD_BYTES && run.fate(root) == RunFate::Dead => {
                     folder.remove(&name)
                 }
                 _ => {}
@@ -207,7 +207,7 @@ fn next_value<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, name: &str) -> Opt
 }
 
 /// Removes the file of a user's run from these folders. Other users may have different files with that name.
-pub(crate) fn forget(folders: &[Folder], run: &RunId, owner: u32) {
+pub(crate) fn forget(folders: &[PrivateFolder], run: &RunId, owner: u32) {
     for folder in folders.iter().filter(|folder| folder.owner == owner) {
         folder.remove(OsStr::new(&format!("{PREFIX}{run}")));
     }

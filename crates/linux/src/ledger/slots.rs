@@ -1,7 +1,7 @@
 //! A list that outlives its writer: a head, and slots of one length behind it, in memory and in a file.
 
 use crate::root::Root;
-use crate::runtime::{Folder, NoFolder};
+use crate::runtime::{NoFolder, PrivateFolder};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io;
@@ -26,14 +26,14 @@ pub(crate) struct Slots {
 
 #[derive(Debug)]
 pub(super) struct Kept {
-    folder: Folder,
+    folder: PrivateFolder,
     name: String,
     pub(super) file: File,
 }
 
 impl Kept {
     fn create(root: &Root, name: String) -> Result<Kept, NoFolder> {
-        let folder = Folder::own(root)?;
+        let folder = PrivateFolder::own(root)?;
         let file = folder.create(&name)?;
         Ok(Kept { folder, name, file })
     }

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 /// One side of a fork.
-pub(crate) enum Side {
+pub(crate) enum ForkSide {
     /// The new process.
     Child,
     /// The old process, with the number of the new one.
@@ -25,11 +25,11 @@ pub(crate) enum Side {
 ///
 /// # Safety
 /// The process has one thread. (With more, the child might find a lock held for ever.)
-pub(crate) unsafe fn fork() -> io::Result<Side> {
+pub(crate) unsafe fn fork() -> io::Result<ForkSide> {
     // SAFETY: the caller's promise.
     match check(unsafe { libc::fork() })? {
-        0 => Ok(Side::Child),
-        pid => Ok(Side::Parent(pid)),
+        0 => Ok(ForkSide::Child),
+        pid => Ok(ForkSide::Parent(pid)),
     }
 }
 

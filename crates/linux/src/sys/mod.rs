@@ -8,7 +8,7 @@ mod sched;
 mod signals;
 mod wall_clock;
 
-pub(crate) use clone::{Side, Stack, clone_into, fork, start};
+pub(crate) use clone::{ForkSide, Stack, clone_into, fork, start};
 pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
 pub use pages::prefer_huge_pages;
 pub use sched::{affinity, pin_thread};
@@ -29,7 +29,7 @@ pub(crate) type RawPid = i32;
 
 /// The state of a child reported by `wait_any`.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Status {
+pub(crate) enum ChildStatus {
     /// It exited with this code.
     Exited(i32),
     /// A signal ended it.
@@ -46,14 +46,14 @@ pub(crate) struct Waited {
     /// The child.
     pub pid: RawPid,
     /// Its new state.
-    pub status: Status,
+    pub status: ChildStatus,
     /// Usage of it and its waited-for descendants; meaningful only if the child has ended.
-    pub used: Used,
+    pub used: ProcessUsage,
 }
 
 /// Usage of a process and its waited-for descendants, by the kernel's accounts.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Used {
+pub(crate) struct ProcessUsage {
     pub user: Nanos,
     pub system: Nanos,
     /// Peak resident memory of the largest one, in bytes. The kernel counts from the fork on, so it can be that of this
@@ -64,9 +64,9 @@ pub(crate) struct Used {
     pub written_bytes: u64,
 }
 
-impl Used {
-    fn of(usage: &libc::rusage) -> Used {
-        Used {
+impl ProcessUsage {
+    fn of(usage: &libc::rusage) -> ProcessUsage {
+        ProcessUsage {
             user: nanos(usage.ru_utime),
             system: nanos(usage.ru_stime),
             max_rss: bytes(usage.ru_maxrss, 1024),
@@ -76,8 +76,8 @@ impl Used {
     }
 
     /// Usage of all descendants that this process, or a child of it, has waited for.
-    pub(crate) fn of_children() -> Used {
-        Used::of(&usage(libc::RUSAGE_CHILDREN))
+    pub(crate) fn of_children() -> ProcessUsage {
+        ProcessUsage::of(&usage(libc::RUSAGE_CHILDREN))
     }
 
     /// CPU time.
@@ -107,15 +107,15 @@ pub(crate) fn wait_any() -> Option<Waited> {
         return None;
     }
     let status = if libc::WIFEXITED(status) {
-        Status::Exited(libc::WEXITSTATUS(status))
+        ChildStatus::Exited(libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
-        Status::Signaled(libc::WTERMSIG(status))
+        ChildStatus::Signaled(libc::WTERMSIG(status))
     } else if libc::WIFSTOPPED(status) {
-        Status::Stopped
+        ChildStatus::Stopped
     } else {
-        Status::Continued
+        ChildStatus::Continued
     };
-    let used = Used::of(&usage);
+    let used = ProcessUsage::of(&usage);
     Some(Waited { pid, status, used })
 }
 

@@ -103,13 +103,13 @@ pub(super) struct Planned {
 }
 
 /// The events to open for each memory domain of the machine, or why it cannot be counted.
-pub(super) type Plan = Vec<Result<Vec<Planned>, NoMeter>>;
+pub(super) type TrafficPlan = Vec<Result<Vec<Planned>, NoMeter>>;
 
 /// Finds the machine's memory controllers.
 ///
 /// # Errors
 /// [`NoMeter`]: there are no known ones, or a file does not name their sockets.
-pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoMeter> {
+pub(super) fn discover(root: &Root, machine: &Machine) -> Result<TrafficPlan, NoMeter> {
     let names = root.names(PMUS, ITEM)?;
     for family in &FAMILIES {
         let mut found = Vec::new();
@@ -167,7 +167,7 @@ impl<'a> Pmu<'a> {
     }
 }
 
-fn plan(root: &Root, machine: &Machine, pmus: &[Pmu<'_>]) -> Result<Plan, NoMeter> {
+fn plan(root: &Root, machine: &Machine, pmus: &[Pmu<'_>]) -> Result<TrafficPlan, NoMeter> {
     let named = pmus.iter().flat_map(|pmu| pmu.cpus.iter()).collect();
     let places = Places::read(root, &named)?;
     Ok((0..machine.memory_domains.len())

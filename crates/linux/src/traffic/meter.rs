@@ -1,8 +1,8 @@
 //! Reads the counters of memory controllers.
 
-use super::discovery::{Direction, Plan, Planned, PlannedEvent, discover};
-use crate::counters::group::{Total, decode_group};
-use crate::counters::sys::{Attributes, ReadFormat, Scope, Start, Target};
+use super::discovery::{Direction, Planned, PlannedEvent, TrafficPlan, discover};
+use crate::counters::group::{EventTotal, decode_group};
+use crate::counters::sys::{EventAttributes, EventScope, EventStart, EventTarget, ReadFormat};
 use crate::counters::{absence_of, read_words, sys};
 use crate::root::{NoMeter, Root};
 use cosched_core::{Absence, Counter, Machine, Reading, Traffic};
@@ -33,12 +33,12 @@ struct Controller {
 struct Counted {
     direction: Direction,
     lines_per_count: f64,
-    total: Total,
+    total: EventTotal,
 }
 
 /// How an event is opened.
 type Open<'a> =
-    &'a mut dyn FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>;
+    &'a mut dyn FnMut(&EventAttributes, EventTarget, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>;
 
 impl TrafficMeter {
     /// Opens the counters of all memory controllers of the machine's memory domains. The controllers count for the
@@ -51,7 +51,7 @@ impl TrafficMeter {
     }
 
     /// The same, with a stand-in for the kernel's call to open events.
-    pub(super) fn open_by(open: Open<'_>, plan: Plan) -> Result<TrafficMeter, NoMeter> {
+    pub(super) fn open_by(open: Open<'_>, plan: TrafficPlan) -> Result<TrafficMeter, NoMeter> {
         let mut domains = Vec::new();
         for planned in plan {
             domains.push(planned.and_then(|planned| Controller::open_all(open, &planned)));
@@ -97,7 +97,7 @@ impl Counted {
         Counted {
             direction: event.direction,
             lines_per_count: event.lines_per_count,
-            total: Total::default(),
+            total: EventTotal::default(),
         }
     }
 }
@@ -116,16 +116,16 @@ impl Controller {
         for event in &planned.events {
             let leader = members.first().map(AsFd::as_fd);
             let [config, config1, config2] = event.registers.0;
-            let attributes = Attributes {
+            let attributes = EventAttributes {
                 type_id: planned.type_id,
                 config,
                 config1,
                 config2,
-                scope: Scope::Chip,
-                start: leader.is_none().then_some(Start::Now),
+                scope: EventScope::Chip,
+                start: leader.is_none().then_some(EventStart::Now),
                 read: ReadFormat::Group,
             };
-            let opened = open(&attributes, Target::Cpu(planned.cpu.0), leader);
+            let opened = open(&attributes, EventTarget::Cpu(planned.cpu.0), leader);
             members.push(opened.map_err(|error| {
                 let reason = absence_of(error.raw_os_error().unwrap_or(0), Counter::MmReads);
                 NoMeter::new(

@@ -1,9 +1,9 @@
 //! Memory controllers of every kind, as small file trees.
 
-use super::discovery::{Direction, Plan, Planned, discover};
+use super::discovery::{Direction, Planned, TrafficPlan, discover};
 use super::encoding::Registers;
 use super::meter::TrafficMeter;
-use crate::counters::sys::{Attributes, ReadFormat, Scope, Start, Target};
+use crate::counters::sys::{EventAttributes, EventScope, EventStart, EventTarget, ReadFormat};
 use crate::root::{NoMeter, Root};
 use crate::topology;
 use Direction::{Reads, Writes};
@@ -96,7 +96,7 @@ impl Tree {
             .machine
     }
 
-    fn plan(&self, used: &str) -> Result<Plan, NoMeter> {
+    fn plan(&self, used: &str) -> Result<TrafficPlan, NoMeter> {
         discover(&self.root(), &self.machine(used))
     }
 }
@@ -123,7 +123,7 @@ fn events(planned: &Planned) -> Vec<(Direction, u64, f64)> {
 }
 
 /// PMU and CPU of each planned group, for each domain.
-fn places(plan: &Plan) -> Vec<Result<Vec<(&str, u32)>, &NoMeter>> {
+fn places(plan: &TrafficPlan) -> Vec<Result<Vec<(&str, u32)>, &NoMeter>> {
     fn of_domain(planned: &[Planned]) -> Vec<(&str, u32)> {
         planned
             .iter()
@@ -489,7 +489,7 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
         (libc::EINVAL, Absence::NoSuchEvent),
         (libc::EMFILE, Absence::CountersLost),
     ] {
-        let refuse = |_: &Attributes, _: Target, _: Option<BorrowedFd<'_>>| {
+        let refuse = |_: &EventAttributes, _: EventTarget, _: Option<BorrowedFd<'_>>| {
             Err(io::Error::from_raw_os_error(errno))
         };
         let error = TrafficMeter::open_by(&mut { refuse }, tree.plan("0-7").unwrap()).unwrap_err();
@@ -500,13 +500,14 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
         );
         // Only the second controller of the second socket fails: no partial sum is reported.
         let mut opened = 0;
-        let some = |attributes: &Attributes, target: Target, _: Option<BorrowedFd<'_>>| {
-            if (attributes.type_id, target) == (21, Target::Cpu(4)) {
-                return Err(io::Error::from_raw_os_error(errno));
-            }
-            opened += 1;
-            Ok(answers(&[&[2, 10, 10, 7, 3]]))
-        };
+        let some =
+            |attributes: &EventAttributes, target: EventTarget, _: Option<BorrowedFd<'_>>| {
+                if (attributes.type_id, target) == (21, EventTarget::Cpu(4)) {
+                    return Err(io::Error::from_raw_os_error(errno));
+                }
+                opened += 1;
+                Ok(answers(&[&[2, 10, 10, 7, 3]]))
+            };
         let mut meter = TrafficMeter::open_by(&mut { some }, tree.plan("0-7").unwrap()).unwrap();
         let problems: Vec<_> = meter
             .problems()
@@ -548,34 +549,40 @@ fn controllers_are_added_scaled_and_lost_together() {
     // Half a line per count.
     tree.pmu("uncore_imc_1", 21, "0", &CAS, Some("3.0517578125e-5"));
     let mut asked = Vec::new();
-    let open = |attributes: &Attributes, target: Target, leader: Option<BorrowedFd<'_>>| {
-        asked.push((attributes.clone(), target, leader.is_some()));
-        Ok(match attributes.type_id {
-            // In the third interval it got no counter, in the fourth it counts for half of the time.
-            20 => answers(&[
-                &[2, 0, 0, 0, 0],
-                &[2, 100, 100, 50, 10],
-                &[2, 200, 100, 50, 10],
-                &[2, 300, 200, 100, 20],
-                &[2, 400, 300, 100, 20],
-            ]),
-            _ => answers(&[
-                &[2, 0, 0, 0, 0],
-                &[2, 100, 100, 200, 40],
-                &[2, 200, 200, 400, 41],
-                &[2, 300, 300, 600, 42],
-            ]),
-        })
-    };
+    let open =
+        |attributes: &EventAttributes, target: EventTarget, leader: Option<BorrowedFd<'_>>| {
+            asked.push((attributes.clone(), target, leader.is_some()));
+            Ok(match attributes.type_id {
+                // In the third interval it got no counter, in the fourth it counts for half of the time.
+                20 => answers(&[
+                    &[2, 0, 0, 0, 0],
+                    &[2, 100, 100, 50, 10],
+                    &[2, 200, 100, 50, 10],
+                    &[2, 300, 200, 100, 20],
+                    &[2, 400, 300, 100, 20],
+                ]),
+                _ => answers(&[
+                    &[2, 0, 0, 0, 0],
+                    &[2, 100, 100, 200, 40],
+                    &[2, 200, 200, 400, 41],
+                    &[2, 300, 300, 600, 42],
+                ]),
+            })
+        };
     let mut meter = TrafficMeter::open_by(&mut { open }, tree.plan("0-3").unwrap()).unwrap();
     let (leader, target, has_leader) = &asked[0];
     assert_eq!(
         (leader.type_id, leader.config, leader.scope),
-        (20, 0x304, Scope::Chip)
+        (20, 0x304, EventScope::Chip)
     );
     assert_eq!(
         (leader.start, leader.read, *target, *has_leader),
-        (Some(Start::Now), ReadFormat::Group, Target::Cpu(0), false)
+        (
+            Some(EventStart::Now),
+            ReadFormat::Group,
+            EventTarget::Cpu(0),
+            false
+        )
     );
     assert_eq!(
         (asked[1].0.config, asked[1].0.start, asked[1].2),

@@ -2,7 +2,7 @@
 //! works on any machine: same calls, same groups, other numbers.
 
 use cosched_core::{Counter, Nanos, Reading};
-use cosched_linux::counters::{JobCounters, Start};
+use cosched_linux::counters::{EventStart, JobCounters};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use rustix::process::Pid;
@@ -40,8 +40,11 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let (mut counters, problems) =
-        JobCounters::open(Pid::from_child(&child), &software_events(), Start::OnExec);
+    let (mut counters, problems) = JobCounters::open(
+        Pid::from_child(&child),
+        &software_events(),
+        EventStart::OnExec,
+    );
     let before = counters.read();
     input.write_all(b"go\n").unwrap();
     output.read_line(&mut String::new()).unwrap();

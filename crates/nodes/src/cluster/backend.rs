@@ -2,7 +2,7 @@
 
 use super::{Cluster, ClusterError};
 use crate::link::BEAT;
-use crate::protocol::Order;
+use crate::protocol::NodeOrder;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, Counter, Device, Event, Kill,
     Machine, MayStart, Nanos, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
@@ -119,7 +119,7 @@ impl Backend for Cluster {
     fn kill(&mut self, task: TaskId, _how: Kill) {
         let node = self.jobs.withdraw(task);
         if let Some(link) = node.and_then(|index| self.nodes[index].link.as_mut()) {
-            link.send(&Order::Cancel(task.0.to_string()));
+            link.send(&NodeOrder::Cancel(task.0.to_string()));
         }
     }
 

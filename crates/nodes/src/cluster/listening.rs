@@ -1,11 +1,11 @@
 //! Waits for the nodes, the user and others, and takes what they say.
 
 use super::{Cluster, ClusterError};
-use crate::link::{BEAT, Heard};
-use crate::node::News;
-use crate::protocol::Order;
+use crate::link::{BEAT, WorkerRead};
+use crate::node::FrameNews;
+use crate::protocol::NodeOrder;
 use cosched_core::{Event, Nanos, TaskId};
-use cosched_linux::{Interrupt, Request, Requests, Settings};
+use cosched_linux::{Interrupt, LiveSettings, RunRequest, RunRequests};
 use cosched_report::RunWarning;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -116,7 +116,7 @@ impl Cluster {
 
     fn hear_node(&mut self, index: usize, events: &mut Vec<Event>) {
         let now = self.elapsed();
-        let mut news = News {
+        let mut news = FrameNews {
             jobs: &mut self.jobs,
             events,
             infos: &self.infos,
@@ -125,9 +125,9 @@ impl Cluster {
             now,
         };
         match self.nodes[index].read(&mut self.buffer, &mut news) {
-            Ok(Heard::Goes) => {}
-            Ok(Heard::Ended) if self.is_closing => self.nodes[index].leave(),
-            Ok(Heard::Ended) => self.lose(index, "its worker has ended", events),
+            Ok(WorkerRead::Goes) => {}
+            Ok(WorkerRead::Ended) if self.is_closing => self.nodes[index].leave(),
+            Ok(WorkerRead::Ended) => self.lose(index, "its worker has ended", events),
             Err(error) => self.lose(index, &error.to_string(), events),
         }
     }
@@ -139,7 +139,7 @@ impl Cluster {
             None => {}
         }
         if ready.has_requests {
-            let requests = self.requests.as_mut().map(Requests::take);
+            let requests = self.requests.as_mut().map(RunRequests::take);
             for request in requests.into_iter().flatten() {
                 self.grant(request, events);
             }
@@ -150,13 +150,13 @@ impl Cluster {
         self.hear(ready, events);
     }
 
-    fn grant(&mut self, request: Request, events: &mut Vec<Event>) {
+    fn grant(&mut self, request: RunRequest, events: &mut Vec<Event>) {
         match request {
-            Request::End { end, name } => events.push(Event::EndTask {
+            RunRequest::End { end, name } => events.push(Event::EndTask {
                 task: TaskId(end),
                 name,
             }),
-            Request::Set(Settings { jobs, pause }) => {
+            RunRequest::Set(LiveSettings { jobs, pause }) => {
                 if let Some(jobs) = jobs {
                     let limit = if jobs == 0 { usize::MAX } else { jobs as usize };
                     events.push(Event::JobLimit(limit));
@@ -186,7 +186,7 @@ impl Cluster {
     pub(super) fn close(&mut self) {
         self.is_closing = true;
         for link in self.nodes.iter_mut().flat_map(|node| &mut node.link) {
-            link.send(&Order::End);
+            link.send(&NodeOrder::End);
         }
         let end = Instant::now() + CLOSE;
         while self.nodes.iter().any(|node| node.link.is_some()) && Instant::now() < end {

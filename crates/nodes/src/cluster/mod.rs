@@ -8,14 +8,14 @@ mod listening;
 
 pub use backend::capabilities;
 
-use crate::jobs::{Jobs, NodeJob};
-use crate::link::{BEAT, Link};
+use crate::jobs::{ClusterJobs, NodeJob};
+use crate::link::{BEAT, WorkerLink};
 use crate::machine::{first_cpus, machine_of, node_of};
-use crate::node::Node;
-use crate::protocol::Order;
+use crate::node::ClusterNode;
+use crate::protocol::NodeOrder;
 use crate::sink::{OutputPiece, Sink};
 use cosched_core::{CpuSet, Event, Exit, Machine, TaskId};
-use cosched_linux::{Interrupt, Interrupts, Requests};
+use cosched_linux::{Interrupt, Interrupts, RunRequests};
 use cosched_report::{JobInfos, RunWarning};
 use std::ffi::OsString;
 use std::io;
@@ -63,18 +63,18 @@ pub enum ClusterError {
 
 /// The nodes of a run.
 pub struct Cluster {
-    nodes: Vec<Node>,
+    nodes: Vec<ClusterNode>,
     /// The first CPU of each node. Nodes that never answered have none.
     first: Vec<u32>,
     /// All nodes that answered.
     whole: Machine,
     /// Those that are not gone.
     machine: Arc<Machine>,
-    jobs: Jobs,
+    jobs: ClusterJobs,
     /// Nodes that may die under a job before it is given up.
     retries_lost: u32,
     interrupts: Interrupts,
-    requests: Option<Requests>,
+    requests: Option<RunRequests>,
     /// The input of jobs that come.
     input: Option<OwnedFd>,
     /// The next wait ends once the input is readable.
@@ -83,7 +83,7 @@ pub struct Cluster {
     queued: Vec<Event>,
     warnings: Vec<RunWarning>,
     pieces: Vec<OutputPiece>,
-    tell: Tell,
+    tell: ClusterOutput,
     infos: JobInfos,
     /// No job will come: a worker that ends does so in good order.
     is_closing: bool,
@@ -96,16 +96,16 @@ pub struct Cluster {
 }
 
 /// Where warnings and output go.
-pub struct Tell {
+pub struct ClusterOutput {
     /// Takes warnings.
     pub warning: Box<dyn FnMut(RunWarning)>,
     /// Takes output, in its order.
     pub output: Box<dyn FnMut(OutputPiece)>,
 }
 
-impl Default for Tell {
-    fn default() -> Tell {
-        Tell {
+impl Default for ClusterOutput {
+    fn default() -> ClusterOutput {
+        ClusterOutput {
             warning: Box::new(drop),
             output: Box::new(drop),
         }
@@ -128,7 +128,7 @@ impl Cluster {
             first: Vec::new(),
             whole: machine.clone(),
             machine: Arc::new(machine),
-            jobs: Jobs::default(),
+            jobs: ClusterJobs::default(),
             retries_lost,
             interrupts,
             requests: None,
@@ -137,7 +137,7 @@ impl Cluster {
             queued: Vec::new(),
             warnings: Vec::new(),
             pieces: Vec::new(),
-            tell: Tell::default(),
+            tell: ClusterOutput::default(),
             infos: JobInfos::default(),
             is_closing: false,
             last_loss: "there was none".to_owned(),
@@ -154,9 +154,9 @@ impl Cluster {
 
     fn launch(&mut self, launch: Launch) {
         let Launch { node, words } = launch;
-        match Link::start(&words) {
+        match WorkerLink::start(&words) {
             Ok(link) => {
-                let node = Node::new(self.nodes.len(), node, link);
+                let node = ClusterNode::new(self.nodes.len(), node, link);
                 self.nodes.push(node);
             }
             Err(error) => {
@@ -171,7 +171,7 @@ impl Cluster {
     /// Waits until each worker has answered, failed, or is late.
     fn gather(&mut self) -> Result<(), ClusterError> {
         let mut end = Instant::now() + START;
-        while self.nodes.iter().any(Node::is_starting) {
+        while self.nodes.iter().any(ClusterNode::is_starting) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 self.give_up_silent();
@@ -182,7 +182,7 @@ impl Cluster {
                 return Err(ClusterError::Interrupted(signal));
             }
             self.hear(&ready, &mut Vec::new());
-            if self.nodes.iter().any(Node::is_up) {
+            if self.nodes.iter().any(ClusterNode::is_up) {
                 end = end.min(Instant::now() + LATE);
             }
         }
@@ -231,12 +231,12 @@ impl Cluster {
     }
 
     /// From now on warnings and output go there.
-    pub fn tell(&mut self, tell: Tell) {
+    pub fn tell(&mut self, tell: ClusterOutput) {
         self.tell = tell;
     }
 
     /// Takes requests from other processes to the run.
-    pub fn take_requests(&mut self, requests: Option<Requests>) {
+    pub fn take_requests(&mut self, requests: Option<RunRequests>) {
         self.requests = requests;
     }
 
@@ -312,7 +312,7 @@ impl Cluster {
         };
         for task in stuck.split_off(stuck.len() / 2) {
             self.jobs.withdraw(task);
-            link.send(&Order::GiveBack(task.0.to_string()));
+            link.send(&NodeOrder::GiveBack(task.0.to_string()));
         }
     }
 

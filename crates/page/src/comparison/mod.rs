@@ -5,14 +5,14 @@
 mod verdicts;
 
 use crate::charts::{against, fair_and_fast};
-use crate::frame::{Head, Section, document};
-use crate::html::{Cell, Table, charts, details, list, paragraph};
+use crate::frame::{Head, PageSection, document};
+use crate::html::{HtmlCell, HtmlTable, charts, details, list, paragraph};
 use crate::pictures::mix_charts;
 use crate::run::{machine, same_again};
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_experiments::comparison::{
-    Answer, Means, Outcome, conclusion, number, runs_text, what,
+    ComparisonResult, Means, RunFigures, conclusion, number, runs_text, what,
 };
 use cosched_report::{count, escaped};
 
@@ -30,13 +30,13 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
     let mut pictures: Vec<_> = judged.filter_map(|judged| against(view, judged)).collect();
     pictures.extend(fair_and_fast(view));
     let all = [
-        Section::of("verdicts", "Verdicts", verdicts::verdicts(answer)),
-        Section::of("charts", "How they compare", charts(pictures)),
-        Section::of("doubts", "Doubtful", doubts(answer)),
-        Section::of("completion", "Jobs over time", completions(view)),
-        Section::of("timelines", "Timelines", timelines(view)),
-        Section::of("runs", "Every run", runs_table(view)),
-        Section::of("setting", "Machine and setting", setting(view)),
+        PageSection::of("verdicts", "Verdicts", verdicts::verdicts(answer)),
+        PageSection::of("charts", "How they compare", charts(pictures)),
+        PageSection::of("doubts", "Doubtful", doubts(answer)),
+        PageSection::of("completion", "Jobs over time", completions(view)),
+        PageSection::of("timelines", "Timelines", timelines(view)),
+        PageSection::of("runs", "Every run", runs_table(view)),
+        PageSection::of("setting", "Machine and setting", setting(view)),
     ];
     document(&head, &all)
 }
@@ -76,7 +76,7 @@ fn of_first_block(view: &ComparisonView<'_>, body: String) -> String {
 }
 
 /// What makes figures doubtful.
-fn doubts(answer: &Answer) -> String {
+fn doubts(answer: &ComparisonResult) -> String {
     let mut lines = Vec::new();
     for (doubt, trials) in answer.doubts() {
         lines.push(format!("{}: {doubt}", runs_text(answer, &trials)));
@@ -91,7 +91,7 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
         .outcomes
         .iter()
         .map(|outcome| run_row(answer, outcome));
-    let mut table = Table::new(&["#block", "mix", "candidate", "policy"], rows.collect());
+    let mut table = HtmlTable::new(&["#block", "mix", "candidate", "policy"], rows.collect());
     for judged in &answer.judged {
         table.columns.push(format!("#{}", judged.metric.name));
     }
@@ -100,18 +100,21 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
     details(&title, &table.html(), false)
 }
 
-fn run_row(answer: &Answer, outcome: &Outcome) -> Vec<Cell> {
+fn run_row(answer: &ComparisonResult, outcome: &RunFigures) -> Vec<HtmlCell> {
     let (design, trial) = (&answer.manifest.design, outcome.trial);
     let mut cells = vec![
-        Cell::Text(trial.block.to_string()),
-        Cell::text(&design.mixes[trial.mix].name),
-        Cell::text(&design.candidates[trial.candidate].name),
-        outcome.policy.as_ref().map_or(Cell::None, Cell::text),
+        HtmlCell::Text(trial.block.to_string()),
+        HtmlCell::text(&design.mixes[trial.mix].name),
+        HtmlCell::text(&design.candidates[trial.candidate].name),
+        outcome
+            .policy
+            .as_ref()
+            .map_or(HtmlCell::None, HtmlCell::text),
     ];
     for judged in &answer.judged {
-        cells.push(Cell::number(outcome.figure(judged.metric.name), number));
+        cells.push(HtmlCell::number(outcome.figure(judged.metric.name), number));
     }
-    cells.push(Cell::Text(outcome.failed.to_string()));
+    cells.push(HtmlCell::Text(outcome.failed.to_string()));
     cells
 }
 
@@ -120,16 +123,19 @@ fn setting(view: &ComparisonView<'_>) -> String {
     let design = &manifest.design;
     let mut candidates = Vec::new();
     for one in &design.candidates {
-        candidates.push(vec![Cell::text(&one.name), Cell::Text(how(&one.means))]);
+        candidates.push(vec![
+            HtmlCell::text(&one.name),
+            HtmlCell::Text(how(&one.means)),
+        ]);
     }
     let mut mixes = Vec::new();
     for mix in &design.mixes {
         let file = mix.file.iter();
-        mixes.extend(file.map(|file| vec![Cell::text(&mix.name), Cell::text(file)]));
+        mixes.extend(file.map(|file| vec![HtmlCell::text(&mix.name), HtmlCell::text(file)]));
     }
-    let mut body = Table::new(&["candidate", "is"], candidates).html();
+    let mut body = HtmlTable::new(&["candidate", "is"], candidates).html();
     if !mixes.is_empty() {
-        body.push_str(&Table::new(&["mix", "file"], mixes).html());
+        body.push_str(&HtmlTable::new(&["mix", "file"], mixes).html());
     }
     body.push_str(&same_again(&escaped(&manifest.command_line.join(" "))));
     if let Some((trial, record, _)) = view.whole.first() {

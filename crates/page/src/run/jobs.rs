@@ -1,7 +1,7 @@
 //! The table of jobs: those that failed first, then the most slowed-down.
 
 use super::time_cell;
-use crate::html::{Cell, Table};
+use crate::html::{HtmlCell, HtmlTable};
 use crate::view::RunView;
 use cosched_report::{Job, bytes, clip, decimal};
 
@@ -14,15 +14,15 @@ struct BatchJob<'a> {
     run: Option<&'a str>,
 }
 
-type Column = (&'static str, fn(&BatchJob<'_>) -> Cell);
+type Column = (&'static str, fn(&BatchJob<'_>) -> HtmlCell);
 
 /// The columns that are shown if any job has a value.
 const COLUMNS: [Column; 14] = [
     ("#time", |row| time_cell(row.job.time_s())),
     ("ended", exit_cell),
-    ("#slowdown", |row| Cell::number(row.job.slowdown, ratio)),
+    ("#slowdown", |row| HtmlCell::number(row.job.slowdown, ratio)),
     ("#slowdown, estimated", |row| {
-        Cell::number(row.job.slowdown_estimate, |x| format!("~{}", ratio(x)))
+        HtmlCell::number(row.job.slowdown_estimate, |x| format!("~{}", ratio(x)))
     }),
     ("#turnaround", |row| time_cell(row.job.turnaround_s())),
     ("#alone", |row| time_cell(row.job.solo_s)),
@@ -34,44 +34,44 @@ const COLUMNS: [Column; 14] = [
     ("#expected", |row| {
         time_cell(row.job.expected.map(|expected| expected.time_s))
     }),
-    ("#IPC", |row| Cell::number(row.job.ipc, ratio)),
+    ("#IPC", |row| HtmlCell::number(row.job.ipc, ratio)),
     ("#memory", memory_cell),
-    ("#starts", |row| Cell::Text(row.job.runs.to_string())),
-    ("run", |row| Cell::text(row.run.unwrap_or("this one"))),
+    ("#starts", |row| HtmlCell::Text(row.job.runs.to_string())),
+    ("run", |row| HtmlCell::text(row.run.unwrap_or("this one"))),
 ];
 
-fn name_cell(row: &BatchJob<'_>) -> Cell {
-    Cell::text(&row.job.name)
+fn name_cell(row: &BatchJob<'_>) -> HtmlCell {
+    HtmlCell::text(&row.job.name)
 }
 
 fn ratio(x: f64) -> String {
     decimal(x, 2)
 }
 
-fn memory_cell(row: &BatchJob<'_>) -> Cell {
+fn memory_cell(row: &BatchJob<'_>) -> HtmlCell {
     match row.job.max_rss_bytes {
-        Some(size) => Cell::Text(bytes(size as f64)),
-        None => Cell::None,
+        Some(size) => HtmlCell::Text(bytes(size as f64)),
+        None => HtmlCell::None,
     }
 }
 
-fn command_cell(row: &BatchJob<'_>) -> Cell {
+fn command_cell(row: &BatchJob<'_>) -> HtmlCell {
     match &row.job.command {
-        Some(command) => Cell::text(clip(command, MAX_COMMAND)),
-        None => Cell::None,
+        Some(command) => HtmlCell::text(clip(command, MAX_COMMAND)),
+        None => HtmlCell::None,
     }
 }
 
-fn exit_cell(row: &BatchJob<'_>) -> Cell {
+fn exit_cell(row: &BatchJob<'_>) -> HtmlCell {
     let job = row.job;
     let text = job.exit_text.as_deref().or(job.absent.why("exit"));
     let text = text.unwrap_or("did not end");
     match job.exit {
-        _ if job.timed_out => Cell::Marked("bad", format!("failed: {text}, timed out")),
-        Some(0) => Cell::text(text),
-        Some(_) if job.interrupted => Cell::text(format!("interrupted: {text}")),
-        Some(_) => Cell::Marked("bad", format!("failed: {text}")),
-        None => Cell::Marked("bad", text.to_owned()),
+        _ if job.timed_out => HtmlCell::Marked("bad", format!("failed: {text}, timed out")),
+        Some(0) => HtmlCell::text(text),
+        Some(_) if job.interrupted => HtmlCell::text(format!("interrupted: {text}")),
+        Some(_) => HtmlCell::Marked("bad", format!("failed: {text}")),
+        None => HtmlCell::Marked("bad", text.to_owned()),
     }
 }
 
@@ -120,9 +120,9 @@ pub(super) fn table(run: &RunView<'_>) -> String {
         "failed jobs first, then the greatest slowdown"
     };
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let table = Table {
+    let table = HtmlTable {
         caption,
-        ..Table::new(&names, rows)
+        ..HtmlTable::new(&names, rows)
     };
     table.html()
 }
@@ -132,7 +132,7 @@ fn has_news((name, cell): &Column, jobs: &[BatchJob<'_>]) -> bool {
     match *name {
         "#starts" => jobs.iter().any(|row| row.job.runs != 1),
         "run" => jobs.iter().any(|row| row.run.is_some()),
-        _ => jobs.iter().any(|row| !matches!(cell(row), Cell::None)),
+        _ => jobs.iter().any(|row| !matches!(cell(row), HtmlCell::None)),
     }
 }
 

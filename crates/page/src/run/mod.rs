@@ -6,8 +6,8 @@ mod jobs;
 mod setting;
 
 use crate::charts::{completion, slowdowns};
-use crate::frame::{Head, Section, document};
-use crate::html::{Cell, Table, charts, details, list, paragraph};
+use crate::frame::{Head, PageSection, document};
+use crate::html::{HtmlCell, HtmlTable, charts, details, list, paragraph};
 use crate::pictures::run_charts;
 use crate::timeline::timeline_figure;
 use crate::view::RunView;
@@ -39,12 +39,12 @@ fn one_run(run: &RunView<'_>) -> String {
     document(
         &head,
         &[
-            Section::of("result", "Result", metrics(record)),
-            Section::of("timeline", "Timeline", timeline(run)),
-            Section::of("jobs", "Jobs", jobs::table(run)),
-            Section::of("charts", "Charts", charts(pictures)),
-            Section::of("warnings", "Warnings", warnings(record)),
-            Section::of("machine", "Machine and setting", machine(record)),
+            PageSection::of("result", "Result", metrics(record)),
+            PageSection::of("timeline", "Timeline", timeline(run)),
+            PageSection::of("jobs", "Jobs", jobs::table(run)),
+            PageSection::of("charts", "Charts", charts(pictures)),
+            PageSection::of("warnings", "Warnings", warnings(record)),
+            PageSection::of("machine", "Machine and setting", machine(record)),
         ],
     )
 }
@@ -65,14 +65,14 @@ fn timeline(run: &RunView<'_>) -> String {
 fn metrics(record: &Record) -> String {
     let rows = METRICS.iter();
     let rows = rows.filter_map(|metric| metric_row(record, metric));
-    let mut table = Table::new(&["metric", "#value", "meaning"], rows.collect());
+    let mut table = HtmlTable::new(&["metric", "#value", "meaning"], rows.collect());
     if record.totals.earlier > 0 {
         table.caption = "These figures are over the jobs of this run, without those done earlier.";
     }
     table.html()
 }
 
-fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<Cell>> {
+fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<HtmlCell>> {
     let source = match (metric.needs, record.energy.source) {
         (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
         (Needs::Energy, EnergySource::Measured) => " (measured)",
@@ -81,18 +81,18 @@ fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<Cell>> {
     let estimated = record.metrics_estimated.as_ref();
     let estimate = estimated.and_then(|all| all.get(metric.name));
     let (value, more) = match (record.metrics.entry(metric.name)?, estimate) {
-        (Ok(value), _) => (Cell::Text(metric_value(metric, *value)), String::new()),
+        (Ok(value), _) => (HtmlCell::Text(metric_value(metric, *value)), String::new()),
         (Err(_), Some(value)) => (
-            Cell::Text(format!("~{}", metric_value(metric, *value))),
+            HtmlCell::Text(format!("~{}", metric_value(metric, *value))),
             "; estimated from progress".to_owned(),
         ),
-        (Err(why), None) => (Cell::None, format!("; not known: {why}")),
+        (Err(why), None) => (HtmlCell::None, format!("; not known: {why}")),
     };
     let meaning = format!("{}{source}{more}", metric.hint);
     Some(vec![
-        Cell::text(metric_name(metric.name)),
+        HtmlCell::text(metric_name(metric.name)),
         value,
-        Cell::Text(meaning),
+        HtmlCell::Text(meaning),
     ])
 }
 
@@ -110,7 +110,7 @@ fn runs_table(runs: &[RunView<'_>]) -> String {
         "ended by",
     ];
     let rows = runs.iter().map(|run| run_row(run, &shown));
-    let mut table = Table::new(&columns, rows.collect());
+    let mut table = HtmlTable::new(&columns, rows.collect());
     for metric in shown {
         table.columns.push(format!("#{}", metric.name));
     }
@@ -122,20 +122,20 @@ fn has_value(runs: &[RunView<'_>], metric: &Metric) -> bool {
     records.any(|record| record.metrics.get(metric.name).is_some())
 }
 
-fn run_row(run: &RunView<'_>, shown: &[&Metric]) -> Vec<Cell> {
+fn run_row(run: &RunView<'_>, shown: &[&Metric]) -> Vec<HtmlCell> {
     let record = run.record;
     let mut cells = vec![
-        Cell::text(&run.label),
-        Cell::text(&record.policy),
-        Cell::text(&record.machine),
-        Cell::Text(record.totals.jobs.to_string()),
-        Cell::Text(record.totals.failed.to_string()),
-        Cell::Text(record.totals.unfinished.to_string()),
-        Cell::text(&record.finished_by),
+        HtmlCell::text(&run.label),
+        HtmlCell::text(&record.policy),
+        HtmlCell::text(&record.machine),
+        HtmlCell::Text(record.totals.jobs.to_string()),
+        HtmlCell::Text(record.totals.failed.to_string()),
+        HtmlCell::Text(record.totals.unfinished.to_string()),
+        HtmlCell::text(&record.finished_by),
     ];
     for metric in shown {
         let value = record.metrics.get(metric.name).copied();
-        cells.push(Cell::number(value, |value| metric_value(metric, value)));
+        cells.push(HtmlCell::number(value, |value| metric_value(metric, value)));
     }
     cells
 }
@@ -154,9 +154,9 @@ fn several_runs(runs: &[RunView<'_>]) -> String {
     document(
         &head,
         &[
-            Section::of("runs", "Runs", runs_table(runs)),
-            Section::of("charts", "Charts", charts_of_several(runs)),
-            Section::of("each", "Each run", each_run(runs)),
+            PageSection::of("runs", "Runs", runs_table(runs)),
+            PageSection::of("charts", "Charts", charts_of_several(runs)),
+            PageSection::of("each", "Each run", each_run(runs)),
         ],
     )
 }
@@ -194,6 +194,6 @@ fn each_run(runs: &[RunView<'_>]) -> String {
 }
 
 /// A time, as tables show it.
-pub(crate) fn time_cell(s: Option<f64>) -> Cell {
-    Cell::number(s, seconds)
+pub(crate) fn time_cell(s: Option<f64>) -> HtmlCell {
+    HtmlCell::number(s, seconds)
 }

@@ -1,6 +1,6 @@
 //! The setting of a run, and how to repeat it.
 
-use crate::html::{Cell, Table, element, list};
+use crate::html::{HtmlCell, HtmlTable, element, list};
 use cosched_report::{BackendKind, Record, bytes, count, escaped_lines, seconds};
 
 /// Return the command that repeats a run. A simulation has no command line, so it is put together.
@@ -129,10 +129,10 @@ pub(crate) fn machine(record: &Record) -> String {
     let mut rows = Vec::new();
     for (name, value) in ROWS {
         if let Some(value) = value(record) {
-            rows.push(vec![Cell::text(name), Cell::Text(value)]);
+            rows.push(vec![HtmlCell::text(name), HtmlCell::Text(value)]);
         }
     }
-    let table = Table::new(&["what", "value"], rows).html();
+    let table = HtmlTable::new(&["what", "value"], rows).html();
     let again = same_again(&escaped_lines(&command(record)));
     format!("{table}{again}{}", missing(record))
 }

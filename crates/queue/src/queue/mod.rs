@@ -5,13 +5,13 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use orders::Order;
+pub(crate) use orders::WorkerOrder;
 
-use crate::claim::{Claim, Claims};
-use crate::error::Error;
-use crate::folder::{Folder, JobsFolder};
-use crate::job::{Job, State};
-use crate::store::Store;
+use crate::claim::{JobClaim, ReaperFolder};
+use crate::error::QueueError;
+use crate::folder::{JobsFolder, QueueFolder};
+use crate::job::{QueuedJob, QueuedJobState};
+use crate::store::QueueStore;
 use cosched_core::JobEnd;
 use cosched_linux::{ReapedEnd, unix_time};
 use std::collections::BTreeMap;
@@ -31,55 +31,57 @@ const REPORTED_WITHIN: Duration = Duration::from_secs(60);
 pub type Describe = fn(&str) -> Result<(String, String), String>;
 
 /// The queue of the service, shared by all its threads.
-pub(crate) struct Queue {
+pub(crate) struct JobQueue {
     folder: JobsFolder,
-    claims: Claims,
+    claims: ReaperFolder,
     describe: Describe,
     version: &'static str,
-    inner: Mutex<Inner>,
+    inner: Mutex<QueueState>,
     /// A job is over.
     changed: Condvar,
 }
 
-struct Inner {
-    store: Store,
+struct QueueState {
+    store: QueueStore,
     /// The jobs that are not over.
-    live: BTreeMap<u64, Job>,
+    live: BTreeMap<u64, QueuedJob>,
     /// Jobs that are over, whose end could not be written yet.
-    unrecorded: BTreeMap<u64, Job>,
+    unrecorded: BTreeMap<u64, QueuedJob>,
     /// The way to the worker; `None` without one, and once no job will come.
-    orders: Option<Sender<Order>>,
+    orders: Option<Sender<WorkerOrder>>,
     worker: Option<u32>,
     draining: bool,
 }
 
-impl Queue {
+impl JobQueue {
     /// Opens the queue in a folder.
     ///
     /// # Errors
     /// The database can't be used.
     pub(crate) fn open(
-        folder: &Folder,
+        folder: &QueueFolder,
         describe: Describe,
         version: &'static str,
-    ) -> Result<Queue, Error> {
+    ) -> Result<JobQueue, QueueError> {
         let path = folder.database();
-        let store = Store::open(&path)?;
-        let jobs = store.live().map_err(|why| Error::Database { path, why })?;
+        let store = QueueStore::open(&path)?;
+        let jobs = store
+            .live()
+            .map_err(|why| QueueError::Database { path, why })?;
         let mut live = BTreeMap::new();
         for mut job in jobs {
             job.has_late_reaper = true;
             live.insert(job.id, job);
         }
         let folder = folder.of_database(&store.name)?;
-        let claims = Claims::new(folder.claims());
+        let claims = ReaperFolder::new(folder.claims());
         claims.forget_old(|key| find(&live, key).is_some());
-        Ok(Queue {
+        Ok(JobQueue {
             folder,
             claims,
             describe,
             version,
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(QueueState {
                 store,
                 live,
                 unrecorded: BTreeMap::new(),
@@ -95,21 +97,21 @@ impl Queue {
         &self.folder
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the files of its reaper say of a job. They may be lost with the power: then the database knows that it started.
-    fn claim(&self, job: &Job) -> io::Result<Claim> {
+    fn claim(&self, job: &QueuedJob) -> io::Result<JobClaim> {
         let claim = self.claims.look(&job.key())?;
         let is_of_other_boot = job.boot.is_some() && job.boot != self.claims.boot;
         Ok(match claim {
-            Claim::Free | Claim::Killed if is_of_other_boot => Claim::OtherBoot,
+            JobClaim::Free | JobClaim::Killed if is_of_other_boot => JobClaim::OtherBoot,
             claim => claim,
         })
     }
 
-    fn finish_with(&self, inner: &mut Inner, id: u64, ended: &ReapedEnd) {
+    fn finish_with(&self, inner: &mut QueueState, id: u64, ended: &ReapedEnd) {
         if let Some(job) = inner.live.get_mut(&id) {
             job.end = JobEnd {
                 timed_out: job.end.timed_out,
@@ -118,15 +120,19 @@ impl Queue {
             job.started_at = Some(ended.started_at);
             job.ended_at = Some(ended.ended_at);
         }
-        self.finish(inner, id, State::Ended);
+        self.finish(inner, id, QueuedJobState::Ended);
     }
 
     /// Writes that a job is over, and wakes those who wait for it. A job that a user wanted to end counts as cancelled.
-    fn finish(&self, inner: &mut Inner, id: u64, state: State) {
+    fn finish(&self, inner: &mut QueueState, id: u64, state: QueuedJobState) {
         let Some(mut job) = inner.live.remove(&id) else {
             return;
         };
-        job.state = if job.cancel { State::Cancelled } else { state };
+        job.state = if job.cancel {
+            QueuedJobState::Cancelled
+        } else {
+            state
+        };
         job.ended_at
             .get_or_insert_with(|| unix_time().as_secs_f64());
         self.record(inner, job);
@@ -137,7 +143,7 @@ impl Queue {
     }
 
     /// Writes a job that is over. Until that succeeds, the files of its reaper stay.
-    fn record(&self, inner: &mut Inner, job: Job) {
+    fn record(&self, inner: &mut QueueState, job: QueuedJob) {
         match inner.store.update(&job) {
             Ok(()) => self.claims.forget(&job.key(), job.has_late_reaper),
             Err(_) => drop(inner.unrecorded.insert(job.id, job)),
@@ -153,7 +159,7 @@ impl Queue {
         }
         for key in self.claims.ended() {
             if let Some(id) = find(&inner.live, &key)
-                && let Ok(Claim::Ended(ended)) = self.claims.look(&key)
+                && let Ok(JobClaim::Ended(ended)) = self.claims.look(&key)
                 && (inner.live[&id].is_end_told || is_long_ago(ended.ended_at))
             {
                 self.finish_with(inner, id, &ended);
@@ -172,7 +178,7 @@ impl Queue {
             .unwrap_or_default()
         {
             for attempt in 1..=job.attempt {
-                let job = self.with_files(Job {
+                let job = self.with_files(QueuedJob {
                     attempt,
                     ..job.clone()
                 });
@@ -189,29 +195,29 @@ fn is_long_ago(ended_at: f64) -> bool {
     unix_time().as_secs_f64() > ended_at + REPORTED_WITHIN.as_secs_f64()
 }
 
-impl Inner {
+impl QueueState {
     /// Adds a queued job, and sends it to the worker.
-    fn add(&mut self, job: Job) {
+    fn add(&mut self, job: QueuedJob) {
         let id = job.id;
         self.live.insert(id, job);
-        self.order(Order::Run(id));
+        self.order(WorkerOrder::Run(id));
     }
 
     /// Sends an order to the worker. Without one, the next start of a worker makes the same order.
-    fn order(&self, order: Order) {
+    fn order(&self, order: WorkerOrder) {
         if let Some(orders) = &self.orders {
             let _ = orders.send(order);
         }
     }
 
     /// A job that the database may not have as it is now.
-    fn newest(&self, id: u64) -> Option<&Job> {
+    fn newest(&self, id: u64) -> Option<&QueuedJob> {
         self.live.get(&id).or_else(|| self.unrecorded.get(&id))
     }
 }
 
 /// The live job with this key.
-fn find(live: &BTreeMap<u64, Job>, key: &str) -> Option<u64> {
+fn find(live: &BTreeMap<u64, QueuedJob>, key: &str) -> Option<u64> {
     let (id, _) = key.split_once('-')?;
     let id = id.parse().ok()?;
     (live.get(&id)?.key() == key).then_some(id)

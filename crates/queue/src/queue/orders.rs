@@ -1,8 +1,8 @@
 //! The orders to the worker, and what it reports.
 
-use super::{Inner, Queue, find};
-use crate::claim::Claim;
-use crate::job::State;
+use super::{JobQueue, QueueState, find};
+use crate::claim::JobClaim;
+use crate::job::QueuedJobState;
 use crate::protocol::JobLine;
 use cosched_core::{Exit, JobEnd};
 use cosched_linux::{Reaper, unix_time};
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 /// An order to the worker.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum WorkerOrder {
     /// To run a job.
     Run(u64),
     /// To take over a job that runs.
@@ -31,13 +31,13 @@ struct Progress {
     end: JobEnd,
 }
 
-impl Queue {
+impl JobQueue {
     /// Finds out what became of all jobs while there was no worker. Returns the orders to the next worker; `None` if it
     /// is not needed, because the queue is drained.
     ///
     /// # Errors
     /// The files of reapers can't be read.
-    pub(crate) fn recover(&self) -> io::Result<Option<Receiver<Order>>> {
+    pub(crate) fn recover(&self) -> io::Result<Option<Receiver<WorkerOrder>>> {
         let inner = &mut *self.lock();
         let mut adopted = Vec::new();
         let mut queued = Vec::new();
@@ -48,22 +48,22 @@ impl Queue {
             job.has_late_reaper = true;
             let key = job.key();
             match self.claim(job)? {
-                Claim::Free if !job.cancel => {
-                    job.state = State::Queued;
-                    queued.push(Order::Run(id));
+                JobClaim::Free if !job.cancel => {
+                    job.state = QueuedJobState::Queued;
+                    queued.push(WorkerOrder::Run(id));
                 }
-                Claim::Free => self.finish(inner, id, State::Cancelled),
-                Claim::Running(started) => {
-                    job.state = State::Running;
+                JobClaim::Free => self.finish(inner, id, QueuedJobState::Cancelled),
+                JobClaim::Running(started) => {
+                    job.state = QueuedJobState::Running;
                     job.started_at = Some(started.at);
                     job.boot.clone_from(&self.claims.boot);
                     let cancel = job.cancel;
-                    adopted.push(Order::Adopt(id, started));
-                    adopted.extend(cancel.then_some(Order::Cancel(key)));
+                    adopted.push(WorkerOrder::Adopt(id, started));
+                    adopted.extend(cancel.then_some(WorkerOrder::Cancel(key)));
                 }
-                Claim::Ended(ended) => self.finish_with(inner, id, &ended),
-                Claim::Killed => self.finish(inner, id, State::Unknown),
-                Claim::OtherBoot => self.finish(inner, id, State::Lost),
+                JobClaim::Ended(ended) => self.finish_with(inner, id, &ended),
+                JobClaim::Killed => self.finish(inner, id, QueuedJobState::Unknown),
+                JobClaim::OtherBoot => self.finish(inner, id, QueuedJobState::Lost),
             }
         }
         if inner.draining && inner.live.is_empty() {
@@ -87,19 +87,19 @@ impl Queue {
     }
 
     /// The line for an order to the worker; `None` if the job is over.
-    pub(crate) fn order_line(&self, order: &Order) -> Option<String> {
+    pub(crate) fn order_line(&self, order: &WorkerOrder) -> Option<String> {
         let inner = &mut *self.lock();
         let (id, adopt) = match order {
-            Order::Cancel(key) => return Some(json!({ "cancel": key }).to_string()),
-            Order::Run(id) => (id, None),
-            Order::Adopt(id, started) => {
+            WorkerOrder::Cancel(key) => return Some(json!({ "cancel": key }).to_string()),
+            WorkerOrder::Run(id) => (id, None),
+            WorkerOrder::Adopt(id, started) => {
                 let reaper = json!({"pid": started.pid, "start_time": started.start_time});
                 (id, Some(reaper))
             }
         };
         let job = inner.live.get(id)?;
         if job.cancel && adopt.is_none() {
-            self.finish(inner, *id, State::Cancelled);
+            self.finish(inner, *id, QueuedJobState::Cancelled);
             return None;
         }
         let key = job.key();
@@ -114,7 +114,7 @@ impl Queue {
                 if let Some(job) = inner.live.get_mut(id) {
                     job.end = JobEnd::of_exit(&Exit::NotStarted(why));
                 }
-                self.finish(inner, *id, State::Unknown);
+                self.finish(inner, *id, QueuedJobState::Unknown);
                 None
             }
         }
@@ -137,7 +137,7 @@ impl Queue {
         match &*progress.event {
             "start" => {
                 if let Some(job) = inner.live.get_mut(&id) {
-                    job.state = State::Running;
+                    job.state = QueuedJobState::Running;
                     // A job that was taken over started before.
                     job.started_at
                         .get_or_insert_with(|| unix_time().as_secs_f64());
@@ -151,21 +151,21 @@ impl Queue {
         }
     }
 
-    fn note_end(&self, inner: &mut Inner, id: u64, progress: Progress) {
+    fn note_end(&self, inner: &mut QueueState, id: u64, progress: Progress) {
         let Some(job) = inner.live.get_mut(&id) else {
             return;
         };
         job.is_end_told = true;
         job.end.timed_out = progress.end.timed_out;
         match self.claim(job) {
-            Ok(Claim::Ended(ended)) => self.finish_with(inner, id, &ended),
+            Ok(JobClaim::Ended(ended)) => self.finish_with(inner, id, &ended),
             // The reaper writes how the job ended.
-            Ok(Claim::Running(_)) | Err(_) => {}
-            Ok(claim) if claim == Claim::Free || progress.end.timed_out => {
+            Ok(JobClaim::Running(_)) | Err(_) => {}
+            Ok(claim) if claim == JobClaim::Free || progress.end.timed_out => {
                 job.end = progress.end;
-                self.finish(inner, id, State::Ended);
+                self.finish(inner, id, QueuedJobState::Ended);
             }
-            Ok(_) => self.finish(inner, id, State::Unknown),
+            Ok(_) => self.finish(inner, id, QueuedJobState::Unknown),
         }
     }
 }

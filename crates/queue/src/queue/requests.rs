@@ -1,8 +1,10 @@
 //! The requests of clients.
 
-use super::{Inner, Order, Queue};
-use crate::job::{Job, State};
-use crate::protocol::{Answer, JobLine, Request, Select, Service, Submission, token_problem};
+use super::{JobQueue, QueueState, WorkerOrder};
+use crate::job::{QueuedJob, QueuedJobState};
+use crate::protocol::{
+    JobLine, JobSelection, JobSubmission, QueueAnswer, QueueRequest, ServiceInfo, token_problem,
+};
 use serde_json::Value;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -15,34 +17,38 @@ const RESERVED: [&str; 3] = ["id", "adopt", "cancel"];
 
 const DRAINING: &str = "the service drains, and accepts no more jobs; start another with `cosched serve` once it has ended";
 
-impl Queue {
-    /// Answers a request. One to wait has several answers: see [`Queue::awaited`].
-    pub(crate) fn answer(&self, request: Request) -> Answer {
+impl JobQueue {
+    /// Answers a request. One to wait has several answers: see [`JobQueue::awaited`].
+    pub(crate) fn answer(&self, request: QueueRequest) -> QueueAnswer {
         let answer = match request {
-            Request::Submit(submission) => self.submit(submission).map(|ids| Answer::Ids { ids }),
-            Request::Submitted(token) => self.submitted(&token).map(|ids| Answer::Ids { ids }),
-            Request::Status(select) => self.status(&select),
-            Request::Cancel(ids) => {
+            QueueRequest::Submit(submission) => {
+                self.submit(submission).map(|ids| QueueAnswer::Ids { ids })
+            }
+            QueueRequest::Submitted(token) => {
+                self.submitted(&token).map(|ids| QueueAnswer::Ids { ids })
+            }
+            QueueRequest::Status(select) => self.status(&select),
+            QueueRequest::Cancel(ids) => {
                 let cancelled = self.cancel(&ids);
-                cancelled.map(|cancelled| Answer::Cancelled { cancelled })
+                cancelled.map(|cancelled| QueueAnswer::Cancelled { cancelled })
             }
-            Request::Rerun(ids) => self.rerun(&ids).map(|()| Answer::Ids { ids }),
-            Request::Drain(true) => {
+            QueueRequest::Rerun(ids) => self.rerun(&ids).map(|()| QueueAnswer::Ids { ids }),
+            QueueRequest::Drain(true) => {
                 self.drain();
-                Ok(Answer::Draining { draining: true })
+                Ok(QueueAnswer::Draining { draining: true })
             }
-            Request::Drain(false) => {
+            QueueRequest::Drain(false) => {
                 Err("a drain can't be taken back; only `{\"drain\": true}` is a request".to_owned())
             }
-            Request::Wait(_) => {
+            QueueRequest::Wait(_) => {
                 Err("the service does not answer a wait at once; report this".to_owned())
             }
         };
-        answer.unwrap_or_else(|error| Answer::Error { error })
+        answer.unwrap_or_else(|error| QueueAnswer::Error { error })
     }
 
-    fn submit(&self, submission: Submission) -> Result<Vec<u64>, String> {
-        let Submission {
+    fn submit(&self, submission: JobSubmission) -> Result<Vec<u64>, String> {
+        let JobSubmission {
             token,
             common,
             jobs: lines,
@@ -93,20 +99,20 @@ impl Queue {
     }
 
     /// A job for a line. It has no number yet.
-    fn queued(&self, line: JobLine) -> Result<(Job, String), String> {
+    fn queued(&self, line: JobLine) -> Result<(QueuedJob, String), String> {
         if let Some(key) = RESERVED.iter().find(|key| line.contains_key(**key)) {
             return Err(format!("the queue sets `{key}`; leave it out"));
         }
         let line = Value::Object(line).to_string();
         let (name, command) = (self.describe)(&line)?;
-        Ok((Job::queued(name, command), line))
+        Ok((QueuedJob::queued(name, command), line))
     }
 
-    fn status(&self, select: &Select) -> Result<Answer, String> {
+    fn status(&self, select: &JobSelection) -> Result<QueueAnswer, String> {
         let inner = self.lock();
         let jobs = if !select.ids.is_empty() {
             let jobs = select.ids.iter().map(|&id| self.job(&inner, id));
-            jobs.collect::<Result<Vec<Job>, String>>()?
+            jobs.collect::<Result<Vec<QueuedJob>, String>>()?
         } else if select.all {
             let jobs = inner.store.all()?.into_iter();
             let newest = jobs.map(|job| inner.newest(job.id).cloned().unwrap_or(job));
@@ -115,17 +121,17 @@ impl Queue {
             let jobs = inner.live.values();
             jobs.map(|job| self.with_files(job.clone())).collect()
         };
-        let service = Service {
+        let service = ServiceInfo {
             pid: std::process::id(),
             version: self.version.to_owned(),
             draining: inner.draining,
             worker_pid: inner.worker,
         };
-        Ok(Answer::Status { service, jobs })
+        Ok(QueueAnswer::Status { service, jobs })
     }
 
     /// A job, whether it is over or not.
-    fn job(&self, inner: &Inner, id: u64) -> Result<Job, String> {
+    fn job(&self, inner: &QueueState, id: u64) -> Result<QueuedJob, String> {
         let found = match inner.newest(id) {
             Some(job) => Some(job.clone()),
             None => inner.store.job(id)?,
@@ -137,7 +143,7 @@ impl Queue {
     }
 
     /// A job with the names of its files.
-    pub(super) fn with_files(&self, mut job: Job) -> Job {
+    pub(super) fn with_files(&self, mut job: QueuedJob) -> QueuedJob {
         let (logs, key) = (self.folder.logs(), job.key());
         job.out = logs.join(format!("{key}.out"));
         job.err = logs.join(format!("{key}.err"));
@@ -155,7 +161,7 @@ impl Queue {
                 continue;
             };
             job.cancel = true;
-            let order = Order::Cancel(job.key());
+            let order = WorkerOrder::Cancel(job.key());
             // On a full disk it ends as well; only if the service is killed too, it is forgotten.
             let _ = inner.store.update(job);
             inner.order(order);
@@ -172,7 +178,7 @@ impl Queue {
         let mut jobs = Vec::new();
         for &id in ids {
             let mut job = self.job(inner, id)?;
-            if !matches!(job.state, State::Lost | State::Unknown) {
+            if !matches!(job.state, QueuedJobState::Lost | QueuedJobState::Unknown) {
                 return Err(format!(
                     "job {id}: {job}; only lost and unknown jobs run again. Submit it anew"
                 ));
@@ -215,7 +221,7 @@ impl Queue {
     ///
     /// # Errors
     /// The database can't be read.
-    pub(crate) fn over(&self, ids: &[u64]) -> Result<Vec<Job>, String> {
+    pub(crate) fn over(&self, ids: &[u64]) -> Result<Vec<QueuedJob>, String> {
         let mut inner = self.lock();
         if ids.iter().all(|id| inner.live.contains_key(id)) {
             let waited = self.changed.wait_timeout(inner, PERIOD);

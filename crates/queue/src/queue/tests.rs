@@ -1,6 +1,6 @@
 use super::*;
 use crate::claim::tests::{END_TEXT, START_AT, start_text, write};
-use crate::protocol::{Answer, Request, Select, Submission};
+use crate::protocol::{JobSelection, JobSubmission, QueueAnswer, QueueRequest};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -15,19 +15,19 @@ fn describe(line: &str) -> Result<(String, String), String> {
     Ok(("x".to_owned(), command.to_owned()))
 }
 
-fn open(dir: &TempDir) -> Queue {
-    let folder = Folder::open(dir.path().join("queue")).unwrap();
-    Queue::open(&folder, describe, "1").unwrap()
+fn open(dir: &TempDir) -> JobQueue {
+    let folder = QueueFolder::open(dir.path().join("queue")).unwrap();
+    JobQueue::open(&folder, describe, "1").unwrap()
 }
 
 /// What the next worker reads, as `run KEY`, `adopt KEY PID` and `cancel KEY`.
-fn orders(queue: &Queue) -> Vec<String> {
+fn orders(queue: &JobQueue) -> Vec<String> {
     let orders = queue.recover().unwrap().unwrap();
     queue.set_worker(Some(WORKER));
     taken(queue, &orders)
 }
 
-fn taken(queue: &Queue, orders: &Receiver<Order>) -> Vec<String> {
+fn taken(queue: &JobQueue, orders: &Receiver<WorkerOrder>) -> Vec<String> {
     let lines = orders
         .try_iter()
         .filter_map(|order| queue.order_line(&order));
@@ -44,41 +44,43 @@ fn taken(queue: &Queue, orders: &Receiver<Order>) -> Vec<String> {
     told
 }
 
-fn submit(queue: &Queue, count: usize) -> Vec<u64> {
+fn submit(queue: &JobQueue, count: usize) -> Vec<u64> {
     submit_as(queue, None, count)
 }
 
-fn submit_as(queue: &Queue, token: Option<&str>, count: usize) -> Vec<u64> {
+fn submit_as(queue: &JobQueue, token: Option<&str>, count: usize) -> Vec<u64> {
     let line = serde_json::from_str(r#"{"command": "make"}"#).unwrap();
-    let submission = Submission {
+    let submission = JobSubmission {
         token: token.map(str::to_owned),
         jobs: vec![line; count],
-        ..Submission::default()
+        ..JobSubmission::default()
     };
-    match queue.answer(Request::Submit(submission)) {
-        Answer::Ids { ids } => ids,
+    match queue.answer(QueueRequest::Submit(submission)) {
+        QueueAnswer::Ids { ids } => ids,
         answer => panic!("{answer:?}"),
     }
 }
 
-fn refused(queue: &Queue, request: &str) -> String {
+fn refused(queue: &JobQueue, request: &str) -> String {
     match queue.answer(serde_json::from_str(request).unwrap()) {
-        Answer::Error { error } => error,
+        QueueAnswer::Error { error } => error,
         answer => panic!("{answer:?}"),
     }
 }
 
 /// The states of all jobs in words.
-fn states(queue: &Queue) -> String {
+fn states(queue: &JobQueue) -> String {
     let (all, ids) = (true, vec![]);
-    let Answer::Status { jobs, .. } = queue.answer(Request::Status(Select { all, ids })) else {
+    let QueueAnswer::Status { jobs, .. } =
+        queue.answer(QueueRequest::Status(JobSelection { all, ids }))
+    else {
         panic!("no status");
     };
-    let words: Vec<String> = jobs.iter().map(Job::to_string).collect();
+    let words: Vec<String> = jobs.iter().map(QueuedJob::to_string).collect();
     words.join(", ")
 }
 
-fn claims(queue: &Queue) -> Vec<String> {
+fn claims(queue: &JobQueue) -> Vec<String> {
     names(&queue.folder.claims())
 }
 
@@ -91,13 +93,13 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn start(queue: &Queue, key: &str, pid: u32, boot: Option<&str>) {
+fn start(queue: &JobQueue, key: &str, pid: u32, boot: Option<&str>) {
     let text = start_text(pid, boot);
     write(&queue.folder.claims(), &format!("{key}.start"), &text);
 }
 
 /// The job has ended just now.
-fn end(queue: &Queue, key: &str) {
+fn end(queue: &JobQueue, key: &str) {
     let now = unix_time().as_secs_f64().to_string();
     let text = END_TEXT.replace("1000000002.5", &now);
     write(&queue.folder.claims(), &format!("{key}.end"), &text);
@@ -117,7 +119,7 @@ fn an_end_that_nobody_reports_counts_after_a_while() {
     assert_eq!(states(&queue), "exit 3");
 }
 
-fn note(queue: &Queue, event: &str, key: &str) {
+fn note(queue: &JobQueue, event: &str, key: &str) {
     let line = json!({"event": event, "id": key, "exit": 1, "exit_text": "no program"});
     queue.note(WORKER, line.to_string().as_bytes());
 }
@@ -157,7 +159,7 @@ fn the_next_start_finds_out_what_became_of_all_jobs() {
     start(&queue, "4-1", own, Some("another"));
     start(&queue, "6-1", own, None);
     end(&queue, "2-1");
-    queue.answer(Request::Cancel(vec![6]));
+    queue.answer(QueueRequest::Cancel(vec![6]));
     drop(queue);
     let queue = open(&dir);
     let adopt = [format!("adopt 1-1 {own}"), format!("adopt 6-1 {own}")];
@@ -199,7 +201,7 @@ fn lost_and_unknown_jobs_run_again_when_asked() {
     let why = refused(&queue, r#"{"rerun": [1, 2]}"#);
     assert!(why.contains("job 2: queued"), "{why}");
     assert_eq!(states(&queue), "lost, queued, queued");
-    queue.answer(Request::Rerun(vec![1]));
+    queue.answer(QueueRequest::Rerun(vec![1]));
     start(&queue, "2-1", 1, Some("another"));
     drop(queue);
     let queue = open(&dir);
@@ -235,20 +237,20 @@ fn cancelled_jobs_never_start_and_stay_cancelled() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(&dir);
     submit(&queue, 3);
-    let cancelled = Answer::Cancelled { cancelled: vec![1] };
-    assert_eq!(queue.answer(Request::Cancel(vec![1])), cancelled);
+    let cancelled = QueueAnswer::Cancelled { cancelled: vec![1] };
+    assert_eq!(queue.answer(QueueRequest::Cancel(vec![1])), cancelled);
     drop(queue);
     let queue = open(&dir);
     let receiver = queue.recover().unwrap().unwrap();
     queue.set_worker(Some(WORKER));
-    queue.answer(Request::Cancel(vec![2]));
+    queue.answer(QueueRequest::Cancel(vec![2]));
     assert_eq!(taken(&queue, &receiver), ["run 3-1", "cancel 2-1"]);
     start(&queue, "3-1", 1, Some("another"));
-    queue.answer(Request::Cancel(vec![3]));
+    queue.answer(QueueRequest::Cancel(vec![3]));
     note(&queue, "end", "3-1");
     assert_eq!(states(&queue), "cancelled, cancelled, cancelled");
-    let none = Answer::Cancelled { cancelled: vec![] };
-    assert_eq!(queue.answer(Request::Cancel(vec![1])), none);
+    let none = QueueAnswer::Cancelled { cancelled: vec![] };
+    assert_eq!(queue.answer(QueueRequest::Cancel(vec![1])), none);
     let why = refused(&queue, r#"{"cancel": [1, 9]}"#);
     assert!(why.contains("no job 9"), "{why}");
 }
@@ -292,7 +294,7 @@ fn jobs_that_ended_a_month_ago_are_forgotten_with_their_output() {
     for id in 1..=3 {
         let mut job = queue.lock().live[&id].clone();
         let days = if id == 2 { 29.0 } else { 31.0 };
-        job.state = State::Ended;
+        job.state = QueuedJobState::Ended;
         job.attempt = 2;
         job.ended_at = Some(unix_time().as_secs_f64() - days * 86_400.0);
         queue.lock().store.update(&job).unwrap();
@@ -303,7 +305,7 @@ fn jobs_that_ended_a_month_ago_are_forgotten_with_their_output() {
     drop(queue);
     let queue = open(&dir);
     queue.forget_old();
-    let ids = |jobs: Vec<Job>| -> Vec<u64> { jobs.iter().map(|job| job.id).collect() };
+    let ids = |jobs: Vec<QueuedJob>| -> Vec<u64> { jobs.iter().map(|job| job.id).collect() };
     assert_eq!(ids(queue.lock().store.all().unwrap()), [2, 3]);
     let logs = || names(&queue.folder.logs());
     assert_eq!(logs(), ["2-1.out", "2-2.out", "3-1.out", "3-2.out"]);
@@ -319,7 +321,7 @@ fn a_drained_queue_ends_with_its_last_job() {
     let receiver = queue.recover().unwrap().unwrap();
     queue.set_worker(Some(WORKER));
     submit(&queue, 1);
-    queue.answer(Request::Drain(true));
+    queue.answer(QueueRequest::Drain(true));
     let why = refused(&queue, r#"{"submit": {"jobs": [{"command": "make"}]}}"#);
     assert!(why.contains("drains"), "{why}");
     assert_eq!(taken(&queue, &receiver), ["run 1-1"]);
@@ -395,7 +397,7 @@ fn a_new_database_knows_nothing_of_the_jobs_of_another() {
     queue.tidy();
     assert_eq!(states(&queue), "queued, queued");
     assert!(names(&queue.folder.logs()).is_empty());
-    let folder = Folder::open(dir.path().join("queue")).unwrap();
+    let folder = QueueFolder::open(dir.path().join("queue")).unwrap();
     let others = folder.of_other_databases(&queue.folder);
     assert_eq!(
         others.iter().map(JobsFolder::path).collect::<Vec<_>>(),
@@ -412,10 +414,10 @@ fn a_request_that_is_repeated_queues_nothing_twice() {
     assert_eq!(submit_as(&queue, Some("b"), 1), [3]);
     drop(queue);
     let queue = open(&dir);
-    queue.answer(Request::Drain(true));
+    queue.answer(QueueRequest::Drain(true));
     assert_eq!(submit_as(&queue, Some("a"), 2), [1, 2]);
-    let asked = queue.answer(Request::Submitted("b".to_owned()));
-    assert_eq!(asked, Answer::Ids { ids: vec![3] });
+    let asked = queue.answer(QueueRequest::Submitted("b".to_owned()));
+    assert_eq!(asked, QueueAnswer::Ids { ids: vec![3] });
     assert_eq!(orders(&queue), ["run 1-1", "run 2-1", "run 3-1"]);
 }
 
@@ -428,7 +430,7 @@ fn a_job_has_what_its_request_says_of_all_unless_it_says_otherwise() {
     let request = json!({"submit": {"common": common, "jobs": jobs}});
     queue.answer(serde_json::from_value(request).unwrap());
     let lines = [1, 2].map(|id| -> Value {
-        serde_json::from_str(&queue.order_line(&Order::Run(id)).unwrap()).unwrap()
+        serde_json::from_str(&queue.order_line(&WorkerOrder::Run(id)).unwrap()).unwrap()
     });
     assert_eq!(
         lines[0],

@@ -1,6 +1,6 @@
 //! What a run and its console tell each other: a JSON object on each line.
 
-use cosched_nodes::protocol::{Frame, Stream};
+use cosched_nodes::protocol::{Frame, JobStream};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) enum Order {
     /// A piece of a job's output has come, and lies in this file of its node.
     Piece {
         job: u32,
-        stream: Stream,
+        stream: JobStream,
         file: PathBuf,
         offset: u64,
         bytes: u64,

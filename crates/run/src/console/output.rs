@@ -3,7 +3,7 @@
 
 use super::source::{Pieces, Source};
 use crate::options::Show;
-use cosched_nodes::protocol::{Frame, Stream, write_frame};
+use cosched_nodes::protocol::{Frame, JobStream, write_frame};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
@@ -61,7 +61,7 @@ struct How {
 
 /// One stream of a job.
 struct FollowedFile {
-    stream: Stream,
+    stream: JobStream,
     source: Source,
     position: u64,
     /// No line ends between the position and this.
@@ -102,8 +102,8 @@ impl Output {
         let followed = Followed {
             tag,
             files: [
-                FollowedFile::new(Stream::Out, out),
-                FollowedFile::new(Stream::Err, err),
+                FollowedFile::new(JobStream::Out, out),
+                FollowedFile::new(JobStream::Err, err),
             ],
             ended: false,
         };
@@ -119,14 +119,14 @@ impl Output {
     pub(super) fn piece(
         &mut self,
         job: u32,
-        stream: Stream,
+        stream: JobStream,
         file: &Rc<File>,
         offset: u64,
         bytes: u64,
     ) {
         if let Some(followed) = self.jobs.get_mut(&job) {
             let [out, err] = &mut followed.files;
-            let to = if stream == Stream::Out { out } else { err };
+            let to = if stream == JobStream::Out { out } else { err };
             to.source.pieces().add(file, offset, bytes);
         }
     }
@@ -260,7 +260,7 @@ impl Followed {
         to: &mut Target<'_>,
     ) -> io::Result<()> {
         for file in &mut self.files {
-            let is_out = how.framed || file.stream == Stream::Out;
+            let is_out = how.framed || file.stream == JobStream::Out;
             let to: &mut dyn Write = if is_out { to.out } else { to.err };
             for _ in 0..pieces {
                 if !file.show(how, self.ended, &self.tag, piece, to)? {
@@ -279,7 +279,7 @@ impl Followed {
 }
 
 impl FollowedFile {
-    fn new(stream: Stream, path: PathBuf) -> FollowedFile {
+    fn new(stream: JobStream, path: PathBuf) -> FollowedFile {
         FollowedFile {
             stream,
             source: Source::new(path),
@@ -438,7 +438,7 @@ mod tests {
         }
 
         /// A piece comes, in the file that all jobs share.
-        fn piece(&mut self, node: &Rc<File>, job: u32, stream: Stream, text: &str) {
+        fn piece(&mut self, node: &Rc<File>, job: u32, stream: JobStream, text: &str) {
             let offset = node.metadata().unwrap().len() + 2;
             node.write_all_at(b"==", offset - 2).unwrap();
             node.write_all_at(text.as_bytes(), offset).unwrap();
@@ -651,12 +651,12 @@ mod tests {
             let mut shown = Shown::new(how, false);
             let node = shown.node();
             (1..=2).for_each(|job| shown.start(job));
-            shown.piece(&node, 1, Stream::Out, "one\ntw");
-            shown.piece(&node, 2, Stream::Err, "other\n");
-            shown.piece(&node, 3, Stream::Out, "of no job\n");
+            shown.piece(&node, 1, JobStream::Out, "one\ntw");
+            shown.piece(&node, 2, JobStream::Err, "other\n");
+            shown.piece(&node, 3, JobStream::Out, "of no job\n");
             assert_eq!(shown.shows(Output::follow)[0], first, "{how:?}");
-            shown.piece(&node, 1, Stream::Out, "o\nth");
-            shown.piece(&node, 1, Stream::Out, "ree");
+            shown.piece(&node, 1, JobStream::Out, "o\nth");
+            shown.piece(&node, 1, JobStream::Out, "ree");
             assert_eq!(shown.ends(1), [rest, ""], "{how:?}");
             assert_eq!(shown.output.rewritten().count(), 0);
         }
@@ -668,9 +668,9 @@ mod tests {
             let mut shown = Shown::new(how, false);
             let node = shown.node();
             shown.start(1);
-            shown.piece(&node, 1, Stream::Out, "bad\n");
+            shown.piece(&node, 1, JobStream::Out, "bad\n");
             shown.output.started_again(1, [0, 0]);
-            shown.piece(&node, 1, Stream::Out, "good\n");
+            shown.piece(&node, 1, JobStream::Out, "good\n");
             assert_eq!(shown.ends(1)[0], all);
         }
     }
@@ -681,7 +681,7 @@ mod tests {
         let node = shown.node();
         for job in 0..3 {
             shown.start(job);
-            shown.piece(&node, job, Stream::Out, &format!("{job}\n"));
+            shown.piece(&node, job, JobStream::Out, &format!("{job}\n"));
         }
         assert_eq!(shown.ends(2)[0], "");
         assert_eq!(shown.ends(0)[0], "0\n");

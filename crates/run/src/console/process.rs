@@ -7,7 +7,7 @@ use super::output::{Output, PIECE, Target};
 use super::source::Source;
 use crate::folder::{output_files, remove_folder};
 use crate::terminal::Terminal;
-use cosched_nodes::protocol::{Frame, Stream, write_frame};
+use cosched_nodes::protocol::{Frame, JobStream, write_frame};
 use cosched_report::{MOST_READ, visible};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process};
@@ -102,7 +102,7 @@ pub(crate) fn show_message(terminal: &mut Terminal, order: Order) {
 }
 
 /// A piece of a job's output: its stream, file, offset and length.
-type Early = (Stream, Rc<File>, u64, u64);
+type Early = (JobStream, Rc<File>, u64, u64);
 
 struct Console {
     showing: Showing,
@@ -235,10 +235,10 @@ impl Console {
         }
     }
 
-    fn piece(&mut self, job: u32, stream: Stream, file: &Rc<File>, offset: u64, bytes: u64) {
+    fn piece(&mut self, job: u32, stream: JobStream, file: &Rc<File>, offset: u64, bytes: u64) {
         if let Some(output) = &mut self.output {
             output.piece(job, stream, file, offset, bytes);
-        } else if stream == Stream::Err
+        } else if stream == JobStream::Err
             && let Some(errors) = self.errors.get_mut(&job)
         {
             let pieces = errors.pieces();

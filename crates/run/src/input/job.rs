@@ -5,7 +5,7 @@ use super::read::OWN_INPUT;
 use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_core::weight_of_nice;
-use cosched_linux::{Adoption, Inherited};
+use cosched_linux::{Adoption, InheritedAttributes};
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -55,7 +55,7 @@ pub(crate) struct JobInput {
     /// The process of it that runs already, with its descendants; `None` if it is to be started.
     pub(crate) adopt: Option<Adoption>,
     /// What it inherits; `None` is what the run does.
-    pub(crate) inherited: Option<Inherited>,
+    pub(crate) inherited: Option<InheritedAttributes>,
     /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths.
     pub(crate) bus_use_milli: Option<u16>,
     /// Where it was given, such as file and line; for messages.

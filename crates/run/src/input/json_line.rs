@@ -6,7 +6,7 @@ use super::mix::{WEIGHTS, check_variables};
 use super::names::{base, is_name};
 use crate::exit::usage;
 use anyhow::Result;
-use cosched_linux::{Adoption, Inherited};
+use cosched_linux::{Adoption, InheritedAttributes};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct Entry {
     weight: Option<f64>,
     expected_s: Option<f64>,
     adopt: Option<Adoption>,
-    inherited: Option<Inherited>,
+    inherited: Option<InheritedAttributes>,
 }
 
 const EXAMPLE: &str = r#"as in {"command": "gzip a.txt", "cpus": 1}"#;

@@ -28,7 +28,7 @@ pub(crate) mod template;
 mod values;
 mod word;
 
-pub use cosched_core::near;
+pub use cosched_core::spelling;
 
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";

@@ -2,8 +2,8 @@
 
 use super::command::told;
 use super::mine::{MINE, machine_file};
-use super::near::unknown;
 use super::read::read_spec;
+use super::spelling::unknown;
 use crate::exit::usage;
 use anyhow::Result;
 use cosched_core::POLICIES;

@@ -6,7 +6,7 @@
 //!
 //! What was not recorded is absent.
 
-use crate::recording::{Counted, Recording};
+use crate::recording::{RecordedCounts, Recording};
 use cosched_core::{
     Absence, Began, Capabilities, Capability, Change, Counter, Counts, Event, Exit, Kill, Machine,
     MayStart, Nanos, Placement, Planner, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
@@ -48,7 +48,7 @@ struct Player {
     /// The program beside which it plays, and its place in that recording in seconds.
     beside: Option<usize>,
     place_s: f64,
-    counted: Counted,
+    counted: RecordedCounts,
 }
 
 impl Player {
@@ -59,7 +59,7 @@ impl Player {
             is_placed: false,
             has_ended: false,
             place_s: 0.0,
-            counted: Counted::default(),
+            counted: RecordedCounts::default(),
         }
     }
 
@@ -137,7 +137,7 @@ impl Replay {
 }
 
 /// The counts that cosched would have.
-pub(crate) fn counts(counted: Counted) -> Counts {
+pub(crate) fn counts(counted: RecordedCounts) -> Counts {
     let value = |counter| match counter {
         Counter::Cycles => Reading::Value(counted.cycles as u64),
         Counter::Instructions => Reading::Value(counted.instructions as u64),
@@ -149,7 +149,7 @@ pub(crate) fn counts(counted: Counted) -> Counts {
 }
 
 /// The CPU time that cosched would have.
-pub(crate) fn cpu_time(source: CpuTime, counted: Counted) -> Reading<Nanos> {
+pub(crate) fn cpu_time(source: CpuTime, counted: RecordedCounts) -> Reading<Nanos> {
     match source {
         CpuTime::Absent => Reading::Absent(Absence::NotOffered),
         CpuTime::OfCycles { ghz } => Reading::Value(Nanos((counted.cycles / ghz) as u64)),

@@ -4,7 +4,7 @@
 //! `examples/champsim` has the measurements, and says how to repeat them. A folder with `alone.csv` and `slowdowns.csv` of
 //! other programs in the same form is judged in the same way.
 
-use crate::measurements::{Row, Table};
+use crate::measurements::{MeasuredTable, Row};
 use cosched_core::Nanos;
 use cosched_sim::program::{ProgramCache, ProgramCore, ProgramMemory, Stall};
 use cosched_sim::{MachineSpec, ProgramSpec, parse_machine_with, speeds_beside};
@@ -45,9 +45,9 @@ pub(crate) struct Slowdowns(Vec<Direction>);
 /// Simulates the pairs of a table in a folder with `alone.csv`.
 pub(crate) fn slowdowns(folder: &Path, table: &str) -> Result<Slowdowns, String> {
     let machine = Arc::new(machine()?);
-    let alone = Table::read(&folder.join("alone.csv"))?;
+    let alone = MeasuredTable::read(&folder.join("alone.csv"))?;
     let programs = programs(&alone, &machine)?;
-    let pairs = Table::read(&folder.join(table))?;
+    let pairs = MeasuredTable::read(&folder.join(table))?;
     Ok(Slowdowns(simulate(&pairs, &programs, &machine)?))
 }
 
@@ -85,7 +85,7 @@ fn machine() -> Result<MachineSpec, String> {
 
 /// The program of each name, from what it does alone.
 fn programs(
-    alone: &Table,
+    alone: &MeasuredTable,
     machine: &MachineSpec,
 ) -> Result<BTreeMap<String, Arc<ProgramSpec>>, String> {
     let mut rows: BTreeMap<String, Alone<'_>> = BTreeMap::new();
@@ -208,7 +208,7 @@ fn loaded_latency_ns(row: &Row, machine: &MachineSpec) -> Result<f64, String> {
 
 /// Every direction of the table, simulated.
 fn simulate(
-    slowdowns: &Table,
+    slowdowns: &MeasuredTable,
     programs: &BTreeMap<String, Arc<ProgramSpec>>,
     machine: &Arc<MachineSpec>,
 ) -> Result<Vec<Direction>, String> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// A table in memory.
-pub(crate) struct Table {
+pub(crate) struct MeasuredTable {
     pub(crate) rows: Vec<Row>,
 }
 
@@ -14,9 +14,9 @@ pub(crate) struct Row {
     fields: Vec<(String, String)>,
 }
 
-impl Table {
+impl MeasuredTable {
     /// Reads a file. Lines that begin with `#` are comments.
-    pub(crate) fn read(file: &Path) -> Result<Table, String> {
+    pub(crate) fn read(file: &Path) -> Result<MeasuredTable, String> {
         let text = std::fs::read_to_string(file)
             .map_err(|why| format!("cannot read {}: {why}", file.display()))?;
         let mut lines = text
@@ -38,7 +38,7 @@ impl Table {
                     .collect(),
             });
         }
-        Ok(Table { rows })
+        Ok(MeasuredTable { rows })
     }
 }
 

@@ -4,7 +4,7 @@
 //! `examples/spec2017-pairs` has the server and the programs, fitted to what each program does alone, and says how. The
 //! measurements come in a folder. Pairs that no fit has seen are judged apart, if the folder has any.
 
-use crate::measurements::Table;
+use crate::measurements::MeasuredTable;
 use cosched_core::{Interference, Nanos, NeighbouredRun, Rng, interferences};
 use cosched_sim::program::{ProgramCache, ProgramCore, ProgramMemory, Stall};
 use cosched_sim::{MachineSpec, ProgramSpec, parse_machine_with, speeds_beside};
@@ -129,7 +129,7 @@ fn legend() -> String {
 
 fn read(folder: &Path) -> Result<Data, String> {
     let mut all = Vec::new();
-    for row in &Table::read(&folder.join("pairs_spec2017.csv"))?.rows {
+    for row in &MeasuredTable::read(&folder.join("pairs_spec2017.csv"))?.rows {
         if SETS.contains(&row.text("set")?) {
             all.push(Measured {
                 set: row.text("set")?.to_owned(),
@@ -147,7 +147,9 @@ fn read(folder: &Path) -> Result<Data, String> {
     for row in &own_table("shown_pairs.csv")?.rows {
         shown.insert(row.text("pair")?.to_owned());
     }
-    let alone_s = times_alone(&Table::read(&folder.join("sensitivity_spec2017.csv"))?)?;
+    let alone_s = times_alone(&MeasuredTable::read(
+        &folder.join("sensitivity_spec2017.csv"),
+    )?)?;
     Ok(Data {
         all,
         alone_s,
@@ -156,12 +158,12 @@ fn read(folder: &Path) -> Result<Data, String> {
 }
 
 /// A table of the repository.
-fn own_table(name: &str) -> Result<Table, String> {
-    Table::read(&Path::new(FOLDER).join(name))
+fn own_table(name: &str) -> Result<MeasuredTable, String> {
+    MeasuredTable::read(&Path::new(FOLDER).join(name))
 }
 
 /// The mean time of each program beside a bubble of 0 MB.
-fn times_alone(curves: &Table) -> Result<BTreeMap<String, f64>, String> {
+fn times_alone(curves: &MeasuredTable) -> Result<BTreeMap<String, f64>, String> {
     let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for row in &curves.rows {
         if SETS.contains(&row.text("set")?) && row.number("bubble_mb")? == 0.0 {

@@ -2,7 +2,7 @@
 
 /// What was counted of a program up to some instant, over all its threads.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct RecordedCounts {
     pub(crate) instructions: f64,
     pub(crate) cycles: f64,
     /// Misses of the private second-level caches.
@@ -11,10 +11,10 @@ pub(crate) struct Counted {
     pub(crate) reads: f64,
 }
 
-impl Counted {
+impl RecordedCounts {
     /// Each count by a function of the two.
-    fn with(self, other: Counted, of: impl Fn(f64, f64) -> f64) -> Counted {
-        Counted {
+    fn with(self, other: RecordedCounts, of: impl Fn(f64, f64) -> f64) -> RecordedCounts {
+        RecordedCounts {
             instructions: of(self.instructions, other.instructions),
             cycles: of(self.cycles, other.cycles),
             llc_accesses: of(self.llc_accesses, other.llc_accesses),
@@ -22,11 +22,11 @@ impl Counted {
         }
     }
 
-    pub(crate) fn plus(self, other: Counted) -> Counted {
+    pub(crate) fn plus(self, other: RecordedCounts) -> RecordedCounts {
         self.with(other, |x, y| x + y)
     }
 
-    pub(crate) fn minus(self, other: Counted) -> Counted {
+    pub(crate) fn minus(self, other: RecordedCounts) -> RecordedCounts {
         self.with(other, |x, y| x - y)
     }
 }
@@ -35,22 +35,22 @@ impl Counted {
 #[derive(Clone, Debug)]
 pub(crate) struct Recording {
     /// Seconds from the start, and the counts until then. The first point is the start.
-    points: Vec<(f64, Counted)>,
+    points: Vec<(f64, RecordedCounts)>,
 }
 
 impl Recording {
     pub(crate) fn new() -> Recording {
         Recording {
-            points: vec![(0.0, Counted::default())],
+            points: vec![(0.0, RecordedCounts::default())],
         }
     }
 
-    pub(crate) fn add(&mut self, interval_s: f64, counted: Counted) {
+    pub(crate) fn add(&mut self, interval_s: f64, counted: RecordedCounts) {
         let (last_s, last) = self.end();
         self.points.push((last_s + interval_s, last.plus(counted)));
     }
 
-    fn end(&self) -> (f64, Counted) {
+    fn end(&self) -> (f64, RecordedCounts) {
         self.points[self.points.len() - 1]
     }
 
@@ -58,16 +58,16 @@ impl Recording {
         self.end().0
     }
 
-    pub(crate) fn total(&self) -> Counted {
+    pub(crate) fn total(&self) -> RecordedCounts {
         self.end().1
     }
 
-    pub(crate) fn points(&self) -> &[(f64, Counted)] {
+    pub(crate) fn points(&self) -> &[(f64, RecordedCounts)] {
         &self.points
     }
 
     /// The counts after so many seconds.
-    pub(crate) fn at(&self, time_s: f64) -> Counted {
+    pub(crate) fn at(&self, time_s: f64) -> RecordedCounts {
         let next = self.points.partition_point(|point| point.0 <= time_s);
         if next == self.points.len() {
             return self.total();
@@ -80,7 +80,7 @@ impl Recording {
     /// The seconds after which this share of all instructions was done.
     pub(crate) fn time_of_share(&self, share: f64) -> f64 {
         let wanted = share * self.total().instructions;
-        let is_before = |point: &(f64, Counted)| point.1.instructions <= wanted;
+        let is_before = |point: &(f64, RecordedCounts)| point.1.instructions <= wanted;
         let next = self.points.partition_point(is_before);
         if next == self.points.len() {
             return self.length_s();

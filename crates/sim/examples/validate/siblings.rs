@@ -4,9 +4,9 @@
 //! known of caches and memory.
 
 use crate::backend::{CpuTime, Replay, Tape};
-use crate::measurements::Table;
-use crate::recording::{Counted, Recording};
-use cosched_core::model::contention::{Contention, Prediction, Seat};
+use crate::measurements::MeasuredTable;
+use crate::recording::{RecordedCounts, Recording};
+use cosched_core::model::contention::{Contention, PlacedJob, SpeedPrediction};
 use cosched_core::{
     Change, CpuId, Decision, Learnt, Machine, Nanos, Placement, Policy, Purpose, Recorder, Rng,
     RunConfig, Snapshot, TaskId, TaskSpec, run,
@@ -81,7 +81,7 @@ fn cell(mut errors: Vec<f64>) -> String {
 }
 
 fn read(file: &Path) -> Result<Data, String> {
-    let table = Table::read(file)?;
+    let table = MeasuredTable::read(file)?;
     let mut names = BTreeSet::new();
     for row in &table.rows {
         names.insert(row.text("program")?.to_owned());
@@ -137,7 +137,7 @@ fn predict(data: &Data, shown: &[Pair]) -> Result<BTreeMap<Pair, f64>, String> {
     let learnt = learn(data, shown)?;
     let mut predicted = BTreeMap::new();
     for pair in data.slowdowns.keys() {
-        let mut prediction = Prediction::default();
+        let mut prediction = SpeedPrediction::default();
         let seats = [pair.0, pair.1].map(|program| seat(&learnt[program]));
         prediction.make(&Contention::default(), &seats);
         predicted.insert(*pair, prediction.jobs[0].cpi / learnt[pair.0].solo_cpi);
@@ -146,8 +146,8 @@ fn predict(data: &Data, shown: &[Pair]) -> Result<BTreeMap<Pair, f64>, String> {
 }
 
 /// A job on the only core.
-fn seat(learnt: &Learnt) -> Seat {
-    Seat {
+fn seat(learnt: &Learnt) -> PlacedJob {
+    PlacedJob {
         asks: learnt.asks,
         core: 0,
         llc: 0,
@@ -199,10 +199,10 @@ fn tape(program: usize, data: &Data) -> Tape {
 
 fn slowed(slowdown: f64) -> Recording {
     let mut recording = Recording::new();
-    let counted = Counted {
+    let counted = RecordedCounts {
         instructions: ALONE_S * GHZ * 1e9,
         cycles: slowdown * ALONE_S * GHZ * 1e9,
-        ..Counted::default()
+        ..RecordedCounts::default()
     };
     recording.add(slowdown * ALONE_S, counted);
     recording

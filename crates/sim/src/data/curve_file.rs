@@ -2,7 +2,7 @@
 
 use super::builtin::{CURVES, SOUND, find};
 use super::error::SpecError;
-use super::table::{Table, Text};
+use super::table::{FileTable, Text};
 use crate::curve::{LatencyCurve, LatencyLine};
 
 /// Parses a latency file: its name, and the curve.
@@ -38,7 +38,7 @@ pub fn builtin_curve(name: &str) -> Option<LatencyCurve> {
 }
 
 /// Parses the points of a line. The last one is the greatest bandwidth of the memory: latency beyond it is unknown.
-fn read_points(line: &Table<'_>) -> Result<Vec<(f64, f64)>, SpecError> {
+fn read_points(line: &FileTable<'_>) -> Result<Vec<(f64, f64)>, SpecError> {
     let expected = "pairs of bandwidth by peak, 0 to 1, and latency by idle latency, 1 to 1000, both ascending from [0, 1]";
     line.pairs("points", expected, |before, (x, y)| match before {
         None => (x, y) == (0.0, 1.0),

@@ -4,11 +4,11 @@ use super::builtin::{CURVES, MACHINES, SOUND, find};
 use super::curve_file::{builtin_curve, parse_curve};
 use super::error::SpecError;
 use super::params_table::read_params;
-use super::table::{Table, Text};
+use super::table::{FileTable, Text};
 use crate::curve::LatencyCurve;
 use crate::machine::{
-    CoreTypeSpec, CountersSpec, DeviceSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec,
-    PowerSpec, Replacement, STREAM_LOSS_MOST, SmtSpec,
+    CacheReplacement, CoreTypeSpec, CountersSpec, DeviceSpec, KernelSpec, LlcSpec, MachineSpec,
+    MemorySpec, PowerSpec, STREAM_LOSS_MOST, SmtSpec,
 };
 use cosched_core::{Counter, Device, POLICIES, PerCounter, PerDevice};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
     find(MACHINES, name).map(|file| parse_machine(file.text, file.file).expect(SOUND))
 }
 
-fn read_name(top: &Table<'_>) -> Result<String, SpecError> {
+fn read_name(top: &FileTable<'_>) -> Result<String, SpecError> {
     let name = top.name()?;
     if name == "host" || name == "mine" {
         let expected =
@@ -111,7 +111,7 @@ fn read_name(top: &Table<'_>) -> Result<String, SpecError> {
     Ok(name)
 }
 
-fn check_size(topology: &Table<'_>, machine: &MachineSpec) -> Result<(), SpecError> {
+fn check_size(topology: &FileTable<'_>, machine: &MachineSpec) -> Result<(), SpecError> {
     let mut at_llc = 0;
     for kind in &machine.core_types {
         at_llc += u64::from(kind.cores_per_llc * kind.threads_per_core);
@@ -125,7 +125,7 @@ fn check_size(topology: &Table<'_>, machine: &MachineSpec) -> Result<(), SpecErr
     Ok(())
 }
 
-fn read_core_types(top: &Table<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
+fn read_core_types(top: &FileTable<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
     let keys = [
         "source",
         "assumed",
@@ -169,7 +169,7 @@ fn read_core_types(top: &Table<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
 }
 
 /// Reads the clocks of a core type while few cores of its socket are active.
-fn read_turbo(table: &Table<'_>) -> Result<Vec<(u32, f64)>, SpecError> {
+fn read_turbo(table: &FileTable<'_>) -> Result<Vec<(u32, f64)>, SpecError> {
     let Some(turbo) = table.optional_figures("turbo", &["steps"])? else {
         return Ok(Vec::new());
     };
@@ -189,7 +189,7 @@ fn read_turbo(table: &Table<'_>) -> Result<Vec<(u32, f64)>, SpecError> {
 /// Reads the capacity of a core type; `before` is the previous type. The kernel distinguishes types by their capacity,
 /// so several types need one.
 fn read_capacity(
-    table: &Table<'_>,
+    table: &FileTable<'_>,
     several: bool,
     before: Option<&CoreTypeSpec>,
 ) -> Result<Option<u32>, SpecError> {
@@ -208,7 +208,7 @@ fn read_capacity(
     Ok(Some(capacity))
 }
 
-fn read_smt(top: &Table<'_>, core_types: &[CoreTypeSpec]) -> Result<SmtSpec, SpecError> {
+fn read_smt(top: &FileTable<'_>, core_types: &[CoreTypeSpec]) -> Result<SmtSpec, SpecError> {
     let has_siblings = core_types.iter().any(|kind| kind.threads_per_core > 1);
     match top.optional_figures("smt", &["issue_share", "l1_wait_cycles"])? {
         Some(smt) => Ok(SmtSpec {
@@ -226,14 +226,14 @@ fn read_smt(top: &Table<'_>, core_types: &[CoreTypeSpec]) -> Result<SmtSpec, Spe
     }
 }
 
-fn read_llc(top: &Table<'_>) -> Result<LlcSpec, SpecError> {
+fn read_llc(top: &FileTable<'_>) -> Result<LlcSpec, SpecError> {
     let llc = top.figures("llc", &["mb", "inclusive", "latency", "replacement"])?;
     let latency = llc.figures("latency", &["hit_ns"])?;
     let replacement = match llc.optional_figures("replacement", &["victim"])? {
         Some(replacement) if replacement.choice("victim", &["old", "any"])? == "any" => {
-            Replacement::Random
+            CacheReplacement::Random
         }
-        _ => Replacement::ByAge,
+        _ => CacheReplacement::ByAge,
     };
     Ok(LlcSpec {
         mb: llc.number("mb", 0.1..=65536.0)?,
@@ -244,7 +244,7 @@ fn read_llc(top: &Table<'_>) -> Result<LlcSpec, SpecError> {
 }
 
 fn read_memory(
-    top: &Table<'_>,
+    top: &FileTable<'_>,
     sockets: u32,
     hit_ns: f64,
     read_curve: ReadCurve<'_>,
@@ -282,7 +282,7 @@ fn read_memory(
 }
 
 /// The latency curve: a built-in one, or that of a file.
-fn curve_of(latency: &Table<'_>, read_curve: ReadCurve<'_>) -> Result<LatencyCurve, SpecError> {
+fn curve_of(latency: &FileTable<'_>, read_curve: ReadCurve<'_>) -> Result<LatencyCurve, SpecError> {
     let name = latency.words("curve").unwrap_or_default();
     if let Some(curve) = builtin_curve(&name) {
         return Ok(curve);
@@ -300,7 +300,7 @@ fn curve_of(latency: &Table<'_>, read_curve: ReadCurve<'_>) -> Result<LatencyCur
     Ok(curve)
 }
 
-fn read_device(top: &Table<'_>, device: Device) -> Result<Option<DeviceSpec>, SpecError> {
+fn read_device(top: &FileTable<'_>, device: Device) -> Result<Option<DeviceSpec>, SpecError> {
     let Some(table) = top.optional_figures(device.name(), &["mb_per_s", "stream_cost"])? else {
         return Ok(None);
     };
@@ -310,7 +310,7 @@ fn read_device(top: &Table<'_>, device: Device) -> Result<Option<DeviceSpec>, Sp
     }))
 }
 
-fn read_power(top: &Table<'_>) -> Result<PowerSpec, SpecError> {
+fn read_power(top: &FileTable<'_>) -> Result<PowerSpec, SpecError> {
     let power = top.figures("power", &["static_w", "uncore_w", "nj_per_line"])?;
     Ok(PowerSpec {
         static_w: power.number("static_w", 0.0..=10_000.0)?,
@@ -319,7 +319,7 @@ fn read_power(top: &Table<'_>) -> Result<PowerSpec, SpecError> {
     })
 }
 
-fn read_kernel(top: &Table<'_>) -> Result<KernelSpec, SpecError> {
+fn read_kernel(top: &FileTable<'_>) -> Result<KernelSpec, SpecError> {
     let kernel = top.figures("kernel", &["period_ms", "min_slice_ms", "switching"])?;
     let keys = [
         "wakeup_granularity_ms",
@@ -344,7 +344,7 @@ fn read_kernel(top: &Table<'_>) -> Result<KernelSpec, SpecError> {
 }
 
 /// Reads the counters' abilities. A counter that the file does not name does not count.
-fn read_counters(top: &Table<'_>) -> Result<CountersSpec, SpecError> {
+fn read_counters(top: &FileTable<'_>) -> Result<CountersSpec, SpecError> {
     let mut keys = Counter::ALL.map(CountersSpec::key).to_vec();
     keys.dedup();
     keys.extend(["traffic", "energy", "noise"]);

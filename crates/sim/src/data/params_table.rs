@@ -1,12 +1,12 @@
 //! The table `params` of a machine file: policies' parameters that depend on the machine.
 
 use super::error::SpecError;
-use super::table::Table;
-use cosched_core::near::did_you_mean;
+use super::table::FileTable;
+use cosched_core::spelling::did_you_mean;
 use cosched_core::{POLICIES, Params, PolicyEntry};
 
 /// Reads the table, if present. Each key must be a parameter of some policy, in the range of every policy that has it.
-pub(super) fn read_params(top: &Table<'_>) -> Result<Vec<(String, String)>, SpecError> {
+pub(super) fn read_params(top: &FileTable<'_>) -> Result<Vec<(String, String)>, SpecError> {
     let mut settings = Vec::new();
     let Some(table) = top.optional_table("params")? else {
         return Ok(settings);

@@ -3,9 +3,9 @@
 
 use super::builtin::{PROGRAMS, SOUND, find};
 use super::error::SpecError;
-use super::table::{Table, Text};
+use super::table::{FileTable, Text};
 use crate::program::{
-    MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall,
+    MeasuredHits, ProgramCache, ProgramCore, ProgramMemory, ProgramPhase, ProgramSpec, Stall,
 };
 use cosched_core::PerDevice;
 
@@ -44,14 +44,14 @@ pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
     find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
 }
 
-fn read_length(top: &Table<'_>) -> Result<Option<f64>, SpecError> {
+fn read_length(top: &FileTable<'_>) -> Result<Option<f64>, SpecError> {
     match top.optional_figures("length", &["instructions"])? {
         Some(length) => Ok(Some(length.number("instructions", 1e3..=1e15)?)),
         None => Ok(None),
     }
 }
 
-fn read_core(top: &Table<'_>) -> Result<ProgramCore, SpecError> {
+fn read_core(top: &FileTable<'_>) -> Result<ProgramCore, SpecError> {
     let core = top.figures("core", &["cpi", "l1_accesses_per_ki", "hits"])?;
     let hits = match core.optional_figures("hits", &["l2_kb", "llc_cycles"])? {
         Some(hits) => Some(MeasuredHits {
@@ -68,7 +68,7 @@ fn read_core(top: &Table<'_>) -> Result<ProgramCore, SpecError> {
     })
 }
 
-fn read_cache(top: &Table<'_>) -> Result<ProgramCache, SpecError> {
+fn read_cache(top: &FileTable<'_>) -> Result<ProgramCache, SpecError> {
     let keys = [
         "l1_misses_per_ki",
         "l2_kb",
@@ -92,7 +92,7 @@ fn read_cache(top: &Table<'_>) -> Result<ProgramCache, SpecError> {
 }
 
 fn read_memory(
-    top: &Table<'_>,
+    top: &FileTable<'_>,
     core: &ProgramCore,
     cache: &ProgramCache,
 ) -> Result<ProgramMemory, SpecError> {
@@ -124,7 +124,7 @@ fn read_memory(
 }
 
 /// Reads the stall time by latency: a number of overlapping misses, or a fit.
-fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError> {
+fn read_stall(memory: &FileTable<'_>, core: &ProgramCore) -> Result<Stall, SpecError> {
     let fit = ["cpi_fixed", "cpi_per_100_cycles", "from_cycles"];
     let is_fitted = fit.iter().any(|key| memory.has(key));
     if is_fitted == memory.has("mlp") {
@@ -172,7 +172,7 @@ fn misses_at(cache: &ProgramCache, mb: f64) -> f64 {
     before.1
 }
 
-fn read_phases(top: &Table<'_>) -> Result<Vec<Phase>, SpecError> {
+fn read_phases(top: &FileTable<'_>) -> Result<Vec<ProgramPhase>, SpecError> {
     let Some(phases) = top.optional_figures("phases", &["parts"])? else {
         return Ok(Vec::new());
     };
@@ -184,7 +184,7 @@ fn read_phases(top: &Table<'_>) -> Result<Vec<Phase>, SpecError> {
 /// The ways to leave the CPU after a part.
 const PAUSES: [&str; 3] = ["then_sleep_ms", "then_disk_mb", "then_net_mb"];
 
-fn read_part(part: &Table<'_>) -> Result<Phase, SpecError> {
+fn read_part(part: &FileTable<'_>) -> Result<ProgramPhase, SpecError> {
     let mut pauses = PAUSES.iter().filter(|key| part.has(key));
     if let (Some(first), Some(second)) = (pauses.next(), pauses.next()) {
         return Err(part.error(
@@ -192,7 +192,7 @@ fn read_part(part: &Table<'_>) -> Result<Phase, SpecError> {
             format!("no more than one of these keys, and {first} is there"),
         ));
     }
-    Ok(Phase {
+    Ok(ProgramPhase {
         instructions: part.number("instructions", 1e3..=1e15)?,
         cpi: part.number_or("cpi", 0.01..=100.0, 1.0)?,
         memory: part.number_or("memory", 0.0..=100.0, 1.0)?,

@@ -1,7 +1,7 @@
 //! Reads the tables of a file key by key. An error names the file, the line, the key and the allowed values.
 
 use super::error::SpecError;
-use cosched_core::near::did_you_mean;
+use cosched_core::spelling::did_you_mean;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use toml::Spanned;
@@ -32,8 +32,8 @@ impl<'a> Text<'a> {
         self,
         parsed: &'a Spanned<DeTable<'a>>,
         keys: &[&str],
-    ) -> Result<Table<'a>, SpecError> {
-        let top = Table {
+    ) -> Result<FileTable<'a>, SpecError> {
+        let top = FileTable {
             text: self,
             path: String::new(),
             at: 0,
@@ -60,7 +60,7 @@ impl<'a> Text<'a> {
 }
 
 /// A table of a file.
-pub(super) struct Table<'a> {
+pub(super) struct FileTable<'a> {
     text: Text<'a>,
     /// Its name with those of the tables around it; empty for the top of the file.
     path: String,
@@ -68,7 +68,7 @@ pub(super) struct Table<'a> {
     values: &'a DeTable<'a>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FileTable<'a> {
     /// An error at a key's value, or at the table if it lacks the key.
     pub(super) fn error(&self, key: &str, expected: impl Display) -> SpecError {
         match self.values.get(key) {
@@ -93,7 +93,7 @@ impl<'a> Table<'a> {
     }
 
     /// The table itself, if it has no other keys than these.
-    fn with_keys(self, keys: &[&str]) -> Result<Table<'a>, SpecError> {
+    fn with_keys(self, keys: &[&str]) -> Result<FileTable<'a>, SpecError> {
         for key in self.values.keys() {
             if !keys.contains(&key.get_ref().as_ref()) {
                 let name = format!("the key `{}`", key.get_ref());
@@ -107,7 +107,7 @@ impl<'a> Table<'a> {
     }
 
     /// The table itself, if it names the source of its figures.
-    pub(super) fn with_source(self) -> Result<Table<'a>, SpecError> {
+    pub(super) fn with_source(self) -> Result<FileTable<'a>, SpecError> {
         let key = if self.has("assumed") {
             "assumed"
         } else {
@@ -122,17 +122,17 @@ impl<'a> Table<'a> {
     }
 
     /// A table of figures with these keys, and a source.
-    pub(super) fn figures(&self, key: &str, keys: &[&str]) -> Result<Table<'a>, SpecError> {
+    pub(super) fn figures(&self, key: &str, keys: &[&str]) -> Result<FileTable<'a>, SpecError> {
         let figures = self.optional_figures(key, keys)?;
         figures.ok_or_else(|| self.error(key, "a table"))
     }
 
-    /// As [`Table::figures`], if present.
+    /// As [`FileTable::figures`], if present.
     pub(super) fn optional_figures(
         &self,
         key: &str,
         keys: &[&str],
-    ) -> Result<Option<Table<'a>>, SpecError> {
+    ) -> Result<Option<FileTable<'a>>, SpecError> {
         let Some(value) = self.values.get(key) else {
             return Ok(None);
         };
@@ -140,19 +140,19 @@ impl<'a> Table<'a> {
     }
 
     /// The table itself, if it has a source and no other keys than these.
-    pub(super) fn with_figures(self, keys: &[&str]) -> Result<Table<'a>, SpecError> {
+    pub(super) fn with_figures(self, keys: &[&str]) -> Result<FileTable<'a>, SpecError> {
         let keys = [keys, &["source", "assumed"]].concat();
         self.with_keys(&keys)?.with_source()
     }
 
     /// A table with any keys, if present.
-    pub(super) fn optional_table(&self, key: &str) -> Result<Option<Table<'a>>, SpecError> {
+    pub(super) fn optional_table(&self, key: &str) -> Result<Option<FileTable<'a>>, SpecError> {
         let value = self.values.get(key);
         value.map(|value| self.inner(key, value)).transpose()
     }
 
     /// A list of tables with these keys, at least one.
-    pub(super) fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<Table<'a>>, SpecError> {
+    pub(super) fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<FileTable<'a>>, SpecError> {
         let mut tables = Vec::new();
         for value in self.list(key) {
             tables.push(self.inner(key, value)?.with_keys(keys)?);
@@ -170,7 +170,11 @@ impl<'a> Table<'a> {
         values.map_or(&[], |values| values)
     }
 
-    fn inner(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Result<Table<'a>, SpecError> {
+    fn inner(
+        &self,
+        key: &str,
+        value: &'a Spanned<DeValue<'a>>,
+    ) -> Result<FileTable<'a>, SpecError> {
         let Some(values) = value.get_ref().as_table() else {
             return Err(self.error_of(key, value, "a table"));
         };
@@ -178,7 +182,7 @@ impl<'a> Table<'a> {
             "" => key.to_owned(),
             path => format!("{path}.{key}"),
         };
-        Ok(Table {
+        Ok(FileTable {
             text: self.text,
             path,
             at: value.span().start,
@@ -195,7 +199,7 @@ impl<'a> Table<'a> {
 
     /// Each key and its value, without quotation marks.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let Table { text, values, .. } = *self;
+        let FileTable { text, values, .. } = *self;
         values.iter().map(move |(key, value)| {
             let word = value.get_ref().as_str();
             let word = word.unwrap_or_else(|| text.written(value));

@@ -10,7 +10,7 @@ pub use light::LightFit;
 use crate::config::DEFAULT_STEP;
 use crate::machine::{CoreTypeSpec, MachineSpec};
 use crate::program::ProgramSpec;
-use crate::world::{Instance, Tally, World};
+use crate::world::{Instance, SimWorld, TrueCounts};
 use crate::{PROGRAMS, builtin_program};
 use cosched_core::model::ModelError;
 use cosched_core::model::cross_core::{BothWays, CoreSample, CoreType, RegressionFit};
@@ -290,7 +290,7 @@ pub fn speeds_beside(
 /// Counts of a joint run of programs.
 struct Together {
     time: Nanos,
-    tallies: Vec<Tally>,
+    tallies: Vec<TrueCounts>,
     energy_j: f64,
 }
 
@@ -339,7 +339,7 @@ fn mixed(
         memory: 1.0,
         length: 1.0,
     };
-    let mut world = World::new(machine.clone(), &programs, DEFAULT_STEP);
+    let mut world = SimWorld::new(machine.clone(), &programs, DEFAULT_STEP);
     for (thread, &(_, cpu)) in jobs.iter().enumerate() {
         world.add_task(thread, exact, 1, work, 0);
         let at = world.machine.index_of(cpu).unwrap_or_default();

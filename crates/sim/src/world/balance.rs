@@ -5,10 +5,10 @@
 //! work pulls a waiting thread from another at once, from its own cache first. Every balancing interval each CPU with
 //! at least two threads less than another pulls one, and an idle core pulls one of two threads that share a core.
 
-use super::World;
-use super::thread::{State, Thread};
+use super::SimWorld;
+use super::thread::{Thread, ThreadState};
 
-impl World {
+impl SimWorld {
     /// Chooses the CPU for a thread that starts, wakes or must move.
     pub(crate) fn choose_cpu(&self, thread_ix: usize) -> Option<usize> {
         let thread = &self.threads[thread_ix];
@@ -91,7 +91,7 @@ impl World {
     }
 
     fn migrate(&mut self, thread: usize, to: usize) {
-        self.dequeue(thread, State::Off);
+        self.dequeue(thread, ThreadState::Off);
         self.enqueue(thread, to);
     }
 

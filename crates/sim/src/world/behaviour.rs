@@ -7,7 +7,7 @@
 
 use super::reuse::ReuseAges;
 use crate::machine::CoreTypeSpec;
-use crate::program::{Phase, ProgramCache, ProgramSpec, Stall};
+use crate::program::{ProgramCache, ProgramPhase, ProgramSpec, Stall};
 use cosched_core::PerDevice;
 
 /// Lines of 64 bytes in a MB of 2^20 bytes.
@@ -53,7 +53,7 @@ pub(crate) struct Behaviour {
     /// The age of the oldest line held.
     pub ages: ReuseAges,
     /// Its phases; never empty.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ProgramPhase>,
 }
 
 /// What the misses and hits of a program cost.
@@ -267,7 +267,7 @@ impl Behaviour {
         } else {
             0.0
         };
-        let endless = Phase {
+        let endless = ProgramPhase {
             instructions: f64::INFINITY,
             cpi: 1.0,
             memory: 1.0,

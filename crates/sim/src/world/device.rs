@@ -1,16 +1,16 @@
 //! A device that all threads share, as a disk or the network. Threads wait in it for their bytes, side by side and at
 //! equal rates; their CPUs are free meanwhile.
 
-use super::World;
+use super::SimWorld;
 use super::physics::after;
-use super::thread::{State, Thread};
+use super::thread::{Thread, ThreadState};
 use crate::machine::DeviceSpec;
 use cosched_core::Device;
 
 /// Fewer bytes are an error of rounding.
 const ROUNDING: f64 = 0.5;
 
-pub(crate) struct Served {
+pub(crate) struct DeviceQueue {
     spec: DeviceSpec,
     /// The waiting threads, with the bytes that each still waits for.
     waiting: Vec<(usize, f64)>,
@@ -18,10 +18,10 @@ pub(crate) struct Served {
     at: u64,
 }
 
-impl Served {
-    pub(crate) fn new(spec: DeviceSpec) -> Served {
+impl DeviceQueue {
+    pub(crate) fn new(spec: DeviceSpec) -> DeviceQueue {
         let waiting = Vec::new();
-        Served {
+        DeviceQueue {
             spec,
             waiting,
             at: 0,
@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-impl World {
+impl SimWorld {
     /// Lets a running thread wait for its bytes after a phase. Returns `false` if it has none to move.
     pub(crate) fn wait_for_device(&mut self, thread: usize, phase: usize) -> bool {
         let program = self.threads[thread].program;
@@ -65,7 +65,7 @@ impl World {
         for device in Device::ALL {
             if mb[device] > 0.0 && self.devices[device].is_some() {
                 self.serve(device);
-                self.dequeue(thread, State::Waiting);
+                self.dequeue(thread, ThreadState::Waiting);
                 let served = self.devices[device].as_mut();
                 served
                     .into_iter()
@@ -91,7 +91,7 @@ impl World {
         let devices = Device::ALL
             .iter()
             .filter_map(|&of| self.devices[of].as_ref());
-        devices.map(Served::next).min().unwrap_or(u64::MAX)
+        devices.map(DeviceQueue::next).min().unwrap_or(u64::MAX)
     }
 
     /// Serves all waiting threads of a device up to now.
@@ -109,7 +109,7 @@ impl World {
                 continue;
             };
             for (thread, _) in served.waiting.extract_if(.., |(_, left)| *left < ROUNDING) {
-                self.threads[thread].state = State::Off;
+                self.threads[thread].state = ThreadState::Off;
                 if self.threads[thread].placed {
                     self.to_place.push(thread);
                 }

@@ -1,6 +1,6 @@
 //! Energy of active parts by time, of instructions executed, and of lines moved.
 
-use super::World;
+use super::SimWorld;
 
 /// Energy since the start, by its parts, in joules.
 #[derive(Clone, Copy, Default)]
@@ -23,7 +23,7 @@ impl Energy {
     }
 }
 
-impl World {
+impl SimWorld {
     /// Updates which cores and sockets are active. The caller has synced every core that changes.
     pub(crate) fn note_activity(&mut self) {
         let mut has_changed = false;

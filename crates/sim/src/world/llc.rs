@@ -4,7 +4,7 @@
 //! to run fills its part without taking lines from its co-runners, as long as unused lines are left. After that, of two
 //! running threads the one whose oldest line is older loses more: a thread with `h` lines loses them in proportion to
 //! `h a^p`, with `a` the age of its oldest line ([`reuse`](super::reuse)). With a large `p` only the oldest line of all
-//! goes, as in an LRU cache. With [`Replacement::Random`] all lines are alike, paused or not.
+//! goes, as in an LRU cache. With [`CacheReplacement::Random`] all lines are alike, paused or not.
 //!
 //! Let a thread hold `o` of `S` lines and read `r` lines per ns, and all together `R`. Its lines change by `r` while
 //! the cache fills, and by `r - R o w / sum(o w)` once it is full, with its weight `w = a^p`. Weights and the sum change
@@ -13,7 +13,7 @@
 //! lines are always all lines: a thread reports its gains.
 
 use super::decay::decay;
-use crate::machine::{LlcSpec, Replacement};
+use crate::machine::{CacheReplacement, LlcSpec};
 
 /// Share of unused lines below which a cache is full.
 const FULL: f64 = 1e-3;
@@ -27,7 +27,7 @@ const SQUARINGS: u32 = 2;
 const LEAST_SHARE: f64 = 1e-200;
 
 pub(crate) struct Llc {
-    replacement: Replacement,
+    replacement: CacheReplacement,
     inclusive: bool,
     /// Its capacity in lines.
     pub size: f64,
@@ -86,7 +86,7 @@ impl Llc {
             losses: vec![0.0; all_cores],
             cores,
             unused: size,
-            filling: spec.replacement == Replacement::ByAge,
+            filling: spec.replacement == CacheReplacement::ByAge,
             became_full: false,
             counted: 0.0,
             mark: Mark {
@@ -121,16 +121,16 @@ impl Llc {
     /// The power of the age of a thread's oldest line by which its losses grow.
     pub(crate) fn age_power(&self) -> f64 {
         match self.replacement {
-            Replacement::Random => 0.0,
-            Replacement::ByAge => f64::from(1 << SQUARINGS),
+            CacheReplacement::Random => 0.0,
+            CacheReplacement::ByAge => f64::from(1 << SQUARINGS),
         }
     }
 
     /// The weight of a thread's lines whose oldest has this age in ns: how much more they are replaced than others.
     pub(crate) fn weight(&self, age: f64) -> f64 {
         match self.replacement {
-            Replacement::Random => 1.0,
-            Replacement::ByAge => (0..SQUARINGS).fold(age, |power, _| power * power),
+            CacheReplacement::Random => 1.0,
+            CacheReplacement::ByAge => (0..SQUARINGS).fold(age, |power, _| power * power),
         }
     }
 
@@ -165,7 +165,7 @@ impl Llc {
     pub(crate) fn pace(&self) -> f64 {
         if self.filling || self.all.mass <= 0.0 {
             0.0
-        } else if self.replacement == Replacement::Random {
+        } else if self.replacement == CacheReplacement::Random {
             self.all.fill / self.size
         } else {
             let in_use = 1.0 - self.unused / self.size;
@@ -185,7 +185,7 @@ impl Llc {
     /// Changes the number of unused lines, and whether it fills.
     fn add_unused(&mut self, lines: f64) {
         self.unused += lines;
-        if self.replacement == Replacement::ByAge {
+        if self.replacement == CacheReplacement::ByAge {
             let least = if self.filling { FULL } else { FILLING };
             let was_filling = self.filling;
             self.filling = self.unused > least * self.size;
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     /// A cache of 1,000 lines whose first core reads one line per ns and the second three.
-    fn cache(replacement: Replacement) -> Llc {
+    fn cache(replacement: CacheReplacement) -> Llc {
         let spec = LlcSpec {
             mb: 1_000.0 / 16_384.0,
             hit_ns: 10.0,
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn lines_of_private_caches_leave_once_a_turnover() {
-        let mut llc = cache(Replacement::ByAge);
+        let mut llc = cache(CacheReplacement::ByAge);
         assert_eq!(llc.evictions_from_private(), 0.0);
         llc.gained(1_000.0);
         llc.set_use(0, 1.0, 1.0, 500.0);
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn unused_lines_go_first() {
-        let mut llc = cache(Replacement::ByAge);
+        let mut llc = cache(CacheReplacement::ByAge);
         llc.advance(200);
         // By the rates it may be full at 250.
         assert_eq!(llc.may_be_full_in(), 50.0);
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_thread_with_older_lines_loses_more() {
-        let mut llc = cache(Replacement::ByAge);
+        let mut llc = cache(CacheReplacement::ByAge);
         llc.gained(1_000.0);
         let [young, old] = [100.0, 300.0].map(|age| llc.weight(age));
         assert!((old / young - 81.0).abs() < 1e-9);
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_few_unused_lines_do_not_change_a_full_cache_to_and_fro() {
-        let mut llc = cache(Replacement::ByAge);
+        let mut llc = cache(CacheReplacement::ByAge);
         llc.gained(995.0);
         assert!(llc.is_filling() && !llc.take_became_full());
         llc.gained(4.5);
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn all_lines_are_alike_in_random_replacement() {
-        let mut llc = cache(Replacement::Random);
+        let mut llc = cache(CacheReplacement::Random);
         let mark = llc.leave(400.0);
         assert_eq!((llc.pace(), llc.may_be_full_in()), (0.004, f64::INFINITY));
         llc.advance(250);

@@ -29,9 +29,9 @@ pub(crate) struct Domain {
     pub latency: f64,
     /// The latency of each core's last solution.
     pub used: Vec<f64>,
-    asks: Vec<Asks>,
+    asks: Vec<CoreDemand>,
     /// Sum of `asks`.
-    all: Asks,
+    all: CoreDemand,
     changes: u32,
     /// Whether a core's demand changed since the latency was last settled.
     unsettled: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Domain {
 
 /// Demand of a core on a domain.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(crate) struct Asks {
+pub(crate) struct CoreDemand {
     /// Lines per ns.
     pub lines: f64,
     /// Share of them that is read.
@@ -50,8 +50,8 @@ pub(crate) struct Asks {
     pub squares: f64,
 }
 
-impl Asks {
-    fn add(&mut self, other: &Asks, sign: f64) {
+impl CoreDemand {
+    fn add(&mut self, other: &CoreDemand, sign: f64) {
         self.lines += sign * other.lines;
         self.reads += sign * other.reads;
         self.yields += sign * other.yields;
@@ -78,14 +78,14 @@ impl Domain {
             most_lost: spec.stream_loss_most,
             latency: spec.idle_latency_ns,
             used: vec![spec.idle_latency_ns; cores],
-            asks: vec![Asks::default(); cores],
-            all: Asks::default(),
+            asks: vec![CoreDemand::default(); cores],
+            all: CoreDemand::default(),
             changes: 0,
             unsettled: false,
         }
     }
 
-    pub(crate) fn ask(&mut self, core: usize, asks: Asks) {
+    pub(crate) fn ask(&mut self, core: usize, asks: CoreDemand) {
         self.used[core] = self.latency;
         let before = std::mem::replace(&mut self.asks[core], asks);
         if before == asks {
@@ -95,7 +95,7 @@ impl Domain {
         self.changes += 1;
         if self.changes >= FRESH_SUM {
             self.changes = 0;
-            self.all = Asks::default();
+            self.all = CoreDemand::default();
             self.asks.iter().for_each(|asks| self.all.add(asks, 1.0));
         } else {
             self.all.add(&before, -1.0);
@@ -124,14 +124,14 @@ impl Domain {
     }
 
     /// Maximum lines per ns for the present demand. Threads that read different rows of a bank close each other's.
-    fn capacity(&self, all: &Asks) -> f64 {
+    fn capacity(&self, all: &CoreDemand) -> f64 {
         self.peak * (1.0 - (self.loss * (all.streams() - 1.0)).min(self.most_lost))
     }
 
     /// The latency at which memory delivers exactly the bandwidth that the cores ask for at it. A core's rate is 1 /
     /// (time in the core + time in memory), so its demand falls along a hyperbola. All cores together are treated as
     /// one.
-    fn balance(&self, all: &Asks) -> f64 {
+    fn balance(&self, all: &CoreDemand) -> f64 {
         // After the last core has stopped, rounding leaves a tiny sum.
         if all.lines <= 1e-9 * self.peak {
             return self.idle;
@@ -258,9 +258,9 @@ mod tests {
     }
 
     /// Demand of a core that spends `core` ns and a latency / `mlp` per line.
-    fn asks(core: f64, mlp: f64, latency: f64) -> Asks {
+    fn asks(core: f64, mlp: f64, latency: f64) -> CoreDemand {
         let time = core + latency / mlp;
-        Asks {
+        CoreDemand {
             lines: 1.0 / time,
             reads: 1.0 / time,
             yields: 1.0 / time / time / mlp,
@@ -355,7 +355,7 @@ mod tests {
         domain.ask(0, asks(1.0, 10.0, 76.0));
         domain.settle();
         assert!(domain.latency > 76.0);
-        domain.ask(0, Asks::default());
+        domain.ask(0, CoreDemand::default());
         domain.settle();
         assert_eq!(domain.latency, 76.0);
     }

@@ -17,12 +17,12 @@ mod run_queue;
 mod thread;
 
 pub(crate) use behaviour::{Behaviour, LINES_PER_MB};
-pub(crate) use thread::{Instance, State, Tally, Thread};
+pub(crate) use thread::{Instance, Thread, ThreadState, TrueCounts};
 
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
 use cosched_core::{CpuSet, Device, Machine, PerDevice, kernel_weight};
-use device::Served;
+use device::DeviceQueue;
 use llc::Llc;
 use memory::Domain;
 use physics::{Core, Sibling};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 /// An event for the backend.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Happening {
+pub(crate) enum WorldEvent {
     /// All threads of a task have done their work.
     Finished(u32),
     /// The last awake thread of a task fell asleep.
@@ -41,7 +41,7 @@ pub(crate) enum Happening {
     Woke(u32),
 }
 
-pub(crate) struct World {
+pub(crate) struct SimWorld {
     pub spec: Arc<MachineSpec>,
     pub machine: Arc<Machine>,
     pub now: u64,
@@ -61,7 +61,7 @@ pub(crate) struct World {
     behaviours: Vec<Vec<Behaviour>>,
     times: Times,
     sleeping: BTreeSet<(u64, usize)>,
-    pub(crate) devices: PerDevice<Option<Served>>,
+    pub(crate) devices: PerDevice<Option<DeviceQueue>>,
     balance_at: u64,
     /// Whether the clock of any type of core changes.
     has_turbo: bool,
@@ -72,7 +72,7 @@ pub(crate) struct World {
     dirty: Vec<usize>,
     scratch: Vec<Sibling>,
     active_since: Vec<(usize, u64, u64)>,
-    pub happened: Vec<Happening>,
+    pub happened: Vec<WorldEvent>,
     /// Change of a thread's cycles per instruction, as a share, after which its rates are solved again.
     pub step: f64,
 }
@@ -101,8 +101,12 @@ fn behaviours_of(program: &ProgramSpec, spec: &MachineSpec) -> Vec<Behaviour> {
         .collect()
 }
 
-impl World {
-    pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
+impl SimWorld {
+    pub(crate) fn new(
+        spec: Arc<MachineSpec>,
+        programs: &[Arc<ProgramSpec>],
+        step: f64,
+    ) -> SimWorld {
         // The whole machine is simulated, whatever part of it the run may use.
         let machine = Arc::new(spec.machine());
         let cpus: Vec<CpuState> = machine
@@ -118,7 +122,7 @@ impl World {
         let llcs = 0..machine.llcs.len();
         let domains = machine.memory_domains.len();
         let domain = Domain::new(&spec.memory, cores.len());
-        World {
+        SimWorld {
             times: Times::new(&spec.kernel),
             llcs: llcs.map(|llc| new_llc(llc, &spec, &cores)).collect(),
             domains: vec![domain; domains],
@@ -132,7 +136,7 @@ impl World {
             threads: Vec::new(),
             tasks: Vec::new(),
             sleeping: BTreeSet::new(),
-            devices: PerDevice::from_fn(|device| spec.devices[device].map(Served::new)),
+            devices: PerDevice::from_fn(|device| spec.devices[device].map(DeviceQueue::new)),
             balance_at: 0,
             has_turbo: spec.core_types.iter().any(|kind| !kind.turbo.is_empty()),
             shared: 0,
@@ -197,7 +201,7 @@ impl World {
             task,
             program,
             instance,
-            state: State::Off,
+            state: ThreadState::Off,
             placed: false,
             affinity: Arc::new([]),
             weight,
@@ -209,7 +213,7 @@ impl World {
             phase: 0,
             phase_left: 0.0,
             work_left: work,
-            tally: Tally::default(),
+            tally: TrueCounts::default(),
             cpu_ns: 0,
             held: 0.0,
             held_in: 0,
@@ -228,7 +232,7 @@ impl World {
     /// Lets a thread run on some CPUs, ascending and at least one of them online. It stays where it is if allowed.
     pub(crate) fn place(&mut self, thread_ix: usize, affinity: Arc<[usize]>) {
         let thread = &mut self.threads[thread_ix];
-        if thread.state == State::Done {
+        if thread.state == ThreadState::Done {
             return;
         }
         let was_shared = thread.placed && thread.affinity.len() > 1;
@@ -239,12 +243,12 @@ impl World {
         let may_stay =
             |cpu: usize| self.cpus[cpu].online && thread.affinity.binary_search(&cpu).is_ok();
         match thread.state {
-            State::Running(cpu) | State::Ready(cpu) if may_stay(cpu) => {}
-            State::Running(_) | State::Ready(_) | State::Off => {
-                self.dequeue(thread_ix, State::Off);
+            ThreadState::Running(cpu) | ThreadState::Ready(cpu) if may_stay(cpu) => {}
+            ThreadState::Running(_) | ThreadState::Ready(_) | ThreadState::Off => {
+                self.dequeue(thread_ix, ThreadState::Off);
                 self.to_place.push(thread_ix);
             }
-            State::Asleep | State::Waiting | State::Done => {}
+            ThreadState::Asleep | ThreadState::Waiting | ThreadState::Done => {}
         }
     }
 
@@ -256,21 +260,23 @@ impl World {
         }
         self.shared -= usize::from(thread.affinity.len() > 1);
         match thread.state {
-            State::Running(_) | State::Ready(_) => self.dequeue(thread_ix, State::Off),
-            State::Off | State::Asleep | State::Waiting | State::Done => {}
+            ThreadState::Running(_) | ThreadState::Ready(_) => {
+                self.dequeue(thread_ix, ThreadState::Off)
+            }
+            ThreadState::Off | ThreadState::Asleep | ThreadState::Waiting | ThreadState::Done => {}
         }
     }
 
     /// Ends a thread in any state.
     pub(crate) fn end(&mut self, thread_ix: usize) {
         self.stop(thread_ix);
-        if self.threads[thread_ix].state == State::Asleep {
+        if self.threads[thread_ix].state == ThreadState::Asleep {
             self.sleeping
                 .remove(&(self.threads[thread_ix].wakes, thread_ix));
-        } else if self.threads[thread_ix].state == State::Waiting {
+        } else if self.threads[thread_ix].state == ThreadState::Waiting {
             self.leave_devices(thread_ix);
         }
-        self.threads[thread_ix].state = State::Done;
+        self.threads[thread_ix].state = ThreadState::Done;
     }
 
     /// Takes a CPU offline or brings it back. Its threads move to other CPUs, even to those that they may not use, as
@@ -287,7 +293,7 @@ impl World {
             .collect();
         threads.extend(self.cpus[cpu].current);
         for thread in threads {
-            self.dequeue(thread, State::Off);
+            self.dequeue(thread, ThreadState::Off);
             self.to_place.push(thread);
         }
     }
@@ -296,7 +302,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         loop {
             for thread in std::mem::take(&mut self.to_place) {
-                if self.threads[thread].state == State::Off && self.threads[thread].placed {
+                if self.threads[thread].state == ThreadState::Off && self.threads[thread].placed {
                     let cpu = self
                         .choose_cpu(thread)
                         .or_else(|| self.cpus.iter().position(|cpu| cpu.online));
@@ -344,12 +350,12 @@ impl World {
             && wakes <= to
         {
             self.sleeping.pop_first();
-            self.threads[thread].state = State::Off;
+            self.threads[thread].state = ThreadState::Off;
             if self.threads[thread].placed {
                 self.to_place.push(thread);
             }
             self.happened
-                .push(Happening::Woke(self.threads[thread].task));
+                .push(WorldEvent::Woke(self.threads[thread].task));
         }
         self.wake_served();
         if self.shared > 0 && self.balance_at <= to {
@@ -382,10 +388,10 @@ impl World {
         let task = self.threads[thread_ix].task;
         if is_end {
             self.stop(thread_ix);
-            self.threads[thread_ix].state = State::Done;
+            self.threads[thread_ix].state = ThreadState::Done;
             let mut threads = self.tasks[task as usize].clone();
-            if threads.all(|thread| self.threads[thread].state == State::Done) {
-                self.happened.push(Happening::Finished(task));
+            if threads.all(|thread| self.threads[thread].state == ThreadState::Done) {
+                self.happened.push(WorldEvent::Finished(task));
             } else {
                 self.note_sleep(task);
             }
@@ -401,7 +407,7 @@ impl World {
             return;
         }
         if sleep > 0 {
-            self.dequeue(thread_ix, State::Asleep);
+            self.dequeue(thread_ix, ThreadState::Asleep);
             self.threads[thread_ix].wakes = self.now + sleep;
             self.sleeping.insert((self.now + sleep, thread_ix));
             self.note_sleep(task);
@@ -410,10 +416,14 @@ impl World {
 
     /// Reports that a task sleeps, if none of its threads is awake.
     fn note_sleep(&mut self, task: u32) {
-        let asleep =
-            |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
+        let asleep = |thread: usize| {
+            matches!(
+                self.threads[thread].state,
+                ThreadState::Asleep | ThreadState::Done
+            )
+        };
         if self.tasks[task as usize].clone().all(asleep) {
-            self.happened.push(Happening::Slept(task));
+            self.happened.push(WorldEvent::Slept(task));
         }
     }
 
@@ -429,14 +439,14 @@ impl World {
     pub(crate) fn sync_task(&mut self, task: u32) {
         Device::ALL.iter().for_each(|&device| self.serve(device));
         for thread in self.tasks[task as usize].clone() {
-            if let State::Running(cpu) = self.threads[thread].state {
+            if let ThreadState::Running(cpu) = self.threads[thread].state {
                 self.sync(self.cpus[cpu].core);
             }
         }
     }
 }
 
-impl World {
+impl SimWorld {
     /// Whether any thread has a CPU.
     pub(crate) fn any_running(&self) -> bool {
         self.active_since.iter().any(|&(cores, ..)| cores > 0)
@@ -453,7 +463,7 @@ mod tests {
         let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
         let programs = ["mcf", "lbm", "gcc", "workload-chase"]
             .map(|name| Arc::new(builtin_program(name).unwrap()));
-        let mut world = World::new(spec, &programs, 0.06);
+        let mut world = SimWorld::new(spec, &programs, 0.06);
         let same = Instance {
             cpi: 1.0,
             memory: 1.0,
@@ -477,14 +487,14 @@ mod tests {
                 let cache = &world.llcs[llc];
                 let here = world.threads.iter().filter(|thread| thread.held_in == llc);
                 let held = here.map(|thread| match thread.state {
-                    State::Running(_) => thread.held,
+                    ThreadState::Running(_) => thread.held,
                     _ => cache.left_of(thread.held, thread.held_at),
                 });
                 fullest = fullest.max(held.sum::<f64>() / cache.size);
                 let running = world
                     .threads
                     .iter()
-                    .filter(|thread| matches!(thread.state, State::Running(_)));
+                    .filter(|thread| matches!(thread.state, ThreadState::Running(_)));
                 let used: f64 = running
                     .filter(|thread| thread.held_in == llc)
                     .map(|thread| thread.held)
@@ -504,7 +514,7 @@ mod tests {
     fn a_program_that_hardly_misses_any_more_leaves_no_line_to_nobody() {
         let spec = Arc::new(builtin_machine("i5-2500").unwrap());
         for name in ["hmmer", "h264ref", "gromacs", "sphinx3", "mcf"] {
-            let mut world = World::new(
+            let mut world = SimWorld::new(
                 spec.clone(),
                 &[Arc::new(builtin_program(name).unwrap())],
                 0.08,
@@ -539,7 +549,7 @@ mod tests {
         }
     }
 
-    fn forward(world: &mut World) {
+    fn forward(world: &mut SimWorld) {
         let until = world.now + 200_000_000;
         while world.now < until {
             world.advance(world.next_event().min(until));
@@ -551,7 +561,7 @@ mod tests {
     fn a_thread_that_has_lost_all_its_lines_fetches_them_again() {
         let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
         let lbm = Arc::new(builtin_program("lbm").unwrap());
-        let mut world = World::new(spec, &[lbm], 0.08);
+        let mut world = SimWorld::new(spec, &[lbm], 0.08);
         let same = Instance {
             cpi: 1.0,
             memory: 1.0,

@@ -8,11 +8,11 @@
 //! linear piece of the curve of misses its reads fall linearly with its lines, so this is an exponential approach,
 //! computed exactly.
 
-use super::World;
+use super::SimWorld;
 use super::decay::decay;
 use super::llc::Llc;
-use super::memory::Asks;
-use super::thread::{State, Tally, Thread};
+use super::memory::CoreDemand;
+use super::thread::{Thread, ThreadState, TrueCounts};
 use crate::machine::MachineSpec;
 use cosched_core::Machine;
 
@@ -132,13 +132,13 @@ impl Thread {
 }
 
 /// Adds to the lines read and written by a memory domain.
-fn moved_by(moved: &mut [(f64, f64)], domain: usize, done: &Tally) {
+fn moved_by(moved: &mut [(f64, f64)], domain: usize, done: &TrueCounts) {
     let (reads, writes) = &mut moved[domain];
     *reads += done.reads;
     *writes += done.writes;
 }
 
-impl World {
+impl SimWorld {
     /// Syncs a core to now.
     pub(crate) fn sync(&mut self, core_ix: usize) {
         let now = self.now;
@@ -218,11 +218,11 @@ impl World {
 
     /// Executes the rest that rounding leaves at the end of a phase or of the work.
     pub(crate) fn finish_piece(&mut self, thread: usize) {
-        let State::Running(cpu) = self.threads[thread].state else {
+        let ThreadState::Running(cpu) = self.threads[thread].state else {
             return;
         };
         let left = self.threads[thread].left();
-        let done: Tally = self.threads[thread].execute(left);
+        let done: TrueCounts = self.threads[thread].execute(left);
         let core = &mut self.cores[self.cpus[cpu].core];
         core.instructions += done.instructions;
         core.lines += done.reads + done.writes;
@@ -390,7 +390,7 @@ impl World {
     /// Passes the demand of the core's threads to each memory domain.
     fn ask_memory(&mut self, core_ix: usize) {
         for (domain_ix, domain) in self.domains.iter_mut().enumerate() {
-            let mut asks = Asks::default();
+            let mut asks = CoreDemand::default();
             for sibling in self
                 .scratch
                 .iter()

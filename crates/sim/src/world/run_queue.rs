@@ -6,8 +6,8 @@
 //! time. It keeps up to one period of its lead on its last queue, and up to half a period of its lag, so sleepers have
 //! some precedence.
 
-use super::World;
-use super::thread::State;
+use super::SimWorld;
+use super::thread::ThreadState;
 use crate::machine::KernelSpec;
 use std::collections::VecDeque;
 
@@ -124,36 +124,39 @@ impl CpuState {
     }
 }
 
-impl World {
+impl SimWorld {
     /// Puts a thread that is on no CPU into a CPU's queue.
     pub(crate) fn enqueue(&mut self, thread_ix: usize, cpu_ix: usize) {
         let cpu = &mut self.cpus[cpu_ix];
         let thread = &mut self.threads[thread_ix];
-        debug_assert!(matches!(thread.state, State::Off | State::Asleep));
+        debug_assert!(matches!(
+            thread.state,
+            ThreadState::Off | ThreadState::Asleep
+        ));
         // Off a queue, `vruntime` is `ORIGIN` plus the thread's lead over the queue's least run time.
         let ahead = thread
             .vruntime
             .clamp(ORIGIN - self.times.period / 2, ORIGIN + self.times.period);
         thread.vruntime = (cpu.least + ahead).saturating_sub(ORIGIN);
-        thread.state = State::Ready(cpu_ix);
+        thread.state = ThreadState::Ready(cpu_ix);
         cpu.queue.insert((thread.vruntime, thread_ix));
         cpu.weight += thread.weight;
         self.reschedule_later(cpu_ix);
     }
 
     /// Takes a thread off its CPU, and sets its state.
-    pub(crate) fn dequeue(&mut self, thread_ix: usize, state: State) {
+    pub(crate) fn dequeue(&mut self, thread_ix: usize, state: ThreadState) {
         let cpu_ix = match self.threads[thread_ix].state {
-            State::Ready(cpu) => {
+            ThreadState::Ready(cpu) => {
                 let key = (self.threads[thread_ix].vruntime, thread_ix);
                 self.cpus[cpu].queue.remove(key);
                 cpu
             }
-            State::Running(cpu) => {
+            ThreadState::Running(cpu) => {
                 self.vacate(cpu);
                 cpu
             }
-            State::Off | State::Asleep | State::Waiting | State::Done => {
+            ThreadState::Off | ThreadState::Asleep | ThreadState::Waiting | ThreadState::Done => {
                 self.threads[thread_ix].state = state;
                 return;
             }
@@ -230,7 +233,7 @@ impl World {
             return;
         };
         self.vacate(cpu_ix);
-        self.threads[thread].state = State::Ready(cpu_ix);
+        self.threads[thread].state = ThreadState::Ready(cpu_ix);
         self.cpus[cpu_ix]
             .queue
             .insert((self.threads[thread].vruntime, thread));
@@ -257,7 +260,7 @@ impl World {
         let is_other = cpu.last.replace(thread_ix) != Some(thread_ix);
         let core = &self.cores[core_ix];
         let thread = &mut self.threads[thread_ix];
-        thread.state = State::Running(cpu_ix);
+        thread.state = ThreadState::Running(cpu_ix);
         let moved = thread
             .last_cpu
             .is_none_or(|last| self.cpus[last].core != core_ix);

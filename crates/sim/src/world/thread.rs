@@ -2,7 +2,7 @@
 
 use super::llc::Mark;
 use super::reuse::ReuseAges;
-use crate::program::Phase;
+use crate::program::ProgramPhase;
 use cosched_core::{Counter, Device, PerDevice};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ const SLOWEST_ACCESSES: f64 = 1e-9;
 
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum ThreadState {
     /// Frozen, or not started.
     Off,
     /// Queued on a CPU.
@@ -28,7 +28,7 @@ pub(crate) enum State {
 
 /// True counts of instructions and traffic, without the counters' noise.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Tally {
+pub(crate) struct TrueCounts {
     pub cycles: f64,
     pub instructions: f64,
     pub l1: f64,
@@ -39,8 +39,8 @@ pub(crate) struct Tally {
     pub device_ns: PerDevice<f64>,
 }
 
-impl Tally {
-    pub(crate) fn add(&mut self, other: &Tally) {
+impl TrueCounts {
+    pub(crate) fn add(&mut self, other: &TrueCounts) {
         self.cycles += other.cycles;
         self.instructions += other.instructions;
         self.l1 += other.l1;
@@ -82,7 +82,7 @@ pub(crate) struct Thread {
     /// Index of its program's behaviours.
     pub program: usize,
     pub instance: Instance,
-    pub state: State,
+    pub state: ThreadState,
     /// Whether it may run: it has started and is not frozen.
     pub placed: bool,
     /// The CPUs that it may use, ascending.
@@ -103,7 +103,7 @@ pub(crate) struct Thread {
     pub phase_left: f64,
     /// Instructions left of its work.
     pub work_left: f64,
-    pub tally: Tally,
+    pub tally: TrueCounts,
     pub cpu_ns: u64,
     /// Lines that it holds of `held_in`.
     pub held: f64,
@@ -165,8 +165,8 @@ impl Thread {
     }
 
     /// Executes instructions at its present rates. Returns their counts.
-    pub(crate) fn execute(&mut self, instructions: f64) -> Tally {
-        let done = Tally {
+    pub(crate) fn execute(&mut self, instructions: f64) -> TrueCounts {
+        let done = TrueCounts {
             cycles: 0.0,
             instructions,
             l1: instructions * self.uses.l1,
@@ -201,7 +201,7 @@ impl Thread {
     }
 
     /// Begins a phase.
-    pub(crate) fn enter(&mut self, number: usize, phase: &Phase) {
+    pub(crate) fn enter(&mut self, number: usize, phase: &ProgramPhase) {
         self.phase = number;
         self.phase_left = phase.instructions * self.instance.length;
     }

@@ -1,8 +1,8 @@
 //! Machine files with figures that no machine has: each is refused at its line, or a small simulation ends.
 
 use cosched_core::*;
-use cosched_sim::program::Phase;
-use cosched_sim::{MACHINES, Sim, SimConfig, SimJob, Work, builtin_program, parse_machine};
+use cosched_sim::program::ProgramPhase;
+use cosched_sim::{JobWork, MACHINES, Sim, SimConfig, SimJob, builtin_program, parse_machine};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn jobs(most_cpus: u32) -> Vec<SimJob> {
     ] {
         let mut program = builtin_program(name).expect("built in");
         if name == "gamess" {
-            let pause = |then_sleep_ms, disk, net| Phase {
+            let pause = |then_sleep_ms, disk, net| ProgramPhase {
                 instructions: 2e6,
                 cpi: 1.0,
                 memory: 1.0,
@@ -98,7 +98,7 @@ fn jobs(most_cpus: u32) -> Vec<SimJob> {
         }
         jobs.push(SimJob {
             program: Arc::new(program),
-            work: Work::Instructions(10_000_000),
+            work: JobWork::Instructions(10_000_000),
             cpus: most_cpus.min(cpus),
             nice: 0,
         });

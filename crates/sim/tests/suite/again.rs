@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use cosched_core::*;
-use cosched_sim::program::{Phase, ProgramSpec};
+use cosched_sim::program::{ProgramPhase, ProgramSpec};
 use cosched_sim::*;
 
 fn until_last(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
@@ -122,7 +122,7 @@ fn what_runs_out_of_its_time_is_attempted_again() {
 #[test]
 fn traces_are_of_the_solo_runs() {
     let phases = |mut program: ProgramSpec| {
-        let phase = |memory: f64| Phase {
+        let phase = |memory: f64| ProgramPhase {
             instructions: 4e8,
             cpi: 1.0,
             memory,
@@ -226,7 +226,7 @@ fn with_traces_the_oracle_knows_how_far_everybody_is() {
 fn solo_runs_can_be_broken_off() {
     let machine = machine(2, 1);
     // Far more phases than anybody would wait for.
-    let phase = |cpi: f64| Phase {
+    let phase = |cpi: f64| ProgramPhase {
         instructions: 1e3,
         cpi,
         memory: 1.0,
@@ -238,7 +238,7 @@ fn solo_runs_can_be_broken_off() {
         ..compute()
     };
     let endless = SimJob {
-        work: Work::Instructions(u64::MAX / 4),
+        work: JobWork::Instructions(u64::MAX / 4),
         ..job(&restless, 1)
     };
     let config = config(&machine, vec![job(&compute(), 100), endless]);

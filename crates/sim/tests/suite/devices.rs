@@ -3,13 +3,13 @@
 use crate::support::*;
 use cosched_core::*;
 use cosched_sim::machine::{DeviceSpec, MachineSpec};
-use cosched_sim::program::{Phase, ProgramSpec};
-use cosched_sim::{SimJob, Work};
+use cosched_sim::program::{ProgramPhase, ProgramSpec};
+use cosched_sim::{JobWork, SimJob};
 
 /// 10 ms of work, then 1 MB.
 fn reader() -> ProgramSpec {
     let mut program = compute();
-    program.phases = vec![Phase {
+    program.phases = vec![ProgramPhase {
         instructions: 4e7,
         cpi: 1.0,
         memory: 1.0,
@@ -34,7 +34,7 @@ fn with_disk(cores: u32, mb_per_s: f64, stream_cost: f64) -> MachineSpec {
 fn readers(number: usize, parts: u64) -> Vec<SimJob> {
     let one = SimJob {
         // The last part is not followed by a wait.
-        work: Work::Instructions(40_000_000 * (parts + 1)),
+        work: JobWork::Instructions(40_000_000 * (parts + 1)),
         ..job(&reader(), 1)
     };
     vec![one; number]
@@ -72,7 +72,7 @@ fn four_waiting(device: Device, stream_cost: f64) -> [(f64, f64); 2] {
     program.phases[0].then_mb[device] = 1.0;
     let one = SimJob {
         program: std::sync::Arc::new(program),
-        work: Work::Instructions(400_000_000),
+        work: JobWork::Instructions(400_000_000),
         ..job(&reader(), 1)
     };
     let mut machine = machine(4, 1);

@@ -2,7 +2,7 @@
 
 use cosched_core::Nanos;
 use cosched_sim::{
-    MACHINES, PROGRAMS, Sim, SimConfig, SimJob, Work, builtin_machine, builtin_program,
+    JobWork, MACHINES, PROGRAMS, Sim, SimConfig, SimJob, builtin_machine, builtin_program,
     least_solo_s,
 };
 use std::sync::Arc;
@@ -32,8 +32,10 @@ fn no_program_is_faster_than_its_least_time_and_none_much_slower() {
             };
             for (instructions, cpus) in [(1_000_000, 1), (200_000_000_000, 1), (200_000_000_000, 2)]
             {
-                let (least, time) =
-                    solo_s(machine.name, &job(Work::Instructions(instructions), cpus));
+                let (least, time) = solo_s(
+                    machine.name,
+                    &job(JobWork::Instructions(instructions), cpus),
+                );
                 // The clock counts whole nanoseconds.
                 assert!(
                     least <= time + 1e-8,
@@ -49,7 +51,10 @@ fn no_program_is_faster_than_its_least_time_and_none_much_slower() {
                     machine.name
                 );
             }
-            let (least, _) = solo_s(machine.name, &job(Work::SoloTime(Nanos::from_ms(100)), 1));
+            let (least, _) = solo_s(
+                machine.name,
+                &job(JobWork::SoloTime(Nanos::from_ms(100)), 1),
+            );
             assert_eq!(least, 0.1);
         }
     }

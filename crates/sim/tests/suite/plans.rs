@@ -4,12 +4,12 @@
 use crate::support::*;
 use cosched_core::model::admission_table::DemandClass;
 use cosched_core::*;
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::*;
 
 /// A program that computes for some 10 ms and then sleeps for 10 ms, again and again.
 fn sleepy() -> ProgramSpec {
-    let phase = Phase {
+    let phase = ProgramPhase {
         instructions: 5e7,
         cpi: 1.0,
         memory: 1.0,

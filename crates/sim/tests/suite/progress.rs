@@ -2,12 +2,12 @@
 
 use crate::support::*;
 use cosched_core::*;
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::*;
 
 /// Half of its instructions take twenty times as many cycles as the other half; each phase lasts for some 200 ms.
 fn two_phases() -> ProgramSpec {
-    let phase = |instructions, cpi| Phase {
+    let phase = |instructions, cpi| ProgramPhase {
         instructions,
         cpi,
         memory: 1.0,

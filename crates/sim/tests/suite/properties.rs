@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use cosched_core::*;
-use cosched_sim::program::{Phase, ProgramSpec};
+use cosched_sim::program::{ProgramPhase, ProgramSpec};
 use cosched_sim::*;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
@@ -29,7 +29,7 @@ fn program_of(number: u8) -> ProgramSpec {
         2 => chase(5.0),
         3 => chase(2.0),
         _ => {
-            let phase = |cpi: f64, memory: f64| Phase {
+            let phase = |cpi: f64, memory: f64| ProgramPhase {
                 instructions: 3e8,
                 cpi,
                 memory,

@@ -133,7 +133,7 @@ fn more_bandwidth_never_slows_a_mix() {
         machine.memory.channels = channels;
         // The work is the same on all: a number of instructions.
         let work = |program: &ProgramSpec, millions: u64| SimJob {
-            work: Work::Instructions(millions * 1_000_000),
+            work: JobWork::Instructions(millions * 1_000_000),
             ..job(program, 1)
         };
         let jobs: Vec<SimJob> = (0..12)
@@ -200,7 +200,7 @@ fn turbo_speeds_up_few_cores_and_costs_power() {
     let run = |jobs: usize, turbo: Vec<(u32, f64)>| {
         let mut machine = machine(2, 1);
         machine.core_types[0].turbo = turbo;
-        let work = Work::Instructions(2_000_000_000);
+        let work = JobWork::Instructions(2_000_000_000);
         let jobs = vec![
             SimJob {
                 work,
@@ -252,7 +252,7 @@ fn short_slices_cost_a_cache_hungry_task_its_cache() {
 #[test]
 fn phases_change_what_a_program_does_and_sleep_gives_the_cpu_away() {
     let mut program = compute();
-    let phase = |instructions, then_sleep_ms| program::Phase {
+    let phase = |instructions, then_sleep_ms| program::ProgramPhase {
         instructions,
         cpi: 1.0,
         memory: 1.0,
@@ -513,7 +513,7 @@ fn slices_shorter_than_a_switch_do_not_stop_the_world() {
 #[test]
 fn a_gang_sleeps_again_when_its_last_awake_thread_ends() {
     let mut program = compute();
-    program.phases = vec![program::Phase {
+    program.phases = vec![program::ProgramPhase {
         instructions: 6e7,
         cpi: 1.0,
         memory: 1.0,
@@ -522,7 +522,7 @@ fn a_gang_sleeps_again_when_its_last_awake_thread_ends() {
     }];
     let gang = SimJob {
         cpus: 2,
-        work: Work::Instructions(160_000_000),
+        work: JobWork::Instructions(160_000_000),
         ..job(&program, 1)
     };
     let mut sim = Sim::new(config(&machine(2, 1), vec![gang, job(&compute(), 1_000)])).unwrap();

@@ -1,7 +1,7 @@
 //! The static binary for a processor.
 
 use super::command::run;
-use super::source::Source;
+use super::source::SourceArchive;
 use super::tools::triple;
 use anyhow::Result;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// cargo fails.
-pub fn build(source: &Source, arch: &str) -> Result<PathBuf> {
+pub fn build(source: &SourceArchive, arch: &str) -> Result<PathBuf> {
     let triple = triple(arch);
     let folder = source.work.join("build");
     let remap = format!("--remap-path-prefix={}=", source.tree().display());

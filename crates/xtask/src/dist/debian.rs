@@ -1,7 +1,7 @@
 //! The Debian package, built by debhelper from `packaging/debian` and the tree of a processor.
 
 use super::command::{command, output, run};
-use super::source::Source;
+use super::source::SourceArchive;
 use super::tree;
 use anyhow::{Context as _, Result};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A tool of Debian is missing or fails.
-pub fn package(source: &Source, arch: &str, out: &Path) -> Result<()> {
+pub fn package(source: &SourceArchive, arch: &str, out: &Path) -> Result<()> {
     let folder = source.work.join(format!("debian-{arch}"));
     let packaging = source.tree().join("packaging");
     fs::create_dir(&folder)?;
@@ -39,7 +39,7 @@ pub fn package(source: &Source, arch: &str, out: &Path) -> Result<()> {
 }
 
 /// The changelog of the package, from which Debian's tools read the version. Changes are in CHANGELOG.md.
-fn changelog(source: &Source, packaging: &Path) -> Result<String> {
+fn changelog(source: &SourceArchive, packaging: &Path) -> Result<String> {
     let control = fs::read_to_string(packaging.join("debian/control"))?;
     let mut fields = control.lines();
     let maintainer = fields.find_map(|line| line.strip_prefix("Maintainer: "));

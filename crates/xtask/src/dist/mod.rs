@@ -15,7 +15,7 @@ mod wheel;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use source::Source;
+use source::SourceArchive;
 use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub fn run(args: &DistArgs) -> Result<ExitCode> {
     let out = args.out.canonicalize()?;
     let tools = Tools::install(root)?;
     let work = tempfile::tempdir_in(root.join("target"))?;
-    let source = Source::clone(root, work.path(), tools)?;
+    let source = SourceArchive::clone(root, work.path(), tools)?;
     source.pack(&source.name, &out)?;
     parts::write(&source, &out)?;
     for arch in &args.arch {
@@ -61,7 +61,7 @@ pub fn run(args: &DistArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn build(source: &Source, arch: &str, out: &Path) -> Result<()> {
+fn build(source: &SourceArchive, arch: &str, out: &Path) -> Result<()> {
     let own = binary::build(source, ARCH)?;
     let binary = binary::build(source, arch)?;
     tree::fill(source, arch, &binary, &own)?;

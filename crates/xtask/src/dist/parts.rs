@@ -1,7 +1,7 @@
 //! What the binary consists of: a list in the format CycloneDX, and the texts of the licences.
 
 use super::command::output;
-use super::source::Source;
+use super::source::SourceArchive;
 use super::tools::triple;
 use crate::tidy::entries;
 use anyhow::{Context as _, Result};
@@ -23,7 +23,7 @@ struct Part {
 }
 
 /// The file with the texts of all licences.
-pub fn texts(source: &Source) -> PathBuf {
+pub fn texts(source: &SourceArchive) -> PathBuf {
     source.work.join("third-party.txt")
 }
 
@@ -31,7 +31,7 @@ pub fn texts(source: &Source) -> PathBuf {
 ///
 /// # Errors
 /// cargo fails, or a file cannot be read or written.
-pub fn write(source: &Source, out: &Path) -> Result<()> {
+pub fn write(source: &SourceArchive, out: &Path) -> Result<()> {
     let mut cargo = source.command("cargo", "tree --offline --locked --package=cosched");
     cargo.args([
         "--edges=normal",
@@ -59,7 +59,7 @@ fn list_of(parts: &BTreeSet<Part>) -> Value {
     })
 }
 
-fn texts_of(parts: &BTreeSet<Part>, source: &Source) -> Result<String> {
+fn texts_of(parts: &BTreeSet<Part>, source: &SourceArchive) -> Result<String> {
     let mut texts = String::new();
     for Part {
         name,

@@ -19,7 +19,7 @@ directory = "vendor"
 "#;
 
 /// The unpacked source archive, and the folder around it.
-pub struct Source {
+pub struct SourceArchive {
     /// A new folder for what is built.
     pub work: PathBuf,
     /// `cosched-VERSION`, the folder of the source in `work`.
@@ -29,19 +29,19 @@ pub struct Source {
     tools: Tools,
 }
 
-impl Source {
+impl SourceArchive {
     /// Clones the last commit into the folder `work`, and puts the crates that it needs beside it.
     ///
     /// # Errors
     /// git or cargo fails.
-    pub fn clone(root: &Path, work: &Path, tools: Tools) -> Result<Source> {
+    pub fn clone(root: &Path, work: &Path, tools: Tools) -> Result<SourceArchive> {
         let name = format!("cosched-{}", env!("CARGO_PKG_VERSION"));
         let tree = work.join(&name);
         run(command("git", "clone --quiet").arg(root).arg(&tree))?;
         let time = output(command("git", "log -1 --format=%ct").current_dir(&tree))?;
         fs::remove_dir_all(tree.join(".git"))?;
         let epoch = time.trim().to_owned();
-        let source = Source {
+        let source = SourceArchive {
             work: work.to_owned(),
             name,
             epoch,

@@ -2,7 +2,7 @@
 
 use super::command::{output, run};
 use super::parts;
-use super::source::Source;
+use super::source::SourceArchive;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Name of the tree's folder and archive.
-pub fn name(source: &Source, arch: &str) -> String {
+pub fn name(source: &SourceArchive, arch: &str) -> String {
     format!("{}-{}-linux", source.name, arch)
 }
 
@@ -26,7 +26,7 @@ pub fn name(source: &Source, arch: &str) -> String {
 ///
 /// # Errors
 /// The binary fails, or a file cannot be written.
-pub fn fill(source: &Source, arch: &str, binary: &Path, own: &Path) -> Result<()> {
+pub fn fill(source: &SourceArchive, arch: &str, binary: &Path, own: &Path) -> Result<()> {
     let tree = source.work.join(name(source, arch));
     let documents = tree.join("share/doc/cosched");
     for folder in ["bin", "share/man/man1", "share/doc/cosched"] {
@@ -40,7 +40,7 @@ pub fn fill(source: &Source, arch: &str, binary: &Path, own: &Path) -> Result<()
     print_pages(source, &tree, own)
 }
 
-fn print_pages(source: &Source, tree: &Path, own: &Path) -> Result<()> {
+fn print_pages(source: &SourceArchive, tree: &Path, own: &Path) -> Result<()> {
     run(source
         .command(own, "man --dir")
         .arg(tree.join("share/man/man1")))?;

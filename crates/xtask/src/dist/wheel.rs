@@ -2,7 +2,7 @@
 
 use super::command::run;
 use super::parts;
-use super::source::Source;
+use super::source::SourceArchive;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// hatchling fails.
-pub fn package(source: &Source, arch: &str, binary: &Path, out: &Path) -> Result<()> {
+pub fn package(source: &SourceArchive, arch: &str, binary: &Path, out: &Path) -> Result<()> {
     let project = source.tree().join("python/cosched");
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(source.tree().join(name), project.join(name))?;

@@ -9,7 +9,7 @@ mod source;
 
 use anyhow::{Context as _, Result};
 use modules::Crate;
-use source::Measured;
+use source::CodeSizes;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub fn run() -> Result<ExitCode> {
     for circle in &circles {
         println!("circle: {}", circle.join(", "));
     }
-    let all = Measured::sum(crates.iter().map(Crate::measured));
+    let all = CodeSizes::sum(crates.iter().map(Crate::measured));
     for (lines, name) in all.longest(3) {
         println!("{lines} lines: {name}");
     }

@@ -1,7 +1,7 @@
 //! The modules of a crate, and which file a path leads to.
 
 use super::files_below;
-use super::source::{Measured, Source};
+use super::source::{CodeSizes, SourceFile};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,8 +14,8 @@ pub type ModulePath = Vec<String>;
 /// A crate: its modules with their sources, one a file.
 pub struct Crate {
     pub name: String,
-    pub modules: BTreeMap<ModulePath, Source>,
-    measured: Measured,
+    pub modules: BTreeMap<ModulePath, SourceFile>,
+    measured: CodeSizes,
 }
 
 impl Crate {
@@ -39,9 +39,9 @@ impl Crate {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
             let file = format!("{name}/{relative}");
-            modules.insert(module_of(&relative), Source::parse(&file, &text));
+            modules.insert(module_of(&relative), SourceFile::parse(&file, &text));
         }
-        let measured = Measured::sum(modules.values().map(|source| &source.measured));
+        let measured = CodeSizes::sum(modules.values().map(|source| &source.measured));
         Ok(Crate {
             name,
             modules,
@@ -49,7 +49,7 @@ impl Crate {
         })
     }
 
-    pub fn measured(&self) -> &Measured {
+    pub fn measured(&self) -> &CodeSizes {
         &self.measured
     }
 

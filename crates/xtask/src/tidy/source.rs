@@ -3,7 +3,7 @@
 
 /// Sizes of functions and the number of named closures, of a file or of many.
 #[derive(Default)]
-pub struct Measured {
+pub struct CodeSizes {
     /// Lines of code, without blank lines and comments.
     lines: usize,
     closures: usize,
@@ -11,9 +11,9 @@ pub struct Measured {
     functions: Vec<(usize, String)>,
 }
 
-impl Measured {
-    pub fn sum<'a>(parts: impl Iterator<Item = &'a Measured>) -> Measured {
-        let mut sum = Measured::default();
+impl CodeSizes {
+    pub fn sum<'a>(parts: impl Iterator<Item = &'a CodeSizes>) -> CodeSizes {
+        let mut sum = CodeSizes::default();
         for part in parts {
             sum.lines += part.lines;
             sum.closures += part.closures;
@@ -48,18 +48,18 @@ pub struct ReExport {
 
 /// What a file says.
 #[derive(Default)]
-pub struct Source {
-    pub measured: Measured,
+pub struct SourceFile {
+    pub measured: CodeSizes,
     /// Paths that it imports or names, by their segments.
     pub paths: Vec<Vec<String>>,
     pub re_exports: Vec<ReExport>,
 }
 
-impl Source {
+impl SourceFile {
     /// Reads a file; `file` is its name for reports.
-    pub fn parse(file: &str, text: &str) -> Source {
+    pub fn parse(file: &str, text: &str) -> SourceFile {
         let lines = without_tests(text);
-        let mut source = Source::default();
+        let mut source = SourceFile::default();
         source.measure(file, &lines);
         source.read_paths(&lines);
         source

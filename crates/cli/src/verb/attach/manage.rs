@@ -1,6 +1,6 @@
 //! `--manage`: a policy binds the attached programs to CPUs, and all of it is undone at the end.
 
-use super::session::Session;
+use super::session::AttachSession;
 use super::{AttachArgs, Output};
 use crate::exit::usage;
 use crate::offer;
@@ -14,7 +14,7 @@ use cosched_core::{
     Backend as _, Capabilities, Fact, Importance, Nanos, Params, PolicyEntry, Recorder, RunConfig,
     Warning, run_all, spread_has_choice,
 };
-use cosched_foreign::Patience;
+use cosched_foreign::PolicyPatience;
 use cosched_linux::attached::{Attached, ManageConfig, Newcomers, Restored, Sampled};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::root::Root;
@@ -53,13 +53,13 @@ pub struct ManageArgs {
 }
 
 /// Manages the programs until they have ended, or a signal comes.
-pub fn run(args: AttachArgs, session: Session, mut output: Output) -> Result<ExitCode> {
+pub fn run(args: AttachArgs, session: AttachSession, mut output: Output) -> Result<ExitCode> {
     let (root, how) = (Root::default(), &args.how);
     let (entry, params) = how.policy()?;
     settle_signals();
     let interrupts = Interrupts::hold_all()?;
     tell_restored(&mend(&root, &Reach::Near).attached);
-    let Session {
+    let AttachSession {
         sampler,
         counters,
         mut rows,
@@ -141,7 +141,7 @@ impl ManageArgs {
                 "--policy: {name} is for batches; name a policy, as in --policy {SPREAD}"
             )));
         }
-        let found = policy_by_word(name, Patience::Limited);
+        let found = policy_by_word(name, PolicyPatience::Limited);
         let entry = found.map_err(|problem| usage(format!("--policy: {problem}")))?;
         if !entry.time_shares {
             return Err(usage(format!(

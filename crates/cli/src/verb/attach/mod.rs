@@ -8,18 +8,18 @@ mod session;
 use crate::exit::{OrUsage as _, usage};
 use crate::print::print;
 use crate::verb::run::{Format, duration};
-use crate::verb::top::{LiveView, Source, is_dumb, take_screen};
+use crate::verb::top::{IntervalSource, LiveView, is_dumb, take_screen};
 use anyhow::Result;
 use changes::Changes;
 use clap::Args;
 use cosched_core::Nanos;
-use cosched_linux::Published;
+use cosched_linux::PublishedState;
 use cosched_linux::ScreenSignals;
 use cosched_linux::attached::{Selection, publish};
 use cosched_linux::root::Root;
 use cosched_report::{AttachedNow, attached_text, visible_json};
 use cosched_run::terminal_width;
-use session::Session;
+use session::AttachSession;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ pub struct AttachArgs {
 pub fn run(args: AttachArgs) -> Result<ExitCode> {
     let root = Root::default();
     let selections = args.selections()?;
-    let mut session = Session::new(&root, &selections)?;
+    let mut session = AttachSession::new(&root, &selections)?;
     let first = session.look();
     if first.subjects.is_empty() && args.rules.is_none() {
         return Err(nothing(&selections));
@@ -130,7 +130,7 @@ impl AttachArgs {
 /// Where intervals are shown.
 struct Output {
     /// Where others see them; `None` for a single interval, or where there is no folder for it.
-    published: Option<Published>,
+    published: Option<PublishedState>,
     changes: Changes,
 }
 
@@ -165,14 +165,14 @@ impl Output {
 /// A session with its options, from its first look on.
 struct Observed {
     args: AttachArgs,
-    session: Session,
+    session: AttachSession,
     output: Output,
     started: Instant,
     is_over: bool,
 }
 
 impl Observed {
-    fn new(args: AttachArgs, session: Session, output: Output) -> Observed {
+    fn new(args: AttachArgs, session: AttachSession, output: Output) -> Observed {
         Observed {
             args,
             session,
@@ -226,7 +226,7 @@ impl Observed {
     }
 }
 
-impl Source for Observed {
+impl IntervalSource for Observed {
     fn next(&mut self) -> Option<AttachedNow> {
         (!self.is_over).then(|| self.look())
     }

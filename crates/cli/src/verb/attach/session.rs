@@ -16,7 +16,7 @@ use std::time::Duration;
 const MOST_ENDED: usize = 16;
 
 /// A session.
-pub struct Session {
+pub struct AttachSession {
     pub sampler: Sampler,
     /// The counters of this machine.
     pub counters: CounterSupport,
@@ -30,15 +30,15 @@ pub struct Rows {
     ended: VecDeque<String>,
 }
 
-impl Session {
+impl AttachSession {
     /// Prepares to observe these selections.
     ///
     /// # Errors
     /// A named process, group or user does not exist, or the machine can't be read.
-    pub fn new(root: &Root, selections: &[Selection]) -> Result<Session> {
+    pub fn new(root: &Root, selections: &[Selection]) -> Result<AttachSession> {
         let counters = probe(root, &MachineEvents::detect(root, &[])?, Duration::ZERO)?;
         let sampler = Sampler::new(root, selections, counters.usable.clone()).or_usage()?;
-        Ok(Session {
+        Ok(AttachSession {
             sampler,
             counters,
             rows: Rows {

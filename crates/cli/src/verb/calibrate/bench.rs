@@ -59,7 +59,7 @@ impl Site {
 }
 
 /// The CPUs and the memory of the probes. This thread is pinned to the first CPU.
-pub struct Bench<'a> {
+pub struct ProbeBench<'a> {
     pub site: &'a Site,
     /// How many of the CPUs share the first one's last-level cache, itself included. They come first.
     pub sharing: usize,
@@ -72,7 +72,7 @@ pub struct Bench<'a> {
     pub power_command: Option<&'a str>,
 }
 
-impl Bench<'_> {
+impl ProbeBench<'_> {
     /// Allocates the memory; the rings only if `with_rings`.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Bench<'_> {
         site: &'a Site,
         with_rings: bool,
         power_command: Option<&'a str>,
-    ) -> Result<Bench<'a>> {
+    ) -> Result<ProbeBench<'a>> {
         let (cpu, machine) = (site.cpus[0], &site.machine);
         let shares = |set: &&CpuSet| set.contains(cpu);
         let llc = machine.llcs.iter().find(shares);
@@ -89,7 +89,7 @@ impl Bench<'_> {
         let core = machine.cores.iter().find(shares);
         let (rings, streamed) = memory(&site.cache_bytes, with_rings)?;
         pin_thread(cpu).context("pinning to a CPU")?;
-        Ok(Bench {
+        Ok(ProbeBench {
             site,
             sharing: site.cpus.iter().filter(shares_llc).count(),
             sibling: core.and_then(|core| core.iter().find(|&other| other != cpu)),

@@ -1,7 +1,7 @@
 //! The coefficients of `lucky` between two types of core, from runs in which jobs changed their type (lucky, section 2.2).
 
-use super::figure::Figure;
-use super::finding::Findings;
+use super::figure::MeasuredFigure;
+use super::finding::CalibrationFindings;
 use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
 use crate::run_files::{SERIES, open_series};
@@ -29,7 +29,7 @@ struct Pairs {
 ///
 /// # Errors
 /// A run can't be read or was elsewhere; or they have too few pairs.
-pub fn fitted(runs: &[PathBuf], machine: &Machine) -> Result<Findings> {
+pub fn fitted(runs: &[PathBuf], machine: &Machine) -> Result<CalibrationFindings> {
     if machine.core_types.len() != 2 {
         let why = "RUN: this machine has no two types of core; leave out the runs";
         return Err(usage(why));
@@ -89,8 +89,8 @@ impl Pairs {
     }
 
     /// The least squares, as parameters of `lucky`.
-    fn coefficients(&self) -> Result<Findings, ModelError> {
-        let mut findings = Findings::default();
+    fn coefficients(&self) -> Result<CalibrationFindings, ModelError> {
+        let mut findings = CalibrationFindings::default();
         self.add_way(&mut findings, "big", |sums| &sums.to_big)?;
         self.add_way(&mut findings, "small", |sums| &sums.to_small)?;
         Ok(findings)
@@ -99,7 +99,7 @@ impl Pairs {
     /// Adds the coefficients of a direction: those of all pairs, with their range in all fits.
     fn add_way(
         &self,
-        findings: &mut Findings,
+        findings: &mut CalibrationFindings,
         to: &str,
         way: impl Fn(&BothWays) -> &PairSums,
     ) -> Result<(), ModelError> {
@@ -110,7 +110,7 @@ impl Pairs {
         let coefficients = fits.iter().map(|fit| [fit.alpha, fit.beta, fit.gamma]);
         for (ix, name) in ["alpha", "beta", "gamma_mips"].iter().enumerate() {
             let values = coefficients.clone().map(|of_fit| of_fit[ix]);
-            let figure = Figure {
+            let figure = MeasuredFigure {
                 value: values.clone().next().unwrap_or_default(),
                 low: values.clone().fold(f64::INFINITY, f64::min),
                 high: values.fold(f64::NEG_INFINITY, f64::max),
@@ -196,7 +196,7 @@ mod tests {
             "to_small_beta",
         ] {
             let (_, fit) = fitted.iter().find(|(name, _)| name == slope).unwrap();
-            let Figure { value, low, high } = found[&format!("params.{slope}")];
+            let MeasuredFigure { value, low, high } = found[&format!("params.{slope}")];
             let ratio = value / fit.parse::<f64>().unwrap();
             assert!((0.7..1.3).contains(&ratio), "{slope}: {value}, not {fit}");
             assert!(low <= value && value <= high && low < high);

@@ -19,19 +19,19 @@ pub const MOST_TAKEN: f64 = 0.02;
 pub type Sample = [f64; 2];
 
 /// The figures of each probe.
-pub type Figures<P> = BTreeMap<P, [Figure; 2]>;
+pub type Figures<P> = BTreeMap<P, [MeasuredFigure; 2]>;
 
 /// A measured figure, and its range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct MeasuredFigure {
     pub value: f64,
     pub low: f64,
     pub high: f64,
 }
 
-impl Figure {
+impl MeasuredFigure {
     /// The value at `ix` of samples in turns; none may be empty.
-    fn of(turns: &[Vec<Sample>], ix: usize) -> Figure {
+    fn of(turns: &[Vec<Sample>], ix: usize) -> MeasuredFigure {
         let best = |turn: &Vec<Sample>| {
             turn.iter()
                 .map(|sample| sample[ix])
@@ -40,7 +40,7 @@ impl Figure {
         let mut sorted: Vec<f64> = turns.iter().map(best).collect();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len() - 1;
-        Figure {
+        MeasuredFigure {
             value: sorted[last / 2],
             low: sorted[0],
             high: sorted[last],
@@ -48,9 +48,9 @@ impl Figure {
     }
 
     /// A monotone function of this figure.
-    pub fn map(self, function: impl Fn(f64) -> f64) -> Figure {
+    pub fn map(self, function: impl Fn(f64) -> f64) -> MeasuredFigure {
         let (low, high) = (function(self.low), function(self.high));
-        Figure {
+        MeasuredFigure {
             value: function(self.value),
             low: low.min(high),
             high: low.max(high),
@@ -58,7 +58,7 @@ impl Figure {
     }
 
     /// Whether the ranges of two figures have nothing in common.
-    pub fn differs(self, other: Figure) -> bool {
+    pub fn differs(self, other: MeasuredFigure) -> bool {
         self.low > other.high || self.high < other.low
     }
 }
@@ -87,7 +87,7 @@ pub fn rounds<P: Ord + Copy>(
     }
     let each = all.into_iter();
     Ok(each
-        .map(|(probe, turns)| (probe, [0, 1].map(|ix| Figure::of(&turns, ix))))
+        .map(|(probe, turns)| (probe, [0, 1].map(|ix| MeasuredFigure::of(&turns, ix))))
         .collect())
 }
 
@@ -108,15 +108,15 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    fn figure(value: f64, low: f64, high: f64) -> Figure {
-        Figure { value, low, high }
+    fn figure(value: f64, low: f64, high: f64) -> MeasuredFigure {
+        MeasuredFigure { value, low, high }
     }
 
     #[test]
     fn a_figure_is_the_median_of_the_best_samples_of_turns() {
         let turns = [[12.0, 10.0, 90.0], [11.0, 14.0, 11.5], [20.0, 30.0, 21.0]];
         let turns = turns.map(|turn| turn.map(|value| [0.0, value]).to_vec());
-        assert_eq!(Figure::of(&turns, 1), figure(11.0, 10.0, 20.0));
+        assert_eq!(MeasuredFigure::of(&turns, 1), figure(11.0, 10.0, 20.0));
         let times = figure(10.0, 8.0, 20.0);
         assert_eq!(times.map(|ns| 1000.0 / ns), figure(100.0, 50.0, 125.0));
     }

@@ -1,8 +1,8 @@
 //! The machine file that a calibration writes: assumed figures, and over these what the kernel says and what was measured.
 
 use super::bench::Site;
-use super::figure::Figure;
-use super::finding::{Findings, Measured, Point};
+use super::figure::MeasuredFigure;
+use super::finding::{CalibrationFindings, Measured, Point};
 use crate::input::told;
 use anyhow::{Context as _, Result};
 use cosched_core::{Cpu, Machine};
@@ -25,7 +25,7 @@ pub fn read(file: &Path) -> Measured {
 }
 
 /// A line for each finding, and whether any figure has changed: its range has nothing in common with that of before.
-pub fn compared(findings: &Findings, before: &Measured) -> (String, bool) {
+pub fn compared(findings: &CalibrationFindings, before: &Measured) -> (String, bool) {
     let (mut text, mut has_changed) = (String::new(), false);
     for (key, figure) in &findings.figures {
         let _ = write!(text, "{key:<32} {}", range(*figure));
@@ -41,7 +41,7 @@ pub fn compared(findings: &Findings, before: &Measured) -> (String, bool) {
     (text, has_changed)
 }
 
-fn range(Figure { value, low, high }: Figure) -> String {
+fn range(MeasuredFigure { value, low, high }: MeasuredFigure) -> String {
     let [value, low, high] = [value, low, high].map(four_digits);
     format!("{value} [{low}, {high}]")
 }
@@ -169,7 +169,7 @@ mod tests {
     fn figures(all: &[(&str, f64)]) -> Measured {
         let figure = |&(key, value): &(&str, f64)| {
             let (low, high) = (value * 0.95, value * 1.05);
-            (key.to_owned(), Figure { value, low, high })
+            (key.to_owned(), MeasuredFigure { value, low, high })
         };
         all.iter().map(figure).collect()
     }
@@ -222,9 +222,9 @@ mod tests {
     fn a_change_is_a_range_apart_from_the_kept_one() {
         let kept = figures(&[("mu", 200.0)]);
         let compared = |mu| {
-            let found = Findings {
+            let found = CalibrationFindings {
                 figures: figures(&[("mu", mu)]),
-                ..Findings::default()
+                ..CalibrationFindings::default()
             };
             compared(&found, &kept)
         };

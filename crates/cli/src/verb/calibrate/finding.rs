@@ -1,16 +1,16 @@
 //! What the probes say of the machine: the figures of its file.
 
-use super::bench::{Bench, bytes};
-use super::figure::{Figure, Figures};
+use super::bench::{ProbeBench, bytes};
+use super::figure::{Figures, MeasuredFigure};
 use super::probe::Probe;
 use std::collections::BTreeMap;
 
 /// Measured figures, by their key: the place in the machine file, if that has one.
-pub type Measured = BTreeMap<String, Figure>;
+pub type Measured = BTreeMap<String, MeasuredFigure>;
 
 /// What was measured, and why some figures were not.
 #[derive(Default)]
-pub struct Findings {
+pub struct CalibrationFindings {
     pub figures: Measured,
     pub absent: BTreeMap<String, String>,
     /// The points of the latency curve.
@@ -39,8 +39,8 @@ const LLC: CacheKeys = ("llc.mb", "llc.latency.hit_ns", 1_048_576.0);
 /// The least P_1 that policies accept.
 const LEAST_STEP_W: f64 = 0.001;
 
-impl Findings {
-    pub fn add(&mut self, key: &str, figure: Figure) {
+impl CalibrationFindings {
+    pub fn add(&mut self, key: &str, figure: MeasuredFigure) {
         self.figures.insert(key.to_owned(), figure);
     }
 
@@ -68,7 +68,7 @@ impl Findings {
         }
     }
 
-    fn add_rate(&mut self, cores: usize, rate: Figure) {
+    fn add_rate(&mut self, cores: usize, rate: MeasuredFigure) {
         self.add(&format!("bandwidth.{cores:03}_cores"), rate);
         if self.figures.get(MU).is_none_or(|mu| rate.value > mu.value) {
             self.add(MU, rate);
@@ -78,7 +78,7 @@ impl Findings {
     }
 
     /// Adds the figures of caches and of loaded memory.
-    pub fn add_loads(&mut self, figures: &Figures<Probe>, bench: &Bench<'_>) {
+    pub fn add_loads(&mut self, figures: &Figures<Probe>, bench: &ProbeBench<'_>) {
         let rings = bench.rings.iter().enumerate();
         let walk =
             |(ix, ring): (usize, &Vec<_>)| (bytes(ring) as f64, figures[&Probe::Walk(ix)][0]);
@@ -144,18 +144,18 @@ fn us(ns: f64) -> f64 {
 }
 
 /// A ring's size in bytes, and the time of a load in it.
-type Walk = (f64, Figure);
+type Walk = (f64, MeasuredFigure);
 
 /// The end of a level, before which loads take less than the geometric mean of its time and that of the next level; and its
 /// time. The end lies between two rings; its range has one more on either side, as a disturbed walk moves it by one.
-fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(Figure, Figure)> {
+fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(MeasuredFigure, MeasuredFigure)> {
     if next.1.value <= own.1.value * STEP {
         return None;
     }
     let limit = (own.1.value * next.1.value).sqrt();
     let is_beyond = |walk: &Walk| walk.0 > own.0 && walk.1.value > limit;
     let beyond = walks.iter().position(is_beyond)?;
-    let reach = Figure {
+    let reach = MeasuredFigure {
         value: walks[beyond - 1].0,
         low: walks[beyond.saturating_sub(2)].0,
         high: walks.get(beyond + 1).unwrap_or(&walks[beyond]).0,
@@ -165,7 +165,7 @@ fn step(walks: &[Walk], own: &Walk, next: &Walk) -> Option<(Figure, Figure)> {
 
 /// The curve of a latency file: ascending in both, from [0, 1] to the peak. Latencies that do not rise are noise, and are
 /// left out; there is no curve if none rises. The last point has the mean slope of all measured rates; so one noisy latency does not become a steep end.
-fn curve(loaded: &[[Figure; 2]], mu: f64) -> Vec<Point> {
+fn curve(loaded: &[[MeasuredFigure; 2]], mu: f64) -> Vec<Point> {
     let mut points = vec![(0.0, 1.0)];
     let (mut most, mut latency) = (0.0, 1.0);
     for [ns, line] in loaded {
@@ -187,15 +187,15 @@ fn curve(loaded: &[[Figure; 2]], mu: f64) -> Vec<Point> {
 
 /// The greatest rate of each of `others` cores that slows a walk beside them by no more than is light. It ranges from that of
 /// the slowest walks and streams to that of the fastest.
-fn light(loaded: &[[Figure; 2]], others: usize) -> Option<Figure> {
+fn light(loaded: &[[MeasuredFigure; 2]], others: usize) -> Option<MeasuredFigure> {
     // The slowest streams, which come first, show what another active core costs without reading.
     let base_ns = loaded.first()?[0].value;
     let most_ns = base_ns * (1.0 + (IMPACT_OF_ONE * others as f64).min(IMPACT_OF_ALL));
-    let rate_at = |end: fn(&Figure) -> f64| {
-        let rate = |[ns, line]: &[Figure; 2]| (1e3 / end(line) / others as f64, end(ns));
+    let rate_at = |end: fn(&MeasuredFigure) -> f64| {
+        let rate = |[ns, line]: &[MeasuredFigure; 2]| (1e3 / end(line) / others as f64, end(ns));
         rate_until(base_ns, loaded.iter().map(rate), most_ns)
     };
-    Some(Figure {
+    Some(MeasuredFigure {
         value: rate_at(|ns| ns.value),
         low: rate_at(|ns| ns.high),
         high: rate_at(|ns| ns.low),
@@ -215,7 +215,7 @@ fn rate_until(base_ns: f64, walks: impl Iterator<Item = (f64, f64)>, most_ns: f6
 }
 
 /// The steps of power. None is negative.
-fn power(figures: &Figures<Probe>, cores: usize) -> Result<[Figure; 4], String> {
+fn power(figures: &Figures<Probe>, cores: usize) -> Result<[MeasuredFigure; 4], String> {
     let watts = |cores| figures[&Probe::Power(cores)][0];
     let per_core = |from: usize, to: usize| {
         let cores = (to - from) as f64;
@@ -238,9 +238,9 @@ fn power(figures: &Figures<Probe>, cores: usize) -> Result<[Figure; 4], String> 
 mod tests {
     use super::*;
 
-    fn figure(value: f64) -> Figure {
+    fn figure(value: f64) -> MeasuredFigure {
         let (low, high) = (value * 0.9, value * 1.1);
-        Figure { value, low, high }
+        MeasuredFigure { value, low, high }
     }
 
     fn figures(all: &[(Probe, [f64; 2])]) -> Figures<Probe> {
@@ -248,7 +248,7 @@ mod tests {
         all.iter().map(both).collect()
     }
 
-    fn value(found: &Findings, key: &str) -> f64 {
+    fn value(found: &CalibrationFindings, key: &str) -> f64 {
         found.figures[key].value
     }
 
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_cache_ends_where_loads_become_slower() {
         let ends = [(32 << 10, 1.5), (1 << 20, 5.0), (32 << 20, 20.0)];
-        let mut found = Findings::default();
+        let mut found = CalibrationFindings::default();
         found.add_caches(&walks(&ends, 90.0), &REPORTED);
         for (key, expected) in [
             ("cache.l1_kb", 32.0),
@@ -281,16 +281,16 @@ mod tests {
         ] {
             assert_eq!(value(&found, key), expected, "{key}");
         }
-        let Figure { low, high, .. } = found.figures["llc.mb"];
+        let MeasuredFigure { low, high, .. } = found.figures["llc.mb"];
         assert_eq!((low, high), (16.0, 128.0));
-        let mut flat = Findings::default();
+        let mut flat = CalibrationFindings::default();
         flat.add_caches(&walks(&[(2 << 20, 5.0)], 90.0), &REPORTED);
         assert!(flat.absent.contains_key("llc.mb") && !flat.figures.contains_key("llc.mb"));
     }
 
     #[test]
     fn probes_tell_rates_and_cores() {
-        let mut found = Findings::default();
+        let mut found = CalibrationFindings::default();
         found.add_each(&figures(&[
             (Probe::Streams(1), [0.0, 8.0]),
             (Probe::Streams(2), [0.0, 4.0]),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     /// Walks that take these times beside streams of these rates.
-    fn loaded(all: &[(f64, f64)]) -> Vec<[Figure; 2]> {
+    fn loaded(all: &[(f64, f64)]) -> Vec<[MeasuredFigure; 2]> {
         let both = all.iter().map(|&(ns, rate)| [ns, 1e3 / rate].map(figure));
         both.collect()
     }

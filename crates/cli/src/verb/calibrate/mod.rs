@@ -12,13 +12,13 @@ mod threads;
 use crate::input::mine::machine_file;
 use crate::print::print;
 use anyhow::{Context as _, Result};
-use bench::{Bench, Site};
+use bench::{ProbeBench, Site};
 use clap::Args;
 use cosched_linux::root::Root;
 use cosched_run::Screen;
 use cosched_run::exit::Exit;
 use figure::{Figures, rounds};
-use finding::Findings;
+use finding::CalibrationFindings;
 use probe::Probe;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -86,13 +86,13 @@ pub fn run(args: CalibrateArgs) -> Result<ExitCode> {
 }
 
 /// Measures everything, or the rate of memory alone.
-fn measure(site: &Site, args: &CalibrateArgs, screen: &Screen) -> Result<Findings> {
+fn measure(site: &Site, args: &CalibrateArgs, screen: &Screen) -> Result<CalibrationFindings> {
     screen.say("cosched: allocating memory");
     let power_command = args.power_command.as_deref();
-    let bench = Bench::new(site, !args.quick, power_command)?;
+    let bench = ProbeBench::new(site, !args.quick, power_command)?;
     let probes = Probe::all(&bench, args.quick);
     let figures = probed(&bench, &probes, TURNS, screen).map_err(anyhow::Error::msg)?;
-    let mut all = Findings::default();
+    let mut all = CalibrationFindings::default();
     all.add_each(&figures);
     if !args.quick {
         all.add_loads(&figures, &bench);
@@ -106,7 +106,7 @@ fn measure(site: &Site, args: &CalibrateArgs, screen: &Screen) -> Result<Finding
 
 /// Gives probes turns, and shows progress.
 fn probed(
-    bench: &Bench<'_>,
+    bench: &ProbeBench<'_>,
     probes: &[Probe],
     calm: usize,
     screen: &Screen,

@@ -1,9 +1,9 @@
 //! The probes: what a sample of each measures, in nanoseconds.
 
-use super::bench::{Bench, bytes};
+use super::bench::{ProbeBench, bytes};
 use super::figure::{MOST_TAKEN, Sample, calm};
 use super::meter::watts;
-use super::threads::{Stream, beside, compute, read_all, with_loss};
+use super::threads::{ReadStream, beside, compute, read_all, with_loss};
 use crate::workload::ring::{Line, walk};
 use cosched_core::CpuId;
 use cosched_linux::pin_thread;
@@ -49,7 +49,7 @@ pub enum Probe {
 
 impl Probe {
     /// The probes that this machine allows, without power. With `quick`, those of the rate of memory alone.
-    pub fn all(bench: &Bench<'_>, quick: bool) -> Vec<Probe> {
+    pub fn all(bench: &ProbeBench<'_>, quick: bool) -> Vec<Probe> {
         let cores = bench.site.cpus.len();
         let powers = std::iter::successors(Some(1), |power| Some(power * 2));
         let powers = powers.take_while(|&power| power < cores);
@@ -86,7 +86,7 @@ impl Probe {
 
     /// Takes some samples; `None` if they were disturbed, or if the meter has stopped. `turn` is another number each time, so
     /// that streams and walks find no line that the last ones left in a cache.
-    pub fn turn(self, bench: &Bench<'_>, turn: usize) -> Option<Vec<Sample>> {
+    pub fn turn(self, bench: &ProbeBench<'_>, turn: usize) -> Option<Vec<Sample>> {
         let (cpus, ring, streamed) = self.uses(bench);
         let llc = bench.site.cache_bytes.last().copied().unwrap_or(u64::MAX);
         for lines in [streamed, ring] {
@@ -99,7 +99,7 @@ impl Probe {
             Probe::Loaded { pause, .. } => pause,
             _ => 0,
         };
-        let streams = Stream::side_by_side(streamed, cpus.len(), pause, start);
+        let streams = ReadStream::side_by_side(streamed, cpus.len(), pause, start);
         let (first, computes) = match self {
             Probe::Power(_) => (0, true),
             Probe::Move => (cpus.len(), false),
@@ -109,7 +109,7 @@ impl Probe {
             if computes {
                 compute();
             }
-            streams.get(ix).map(Stream::step);
+            streams.get(ix).map(ReadStream::step);
         };
         let steps = (first..cpus.len()).map(|ix| (cpus[ix], move || step(ix)));
         let steps: Vec<_> = steps.collect();
@@ -128,7 +128,7 @@ impl Probe {
     }
 
     /// CPUs, that of this thread first; the ring that this thread reads; and what streams read.
-    fn uses<'a>(self, bench: &'a Bench<'_>) -> (Vec<CpuId>, &'a [Line], &'a [Line]) {
+    fn uses<'a>(self, bench: &'a ProbeBench<'_>) -> (Vec<CpuId>, &'a [Line], &'a [Line]) {
         let (cpus, all) = (&bench.site.cpus, &bench.streamed[..]);
         match self {
             Probe::Clock | Probe::Switch => (cpus[..1].to_vec(), &[], &[]),
@@ -150,8 +150,13 @@ impl Probe {
 
     /// Nanoseconds of a unit of this thread's work, and of a line of the streams; `None` if this thread waited for its CPU, or
     /// if the clock changed.
-    fn samples(self, ring: &[Line], mut at: usize, streams: &[Stream<'_>]) -> Option<Vec<Sample>> {
-        let lines = || streams.iter().map(Stream::lines_read).sum::<usize>();
+    fn samples(
+        self,
+        ring: &[Line],
+        mut at: usize,
+        streams: &[ReadStream<'_>],
+    ) -> Option<Vec<Sample>> {
+        let lines = || streams.iter().map(ReadStream::lines_read).sum::<usize>();
         at %= ring.len().max(1);
         let mut work = || match self {
             Probe::Clock => additions(),

@@ -66,25 +66,25 @@ pub fn compute() {
 /// A stream of reads that knows how many lines it has read. It is on a cache line of its own, so that counting disturbs no
 /// other stream.
 #[repr(align(128))]
-pub struct Stream<'a> {
+pub struct ReadStream<'a> {
     lines: &'a [Line],
     read: AtomicUsize,
     /// Iterations of an idle loop after each chunk.
     pause: u64,
 }
 
-impl Stream<'_> {
+impl ReadStream<'_> {
     /// Streams over equal parts of these lines. They go on where others stopped after `start` lines.
     pub fn side_by_side(
         lines: &[Line],
         number: usize,
         pause: u64,
         start: usize,
-    ) -> Vec<Stream<'_>> {
+    ) -> Vec<ReadStream<'_>> {
         let length = lines.len() / number.max(1) / CHUNK * CHUNK;
         let parts = lines.chunks_exact(length.max(1)).take(number);
         parts
-            .map(|lines| Stream {
+            .map(|lines| ReadStream {
                 lines,
                 read: AtomicUsize::new(start / CHUNK * CHUNK),
                 pause,
@@ -120,12 +120,12 @@ mod tests {
     #[test]
     fn streams_know_how_many_lines_they_read() {
         let lines = huge_lines(64 * 4000).unwrap();
-        let streams = Stream::side_by_side(&lines, 2, 0, 650);
+        let streams = ReadStream::side_by_side(&lines, 2, 0, 650);
         assert_eq!(streams[1].lines.len(), 1984);
         for _ in 0..40 {
             streams[1].step();
         }
-        let read: Vec<usize> = streams.iter().map(Stream::lines_read).collect();
+        let read: Vec<usize> = streams.iter().map(ReadStream::lines_read).collect();
         assert_eq!(read, [640, 640 + 40 * CHUNK]);
     }
 

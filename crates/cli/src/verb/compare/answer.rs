@@ -7,7 +7,9 @@ use crate::print::{print, width};
 use crate::stderr;
 use crate::whole_file::write_whole;
 use anyhow::Result;
-use cosched_experiments::comparison::{Answer, Store, csv, json, markdown, number, text};
+use cosched_experiments::comparison::{
+    ComparisonFolder, ComparisonResult, csv, json, markdown, number, text,
+};
 use cosched_report::count;
 use std::process::ExitCode;
 
@@ -18,7 +20,11 @@ const WIDTH: usize = 100;
 ///
 /// # Errors
 /// It can't be written, or a record can't be read.
-pub fn show(args: &CompareArgs, store: &Store, mut answer: Answer) -> Result<ExitCode> {
+pub fn show(
+    args: &CompareArgs,
+    store: &ComparisonFolder,
+    mut answer: ComparisonResult,
+) -> Result<ExitCode> {
     answer.notes.extend(store.solo_doubts());
     answer.notes.extend(still_wide(args, &answer));
     write(store, &answer)?;
@@ -39,7 +45,7 @@ pub fn show(args: &CompareArgs, store: &Store, mut answer: Answer) -> Result<Exi
 }
 
 /// Says that the intervals are wider than wanted.
-fn still_wide(args: &CompareArgs, answer: &Answer) -> Option<String> {
+fn still_wide(args: &CompareArgs, answer: &ComparisonResult) -> Option<String> {
     let wanted = args.until_ci?;
     let reached = answer.widest_half_percent()?;
     let blocks = count(answer.whole_blocks() as u64, "block");
@@ -50,7 +56,7 @@ fn still_wide(args: &CompareArgs, answer: &Answer) -> Option<String> {
 }
 
 /// Writes the answer in all forms beside the runs.
-fn write(store: &Store, answer: &Answer) -> Result<()> {
+fn write(store: &ComparisonFolder, answer: &ComparisonResult) -> Result<()> {
     let page =
         cosched_page::comparison_page(&crate::verb::report::comparison::view(store, answer)?);
     let forms = [
@@ -66,7 +72,7 @@ fn write(store: &Store, answer: &Answer) -> Result<()> {
     Ok(())
 }
 
-fn print_in(format: CompareFormat, answer: &Answer) -> Result<()> {
+fn print_in(format: CompareFormat, answer: &ComparisonResult) -> Result<()> {
     let text = match format {
         CompareFormat::Text => text(answer, width()),
         CompareFormat::Markdown => markdown(answer),

@@ -4,7 +4,9 @@ use super::args::CompareArgs;
 use super::real::RealRuns;
 use super::simulated;
 use anyhow::Result;
-use cosched_experiments::comparison::{Answer, Manifest, Outcome, Trial, number};
+use cosched_experiments::comparison::{
+    CandidateRun, ComparisonResult, Manifest, RunFigures, number,
+};
 use std::ops::RangeInclusive;
 
 /// Usual number of blocks. An interval of fewer is too often narrow by chance.
@@ -18,7 +20,7 @@ pub fn make(
     args: &CompareArgs,
     runs: &RealRuns<'_>,
     manifest: &Manifest,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<RunFigures>,
 ) -> Result<()> {
     let Some(wanted) = args.until_ci else {
         return make_blocks(runs, 1..=args.reps.unwrap_or(USUAL), "", outcomes);
@@ -26,7 +28,7 @@ pub fn make(
     let most = args.reps.unwrap_or(MOST);
     make_blocks(runs, 1..=USUAL.min(most), "", outcomes)?;
     for block in USUAL + 1..=most {
-        let so_far = Answer::new(manifest.clone(), outcomes.clone());
+        let so_far = ComparisonResult::new(manifest.clone(), outcomes.clone());
         // Without an interval after these blocks there will be none.
         let reached = so_far.widest_half_percent();
         let Some(reached) = reached.filter(|&reached| reached > wanted) else {
@@ -42,9 +44,9 @@ fn make_blocks(
     runs: &RealRuns<'_>,
     blocks: RangeInclusive<u32>,
     aim: &str,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<RunFigures>,
 ) -> Result<()> {
-    let trials: Vec<Trial> = blocks.flat_map(|block| runs.design.block(block)).collect();
+    let trials: Vec<CandidateRun> = blocks.flat_map(|block| runs.design.block(block)).collect();
     if runs.design.is_simulated() {
         return simulated::make(runs.design, runs.store, runs.user, trials, aim, outcomes);
     }

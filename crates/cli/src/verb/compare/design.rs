@@ -2,14 +2,14 @@
 
 use super::args::CompareArgs;
 use crate::exit::{OrUsage as _, usage};
-use crate::input::near::unknown;
+use crate::input::spelling::unknown;
 use crate::input::{self, spec, told};
 use crate::verb::compare::lines;
 use anyhow::Result;
 use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, PolicyEntry};
-use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
-use cosched_foreign::Patience;
+use cosched_experiments::comparison::{ComparedCandidate, ComparedMix, Design, Means};
+use cosched_foreign::PolicyPatience;
 use cosched_run::policy_by_word;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub fn design(args: &CompareArgs) -> Result<Design> {
 }
 
 /// The position of the baseline.
-fn baseline(args: &CompareArgs, candidates: &[Candidate]) -> Result<usize> {
+fn baseline(args: &CompareArgs, candidates: &[ComparedCandidate]) -> Result<usize> {
     let wanted = args.baseline.as_deref().unwrap_or("linux");
     for (at, candidate) in candidates.iter().enumerate() {
         if candidate.name == wanted {
@@ -84,11 +84,11 @@ pub fn check_metric(name: &str) -> Result<()> {
 }
 
 /// The list of commands, or the mix files, each with a name of its own.
-fn mixes(args: &CompareArgs) -> Result<Vec<Mix>> {
+fn mixes(args: &CompareArgs) -> Result<Vec<ComparedMix>> {
     if let Some(list) = &args.list {
         return Ok(vec![list_of_commands(list)?]);
     }
-    let mut mixes: Vec<Mix> = Vec::new();
+    let mut mixes: Vec<ComparedMix> = Vec::new();
     for file in &args.inputs {
         input::read_mix(file).map_err(|error| {
             usage(format!(
@@ -102,7 +102,7 @@ fn mixes(args: &CompareArgs) -> Result<Vec<Mix>> {
             name = format!("{stem}-{number}");
             number += 1;
         }
-        mixes.push(Mix {
+        mixes.push(ComparedMix {
             name,
             file: Some(whole(file)?),
             is_list: false,
@@ -112,7 +112,7 @@ fn mixes(args: &CompareArgs) -> Result<Vec<Mix>> {
 }
 
 /// A list of commands. Every run reads it.
-fn list_of_commands(list: &Path) -> Result<Mix> {
+fn list_of_commands(list: &Path) -> Result<ComparedMix> {
     if list == Path::new("-") {
         return Err(usage(
             "-f -: each run reads the list; write it to a file, as in -f commands.txt",
@@ -120,7 +120,7 @@ fn list_of_commands(list: &Path) -> Result<Mix> {
     }
     input::read_bytes(list)?;
     let stem = list.file_stem().unwrap_or_default().to_string_lossy();
-    Ok(Mix {
+    Ok(ComparedMix {
         name: stem.to_string(),
         file: Some(whole(list)?),
         is_list: true,
@@ -128,16 +128,16 @@ fn list_of_commands(list: &Path) -> Result<Mix> {
 }
 
 /// All candidates: policies with the values of their parameters, and other programs.
-fn candidates(args: &CompareArgs) -> Result<Vec<Candidate>> {
+fn candidates(args: &CompareArgs) -> Result<Vec<ComparedCandidate>> {
     let policies = policies(args)?;
     check_params(args, &policies)?;
-    let mut all: Vec<Candidate> = Vec::new();
+    let mut all: Vec<ComparedCandidate> = Vec::new();
     for policy in &policies {
         let name = shown_name(policy, &policies)?;
         all.extend(swept(policy, name, &args.params)?);
     }
     for (name, line) in &args.candidate {
-        all.push(Candidate {
+        all.push(ComparedCandidate {
             name: name.clone(),
             means: Means::Command(line.clone()),
         });
@@ -167,7 +167,7 @@ fn policies(args: &CompareArgs) -> Result<Vec<&str>> {
 }
 
 fn policy(name: &str) -> Result<&'static PolicyEntry> {
-    let found = policy_by_word(name, Patience::Simulated);
+    let found = policy_by_word(name, PolicyPatience::Simulated);
     found.map_err(|problem| usage(format!("--policies: {problem}")))
 }
 
@@ -201,10 +201,10 @@ fn check_params(args: &CompareArgs, policies: &[&str]) -> Result<()> {
 }
 
 /// A policy with each combination of the values of its parameters.
-fn swept(of: &str, name: &str, params: &[(String, String)]) -> Result<Vec<Candidate>> {
-    let first = Candidate {
+fn swept(of: &str, name: &str, params: &[(String, String)]) -> Result<Vec<ComparedCandidate>> {
+    let first = ComparedCandidate {
         name: name.to_owned(),
-        ..Candidate::policy(of)
+        ..ComparedCandidate::policy(of)
     };
     let mut all = vec![first];
     for (name, values) in params {
@@ -227,7 +227,7 @@ fn swept(of: &str, name: &str, params: &[(String, String)]) -> Result<Vec<Candid
 }
 
 /// Checks that there are at least two candidates, each with a name of its own.
-fn check_names(all: &[Candidate]) -> Result<()> {
+fn check_names(all: &[ComparedCandidate]) -> Result<()> {
     for (at, one) in all.iter().enumerate() {
         if all[..at].iter().any(|other| other.name == one.name) {
             return Err(usage(format!(

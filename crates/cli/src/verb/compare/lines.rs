@@ -4,7 +4,7 @@ use super::args::CompareArgs;
 use crate::exit::usage;
 use crate::input::told;
 use anyhow::Result;
-use cosched_experiments::comparison::{Candidate, Means, Mix};
+use cosched_experiments::comparison::{ComparedCandidate, ComparedMix, Means};
 use cosched_linux::find_program;
 use cosched_report::clip;
 use std::path::Path;
@@ -83,23 +83,23 @@ fn is_command_line(input: &Path) -> bool {
 }
 
 /// What stands for the batch, which each command line brings itself.
-pub fn no_mix() -> Mix {
-    Mix {
+pub fn no_mix() -> ComparedMix {
+    ComparedMix {
         name: "lines".to_owned(),
-        ..Mix::default()
+        ..ComparedMix::default()
     }
 }
 
 /// A candidate for each line. Lines with the same beginning have their whole as a name.
-pub fn candidates(lines: &[String]) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = Vec::new();
+pub fn candidates(lines: &[String]) -> Vec<ComparedCandidate> {
+    let mut all: Vec<ComparedCandidate> = Vec::new();
     for line in lines {
         let begins_so = |other: &&String| clip(other, MAX_NAME) == clip(line, MAX_NAME);
         let name = match lines.iter().filter(begins_so).count() {
             1 => clip(line, MAX_NAME),
             _ => line.clone(),
         };
-        all.push(Candidate {
+        all.push(ComparedCandidate {
             name,
             means: Means::Command(line.clone()),
         });

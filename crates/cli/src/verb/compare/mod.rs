@@ -25,7 +25,7 @@ use crate::whole_file::{create_private_folders, write_whole};
 use anyhow::{Context as _, Result};
 pub use args::CompareArgs;
 use cosched_experiments::comparison::{
-    Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Means, Store,
+    COMPARE_SCHEMA, COMPARISON_FILE, ComparisonFolder, ComparisonResult, Design, Manifest, Means,
 };
 use cosched_run::stamp;
 use real::RealRuns;
@@ -42,7 +42,7 @@ pub fn run(args: CompareArgs) -> Result<ExitCode> {
     cosched_linux::settle_signals();
     let design = design::design(&args)?;
     check(&args, &design)?;
-    let store = Store::new(&folder(&args), &design);
+    let store = ComparisonFolder::new(&folder(&args), &design);
     let user = User::new(args.quiet, design.is_simulated())?;
     let runs = RealRuns {
         design: &design,
@@ -60,11 +60,11 @@ pub fn run(args: CompareArgs) -> Result<ExitCode> {
     let made = blocks::make(&args, &runs, &manifest, &mut outcomes);
     if let Err(error) = made {
         if user::is_interruption(&error) && !outcomes.is_empty() {
-            answer::show(&args, &store, Answer::new(manifest, outcomes))?;
+            answer::show(&args, &store, ComparisonResult::new(manifest, outcomes))?;
         }
         return Err(error);
     }
-    answer::show(&args, &store, Answer::new(manifest, outcomes))
+    answer::show(&args, &store, ComparisonResult::new(manifest, outcomes))
 }
 
 /// Checks what the options ask for.
@@ -93,7 +93,7 @@ fn folder(args: &CompareArgs) -> PathBuf {
 ///
 /// # Errors
 /// The folder is not empty, or can't be written.
-fn begin(args: &CompareArgs, store: &Store, design: &Design) -> Result<Manifest> {
+fn begin(args: &CompareArgs, store: &ComparisonFolder, design: &Design) -> Result<Manifest> {
     let folder = store.folder();
     make_folder(folder)?;
     if folder.read_dir()?.next().is_some() {
@@ -133,7 +133,7 @@ fn command_line() -> Vec<String> {
 }
 
 /// Keeps the mixes as they are, and makes one of each command.
-fn write_mixes(store: &Store, design: &Design) -> Result<()> {
+fn write_mixes(store: &ComparisonFolder, design: &Design) -> Result<()> {
     let folders = [store.mix(0), store.command(0), store.solo(0)];
     for folder in folders.iter().filter_map(|file| file.parent()) {
         make_folder(folder)?;

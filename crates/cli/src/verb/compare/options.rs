@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Args as _, Command, FromArgMatches as _};
-use cosched_experiments::comparison::{Design, Means, Mix, Store, Trial};
+use cosched_experiments::comparison::{CandidateRun, ComparedMix, ComparisonFolder, Design, Means};
 use cosched_report::visible;
 use cosched_run::RunOptions;
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ fn first_words(error: &str) -> String {
 }
 
 /// The words of `cosched run` for a run of a comparison.
-pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
+pub fn words(design: &Design, store: &ComparisonFolder, trial: CandidateRun) -> Vec<OsString> {
     let logs = store.run(trial);
     let seed = design.seed_of(trial.block).to_string();
     match &design.candidates[trial.candidate].means {
@@ -95,7 +95,7 @@ pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
 }
 
 /// The first words of the runs of a batch.
-pub fn start(mix: &Mix, logs: &Path) -> Vec<OsString> {
+pub fn start(mix: &ComparedMix, logs: &Path) -> Vec<OsString> {
     let file = mix.file.clone().unwrap_or_default().into();
     let jobs = if mix.is_list {
         vec!["-f".into(), file]
@@ -139,7 +139,7 @@ fn parse(words: Vec<OsString>) -> Result<RunArgs, clap::Error> {
 }
 
 /// The name of a run for the user.
-pub fn name(design: &Design, trial: Trial) -> String {
+pub fn name(design: &Design, trial: CandidateRun) -> String {
     let candidate = visible(&design.candidates[trial.candidate].name);
     let mix = &design.mixes[trial.mix];
     if mix.file.is_none() {

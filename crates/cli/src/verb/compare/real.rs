@@ -5,7 +5,9 @@ use super::options::{name, words};
 use super::user::{Progress, User};
 use crate::whole_file::read_own;
 use anyhow::Result;
-use cosched_experiments::comparison::{Design, Means, Outcome, RUN_FILE, Store, Trial};
+use cosched_experiments::comparison::{
+    CandidateRun, ComparisonFolder, Design, Means, RUN_FILE, RunFigures,
+};
 use cosched_report::Record;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -15,7 +17,7 @@ use std::process::Command;
 /// What makes the runs.
 pub struct RealRuns<'a> {
     pub design: &'a Design,
-    pub store: &'a Store,
+    pub store: &'a ComparisonFolder,
     pub user: &'a User,
 }
 
@@ -45,7 +47,12 @@ impl RealRuns<'_> {
     ///
     /// # Errors
     /// A run could not be made, or the user interrupted it.
-    pub fn make(&self, trials: &[Trial], aim: &str, outcomes: &mut Vec<Outcome>) -> Result<()> {
+    pub fn make(
+        &self,
+        trials: &[CandidateRun],
+        aim: &str,
+        outcomes: &mut Vec<RunFigures>,
+    ) -> Result<()> {
         let progress = Progress::new(aim, trials.len());
         for (done, &trial) in trials.iter().enumerate() {
             outcomes.extend(self.run(trial, &progress.line(done))?);
@@ -53,7 +60,7 @@ impl RealRuns<'_> {
         Ok(())
     }
 
-    fn run(&self, trial: Trial, progress: &str) -> Result<Option<Outcome>> {
+    fn run(&self, trial: CandidateRun, progress: &str) -> Result<Option<RunFigures>> {
         let what = name(self.design, trial);
         let mut command = self.command(words(self.design, self.store, trial));
         let solo = self.store.solo(trial.mix);

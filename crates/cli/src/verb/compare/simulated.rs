@@ -5,7 +5,9 @@ use super::user::{Progress, User, interrupted};
 use crate::exit::{self, Exit, Failure};
 use crate::run_files::SERIES;
 use anyhow::Result;
-use cosched_experiments::comparison::{Design, Outcome, SHOWN_BLOCK, Store, Trial};
+use cosched_experiments::comparison::{
+    CandidateRun, ComparisonFolder, Design, RunFigures, SHOWN_BLOCK,
+};
 use cosched_linux::Interrupt;
 use cosched_run::RunOptions;
 use std::num::NonZeroUsize;
@@ -20,12 +22,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The runs that the threads take one after the other.
 struct Queue {
     design: Design,
-    store: Store,
-    trials: Vec<Trial>,
+    store: ComparisonFolder,
+    trials: Vec<CandidateRun>,
     next: AtomicUsize,
 }
 
-type Made = Result<Option<Outcome>>;
+type Made = Result<Option<RunFigures>>;
 
 /// Makes these runs, and adds their outcomes. The threads of an interrupted comparison end with the process.
 ///
@@ -33,11 +35,11 @@ type Made = Result<Option<Outcome>>;
 /// A run could not be made, or the user interrupted it.
 pub fn make(
     design: &Design,
-    store: &Store,
+    store: &ComparisonFolder,
     user: &User,
-    trials: Vec<Trial>,
+    trials: Vec<CandidateRun>,
     aim: &str,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<RunFigures>,
 ) -> Result<()> {
     let progress = Progress::new(aim, trials.len());
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -71,7 +73,7 @@ fn collect(
     made: &Receiver<Made>,
     progress: &Progress,
     user: &User,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<RunFigures>,
 ) -> Result<()> {
     let before = outcomes.len();
     loop {
@@ -87,7 +89,7 @@ fn collect(
     }
 }
 
-fn simulate(queue: &Queue, trial: Trial) -> Made {
+fn simulate(queue: &Queue, trial: CandidateRun) -> Made {
     let words = words(&queue.design, &queue.store, trial);
     let options = RunOptions {
         leaves_signals: true,
@@ -99,11 +101,11 @@ fn simulate(queue: &Queue, trial: Trial) -> Made {
         let _ = std::fs::remove_file(queue.store.run(trial).join(SERIES));
     }
     let record = run.record.as_ref();
-    Ok(record.and_then(|record| Outcome::of_record(trial, record)))
+    Ok(record.and_then(|record| RunFigures::of_record(trial, record)))
 }
 
 /// An error with the name of its run, and the same exit code.
-fn named(error: anyhow::Error, design: &Design, trial: Trial) -> anyhow::Error {
+fn named(error: anyhow::Error, design: &Design, trial: CandidateRun) -> anyhow::Error {
     let message = format!("{}: {}", name(design, trial), exit::one_line(&error));
     let exit = error
         .downcast_ref()

@@ -3,8 +3,8 @@
 mod simulated;
 
 use crate::exit::usage;
-use crate::input::near::did_you_mean;
 use crate::input::spec;
+use crate::input::spelling::did_you_mean;
 use crate::offer;
 use crate::print::{print, width};
 use anyhow::Result;

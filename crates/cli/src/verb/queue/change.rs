@@ -8,7 +8,7 @@ use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use cosched_queue::{Answer, Request, State};
+use cosched_queue::{QueueAnswer, QueueRequest, QueuedJobState};
 use std::process::ExitCode;
 
 /// Cancel jobs of the queue
@@ -36,8 +36,8 @@ pub struct DrainArgs {}
 
 pub fn cancel(args: CancelArgs) -> Result<ExitCode> {
     let ids = args.jobs.ids;
-    let answer = ask(&Request::Cancel(ids.clone()))?;
-    let Answer::Cancelled { cancelled } = answer else {
+    let answer = ask(&QueueRequest::Cancel(ids.clone()))?;
+    let QueueAnswer::Cancelled { cancelled } = answer else {
         return Err(strange(&answer));
     };
     for id in ids.iter().filter(|id| !cancelled.contains(id)) {
@@ -52,17 +52,17 @@ pub fn rerun(args: RerunArgs) -> Result<ExitCode> {
     } else {
         args.ids
     };
-    print_ids(&queued(&Request::Rerun(ids))?)?;
+    print_ids(&queued(&QueueRequest::Rerun(ids))?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The numbers of all lost jobs.
 fn lost() -> Result<Vec<u64>> {
     let mut jobs = all_jobs()?;
-    jobs.retain(|job| job.state == State::Lost);
+    jobs.retain(|job| job.state == QueuedJobState::Lost);
     Ok(jobs.iter().map(|job| job.id).collect())
 }
 
 pub fn drain(DrainArgs {}: DrainArgs) -> Result<ExitCode> {
-    ask(&Request::Drain(true)).map(|_| ExitCode::SUCCESS)
+    ask(&QueueRequest::Drain(true)).map(|_| ExitCode::SUCCESS)
 }

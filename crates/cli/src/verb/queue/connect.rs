@@ -5,7 +5,9 @@ use crate::stderr::say;
 use anyhow::{Result, anyhow};
 use cosched_linux::root::Root;
 use cosched_linux::service::runtime_file;
-use cosched_queue::{Answer, Client, ClientError, Job, Request, Select, Submission};
+use cosched_queue::{
+    Client, ClientError, JobSelection, JobSubmission, QueueAnswer, QueueRequest, QueuedJob,
+};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -43,7 +45,7 @@ pub fn folder() -> Result<PathBuf> {
 ///
 /// # Errors
 /// There is no answer, or it refused.
-pub fn ask(request: &Request) -> Result<Answer> {
+pub fn ask(request: &QueueRequest) -> Result<QueueAnswer> {
     let mut client = Client::connect(&socket()?).map_err(failure)?;
     client.ask(request).map_err(failure)
 }
@@ -52,10 +54,10 @@ pub fn ask(request: &Request) -> Result<Answer> {
 ///
 /// # Errors
 /// There is no answer, or it refused.
-pub fn all_jobs() -> Result<Vec<Job>> {
+pub fn all_jobs() -> Result<Vec<QueuedJob>> {
     let (all, ids) = (true, Vec::new());
-    match ask(&Request::Status(Select { all, ids }))? {
-        Answer::Status { jobs, .. } => Ok(jobs),
+    match ask(&QueueRequest::Status(JobSelection { all, ids }))? {
+        QueueAnswer::Status { jobs, .. } => Ok(jobs),
         answer => Err(strange(&answer)),
     }
 }
@@ -78,7 +80,7 @@ pub fn unknown(token: &str) -> String {
 }
 
 /// An answer of another kind than the request has.
-pub fn strange(answer: &Answer) -> anyhow::Error {
+pub fn strange(answer: &QueueAnswer) -> anyhow::Error {
     anyhow::anyhow!("the service has another version: {answer:?}")
 }
 
@@ -103,7 +105,7 @@ impl Patient {
     ///
     /// # Errors
     /// No service comes, or it refuses.
-    pub fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
+    pub fn ask(&mut self, request: &QueueRequest) -> Result<QueueAnswer, ClientError> {
         // A service that is started again may end each time, as with a damaged database.
         let mut end = None;
         loop {
@@ -124,10 +126,10 @@ impl Patient {
     ///
     /// # Errors
     /// The service refuses, or it is not known whether the jobs are queued.
-    pub fn submit(&mut self, submission: Submission) -> Result<Vec<u64>> {
+    pub fn submit(&mut self, submission: JobSubmission) -> Result<Vec<u64>> {
         let token = submission.token.clone().unwrap_or_default();
-        match self.ask(&Request::Submit(submission)) {
-            Ok(Answer::Ids { ids }) => Ok(ids),
+        match self.ask(&QueueRequest::Submit(submission)) {
+            Ok(QueueAnswer::Ids { ids }) => Ok(ids),
             Ok(answer) => Err(strange(&answer)),
             Err(error @ ClientError::Refused(_)) => Err(failure(error)),
             Err(error) => Err(anyhow!("{error}; {}", unknown(&token))),
@@ -138,7 +140,7 @@ impl Patient {
     ///
     /// # Errors
     /// No service comes.
-    pub fn further(&mut self) -> Result<Option<Answer>> {
+    pub fn further(&mut self) -> Result<Option<QueueAnswer>> {
         match self.client.further() {
             Err(ClientError::Gone) => {
                 self.reconnect(Instant::now() + RESTART).map_err(failure)?;

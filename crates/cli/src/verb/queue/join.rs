@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::stderr::say;
 use anyhow::Result;
 use cosched_linux::{Interrupt, Interrupts, settle_signals};
-use cosched_queue::{Job, Request, Submission};
+use cosched_queue::{JobSubmission, QueueRequest, QueuedJob};
 use cosched_report::visible;
 use cosched_run::{RunOptions, job_lines};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -29,7 +29,7 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The jobs are wrong, or there is no service.
 pub fn run(options: &RunOptions) -> Result<ExitCode> {
     let quiet = options.output.quiet;
-    let submission = Submission::new(common()?, job_lines(options)?)?;
+    let submission = JobSubmission::new(common()?, job_lines(options)?)?;
     settle_signals();
     let interrupts = Interrupts::hold()?;
     let token = submission.token.clone().unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode> {
 }
 
 fn cancel(ids: &[u64]) -> Result<()> {
-    let cancelled = Patient::connect()?.ask(&Request::Cancel(ids.to_vec()));
+    let cancelled = Patient::connect()?.ask(&QueueRequest::Cancel(ids.to_vec()));
     cancelled.map(drop).map_err(failure)
 }
 
@@ -84,7 +84,7 @@ fn show(ids: &[u64], quiet: bool) -> Result<Exit> {
     Ok(exit)
 }
 
-fn ended_line(job: &Job, over: usize, total: usize) -> String {
+fn ended_line(job: &QueuedJob, over: usize, total: usize) -> String {
     let (id, name, command) = (job.id, visible(&job.name), visible(&job.command));
     format!("[{over}/{total}] job {id}, {name} ({command}): {job}")
 }

@@ -6,7 +6,7 @@ use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use cosched_queue::{Answer, Job, Request, Select};
+use cosched_queue::{JobSelection, QueueAnswer, QueueRequest, QueuedJob};
 use cosched_report::visible;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -57,18 +57,18 @@ pub fn run(args: LogsArgs) -> Result<ExitCode> {
 ///
 /// # Errors
 /// A file can't be read, or nobody reads what is printed.
-pub fn show(job: &Job) -> Result<()> {
+pub fn show(job: &QueuedJob) -> Result<()> {
     Log::new(job.out.clone()).copy(&mut io::stdout().lock())?;
     Log::new(job.err.clone()).copy(&mut io::stderr().lock())
 }
 
-fn status(service: &mut Patient, id: u64) -> Result<Job> {
+fn status(service: &mut Patient, id: u64) -> Result<QueuedJob> {
     let ids = vec![id];
     match service
-        .ask(&Request::Status(Select { all: false, ids }))
+        .ask(&QueueRequest::Status(JobSelection { all: false, ids }))
         .map_err(failure)?
     {
-        Answer::Status { mut jobs, .. } if jobs.len() == 1 => Ok(jobs.remove(0)),
+        QueueAnswer::Status { mut jobs, .. } if jobs.len() == 1 => Ok(jobs.remove(0)),
         answer => Err(strange(&answer)),
     }
 }

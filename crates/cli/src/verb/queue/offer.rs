@@ -3,7 +3,7 @@
 use super::connect::all_jobs;
 use crate::offer::word;
 use clap_complete::engine::CompletionCandidate;
-use cosched_queue::{Job, State};
+use cosched_queue::{QueuedJob, QueuedJobState};
 
 /// All jobs.
 pub fn queued() -> Vec<CompletionCandidate> {
@@ -17,10 +17,10 @@ pub fn unfinished() -> Vec<CompletionCandidate> {
 
 /// Jobs that can be queued again.
 pub fn lost() -> Vec<CompletionCandidate> {
-    jobs_of_queue(|job| matches!(job.state, State::Lost | State::Unknown))
+    jobs_of_queue(|job| matches!(job.state, QueuedJobState::Lost | QueuedJobState::Unknown))
 }
 
-fn jobs_of_queue(is_wanted: fn(&Job) -> bool) -> Vec<CompletionCandidate> {
+fn jobs_of_queue(is_wanted: fn(&QueuedJob) -> bool) -> Vec<CompletionCandidate> {
     let mut jobs = all_jobs().unwrap_or_default();
     jobs.retain(is_wanted);
     let words = jobs.iter().map(|job| word(job.id.to_string(), &job.name));

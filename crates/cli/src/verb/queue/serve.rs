@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
-use cosched_queue::{Config, Error, Folder};
+use cosched_queue::{QueueError, QueueFolder, ServiceConfig};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -21,8 +21,8 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
-    let folder = Folder::open(folder()?)?;
-    let served = cosched_queue::serve(Config {
+    let folder = QueueFolder::open(folder()?)?;
+    let served = cosched_queue::serve(ServiceConfig {
         program: std::env::current_exe()?,
         options: args.options,
         folder,
@@ -37,11 +37,11 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     }
 }
 
-fn failure(error: &Error) -> anyhow::Error {
+fn failure(error: &QueueError) -> anyhow::Error {
     let exit = match error {
-        Error::Worker(3) => Exit::Incapable,
-        Error::Worker(4) => Exit::Permission,
-        Error::Worker(_) => Exit::Usage,
+        QueueError::Worker(3) => Exit::Incapable,
+        QueueError::Worker(4) => Exit::Permission,
+        QueueError::Worker(_) => Exit::Usage,
         _ => Exit::Failure,
     };
     let message = error.to_string();

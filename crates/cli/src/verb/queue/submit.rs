@@ -12,8 +12,8 @@ use crate::verb::run::weight;
 use anyhow::Result;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use cosched_linux::Inherited;
-use cosched_queue::{Answer, JobLine, Request, Submission};
+use cosched_linux::InheritedAttributes;
+use cosched_queue::{JobLine, JobSubmission, QueueAnswer, QueueRequest};
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -62,9 +62,9 @@ const OWN_VARIABLES: [&str; 3] = ["COSCHED_RUN", "COSCHED_JOB", "PARALLEL_JOBSLO
 pub fn run(args: SubmitArgs) -> Result<ExitCode> {
     let (waits, token) = (args.wait, args.token.clone());
     let ids = match token {
-        Some(token) if args.command.is_empty() => queued(&Request::Submitted(token))?,
+        Some(token) if args.command.is_empty() => queued(&QueueRequest::Submitted(token))?,
         token => {
-            let mut submission = Submission::new(common()?, vec![line(args)])?;
+            let mut submission = JobSubmission::new(common()?, vec![line(args)])?;
             submission.token = token.or(submission.token);
             Patient::connect()?.submit(submission)?
         }
@@ -80,9 +80,9 @@ pub fn run(args: SubmitArgs) -> Result<ExitCode> {
 ///
 /// # Errors
 /// The service refuses.
-pub fn queued(request: &Request) -> Result<Vec<u64>> {
+pub fn queued(request: &QueueRequest) -> Result<Vec<u64>> {
     match ask(request)? {
-        Answer::Ids { ids } => Ok(ids),
+        QueueAnswer::Ids { ids } => Ok(ids),
         answer => Err(strange(&answer)),
     }
 }
@@ -127,7 +127,7 @@ pub fn common() -> Result<JobLine> {
     let mut common = JobLine::new();
     common.insert("cwd".to_owned(), folder()?.into());
     common.insert("env".to_owned(), environment().into());
-    let inherited = serde_json::to_value(Inherited::own())?;
+    let inherited = serde_json::to_value(InheritedAttributes::own())?;
     common.insert("inherited".to_owned(), inherited);
     Ok(common)
 }

@@ -2,29 +2,32 @@
 
 use super::connect::{folder, socket};
 use cosched_linux::unix_time;
-use cosched_queue::{Answer, Client, ClientError, Job, Request, Select, Service, State};
+use cosched_queue::{
+    Client, ClientError, JobSelection, QueueAnswer, QueueRequest, QueuedJob, QueuedJobState,
+    ServiceInfo,
+};
 use cosched_report::{QueueRow, Status, queue_run_text, queue_text};
 use serde::Serialize;
 
 /// The queue as the service reports it.
 #[derive(Serialize)]
-pub struct Queue {
-    service: Service,
-    jobs: Vec<Job>,
+pub struct QueueReport {
+    service: ServiceInfo,
+    jobs: Vec<QueuedJob>,
 }
 
-impl Queue {
+impl QueueReport {
     /// The queue; with `all` also the jobs that are over.
     ///
     /// # Errors
     /// Why it can't be seen; `None` if there never was a queue.
-    pub fn read(all: bool) -> Result<Queue, Option<String>> {
+    pub fn read(all: bool) -> Result<QueueReport, Option<String>> {
         let socket = socket().map_err(|why| Some(why.to_string()))?;
         let ids = Vec::new();
-        let request = Request::Status(Select { all, ids });
+        let request = QueueRequest::Status(JobSelection { all, ids });
         let answer = Client::connect(&socket).and_then(|mut client| client.ask(&request));
         match answer {
-            Ok(Answer::Status { service, jobs }) => Ok(Queue { service, jobs }),
+            Ok(QueueAnswer::Status { service, jobs }) => Ok(QueueReport { service, jobs }),
             Ok(answer) => Err(Some(format!("the service has another version: {answer:?}"))),
             Err(ClientError::NotServed(_)) if !has_queue() => Err(None),
             Err(error) => Err(Some(error.to_string())),
@@ -53,7 +56,7 @@ impl Queue {
     /// How many of its jobs are where.
     fn title(&self) -> String {
         let mut parts = Vec::new();
-        for state in [State::Running, State::Queued] {
+        for state in [QueuedJobState::Running, QueuedJobState::Queued] {
             let number = self.jobs.iter().filter(|job| job.state == state).count();
             if number > 0 {
                 parts.push(format!("{number} {}", state.text()));
@@ -79,7 +82,7 @@ impl Queue {
                 name: job.name.clone(),
                 name_in_run: job.name_in_run(),
                 state: job.to_string(),
-                is_live: job.state == State::Running,
+                is_live: job.state == QueuedJobState::Running,
                 is_over: job.state.is_over(),
                 since_s: (now - job.since()).max(0.0),
                 command: job.command.clone(),

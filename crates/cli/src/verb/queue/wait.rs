@@ -7,7 +7,7 @@ use crate::stderr::say;
 use anyhow::Result;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use cosched_queue::{Answer, Job, Request, Select};
+use cosched_queue::{JobSelection, QueueAnswer, QueueRequest, QueuedJob};
 use cosched_report::visible;
 use std::process::ExitCode;
 
@@ -34,9 +34,9 @@ pub fn wait_for(mut ids: Vec<u64>) -> Result<ExitCode> {
     let mut service = Patient::connect()?;
     if ids.is_empty() {
         let answer = service
-            .ask(&Request::Status(Select::default()))
+            .ask(&QueueRequest::Status(JobSelection::default()))
             .map_err(failure)?;
-        let Answer::Status { jobs, .. } = answer else {
+        let QueueAnswer::Status { jobs, .. } = answer else {
             return Err(strange(&answer));
         };
         ids.extend(jobs.iter().map(|job| job.id));
@@ -65,17 +65,21 @@ pub fn wait_for(mut ids: Vec<u64>) -> Result<ExitCode> {
 pub fn follow(
     service: &mut Patient,
     mut ids: Vec<u64>,
-    mut ended: impl FnMut(&Job) -> Result<()>,
+    mut ended: impl FnMut(&QueuedJob) -> Result<()>,
 ) -> Result<()> {
     while !ids.is_empty() {
-        let mut answer = Some(service.ask(&Request::Wait(ids.clone())).map_err(failure)?);
-        while let Some(Answer::Ended { ended: job }) = answer {
+        let mut answer = Some(
+            service
+                .ask(&QueueRequest::Wait(ids.clone()))
+                .map_err(failure)?,
+        );
+        while let Some(QueueAnswer::Ended { ended: job }) = answer {
             ids.retain(|id| *id != job.id);
             ended(&job)?;
             answer = service.further()?;
         }
         match answer {
-            Some(Answer::Done { .. }) => break,
+            Some(QueueAnswer::Done { .. }) => break,
             Some(other) => return Err(strange(&other)),
             // The service was started again.
             None => {}
@@ -85,7 +89,7 @@ pub fn follow(
 }
 
 /// What a verb exits with after this job as well.
-pub fn worse(exit: Exit, job: &Job, is_only: bool) -> Exit {
+pub fn worse(exit: Exit, job: &QueuedJob, is_only: bool) -> Exit {
     match job.code() {
         Some(0) => exit,
         _ if job.end.timed_out || exit == Exit::TimedOut => Exit::TimedOut,

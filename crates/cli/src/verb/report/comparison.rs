@@ -7,7 +7,9 @@ use crate::print::width;
 use crate::run_files::{SERIES, open_series};
 use anyhow::Result;
 use cosched_core::metric::metric;
-use cosched_experiments::comparison::{Answer, SHOWN_BLOCK, Store, csv, json, markdown, text};
+use cosched_experiments::comparison::{
+    ComparisonFolder, ComparisonResult, SHOWN_BLOCK, csv, json, markdown, text,
+};
 use cosched_page::ComparisonView;
 use cosched_report::{Form, Timeline};
 use serde_json::Value;
@@ -21,8 +23,8 @@ const MAX_WHOLE: usize = 8;
 ///
 /// # Errors
 /// It can't be read, or has no such baseline or metric.
-pub fn judged(folder: &Path, args: &ReportArgs) -> Result<(Store, Answer)> {
-    let (store, mut manifest) = Store::open(folder).or_usage()?;
+pub fn judged(folder: &Path, args: &ReportArgs) -> Result<(ComparisonFolder, ComparisonResult)> {
+    let (store, mut manifest) = ComparisonFolder::open(folder).or_usage()?;
     let design = &mut manifest.design;
     if let Some(wanted) = &args.baseline {
         let names: Vec<&str> = design.candidates.iter().map(|one| &*one.name).collect();
@@ -43,7 +45,7 @@ pub fn judged(folder: &Path, args: &ReportArgs) -> Result<(Store, Answer)> {
         manifest.metrics.clone_from(&args.metrics);
     }
     let outcomes = store.outcomes(&manifest.design).or_usage()?;
-    let mut answer = Answer::new(manifest, outcomes);
+    let mut answer = ComparisonResult::new(manifest, outcomes);
     answer.notes.extend(store.solo_doubts());
     Ok((store, answer))
 }
@@ -52,7 +54,10 @@ pub fn judged(folder: &Path, args: &ReportArgs) -> Result<(Store, Answer)> {
 ///
 /// # Errors
 /// A record can't be read.
-pub fn view<'a>(store: &Store, answer: &'a Answer) -> Result<ComparisonView<'a>> {
+pub fn view<'a>(
+    store: &ComparisonFolder,
+    answer: &'a ComparisonResult,
+) -> Result<ComparisonView<'a>> {
     let design = &answer.manifest.design;
     // All candidates of a mix, or none; but the first mix is always there.
     let mixes = (MAX_WHOLE / design.candidates.len()).clamp(1, design.mixes.len());
@@ -81,7 +86,7 @@ fn timeline(folder: &Path) -> Option<Timeline> {
 pub fn print(
     format: ReportFormat,
     args: &ReportArgs,
-    (store, answer): (&Store, &Answer),
+    (store, answer): (&ComparisonFolder, &ComparisonResult),
     out: &mut dyn Write,
 ) -> Result<()> {
     let table = args.table.unwrap_or(TableArg::Metrics);
@@ -97,7 +102,7 @@ pub fn print(
 }
 
 /// Runs of which only the figures are kept: those of other programs, and most of a simulation.
-pub fn without_series(store: &Store, answer: &Answer) -> usize {
+pub fn without_series(store: &ComparisonFolder, answer: &ComparisonResult) -> usize {
     answer
         .outcomes
         .iter()
@@ -111,7 +116,7 @@ const PREFIX: [&str; 4] = ["block", "mix", "candidate", "policy"];
 fn write_table(
     form: Form,
     table: TableArg,
-    (store, answer): (&Store, &Answer),
+    (store, answer): (&ComparisonFolder, &ComparisonResult),
     out: &mut dyn Write,
 ) -> Result<()> {
     let design = &answer.manifest.design;

@@ -25,9 +25,9 @@ use cosched_page::{
 use cosched_report::{
     Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap,
 };
-use runs::Run;
+use runs::ReportedRun;
 use serde_json::Value;
-use sources::{RunFiles, Source};
+use sources::{ReportSource, RunFiles};
 use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,8 +44,8 @@ pub fn run(args: ReportArgs) -> Result<ExitCode> {
         return Err(usage("--table needs --format csv or jsonl"));
     }
     match sources::find(&args.paths)? {
-        Source::Comparison(folder) => report_comparison(&args, &folder)?,
-        Source::Runs(files) => report_runs(&args, files)?,
+        ReportSource::Comparison(folder) => report_comparison(&args, &folder)?,
+        ReportSource::Runs(files) => report_runs(&args, files)?,
     }
     Ok(Exit::Success.into())
 }
@@ -77,7 +77,7 @@ fn report_runs(args: &ReportArgs, files: Vec<RunFiles>) -> Result<()> {
     refuse_comparison_options(args)?;
     let runs = read_runs(args, files)?;
     if args.wants_files() {
-        let mut views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
+        let mut views: Vec<RunView<'_>> = runs.iter().map(ReportedRun::view).collect();
         if let Some(first) = views.first_mut() {
             first.notes.extend(doubts(&runs));
         }
@@ -104,11 +104,11 @@ fn refuse_comparison_options(args: &ReportArgs) -> Result<()> {
 }
 
 /// Read the runs, with their series if the output needs them.
-fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> Result<Vec<Run>> {
+fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> Result<Vec<ReportedRun>> {
     let needs_series = args.wants_files() || args.table == Some(TableArg::Samples);
     let mut runs = Vec::new();
     for files in files {
-        let mut run = Run::read(files, args.wants_files())?;
+        let mut run = ReportedRun::read(files, args.wants_files())?;
         // A series that was there but is not used has its note already.
         if needs_series && run.series.is_none() && run.notes.is_empty() {
             let note = "there is no series beside the record: who ran when is not known.";
@@ -134,7 +134,7 @@ fn pictures(views: &[RunView<'_>]) -> Vec<Picture> {
     all
 }
 
-fn say_notes(args: &ReportArgs, runs: &[Run]) {
+fn say_notes(args: &ReportArgs, runs: &[ReportedRun]) {
     // The text has the doubts already.
     if args.printed() != Some(ReportFormat::Text) {
         for doubt in doubts(runs) {
@@ -172,7 +172,12 @@ fn say(args: &ReportArgs, what: &str) {
 /// The columns before those of a tidy table of runs.
 const PREFIX: [&str; 4] = ["run", "policy", "machine", "seed"];
 
-fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Write) -> Result<()> {
+fn print(
+    format: ReportFormat,
+    args: &ReportArgs,
+    runs: &[ReportedRun],
+    out: &mut dyn Write,
+) -> Result<()> {
     let of_one = if runs.len() == 1 {
         TableArg::Jobs
     } else {
@@ -189,7 +194,7 @@ fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Wr
     Ok(out.write_all(text.as_bytes())?)
 }
 
-fn markdown(runs: &[Run]) -> String {
+fn markdown(runs: &[ReportedRun]) -> String {
     let mut all = Vec::new();
     for run in runs {
         all.push(cosched_report::markdown(&run.label, &run.batch()));
@@ -198,7 +203,7 @@ fn markdown(runs: &[Run]) -> String {
 }
 
 /// The record, or a list of the records.
-fn records(runs: &[Run]) -> Result<String> {
+fn records(runs: &[ReportedRun]) -> Result<String> {
     if let [run] = runs {
         return Ok(run.record.to_json());
     }
@@ -206,7 +211,12 @@ fn records(runs: &[Run]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&records)? + "\n")
 }
 
-fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -> Result<()> {
+fn write_table(
+    form: Form,
+    table: TableArg,
+    runs: &[ReportedRun],
+    out: &mut dyn Write,
+) -> Result<()> {
     let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
     for run in runs {
         let record = &run.record;
@@ -222,7 +232,7 @@ fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -
 }
 
 /// What is doubtful where these runs stand beside each other.
-fn doubts(runs: &[Run]) -> Vec<String> {
+fn doubts(runs: &[ReportedRun]) -> Vec<String> {
     let mut origins = Vec::new();
     for run in runs {
         origins.push(Origin::of(&run.record));
@@ -238,7 +248,7 @@ fn doubts(runs: &[Run]) -> Vec<String> {
 const WIDTH: usize = 100;
 
 /// For people: one run as at its end, several side by side.
-fn text(runs: &[Run]) -> String {
+fn text(runs: &[ReportedRun]) -> String {
     let is_terminal = std::io::stdout().is_terminal();
     let width = if is_terminal { width() } else { WIDTH };
     let [run] = runs else {
@@ -255,7 +265,7 @@ fn text(runs: &[Run]) -> String {
     energy + &summary(&run.batch(), &options)
 }
 
-fn side_by_side(runs: &[Run], width: usize) -> String {
+fn side_by_side(runs: &[ReportedRun], width: usize) -> String {
     let mut named = Vec::new();
     for run in runs {
         named.push((run.label.clone(), &run.record));

@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// A run that was read.
-pub struct Run {
+pub struct ReportedRun {
     pub label: String,
     pub record: Record,
     /// What its series tells, if that was asked for and can be read.
@@ -23,12 +23,12 @@ pub struct Run {
     pub notes: Vec<String>,
 }
 
-impl Run {
+impl ReportedRun {
     /// Reads a run; with `whole` also its series, if the record is there.
     ///
     /// # Errors
     /// A file can't be read or is damaged.
-    pub fn read(files: RunFiles, whole: bool) -> Result<Run> {
+    pub fn read(files: RunFiles, whole: bool) -> Result<ReportedRun> {
         let mut notes = Vec::new();
         let record = if let Some(file) = &files.record {
             read_record(file, files.series.as_deref())?
@@ -40,7 +40,7 @@ impl Run {
             let label = files.label;
             return Err(usage(format!("{label}: neither a record nor a series")));
         };
-        let mut run = Run {
+        let mut run = ReportedRun {
             label: files.label,
             record,
             timeline: None,
@@ -153,7 +153,7 @@ fn rebuilt_note(record: &Record) -> String {
 }
 
 /// Puts runs in the order of time.
-pub fn sort(runs: &mut [Run]) {
+pub fn sort(runs: &mut [ReportedRun]) {
     if runs.iter().all(|run| run.record.started_at.is_some()) {
         // RFC 3339 in UTC with equal decimals sorts as text.
         runs.sort_by(|a, b| a.record.started_at.cmp(&b.record.started_at));

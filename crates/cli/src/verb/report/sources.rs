@@ -24,7 +24,7 @@ pub struct RunFiles {
 }
 
 /// What is to be reported on.
-pub enum Source {
+pub enum ReportSource {
     Comparison(PathBuf),
     Runs(Vec<RunFiles>),
 }
@@ -33,7 +33,7 @@ pub enum Source {
 ///
 /// # Errors
 /// One of them is neither a comparison nor a run; or there is a comparison and something else.
-pub fn find(paths: &[PathBuf]) -> Result<Source> {
+pub fn find(paths: &[PathBuf]) -> Result<ReportSource> {
     let last = match paths {
         [] => vec![last_run()?],
         _ => Vec::new(),
@@ -41,11 +41,11 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
     let mut runs: Vec<RunFiles> = Vec::new();
     for path in paths.iter().chain(&last) {
         match one(path)? {
-            Source::Runs(more) => runs.extend(more),
-            Source::Comparison(folder) if paths.len() == 1 => {
-                return Ok(Source::Comparison(folder));
+            ReportSource::Runs(more) => runs.extend(more),
+            ReportSource::Comparison(folder) if paths.len() == 1 => {
+                return Ok(ReportSource::Comparison(folder));
             }
-            Source::Comparison(_) => {
+            ReportSource::Comparison(_) => {
                 let path = told(path);
                 return Err(usage(format!(
                     "{path}: this is a comparison; report on it alone"
@@ -62,10 +62,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Source> {
             None => true,
         }
     });
-    Ok(Source::Runs(runs))
+    Ok(ReportSource::Runs(runs))
 }
 
-fn one(path: &Path) -> Result<Source> {
+fn one(path: &Path) -> Result<ReportSource> {
     if let Ok(false) = path.try_exists() {
         // The process of a live run.
         let series = series_of(Some(path))?;
@@ -75,10 +75,10 @@ fn one(path: &Path) -> Result<Source> {
         return file(path);
     }
     if path.join(COMPARISON_FILE).exists() {
-        return Ok(Source::Comparison(path.to_owned()));
+        return Ok(ReportSource::Comparison(path.to_owned()));
     }
     if let Some(run) = folder(path) {
-        return Ok(Source::Runs(vec![run]));
+        return Ok(ReportSource::Runs(vec![run]));
     }
     if let Some(empty) = file_in(path, SERIES) {
         // It says why there is nothing to show.
@@ -94,7 +94,7 @@ fn one(path: &Path) -> Result<Source> {
                 "cosched: this is the last comparison, {}",
                 told(&last)
             ));
-            return Ok(Source::Comparison(last));
+            return Ok(ReportSource::Comparison(last));
         }
         let path = told(path);
         return Err(usage(format!(
@@ -102,7 +102,7 @@ fn one(path: &Path) -> Result<Source> {
         )));
     }
     runs.sort_by(|a, b| a.label.cmp(&b.label));
-    Ok(Source::Runs(runs))
+    Ok(ReportSource::Runs(runs))
 }
 
 /// The comparison among these folders that was written last.
@@ -159,7 +159,7 @@ fn has_schema(begin: &str, schema: &str) -> bool {
 /// So much of a file tells what it is.
 const BEGINNING: u64 = 4096;
 
-fn file(path: &Path) -> Result<Source> {
+fn file(path: &Path) -> Result<ReportSource> {
     let begin = beginning(path)?;
     let mut files = RunFiles {
         label: name_of(path),
@@ -175,7 +175,7 @@ fn file(path: &Path) -> Result<Source> {
     } else {
         return Err(refused(path, &begin));
     }
-    Ok(Source::Runs(vec![files]))
+    Ok(ReportSource::Runs(vec![files]))
 }
 
 fn beginning(path: &Path) -> Result<String> {

@@ -1,13 +1,13 @@
 //! Reads the state of a run in intervals, and shows it.
 
-use super::terminal::Screen;
+use super::terminal::TopTerminal;
 use crate::exit::Exit;
 use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, Request, ScreenSignal, ScreenSignals, fate_of};
+use cosched_linux::{LiveRun, RunFate, RunRequest, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
 use cosched_top::keys::{KeyEvent, Keys};
-use cosched_top::{Effect, Scene, View, draw, page, rows};
+use cosched_top::{KeyEffect, TopScene, TopView, draw, page, rows};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct App {
     /// What the user should know of the run.
     told: Option<String>,
     has_ended: bool,
-    view: View,
+    view: TopView,
     rows: Vec<usize>,
     keys: Keys,
 }
@@ -44,7 +44,7 @@ impl Came {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub fn typed(&self, screen: &mut Screen, keys: &mut Keys) -> io::Result<Vec<KeyEvent>> {
+    pub fn typed(&self, screen: &mut TopTerminal, keys: &mut Keys) -> io::Result<Vec<KeyEvent>> {
         Ok(if self.keys {
             keys.feed(&screen.pressed()?)
         } else {
@@ -58,7 +58,7 @@ impl Came {
 /// # Errors
 /// An error of the kernel.
 pub fn wait(
-    screen: &Screen,
+    screen: &TopTerminal,
     signals: &ScreenSignals,
     keys: &Keys,
     next: Option<Duration>,
@@ -94,7 +94,7 @@ impl App {
             next: Instant::now(),
             told: None,
             has_ended: false,
-            view: View::new(has_colour),
+            view: TopView::new(has_colour),
             rows: Vec::new(),
             keys: Keys::default(),
         }
@@ -104,7 +104,7 @@ impl App {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
+    pub fn run(mut self, screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<Exit> {
         let mut is_new = true;
         loop {
             if !self.has_ended && Instant::now() >= self.next {
@@ -127,18 +127,18 @@ impl App {
                 // A key is about what the one before it has led to, also where that was not shown yet.
                 let page = self.arrange(screen.size());
                 match self.view.press(key, &self.status, &self.rows, page) {
-                    Effect::Quit => return Ok(Exit::Success),
-                    Effect::Suspend => suspend(screen, signals)?,
-                    Effect::Redraw => screen.forget(),
-                    Effect::End(job) => self.end(job),
-                    Effect::None => {}
+                    KeyEffect::Quit => return Ok(Exit::Success),
+                    KeyEffect::Suspend => suspend(screen, signals)?,
+                    KeyEffect::Redraw => screen.forget(),
+                    KeyEffect::End(job) => self.end(job),
+                    KeyEffect::None => {}
                 }
             }
         }
     }
 
     /// Waits until something comes, or the state is to be read.
-    fn wait(&self, screen: &Screen, signals: &ScreenSignals) -> io::Result<Came> {
+    fn wait(&self, screen: &TopTerminal, signals: &ScreenSignals) -> io::Result<Came> {
         let next = self.next.saturating_duration_since(Instant::now());
         let next = (!self.has_ended).then_some(next);
         wait(screen, signals, &self.keys, next)
@@ -150,7 +150,7 @@ impl App {
         if self.view.is_paused {
             return false;
         }
-        if fate_of(&self.root, &self.run.run) == Fate::Dead {
+        if fate_of(&self.root, &self.run.run) == RunFate::Dead {
             self.note_end();
             return true;
         }
@@ -181,7 +181,7 @@ impl App {
         let Some(job) = self.status.job(job) else {
             return;
         };
-        let request = Request::End {
+        let request = RunRequest::End {
             end: job.job,
             name: job.name.clone(),
         };
@@ -198,9 +198,9 @@ impl App {
         page
     }
 
-    fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
+    fn show(&mut self, screen: &mut TopTerminal) -> io::Result<()> {
         self.arrange(screen.size());
-        let scene = Scene {
+        let scene = TopScene {
             status: &self.status,
             told: self.told.as_deref(),
             view: &self.view,
@@ -238,7 +238,7 @@ fn end_of(status: &Status) -> (String, Option<Record>) {
 ///
 /// # Errors
 /// The terminal has gone.
-pub fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
+pub fn take_signals(screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
     for signal in signals.take() {
         match signal {
             ScreenSignal::Leave(signal) => return Ok(Some(Exit::Signal(signal))),
@@ -254,7 +254,7 @@ pub fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<
 ///
 /// # Errors
 /// The terminal has gone.
-pub fn suspend(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<()> {
+pub fn suspend(screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<()> {
     screen.leave();
     signals.stop();
     screen.enter()

@@ -1,17 +1,17 @@
 //! Attached programs on the whole screen, one interval after the other.
 
 use super::app::{Came, suspend, take_signals, wait};
-use super::terminal::Screen;
+use super::terminal::TopTerminal;
 use crate::exit::Exit;
 use cosched_linux::ScreenSignals;
 use cosched_report::{AttachedNow, attached_text};
 use cosched_top::keys::Keys;
-use cosched_top::{Effect, draw_lines, lines_on, pressed};
+use cosched_top::{KeyEffect, draw_lines, lines_on, pressed};
 use std::io;
 use std::time::{Duration, Instant};
 
 /// Where intervals come from.
-pub trait Source {
+pub trait IntervalSource {
     /// The next interval; `None` if there are no more.
     fn next(&mut self) -> Option<AttachedNow>;
 }
@@ -28,7 +28,7 @@ pub struct LiveView<S> {
     keys: Keys,
 }
 
-impl<S: Source> LiveView<S> {
+impl<S: IntervalSource> LiveView<S> {
     /// A screen that asks for an interval this often.
     pub fn new(source: S, interval: Duration) -> LiveView<S> {
         LiveView {
@@ -51,7 +51,7 @@ impl<S: Source> LiveView<S> {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
+    pub fn run(mut self, screen: &mut TopTerminal, signals: &ScreenSignals) -> io::Result<Exit> {
         let mut next = Instant::now() + self.interval;
         loop {
             self.show(screen)?;
@@ -91,21 +91,21 @@ impl<S: Source> LiveView<S> {
     fn press(
         &mut self,
         came: &Came,
-        screen: &mut Screen,
+        screen: &mut TopTerminal,
         signals: &ScreenSignals,
     ) -> io::Result<bool> {
         for key in came.typed(screen, &mut self.keys)? {
             match pressed(key) {
-                Effect::Quit => return Ok(true),
-                Effect::Suspend => suspend(screen, signals)?,
-                Effect::Redraw => screen.forget(),
-                Effect::End(_) | Effect::None => {}
+                KeyEffect::Quit => return Ok(true),
+                KeyEffect::Suspend => suspend(screen, signals)?,
+                KeyEffect::Redraw => screen.forget(),
+                KeyEffect::End(_) | KeyEffect::None => {}
             }
         }
         Ok(false)
     }
 
-    fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
+    fn show(&mut self, screen: &mut TopTerminal) -> io::Result<()> {
         if screen.is_behind() {
             return Ok(());
         }

@@ -5,10 +5,10 @@ mod intervals;
 mod session;
 mod terminal;
 
-pub use intervals::{LiveView, Source};
+pub use intervals::{IntervalSource, LiveView};
 
 use crate::exit::usage;
-use crate::live::{Known, chosen};
+use crate::live::{LiveRunStatus, chosen};
 use crate::offer;
 use anyhow::Result;
 use app::App;
@@ -18,7 +18,7 @@ use cosched_linux::ScreenSignals;
 use cosched_linux::root::Root;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use terminal::Screen;
+use terminal::TopTerminal;
 
 /// Show a live run on the whole screen
 ///
@@ -38,7 +38,7 @@ pub fn run(args: TopArgs) -> Result<ExitCode> {
     if let Some(session) = session::chosen(&root, args.run.as_deref()) {
         return session::watch(root, session);
     }
-    let Some(Known { run, status }) = chosen(&root, args.run.as_deref())? else {
+    let Some(LiveRunStatus { run, status }) = chosen(&root, args.run.as_deref())? else {
         writeln!(std::io::stdout(), "no run is live")?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -71,8 +71,8 @@ pub fn is_dumb() -> bool {
 ///
 /// # Errors
 /// There is none.
-pub fn take_screen() -> Result<Screen> {
-    Screen::take().map_err(|error| no_terminal(&error.to_string()))
+pub fn take_screen() -> Result<TopTerminal> {
+    TopTerminal::take().map_err(|error| no_terminal(&error.to_string()))
 }
 
 fn no_terminal(why: &str) -> anyhow::Error {

@@ -1,12 +1,12 @@
 //! A session of `cosched attach` of another terminal, or of a service.
 
-use super::intervals::{LiveView, Source};
+use super::intervals::{IntervalSource, LiveView};
 use super::take_screen;
 use crate::live::known;
 use anyhow::Result;
 use cosched_linux::attached::sessions;
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, ScreenSignals, fate_of};
+use cosched_linux::{LiveRun, RunFate, ScreenSignals, fate_of};
 use cosched_report::AttachedNow;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,9 +43,9 @@ struct Elsewhere {
     session: LiveRun,
 }
 
-impl Source for Elsewhere {
+impl IntervalSource for Elsewhere {
     fn next(&mut self) -> Option<AttachedNow> {
-        if fate_of(&self.root, &self.session.run) == Fate::Dead {
+        if fate_of(&self.root, &self.session.run) == RunFate::Dead {
             return None;
         }
         let (text, _) = self.session.status().ok()?;

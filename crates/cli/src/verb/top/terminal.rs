@@ -28,7 +28,7 @@ const USUAL: (u16, u16) = (80, 24);
 const LARGEST: u16 = 1_000;
 
 /// The terminal. It is left as it was when this is dropped.
-pub struct Screen {
+pub struct TopTerminal {
     tty: File,
     /// What it shows; `None` if that is not known.
     shown: Option<Buffer>,
@@ -36,13 +36,13 @@ pub struct Screen {
     left: Vec<u8>,
 }
 
-impl Screen {
+impl TopTerminal {
     /// Takes the terminal of this process.
     ///
     /// # Errors
     /// There is none.
-    pub fn take() -> io::Result<Screen> {
-        let mut screen = Screen {
+    pub fn take() -> io::Result<TopTerminal> {
+        let mut screen = TopTerminal {
             tty: open_terminal()?,
             shown: None,
             left: Vec::new(),
@@ -151,13 +151,13 @@ impl Screen {
     }
 }
 
-impl AsFd for Screen {
+impl AsFd for TopTerminal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tty.as_fd()
     }
 }
 
-impl Drop for Screen {
+impl Drop for TopTerminal {
     fn drop(&mut self) {
         self.leave();
     }

@@ -8,10 +8,10 @@ use tempfile::{TempDir, tempdir};
 
 /// A run of jobs that go on while the file `going` is there, two at once, one of which has ended. It is killed with the test;
 /// without its folder, no job goes on.
-pub(crate) struct Run(Child, TempDir);
+pub(crate) struct LoopingRun(Child, TempDir);
 
-impl Run {
-    pub(crate) fn start(more: &[&str]) -> Run {
+impl LoopingRun {
+    pub(crate) fn start(more: &[&str]) -> LoopingRun {
         let folder = tempdir().expect("a folder");
         let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"while [ -e going ]; do sleep 0.02; done\"\n";
         std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
@@ -34,7 +34,7 @@ impl Run {
             .stderr(Stdio::null())
             .spawn()
             .expect("a run");
-        let run = Run(child, folder);
+        let run = LoopingRun(child, folder);
         // The job that ends may stand there as waiting while it does; who looks then finds no process of it.
         let settled = |status: Value| status["totals"]["done"] == 1 && waiting(&status).count() > 0;
         until("jobs run", || status(&run.pid()).is_some_and(settled));
@@ -68,7 +68,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for LoopingRun {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

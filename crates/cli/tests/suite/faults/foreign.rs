@@ -1,7 +1,9 @@
 //! Groups and processes that are not of dead runs of ours are left alone; those of dead runs are found by their owner.
 
 use super::seen::seen;
-use super::support::{COSCHED, Mix, Run, cosched, freezers, own_group, signal, skipped, until};
+use super::support::{
+    COSCHED, MixBuilder, TestRun, cosched, freezers, own_group, signal, skipped, until,
+};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -98,10 +100,10 @@ fn runs_in_other_pid_namespaces_are_left_alone() {
     let by = ["unshare", "-p", "-f", "--kill-child", "--mount-proc"];
     let endless = "while :; do :; done";
     let dir = tempfile::tempdir().unwrap();
-    let mut inner = Run::start_by(
+    let mut inner = TestRun::start_by(
         &by,
         dir,
-        Mix::default().copies("endless", 4, endless),
+        MixBuilder::default().copies("endless", 4, endless),
         "cgroup",
         &["--jobs", "4"],
     );
@@ -134,8 +136,8 @@ fn runs_in_other_pid_namespaces_are_left_alone() {
     assert!(group().is_some_and(|group| is_ours(&group, 4)));
 
     // A run of this namespace, looked at from another one.
-    let outer = Run::start(
-        Mix::default().copies("endless", 4, endless),
+    let outer = TestRun::start(
+        MixBuilder::default().copies("endless", 4, endless),
         "cgroup",
         &["--jobs", "4"],
     );
@@ -162,7 +164,7 @@ fn runs_in_other_pid_namespaces_are_left_alone() {
 }
 
 /// The process of a run that was started by another program.
-fn inner(run: &Run) -> Option<i32> {
+fn inner(run: &TestRun) -> Option<i32> {
     run.named("cosched").into_iter().find(|&pid| pid != run.pid)
 }
 
@@ -171,7 +173,7 @@ fn what_is_frozen_out_of_sight_is_not_passed_over() {
     if !freezers().contains(&"cgroup") || !has_namespaces() {
         return;
     }
-    let from_elsewhere = |run: &Run| {
+    let from_elsewhere = |run: &TestRun| {
         let by = [
             "-p",
             "-f",
@@ -187,8 +189,8 @@ fn what_is_frozen_out_of_sight_is_not_passed_over() {
             String::from_utf8_lossy(&output.stdout).into_owned(),
         )
     };
-    let run = Run::start(
-        Mix::default().copies("endless", 4, "while :; do :; done"),
+    let run = TestRun::start(
+        MixBuilder::default().copies("endless", 4, "while :; do :; done"),
         "cgroup",
         &["--jobs", "4"],
     );
@@ -244,8 +246,8 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
     let program = ForAll::make();
     // Other runs start at the same time, and each of them frees what dead runs left.
     for _ in 0..50 {
-        let mix = Mix::default().copies("endless", 4, "while :; do :; done");
-        let mut run = Run::start(mix, "cgroup", &["--jobs", "4"]);
+        let mix = MixBuilder::default().copies("endless", 4, "while :; do :; done");
+        let mut run = TestRun::start(mix, "cgroup", &["--jobs", "4"]);
         run.until_marked(4);
         until("something is frozen", || run.has_frozen_group());
         run.send(Signal::STOP);
@@ -273,7 +275,7 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
 
 #[test]
 fn a_live_run_is_not_ended_by_thaw() {
-    let mut run = Run::start(Mix::default().counting(1, 1), "signals", &[]);
+    let mut run = TestRun::start(MixBuilder::default().counting(1, 1), "signals", &[]);
     run.until_marked(1);
     let asked = cosched()
         .args(["thaw", "--kill", "--run", &run.token])

@@ -1,7 +1,7 @@
 //! Guardians that somebody stops, and groups that somebody takes from a run.
 
 use super::support::{
-    Mix, Run, all_named, cosched, counting, freezers, own_group, seen, signal, until,
+    MixBuilder, TestRun, all_named, cosched, counting, freezers, own_group, seen, signal, until,
 };
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use std::path::PathBuf;
 const JOBS: u32 = 4;
 const LINES: u32 = 20;
 
-fn start(freeze: &str) -> Run {
-    Run::start(
-        Mix::default().counting(JOBS, LINES),
+fn start(freeze: &str) -> TestRun {
+    TestRun::start(
+        MixBuilder::default().counting(JOBS, LINES),
         freeze,
         &["--jobs", "4"],
     )
@@ -54,7 +54,7 @@ fn stopped_guardian_is_replaced_for_good() {
 /// Where none can be started, the run tries again until one can, while it is paused too.
 #[test]
 fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
-    let pause = |run: &Run, pause: &str| {
+    let pause = |run: &TestRun, pause: &str| {
         let pid = run.pid.to_string();
         // A run takes requests a moment after its jobs have begun.
         until("the run takes requests", || {
@@ -65,7 +65,11 @@ fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
     let waiting = "echo begun >> begun; while [ ! -e go ]; do sleep 0.01; done";
     for freeze in freezers() {
         let more = ["--jobs", "2", "--policy", "linux"];
-        let mut run = Run::start(Mix::default().copies("wait", 2, waiting), freeze, &more);
+        let mut run = TestRun::start(
+            MixBuilder::default().copies("wait", 2, waiting),
+            freeze,
+            &more,
+        );
         until("both jobs have begun", || {
             run.file("begun").lines().count() == 2
         });
@@ -156,7 +160,7 @@ fn guardian_of_a_killed_run_ends_with_the_jobs() {
     }
 }
 
-fn job_groups(run: &Run) -> Vec<PathBuf> {
+fn job_groups(run: &TestRun) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(run.group().unwrap())
         .into_iter()
         .flatten()
@@ -168,7 +172,7 @@ fn job_groups(run: &Run) -> Vec<PathBuf> {
 }
 
 /// Moves every process out of the groups of a run's jobs; with `remove` also removes the groups.
-fn take_away(run: &Run, remove: bool) {
+fn take_away(run: &TestRun, remove: bool) {
     for group in job_groups(run) {
         let _ = std::fs::write(group.join("cgroup.freeze"), "0");
         for pid in std::fs::read_to_string(group.join("cgroup.procs"))
@@ -192,8 +196,8 @@ fn jobs_whose_groups_were_taken_away_go_on() {
     }
     for remove in [false, true] {
         let family = format!("({}) & wait", counting(LINES));
-        let mix = Mix::default().copies("count", JOBS, &family);
-        let mut run = Run::start(mix, "cgroup", &["--jobs", "4"]);
+        let mix = MixBuilder::default().copies("count", JOBS, &family);
+        let mut run = TestRun::start(mix, "cgroup", &["--jobs", "4"]);
         run.until_marked(2 * JOBS as usize);
         take_away(&run, remove);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
@@ -209,8 +213,8 @@ fn jobs_whose_groups_were_taken_away_can_be_ended() {
     }
     for remove in [false, true] {
         let deaf = "trap '' TERM INT; (while :; do :; done) & echo deaf; while :; do :; done";
-        let mix = Mix::default().copies("deaf", 2, deaf);
-        let mut run = Run::start(
+        let mix = MixBuilder::default().copies("deaf", 2, deaf);
+        let mut run = TestRun::start(
             mix,
             "cgroup",
             &["--jobs", "2", "--grace", "1h", "--policy", "linux"],

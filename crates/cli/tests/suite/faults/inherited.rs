@@ -1,16 +1,16 @@
 //! What a run gets from its caller: signals that the caller ignored, or that are no end, and a group that was killed before.
 //! None of it ends a run or a job.
 
-use super::support::{Mix, Run, freezers, own_group, skipped};
+use super::support::{MixBuilder, TestRun, freezers, own_group, skipped};
 use rustix::process::Signal;
 use std::path::PathBuf;
 
 const LINES: u32 = 20;
 
 /// Starts by a shell that ignores these signals.
-fn start(ignored: &str, mix: Mix, freeze: &str) -> Run {
+fn start(ignored: &str, mix: MixBuilder, freeze: &str) -> TestRun {
     let by = format!("trap '' {ignored}; exec \"$0\" \"$@\"");
-    Run::start_by(
+    TestRun::start_by(
         &["sh", "-c", &by],
         tempfile::tempdir().unwrap(),
         mix,
@@ -24,7 +24,7 @@ fn ends_are_noticed_where_the_caller_ignores_them() {
     for freeze in freezers() {
         let mut run = start(
             "CHLD",
-            Mix::default()
+            MixBuilder::default()
                 .counting(4, LINES)
                 .shell("waits", "sleep 0.05 & wait; echo end"),
             freeze,
@@ -40,7 +40,7 @@ fn ends_are_noticed_where_the_caller_ignores_them() {
 #[test]
 fn ignored_signals_stay_ignored() {
     for freeze in freezers() {
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .counting(3, LINES)
             .shell("ignores", "grep SigIgn /proc/self/status");
         let mut run = start("HUP INT", mix, freeze);
@@ -84,11 +84,11 @@ fn jobs_run_in_a_group_that_was_killed_before() {
     }
     let procs = group.0.join("cgroup.procs");
     let by = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
-    let mix = Mix::default()
+    let mix = MixBuilder::default()
         .counting(3, LINES)
         .shell("shows", "cat /proc/self/cgroup");
     let dir = tempfile::tempdir().unwrap();
-    let mut run = Run::start_by(&["sh", "-c", &by], dir, mix, "cgroup", &["--jobs", "4"]);
+    let mut run = TestRun::start_by(&["sh", "-c", &by], dir, mix, "cgroup", &["--jobs", "4"]);
     assert_eq!(run.code(), Some(0), "{}", run.stderr());
     let shown = run.output("shows");
     let own = format!("/cosched-{}/job3\n", run.token);
@@ -99,7 +99,11 @@ fn jobs_run_in_a_group_that_was_killed_before() {
 #[test]
 fn signals_without_a_meaning_are_survived() {
     for freeze in freezers() {
-        let mut run = Run::start(Mix::default().counting(4, LINES), freeze, &["--jobs", "4"]);
+        let mut run = TestRun::start(
+            MixBuilder::default().counting(4, LINES),
+            freeze,
+            &["--jobs", "4"],
+        );
         run.until_marked(1);
         for signal in [
             Signal::USR1,

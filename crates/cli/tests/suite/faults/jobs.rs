@@ -1,6 +1,6 @@
 //! Jobs that misbehave.
 
-use super::support::{Mix, Run, counting, freezers, is_complete, seen, signal, until};
+use super::support::{MixBuilder, TestRun, counting, freezers, is_complete, seen, signal, until};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 
@@ -14,8 +14,10 @@ fn forked_children_are_frozen_and_freed() {
             counting(LINES),
             counting(LINES)
         );
-        let mix = Mix::default().counting(3, LINES).shell("family", &family);
-        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        let mix = MixBuilder::default()
+            .counting(3, LINES)
+            .shell("family", &family);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(3, LINES, true);
@@ -39,12 +41,12 @@ fn processes_that_leave_their_session_are_frozen_and_freed() {
             counting(LINES),
             counting(LINES)
         );
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .shell("leaves", &leaves)
             .shell("storm", &format!("{storm} > storm & wait"))
             .shell("orphans", &orphan)
             .counting(2, LINES);
-        let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "5"]);
         let left = || {
             run.marked()
                 .iter()
@@ -102,8 +104,10 @@ fn daemons_are_waited_for() {
             "setsid sh -c '(sleep 0.2; {}) & exit' & wait",
             counting(LINES)
         );
-        let mix = Mix::default().counting(3, LINES).shell("daemon", &daemon);
-        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        let mix = MixBuilder::default()
+            .counting(3, LINES)
+            .shell("daemon", &daemon);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(run.marked().is_empty(), "waited for: {:?}", run.marked());
         assert!(
@@ -132,10 +136,10 @@ fn no_daemon_that_forks_twice_is_lost() {
             "{clears}setsid sh -c \"(sleep 0.1; echo end > \\$0) & exit\" $0-$$ >/dev/null 2>&1"
         );
         let works = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .copies("leaves", 30, &format!("{daemon} & exit"))
             .copies("stays", 30, &format!("{daemon}; {works}"));
-        let mut run = Run::start(mix, freeze, &["--jobs", "12"]);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "12"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         let files = std::fs::read_dir(run.dir.path())
             .unwrap()
@@ -159,9 +163,11 @@ fn names_that_are_cut_inside_a_character_do_no_harm() {
         let work = format!("exec > $1; {}", counting(LINES));
         std::fs::write(dir.path().join("work"), work).unwrap();
         let family = "./yдлинноеимя work kid & setsid ./xдлинноеимя work left & ./xдлинноеимя work own; wait";
-        let mut run = Run::start_in(
+        let mut run = TestRun::start_in(
             dir,
-            Mix::default().shell("family", family).counting(3, LINES),
+            MixBuilder::default()
+                .shell("family", family)
+                .counting(3, LINES),
             freeze,
             &["--jobs", "4"],
         );
@@ -195,10 +201,10 @@ fn jobs_that_stop_themselves_are_continued() {
             "for n in 1 2 3 4 5; do kill -STOP $$; done; {}",
             counting(LINES)
         );
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .counting(2, LINES)
             .copies("halting", 3, &halting);
-        let mut run = Run::start(mix, freeze, &["--jobs", "5", "--max-pause", "0.05"]);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "5", "--max-pause", "0.05"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(run.stderr().contains("stopped itself"), "{}", run.stderr());
         run.nothing_left();
@@ -220,7 +226,11 @@ fn a_warning_that_comes_again_and_again_is_told_ever_more_rarely() {
         // It goes on until it was told of often enough, on a busy machine for longer.
         let flapping = "(i=0; while [ $i -lt 20000 ] && ! grep -q '(16 times' stderr; do kill -CONT $$; sleep 0.003; \
             i=$((i+1)); done; touch done; while :; do kill -CONT $$; sleep 0.01; done) & while [ ! -e done ]; do kill -STOP $$; done; kill $!";
-        let mut run = Run::start(Mix::default().shell("flapping", flapping), freeze, &[]);
+        let mut run = TestRun::start(
+            MixBuilder::default().shell("flapping", flapping),
+            freeze,
+            &[],
+        );
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         let told = run
             .stderr()
@@ -257,13 +267,13 @@ fn jobs_that_fail_leave_the_others_alone() {
         let bad = dir.path().join("bad");
         std::fs::write(&bad, "#!/no/such/interpreter\n").unwrap();
         std::fs::set_permissions(&bad, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .shell("killed", "kill -KILL $$")
             .program("bad", &bad)
             .shell("brief", "exit 0")
             .shell("failing", "exit 7")
             .counting(4, LINES);
-        let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
+        let mut run = TestRun::start_in(dir, mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(1), "{}", run.stderr());
         let told = run.stderr() + &run.stdout();
         for part in ["killed", "SIGKILL", "bad", "No such file"] {
@@ -279,8 +289,8 @@ fn jobs_that_fail_leave_the_others_alone() {
 fn family_of_a_killed_frozen_job_goes_on() {
     for freeze in freezers() {
         let family = format!("({}) & wait", counting(LINES));
-        let mix = Mix::default().copies("count", 4, &family);
-        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        let mix = MixBuilder::default().copies("count", 4, &family);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "4"]);
         run.until_marked(8);
         // A suspended run thaws nothing.
         run.send(Signal::STOP);
@@ -318,8 +328,10 @@ fn run_in_a_run() {
             super::support::COSCHED,
             counting(LINES).replace('\n', " ")
         );
-        let mix = Mix::default().shell("inner", &inner).counting(3, LINES);
-        let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
+        let mix = MixBuilder::default()
+            .shell("inner", &inner)
+            .counting(3, LINES);
+        let mut run = TestRun::start_in(dir, mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(3, LINES, true);
@@ -346,10 +358,10 @@ fn killed_run_with_daemons_and_families() {
     for freeze in freezers() {
         let daemon = format!("setsid sh -c '({}) & exit' & wait", counting(LINES));
         let family = format!("({}) & wait", counting(LINES));
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .shell("daemon", &daemon)
             .copies("count", 4, &family);
-        let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "5"]);
         until("the daemon runs", || {
             run.output("daemon").contains("line 1")
         });

@@ -1,22 +1,22 @@
 //! `kill -9` of the run, of its guardian, and of both, at moments chosen by a seed.
 
-use super::support::{Mix, Moments, Run, cosched, freezers, signal, until};
+use super::support::{MixBuilder, Moments, TestRun, cosched, freezers, signal, until};
 use rustix::process::Signal;
 
 const JOBS: u32 = 4;
 const LINES: u32 = 20;
 const MOMENTS: u64 = 5;
 
-fn start(freeze: &str) -> Run {
-    Run::start(
-        Mix::default().counting(JOBS, LINES),
+fn start(freeze: &str) -> TestRun {
+    TestRun::start(
+        MixBuilder::default().counting(JOBS, LINES),
         freeze,
         &["--jobs", "4"],
     )
 }
 
 /// Passes a part of the run's life, or all of it: its jobs end by themselves.
-fn pass_some_of(run: &Run, seed: u64) {
+fn pass_some_of(run: &TestRun, seed: u64) {
     run.until_marked(1);
     run.finish();
     Moments::new(seed).pass(100);
@@ -117,7 +117,7 @@ fn stopped_guardian_holds_nothing_up() {
 }
 
 /// Neither can act for the other: the run is stopped while its guardian is killed.
-fn kill_both(run: &mut Run) {
+fn kill_both(run: &mut TestRun) {
     // A guardian that has not had a CPU yet still has the name of its run.
     until("the guardian has its name", || {
         run.guardian().is_some() || run.has_ended()
@@ -155,8 +155,8 @@ fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
     for freeze in freezers() {
         for seed in 0..MOMENTS {
             let family = format!("({}) & wait", super::support::counting(LINES));
-            let mut run = Run::start(
-                Mix::default().copies("count", JOBS, &family),
+            let mut run = TestRun::start(
+                MixBuilder::default().copies("count", JOBS, &family),
                 freeze,
                 &["--jobs", "4"],
             );

@@ -1,7 +1,8 @@
 //! Groups below the groups of jobs: of runs among the jobs, and of jobs that make groups of their own.
 
 use super::support::{
-    COSCHED, Mix, Moments, Run, cosched, counting, freezers, is_complete, own_group, signal, until,
+    COSCHED, MixBuilder, Moments, TestRun, cosched, counting, freezers, is_complete, own_group,
+    signal, until,
 };
 use rustix::process::Signal;
 
@@ -45,8 +46,10 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
                 "exec {COSCHED} run --logs inner --freeze {freeze} --policy round-robin --param quantum_s=0.02 --jobs 4 \
                  -- sh -c 'sh work inner-{{}} & wait' ::: 1 2 3 4"
             );
-            let mix = Mix::default().shell("inner", &inner).counting(3, LINES);
-            let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
+            let mix = MixBuilder::default()
+                .shell("inner", &inner)
+                .counting(3, LINES);
+            let mut run = TestRun::start_in(dir, mix, freeze, &["--jobs", "4"]);
             let files = ["inner-1", "inner-2", "inner-3", "inner-4"];
             until("the inner jobs work", || {
                 files.iter().all(|file| run.file(file).contains("line 1"))
@@ -121,8 +124,10 @@ fn subgroups_of_jobs_are_removed_and_their_processes_waited_for() {
         return;
     }
     let moves = format!("{}({}) & exit 0", into_subgroup(), counting(LINES));
-    let mix = Mix::default().shell("moves", &moves).counting(3, LINES);
-    let mut run = Run::start(mix, "cgroup", &["--jobs", "4"]);
+    let mix = MixBuilder::default()
+        .shell("moves", &moves)
+        .counting(3, LINES);
+    let mut run = TestRun::start(mix, "cgroup", &["--jobs", "4"]);
     until("it has worked for some quanta", || {
         run.output("moves").contains("line 20")
     });
@@ -143,11 +148,11 @@ fn jobs_with_subgroups_are_started_again() {
     }
     let brief = format!("{}echo again >> $0.runs", into_subgroup());
     let dir = tempfile::tempdir().unwrap();
-    let mix = Mix::default()
+    let mix = MixBuilder::default()
         .top("restart = \"until-last\"")
         .shell("brief", &brief)
         .counting(1, LINES);
-    let mut run = Run::start_in(dir, mix, "cgroup", &["--jobs", "2"]);
+    let mut run = TestRun::start_in(dir, mix, "cgroup", &["--jobs", "2"]);
     until("it is started again", || {
         run.file("sh.runs").lines().count() > 1
     });
@@ -165,10 +170,11 @@ fn processes_in_subgroups_hear_the_term_signal() {
         "{}trap 'echo ended; exit 3' TERM; echo ready; while :; do :; done",
         into_subgroup()
     );
-    let mix = Mix::default().copies("traps", 4, &traps);
-    let mut run = Run::start(mix, "cgroup", &["--jobs", "4", "--grace", "50s"]);
-    let each =
-        |run: &Run, word: &str| (1..=4).all(|n| run.output(&format!("traps-{n}")).contains(word));
+    let mix = MixBuilder::default().copies("traps", 4, &traps);
+    let mut run = TestRun::start(mix, "cgroup", &["--jobs", "4", "--grace", "50s"]);
+    let each = |run: &TestRun, word: &str| {
+        (1..=4).all(|n| run.output(&format!("traps-{n}")).contains(word))
+    };
     until("all traps are set", || each(&run, "ready"));
     run.send(Signal::TERM);
     assert_eq!(run.code(), Some(143), "{}", run.stderr());
@@ -183,8 +189,8 @@ fn killed_run_leaves_no_subgroup() {
     }
     for seed in 0..MOMENTS {
         let moves = format!("{}{}", into_subgroup(), counting(LINES));
-        let mut run = Run::start(
-            Mix::default().copies("count", 4, &moves),
+        let mut run = TestRun::start(
+            MixBuilder::default().copies("count", 4, &moves),
             "cgroup",
             &["--jobs", "4"],
         );

@@ -1,6 +1,6 @@
 //! Jobs that run on although their run was killed: they are listed, and ended if asked.
 
-use super::support::{Mix, Run, cosched, freezers, signal, until};
+use super::support::{MixBuilder, TestRun, cosched, freezers, signal, until};
 use crate::common::runs_dir;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Signal;
@@ -10,8 +10,8 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// A run that was killed with its guardian, or alone, with jobs that never end.
-fn killed(freeze: &str, guardian_too: bool) -> Run {
-    let mix = Mix::default()
+fn killed(freeze: &str, guardian_too: bool) -> TestRun {
+    let mix = MixBuilder::default()
         .shell("plain", "touch plain; while :; do sleep 0.01; done")
         .shell(
             "cleared",
@@ -21,15 +21,15 @@ fn killed(freeze: &str, guardian_too: bool) -> Run {
 }
 
 /// The same with one more job, which ignores SIGTERM. It takes the grace of `thaw --kill` to end it.
-fn killed_with_a_deaf_job(freeze: &str) -> Run {
+fn killed_with_a_deaf_job(freeze: &str) -> TestRun {
     let deaf = "trap \"\" TERM; touch deaf; (while :; do sleep 0.01; done) & wait; wait";
-    let mix = Mix::default().shell("deaf", deaf);
+    let mix = MixBuilder::default().shell("deaf", deaf);
     killed_with(mix, &["deaf"], freeze, false)
 }
 
 /// Kills a run once each of these jobs has made a file of its name.
-fn killed_with(mix: Mix, jobs: &[&str], freeze: &str, guardian_too: bool) -> Run {
-    let mut run = Run::start(mix, freeze, &["--jobs", "2"]);
+fn killed_with(mix: MixBuilder, jobs: &[&str], freeze: &str, guardian_too: bool) -> TestRun {
+    let mut run = TestRun::start(mix, freeze, &["--jobs", "2"]);
     until("all jobs run", || {
         jobs.iter().all(|job| run.dir.path().join(job).exists())
     });
@@ -60,7 +60,7 @@ fn orphans_that_ignore_sigterm_are_killed() {
     });
 }
 
-fn check_listed_and_ended(run: &Run, jobs: &[&str]) {
+fn check_listed_and_ended(run: &TestRun, jobs: &[&str]) {
     let listed = cosched()
         .args(["thaw", "--run", &run.token, "--format", "json"])
         .output()

@@ -1,7 +1,7 @@
 //! Resources that run out: disk, memory, and what a thousand jobs could leak.
 
 use super::seen::with_zombies;
-use super::support::{Mix, Run, counting, freezers, is_complete, until};
+use super::support::{MixBuilder, TestRun, counting, freezers, is_complete, until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,12 +46,12 @@ fn full_disk_under_the_logs() {
         };
         let flood = "head -c 400000 /dev/zero; true";
         let elsewhere = format!("sleep 0.1; ({}) > elsewhere", counting(LINES));
-        let mix = Mix::default().shell("flood", flood).copies(
+        let mix = MixBuilder::default().shell("flood", flood).copies(
             "quiet",
             3,
             &elsewhere.replace("elsewhere", "elsewhere-$$"),
         );
-        let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
+        let mut run = TestRun::start_in(dir, mix, freeze, &["--jobs", "4"]);
         // No job failed, but there is no record of that.
         assert_eq!(run.code(), Some(1), "{}", run.stderr());
         assert!(run.stderr().contains("No space left"), "{}", run.stderr());
@@ -118,8 +118,10 @@ fn killed_for_want_of_memory() {
             "echo $$ > {}/cgroup.procs && exec tail /dev/zero",
             cramped.0.display()
         );
-        let mix = Mix::default().shell("hungry", &hungry).counting(3, LINES);
-        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        let mix = MixBuilder::default()
+            .shell("hungry", &hungry)
+            .counting(3, LINES);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(1), "{}", run.stderr());
         let told = run.stderr() + &run.stdout();
         assert!(told.contains("memory"), "says why: {told}");
@@ -134,16 +136,16 @@ fn jobs_without_descriptors_for_counters_run() {
     for freeze in freezers() {
         let by = "ulimit -Sn 100; ulimit -Hn 256; exec \"$0\" \"$@\"";
         let job = "ulimit -Sn; touch here-$$; while [ ! -e go ]; do sleep 0.5; done";
-        let mix = Mix::default().copies("brief", 200, job);
+        let mix = MixBuilder::default().copies("brief", 200, job);
         let more = ["--jobs", "200", "--policy", "linux"];
-        let mut run = Run::start_by(
+        let mut run = TestRun::start_by(
             &["sh", "-c", by],
             tempfile::tempdir().unwrap(),
             mix,
             freeze,
             &more,
         );
-        let here = |run: &Run| {
+        let here = |run: &TestRun| {
             let files = std::fs::read_dir(run.dir.path())
                 .unwrap()
                 .filter_map(Result::ok);
@@ -173,8 +175,8 @@ fn jobs_without_descriptors_for_counters_run() {
 fn hundreds_of_jobs_leak_nothing() {
     for freeze in freezers() {
         for policy in ["fifo", "round-robin"] {
-            let mix = Mix::default().copies("brief", 500, "exit 0");
-            let mut run = Run::start(mix, freeze, &["--policy", policy, "-q"]);
+            let mix = MixBuilder::default().copies("brief", 500, "exit 0");
+            let mut run = TestRun::start(mix, freeze, &["--policy", policy, "-q"]);
             let (mut most_files, mut most_zombies) = (0, 0);
             while !run.has_ended() {
                 let files = std::fs::read_dir(format!("/proc/{}/fd", run.pid))

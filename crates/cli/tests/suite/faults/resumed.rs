@@ -1,6 +1,6 @@
 //! `--resume` after a run was killed: its jobs may still run, and none is started a second time beside them.
 
-use super::support::{Mix, Run, cosched, freezers, one_cpu, signal, until};
+use super::support::{MixBuilder, TestRun, cosched, freezers, one_cpu, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::File;
@@ -11,8 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 const SLOW: &str = "mkdir alone || echo twice >> twice; echo begun >> begun; until test -e go; do sleep 0.01; done; \
                     echo ended >> ended; rmdir alone; true";
 
-fn mix() -> Mix {
-    Mix::default()
+fn mix() -> MixBuilder {
+    MixBuilder::default()
         .shell("quick", "echo quick >> quick")
         .shell("slow", SLOW)
         .shell("more", SLOW_TOO)
@@ -22,8 +22,8 @@ fn mix() -> Mix {
 const SLOW_TOO: &str = "touch there; until test -e go; do sleep 0.01; done; echo ended >> more";
 
 /// A run that was killed while `slow` and `more` ran; with its guardian, so that one of them can stay frozen.
-fn killed(freeze: &str, more: &[&str]) -> Run {
-    let mut run = Run::start(
+fn killed(freeze: &str, more: &[&str]) -> TestRun {
+    let mut run = TestRun::start(
         mix(),
         freeze,
         &[&["--joblog", "J", "--jobs", "3"], more].concat(),
@@ -56,7 +56,7 @@ fn resume(dir: &Path, freeze: &str, more: &[&str]) -> Command {
     command
 }
 
-fn in_background(run: &Run, freeze: &str, more: &[&str]) -> Child {
+fn in_background(run: &TestRun, freeze: &str, more: &[&str]) -> Child {
     let file = |name: &str| File::create(run.dir.path().join(name)).unwrap();
     resume(run.dir.path(), freeze, more)
         .stdout(file("out2"))
@@ -87,7 +87,7 @@ fn names(list: &Value, holds: impl Fn(&Value) -> bool) -> Vec<&str> {
         .collect()
 }
 
-fn go(run: &Run) {
+fn go(run: &TestRun) {
     File::create(run.dir.path().join("go")).unwrap();
 }
 
@@ -328,7 +328,7 @@ fn orphans_are_ended() {
 #[test]
 fn orphans_are_left_alone_where_the_user_wants_it() {
     for freeze in freezers() {
-        let mut run = Run::start(mix(), freeze, &["--joblog", "J", "--jobs", "3"]);
+        let mut run = TestRun::start(mix(), freeze, &["--joblog", "J", "--jobs", "3"]);
         until("the job begins", || {
             run.file("begun").lines().count() == 1 && run.file("J").contains("quick")
         });
@@ -351,7 +351,7 @@ fn orphans_are_left_alone_where_the_user_wants_it() {
 
 #[test]
 fn a_run_that_goes_on_is_not_resumed() {
-    let mut run = Run::start(mix(), "signals", &["--joblog", "J", "--jobs", "3"]);
+    let mut run = TestRun::start(mix(), "signals", &["--joblog", "J", "--jobs", "3"]);
     until("the job begins", || run.file("begun").lines().count() == 1);
     for orphans in ["refuse", "ignore"] {
         let refused = resume(run.dir.path(), "signals", &["--orphans", orphans])

@@ -1,6 +1,6 @@
 //! Signals from the user: Ctrl-C once and twice, SIGTERM, Ctrl-Z and fg.
 
-use super::support::{Mix, Run, freezers, seen, until};
+use super::support::{MixBuilder, TestRun, freezers, seen, until};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::Signal;
 use std::fs::File;
@@ -12,7 +12,7 @@ const LINES: u32 = 20;
 /// A job that never ends by itself within a test.
 const ENDLESS: &str = "trap 'echo ended; exit 3' TERM; : > ready.$$; while :; do :; done";
 /// The number of jobs that have set their traps.
-fn ready(run: &Run) -> usize {
+fn ready(run: &TestRun) -> usize {
     let files = std::fs::read_dir(run.dir.path()).unwrap();
     let names = files.map(|file| file.unwrap().file_name());
     names
@@ -27,8 +27,8 @@ const DEAF: &str = "trap '' TERM INT HUP; echo deaf; while :; do :; done";
 fn one_signal_ends_the_jobs() {
     for freeze in freezers() {
         for (what, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-            let mut run = Run::start(
-                Mix::default().copies("endless", JOBS, ENDLESS),
+            let mut run = TestRun::start(
+                MixBuilder::default().copies("endless", JOBS, ENDLESS),
                 freeze,
                 &["--jobs", "4"],
             );
@@ -70,8 +70,8 @@ fn a_signal_before_the_first_job_ends_the_run_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let mut pipe = full_pipe(dir.path());
         // The warning that this policy uses no weights is the first message.
-        let mix = Mix::default().shell("one", ENDLESS);
-        let mut run = Run::start_in(dir, mix.weigh(2), freeze, &["--policy", "fifo"]);
+        let mix = MixBuilder::default().shell("one", ENDLESS);
+        let mut run = TestRun::start_in(dir, mix.weigh(2), freeze, &["--policy", "fifo"]);
         until("there is a job log", || !run.file("logs/joblog").is_empty());
         run.send(Signal::TERM);
         let mut told = String::new();
@@ -97,12 +97,12 @@ fn frozen_jobs_hear_the_term_signal() {
             "trap 'echo ended; exit 3' TERM; echo ready; {}",
             "while :; do :; done"
         );
-        let mut run = Run::start(
-            Mix::default().copies("traps", JOBS, &traps),
+        let mut run = TestRun::start(
+            MixBuilder::default().copies("traps", JOBS, &traps),
             freeze,
             &["--jobs", "4", "--grace", "50s"],
         );
-        let each = |run: &Run, word: &str| {
+        let each = |run: &TestRun, word: &str| {
             (1..=JOBS).all(|n| run.output(&format!("traps-{n}")).contains(word))
         };
         until("all traps are set", || each(&run, "ready"));
@@ -116,8 +116,8 @@ fn frozen_jobs_hear_the_term_signal() {
 #[test]
 fn deaf_jobs_are_killed_after_the_grace_period() {
     for freeze in freezers() {
-        let mix = Mix::default().copies("deaf", JOBS, DEAF);
-        let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "0.2"]);
+        let mix = MixBuilder::default().copies("deaf", JOBS, DEAF);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "4", "--grace", "0.2"]);
         until("all are deaf", || {
             (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf"))
         });
@@ -130,8 +130,8 @@ fn deaf_jobs_are_killed_after_the_grace_period() {
 #[test]
 fn second_signal_kills_at_once() {
     for freeze in freezers() {
-        let mix = Mix::default().copies("deaf", JOBS, DEAF);
-        let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "1h"]);
+        let mix = MixBuilder::default().copies("deaf", JOBS, DEAF);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "4", "--grace", "1h"]);
         until("all are deaf", || {
             (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf"))
         });
@@ -150,10 +150,10 @@ fn second_signal_kills_at_once() {
 fn ctrl_z_stands_still_and_fg_goes_on() {
     for freeze in freezers() {
         let family = format!("({}) & wait", super::support::counting(LINES));
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .counting(JOBS, LINES)
             .shell("family", &family);
-        let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "5"]);
         run.until_marked(JOBS as usize);
         for _ in 0..2 {
             run.send(Signal::TSTP);
@@ -190,8 +190,8 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
 #[test]
 fn killed_while_suspended() {
     for freeze in freezers() {
-        let mut run = Run::start(
-            Mix::default().counting(JOBS, LINES),
+        let mut run = TestRun::start(
+            MixBuilder::default().counting(JOBS, LINES),
             freeze,
             &["--jobs", "4"],
         );

@@ -1,6 +1,6 @@
 //! Starting a run, finding its processes, waiting for conditions, and looking for what it left behind.
 
-use super::seen::{Seen, guardian, in_folder, is_named, list, mount, token};
+use super::seen::{SeenProcess, guardian, in_folder, is_named, list, mount, token};
 pub(crate) use super::seen::{all, seen, signal};
 use crate::common::{PATIENCE, bounded, runs_dir, without_settings};
 pub(crate) use crate::common::{one_cpu, skipped, until};
@@ -84,16 +84,16 @@ pub(crate) fn is_complete(text: &str, lines: u32) -> bool {
 
 /// Builds a mix file.
 #[derive(Default)]
-pub(crate) struct Mix(String);
+pub(crate) struct MixBuilder(String);
 
-impl Mix {
+impl MixBuilder {
     /// A line that holds for all jobs; comes first.
-    pub(crate) fn top(mut self, line: &str) -> Mix {
+    pub(crate) fn top(mut self, line: &str) -> MixBuilder {
         self.0.insert_str(0, &format!("{line}\n"));
         self
     }
 
-    pub(crate) fn shell(mut self, name: &str, command: &str) -> Mix {
+    pub(crate) fn shell(mut self, name: &str, command: &str) -> MixBuilder {
         assert!(!command.contains("'''"));
         self.0.push_str(&format!(
             "[[job]]\nname = \"{name}\"\ncommand = '''{command}'''\n\n"
@@ -101,7 +101,7 @@ impl Mix {
         self
     }
 
-    pub(crate) fn program(mut self, name: &str, program: &Path) -> Mix {
+    pub(crate) fn program(mut self, name: &str, program: &Path) -> MixBuilder {
         self.0.push_str(&format!(
             "[[job]]\nname = \"{name}\"\ncommand = [{:?}]\n\n",
             program.to_str().unwrap()
@@ -110,25 +110,25 @@ impl Mix {
     }
 
     /// Gives the last job a weight.
-    pub(crate) fn weigh(mut self, weight: u32) -> Mix {
+    pub(crate) fn weigh(mut self, weight: u32) -> MixBuilder {
         let end = self.0.trim_end().len();
         self.0.insert_str(end, &format!("\nweight = {weight}"));
         self
     }
 
     /// Jobs `NAME-1`, `NAME-2` and so on.
-    pub(crate) fn copies(self, name: &str, copies: u32, command: &str) -> Mix {
+    pub(crate) fn copies(self, name: &str, copies: u32, command: &str) -> MixBuilder {
         (1..=copies).fold(self, |mix, n| mix.shell(&format!("{name}-{n}"), command))
     }
 
     /// `count` jobs `count-N` that do [`counting`].
-    pub(crate) fn counting(self, count: u32, lines: u32) -> Mix {
+    pub(crate) fn counting(self, count: u32, lines: u32) -> MixBuilder {
         self.copies("count", count, &counting(lines))
     }
 }
 
 /// All processes of this name, without zombies.
-pub(crate) fn all_named(name: &str) -> Vec<Seen> {
+pub(crate) fn all_named(name: &str) -> Vec<SeenProcess> {
     all()
         .into_iter()
         .filter(|process| is_named(process.pid, name))
@@ -143,7 +143,7 @@ pub(crate) fn own_group() -> Option<PathBuf> {
 }
 
 /// A run of the program in a folder of its own.
-pub(crate) struct Run {
+pub(crate) struct TestRun {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) pid: i32,
     pub(crate) token: String,
@@ -151,24 +151,29 @@ pub(crate) struct Run {
     status: Option<ExitStatus>,
 }
 
-impl Run {
+impl TestRun {
     /// Starts a mix under round-robin with a short quantum.
-    pub(crate) fn start(mix: Mix, freeze: &str, more: &[&str]) -> Run {
-        Run::start_in(tempfile::tempdir().unwrap(), mix, freeze, more)
+    pub(crate) fn start(mix: MixBuilder, freeze: &str, more: &[&str]) -> TestRun {
+        TestRun::start_in(tempfile::tempdir().unwrap(), mix, freeze, more)
     }
 
-    pub(crate) fn start_in(dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
-        Run::start_by(&[], dir, mix, freeze, more)
+    pub(crate) fn start_in(
+        dir: tempfile::TempDir,
+        mix: MixBuilder,
+        freeze: &str,
+        more: &[&str],
+    ) -> TestRun {
+        TestRun::start_by(&[], dir, mix, freeze, more)
     }
 
     /// Starts the program by another one that executes it.
     pub(crate) fn start_by(
         by: &[&str],
         dir: tempfile::TempDir,
-        mix: Mix,
+        mix: MixBuilder,
         freeze: &str,
         more: &[&str],
-    ) -> Run {
+    ) -> TestRun {
         std::fs::write(dir.path().join("mix.toml"), mix.0).unwrap();
         use_two_cpus();
         let mut args = vec!["run", "mix.toml", "--logs", "logs", "--freeze", freeze];
@@ -190,7 +195,7 @@ impl Run {
         let pid = child.id() as i32;
         // The child is not reaped before `child` is waited for, so its number can't be reused.
         let token = token(pid).unwrap();
-        Run {
+        TestRun {
             dir,
             pid,
             token,
@@ -200,9 +205,9 @@ impl Run {
     }
 
     /// Every process that carries the mark of this run, without zombies.
-    pub(crate) fn marked(&self) -> Vec<Seen> {
+    pub(crate) fn marked(&self) -> Vec<SeenProcess> {
         let mark = format!("COSCHED_RUN={}", self.token);
-        let is_marked = |process: &Seen| {
+        let is_marked = |process: &SeenProcess| {
             let environ =
                 std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
             environ
@@ -213,7 +218,7 @@ impl Run {
     }
 
     /// Every process that works in the folder of this run, without zombies.
-    pub(crate) fn in_folder(&self) -> Vec<Seen> {
+    pub(crate) fn in_folder(&self) -> Vec<SeenProcess> {
         in_folder(&self.dir.path().canonicalize().unwrap())
     }
 
@@ -331,7 +336,7 @@ impl Run {
         });
     }
 
-    /// As [`nothing_left`](Run::nothing_left), where nobody is left to remove the group of the run but the next
+    /// As [`nothing_left`](TestRun::nothing_left), where nobody is left to remove the group of the run but the next
     /// `cosched thaw`.
     pub(crate) fn nothing_left_to_thaw(&self) {
         self.all_free_and_ended();
@@ -379,7 +384,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for TestRun {
     fn drop(&mut self) {
         // A failed test leaves nothing running either.
         if !self.has_ended() {

@@ -1,7 +1,7 @@
 //! Processes that can't be recognised by the mark in their environment: they cleared it, or wrote over it.
 
 use super::support::{
-    Mix, Moments, Run, cosched, counting, freezers, is_complete, signal, skipped, until,
+    MixBuilder, Moments, TestRun, cosched, counting, freezers, is_complete, signal, skipped, until,
 };
 use rustix::process::Signal;
 use std::process::Command;
@@ -19,11 +19,11 @@ const TRACER: &str = r#"perl -e '
     }'"#;
 
 /// Jobs whose processes each write their lines to a file of that name.
-fn mix(dir: &std::path::Path, freeze: &str) -> (Mix, Vec<&'static str>) {
+fn mix(dir: &std::path::Path, freeze: &str) -> (MixBuilder, Vec<&'static str>) {
     // Without a group nothing tells whose an orphan is that cleared its environment and left its session.
     let clears = if freeze == "cgroup" { "env -i " } else { "" };
     std::fs::write(dir.join("work"), format!("exec > $1; {}", counting(LINES))).unwrap();
-    let mut mix = Mix::default()
+    let mut mix = MixBuilder::default()
         .shell("cleared", "timeout 600 env -i sh work cleared")
         .shell("session", "setsid env -i sh work session & wait")
         .shell(
@@ -56,13 +56,13 @@ fn mix(dir: &std::path::Path, freeze: &str) -> (Mix, Vec<&'static str>) {
     (mix, files)
 }
 
-fn start(freeze: &str) -> (Run, Vec<&'static str>) {
+fn start(freeze: &str) -> (TestRun, Vec<&'static str>) {
     let dir = tempfile::tempdir().unwrap();
     let (mix, files) = mix(dir.path(), freeze);
-    (Run::start_in(dir, mix, freeze, &["--jobs", "8"]), files)
+    (TestRun::start_in(dir, mix, freeze, &["--jobs", "8"]), files)
 }
 
-fn complete(run: &Run, files: &[&str], all_started: bool) {
+fn complete(run: &TestRun, files: &[&str], all_started: bool) {
     for file in files {
         let text = run.file(file);
         // A job may have been killed before its program began.

@@ -1,6 +1,6 @@
 //! Watching a run never holds it up, whatever is written to its pipe of requests.
 
-use super::support::{Mix, Run, cosched, freezers, until};
+use super::support::{MixBuilder, TestRun, cosched, freezers, until};
 use crate::common::{PATIENCE, runs_dir};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -13,18 +13,18 @@ use std::time::Instant;
 const LINES: u32 = 20;
 
 /// A file of the run in the user's runtime folder.
-fn file(run: &Run, kind: &str) -> Option<PathBuf> {
+fn file(run: &TestRun, kind: &str) -> Option<PathBuf> {
     let list = super::seen::list(runs_dir(), &run.token);
     let file = list.with_file_name(format!("{kind}-{}", run.token));
     Some(file).filter(|path| path.exists())
 }
 
-fn state(run: &Run) -> Value {
+fn state(run: &TestRun) -> Value {
     let text = std::fs::read(file(run, "status").expect("a state")).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
-fn requests(run: &Run) -> File {
+fn requests(run: &TestRun) -> File {
     let path = file(run, "requests").expect("a pipe");
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let mut how = OpenOptions::new();
@@ -34,15 +34,19 @@ fn requests(run: &Run) -> File {
         .unwrap()
 }
 
-fn start(freeze: &str) -> Run {
-    let run = Run::start(Mix::default().counting(4, LINES), freeze, &["--jobs", "4"]);
+fn start(freeze: &str) -> TestRun {
+    let run = TestRun::start(
+        MixBuilder::default().counting(4, LINES),
+        freeze,
+        &["--jobs", "4"],
+    );
     run.until_marked(2);
     until("there is a state", || file(&run, "status").is_some());
     run
 }
 
 /// The run went as if nobody had watched.
-fn undisturbed(mut run: Run) {
+fn undisturbed(mut run: TestRun) {
     assert_eq!(run.code(), Some(0), "{}", run.stderr());
     assert!(
         !run.stderr().contains("can't show this run"),
@@ -105,11 +109,11 @@ fn garbage_in_the_pipe_is_survived() {
 fn a_job_is_ended_from_outside() {
     for freeze in freezers() {
         let deaf = "trap '' TERM; echo deaf; while :; do :; done";
-        let mix = Mix::default()
+        let mix = MixBuilder::default()
             .counting(3, LINES)
             .shell("deaf", deaf)
             .shell("endless", "while :; do :; done");
-        let mut run = Run::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
+        let mut run = TestRun::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
         run.until_marked(5);
         until("the job is deaf", || run.output("deaf").contains("deaf"));
         until("there is a state", || file(&run, "status").is_some());
@@ -193,8 +197,8 @@ fn without_the_files_the_run_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let by = "umask 077; start=$(cut -d' ' -f22 /proc/$$/stat); ns=$(readlink /proc/$$/ns/pid | tr -dc 0-9); \
                   mkdir -p \"$COSCHED_RUNS_DIR/cosched-$(id -u)/requests-$$-$start-$ns\"; exec \"$0\" \"$@\"";
-        let mix = Mix::default().counting(4, LINES);
-        let mut run = Run::start_by(&["sh", "-c", by], dir, mix, freeze, &["--jobs", "4"]);
+        let mix = MixBuilder::default().counting(4, LINES);
+        let mut run = TestRun::start_by(&["sh", "-c", by], dir, mix, freeze, &["--jobs", "4"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(
             run.stderr().contains("can't show this run"),

@@ -4,9 +4,9 @@
 //! proportion to the clock, more or less if fewer or more reads overlap. Both factors are learnt from the jobs that ran
 //! on both types. Accesses and reads per instruction are assumed to be equal.
 
-use super::phase::Phase;
+use super::phase::LearntPhase;
 use super::{MEMORY, NOISE, ROUGH};
-use crate::model::contention::{Asks, SPREAD};
+use crate::model::contention::{PhaseDemand, SPREAD};
 use crate::topology::{CoreType, Machine};
 
 /// A type of core.
@@ -136,12 +136,12 @@ impl CoreTypes {
     }
 
     /// Predicts a job's demand on one type from its demand on another.
-    pub(super) fn convert(&self, asks: &Asks, from: usize, to: usize) -> Asks {
+    pub(super) fn convert(&self, asks: &PhaseDemand, from: usize, to: usize) -> PhaseDemand {
         if from == to {
             return *asks;
         }
         let ((own, penalty), (own_to, penalty_to)) = (self.factors(from), self.factors(to));
-        Asks {
+        PhaseDemand {
             own: asks.own * libm::exp(own_to - own),
             penalty: asks.penalty * libm::exp(penalty_to - penalty),
             ghz: asks.ghz * self.clock(to) / self.clock(from),
@@ -151,13 +151,16 @@ impl CoreTypes {
 
     /// Learns the factors from phases that ran on two types, the fastest second. The error of all cycles may lie in
     /// either part of them.
-    pub(super) fn update<'a>(&mut self, pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>) {
+    pub(super) fn update<'a>(
+        &mut self,
+        pairs: impl Iterator<Item = (&'a LearntPhase, &'a LearntPhase)>,
+    ) {
         for kind in &mut self.kinds {
             (kind.own, kind.penalty) = (Mean::default(), Mean::default());
         }
         for (one, fastest) in pairs {
             let kind = &mut self.kinds[one.core_type];
-            let weight = |part: fn(&Phase) -> f64| {
+            let weight = |part: fn(&LearntPhase) -> f64| {
                 let [a, b] = [one, fastest].map(|phase| phase.error * phase.solo_cpi / part(phase));
                 SPREAD * SPREAD / (ROUGH * ROUGH + a * a + b * b)
             };
@@ -165,7 +168,7 @@ impl CoreTypes {
             kind.own.add(ratio, weight(|phase| phase.asks.own));
             if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
                 let ratio = one.asks.penalty / fastest.asks.penalty;
-                let waits = |phase: &Phase| f64::max(phase.solo_cpi - phase.asks.own, NOISE);
+                let waits = |phase: &LearntPhase| f64::max(phase.solo_cpi - phase.asks.own, NOISE);
                 kind.penalty.add(libm::log(ratio), weight(waits));
             }
         }

@@ -4,17 +4,17 @@
 //! outweighs it. It is dropped if it cannot explain the task's behaviour.
 
 use super::PHASES;
-use crate::model::contention::Asks;
+use crate::model::contention::PhaseDemand;
 use serde::{Deserialize, Serialize};
 
 /// The learnt phases of a task, for a later run of the same program on the same machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Earlier {
+pub struct EarlierPhases {
     /// Its phases; at most as many as the learner keeps.
     pub phases: Vec<EarlierPhase>,
 }
 
-impl Earlier {
+impl EarlierPhases {
     /// Whether it could come from a learner and has a phase. The learner itself drops unsound phases.
     pub fn is_sound(&self) -> bool {
         (1..=PHASES).contains(&self.phases.len()) && self.phases.iter().all(EarlierPhase::is_sound)
@@ -27,7 +27,7 @@ pub struct EarlierPhase {
     /// Its core type.
     pub core_type: usize,
     /// Its demand, with the clock of the measurements.
-    pub asks: Asks,
+    pub asks: PhaseDemand,
     /// Its solo cycles per instruction as measured, above 0.
     pub solo_cpi: f64,
 }
@@ -35,7 +35,7 @@ pub struct EarlierPhase {
 impl EarlierPhase {
     /// Whether all figures could come from a learner: a file may contain anything.
     pub(super) fn is_sound(&self) -> bool {
-        let Asks {
+        let PhaseDemand {
             own,
             penalty,
             l1,

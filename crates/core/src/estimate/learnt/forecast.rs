@@ -11,7 +11,7 @@
 //! intervals so far find both. So a model that is worse than the last interval fades out.
 
 use super::MEMORY;
-use super::sums::Sums;
+use super::sums::WeightedSums;
 use crate::model::contention::{Contention, PULL, TRUST};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ const PER_UNIT: f64 = 1000.0;
 
 /// A job's cycles per instruction in its last interval: as counted, and by the model; logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct LastInterval {
     pub(super) counted: f64,
     pub(super) modelled: f64,
     /// The number of its phase.
@@ -37,10 +37,10 @@ pub(super) struct Look {
     pub(super) core_type: usize,
 }
 
-impl Look {
+impl LastInterval {
     /// The same interval on another type of core, by the logarithm of the ratio of the job's cycles alone.
-    pub(super) fn on_type(self, core_type: usize, ln_ratio: f64) -> Look {
-        Look {
+    pub(super) fn on_type(self, core_type: usize, ln_ratio: f64) -> LastInterval {
+        LastInterval {
             counted: self.counted + ln_ratio,
             modelled: self.modelled + ln_ratio,
             core_type,
@@ -62,22 +62,27 @@ pub struct PredictionErrors {
 
 /// What the intervals so far show of the model.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Forecast {
-    sums: Sums,
+pub(super) struct ModelTrust {
+    sums: WeightedSums,
     errors: Errors,
     of_last: Errors,
 }
 
 /// The logarithm of the predicted cycles per instruction.
-fn predict(shared: &Contention, last: &Look, next: f64) -> f64 {
+fn predict(shared: &Contention, last: &LastInterval, next: f64) -> f64 {
     last.counted
         + shared.trust * (next - last.modelled)
         + shared.pull * (last.modelled - last.counted)
 }
 
-impl Forecast {
+impl ModelTrust {
     /// Learns how far to trust the model from an interval that followed another.
-    pub(super) fn learn(&mut self, shared: &mut Contention, last: &Look, now: &Look) {
+    pub(super) fn learn(
+        &mut self,
+        shared: &mut Contention,
+        last: &LastInterval,
+        now: &LastInterval,
+    ) {
         let change = now.counted - last.counted;
         let error = predict(shared, last, now.modelled) - now.counted;
         self.errors.add(error);

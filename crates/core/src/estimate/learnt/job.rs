@@ -5,18 +5,18 @@
 //! one they wait longer. Time in which the job did not use its CPUs is added. As the model improves, progress is
 //! recomputed, also for work done long ago.
 
+use super::activity::TaskActivity;
 use super::core_types::CoreTypes;
-use super::earlier::Earlier;
-use super::forecast::Look;
+use super::earlier::EarlierPhases;
+use super::forecast::LastInterval;
 use super::kinds::Kinds;
 use super::mixture::solo_ns_of_mixture;
-use super::phase::{Phase, Row, SAME_PHASE};
-use super::rise::Doubt;
-use super::seen::Seen;
+use super::phase::{IntervalFigures, LearntPhase, SAME_PHASE};
+use super::rise::SiblingVariance;
 use super::{ASSUMED, MEMORY, PHASES};
 use crate::counter::Counter;
 use crate::estimate::progress::threads_at_once;
-use crate::model::contention::{Asks, Contention, SPREAD, Siblings};
+use crate::model::contention::{Contention, PhaseDemand, SPREAD, SiblingEffect};
 use crate::sample::Sample;
 use crate::snapshot::{LastCpi, Learnt, Measured};
 use crate::topology::Machine;
@@ -27,10 +27,10 @@ const STAYS: f64 = 0.5;
 
 /// A job that has run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Job {
+pub(super) struct LearntJob {
     /// CPUs that it needs at once.
     width: u32,
-    pub(super) phases: Vec<Phase>,
+    pub(super) phases: Vec<LearntPhase>,
     /// The present phase.
     now: usize,
     /// Its credit at the start, in ns.
@@ -44,34 +44,39 @@ pub(super) struct Job {
     /// The memory domain where it ran first, which has its memory.
     home: Option<usize>,
     /// Its last ordinary interval.
-    pub(super) last: Option<Look>,
+    pub(super) last: Option<LastInterval>,
     /// Why the last sample was unusable.
     absence: Option<Absence>,
 }
 
 /// The shared model, as the prior for fitting one job.
 #[derive(Clone, Copy)]
-pub(super) struct Common<'a> {
+pub(super) struct JobPrior<'a> {
     pub(super) shared: &'a Contention,
     pub(super) types: &'a CoreTypes,
     /// Assumed for a job before its own fit.
     pub(super) penalty: f64,
     pub(super) steepness: f64,
     /// What siblings raise of it: its time, and its accesses.
-    pub(super) rises: [Siblings; 2],
+    pub(super) rises: [SiblingEffect; 2],
     /// What was measured of other jobs.
     pub(super) kinds: &'a Kinds,
 }
 
-impl Job {
+impl LearntJob {
     /// A job of `width` CPUs with this progress in ns, and the phases learnt in an earlier run.
-    pub(super) fn new(width: u32, told: f64, earlier: Option<&Earlier>, types: &CoreTypes) -> Job {
-        let mut job = Job {
+    pub(super) fn new(
+        width: u32,
+        told: f64,
+        earlier: Option<&EarlierPhases>,
+        types: &CoreTypes,
+    ) -> LearntJob {
+        let mut job = LearntJob {
             width,
             start: told,
             settled: told,
             told,
-            ..Job::default()
+            ..LearntJob::default()
         };
         // The earlier run may have had other CPUs, and so other core types.
         let known = earlier
@@ -79,7 +84,7 @@ impl Job {
             .flat_map(|earlier| &earlier.phases)
             .filter(|phase| phase.is_sound() && types.has(phase.core_type));
         for known in known.take(PHASES) {
-            let mut phase = Phase::known_before(known);
+            let mut phase = LearntPhase::known_before(known);
             phase.number = job.number_of(phase.core_type, |other| other.apart(&phase));
             job.phases.push(phase);
         }
@@ -87,11 +92,11 @@ impl Job {
     }
 
     /// The present phase.
-    pub(super) fn phase(&self) -> Option<&Phase> {
+    pub(super) fn phase(&self) -> Option<&LearntPhase> {
         self.phases.get(self.now)
     }
 
-    pub(super) fn phase_mut(&mut self) -> Option<&mut Phase> {
+    pub(super) fn phase_mut(&mut self) -> Option<&mut LearntPhase> {
         self.phases.get_mut(self.now)
     }
 
@@ -127,13 +132,13 @@ impl Job {
         kind: usize,
         types: &CoreTypes,
         shared: &Contention,
-    ) -> Option<Asks> {
+    ) -> Option<PhaseDemand> {
         self.phase()?;
         Some(self.asks_on(self.now, kind, types, shared).0)
     }
 
     /// Its last ordinary interval, if it was in this phase.
-    fn last_of(&self, phase: &Phase) -> Option<LastCpi> {
+    fn last_of(&self, phase: &LearntPhase) -> Option<LastCpi> {
         let last = self.last.filter(|last| last.phase == phase.number)?;
         Some(LastCpi {
             counted: libm::exp(last.counted),
@@ -143,14 +148,14 @@ impl Job {
     }
 
     /// How far it was measured, when it is in this phase.
-    fn measured(&self, phase: &Phase) -> Measured {
+    fn measured(&self, phase: &LearntPhase) -> Measured {
         if phase.is_measured_now() || phase.is_mixed {
             Measured::Phase
         } else if phase.is_measured_itself() {
             Measured::EarlierRun
         } else if phase.is_measured() {
             Measured::Alike
-        } else if self.phases.iter().any(Phase::is_measured_itself) {
+        } else if self.phases.iter().any(LearntPhase::is_measured_itself) {
             Measured::OtherPhase
         } else {
             Measured::Never
@@ -166,7 +171,7 @@ impl Job {
     }
 
     /// The measured phases, for a later run; `None` without any.
-    pub(super) fn keep(&self) -> Option<Earlier> {
+    pub(super) fn keep(&self) -> Option<EarlierPhases> {
         let mut phases = Vec::new();
         for phase in &self.phases {
             let known = phase.for_later();
@@ -174,7 +179,7 @@ impl Job {
                 phases.push(known);
             }
         }
-        (!phases.is_empty()).then_some(Earlier { phases })
+        (!phases.is_empty()).then_some(EarlierPhases { phases })
     }
 
     /// Forgets its phases; the work done in them stays settled.
@@ -189,8 +194,8 @@ impl Job {
         machine: &Machine,
         sample: &Sample,
         quantum: Nanos,
-    ) -> Option<Seen> {
-        let mut seen = Seen::of(machine, sample, self.width, quantum);
+    ) -> Option<TaskActivity> {
+        let mut seen = TaskActivity::of(machine, sample, self.width, quantum);
         if let Ok(seen) = &mut seen {
             seen.memory = *self.home.get_or_insert(seen.domain);
         }
@@ -234,9 +239,14 @@ impl Job {
     }
 
     /// Adds a sample. Returns its phase.
-    pub(super) fn take_in(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> &Phase {
+    pub(super) fn take_in(
+        &mut self,
+        row: &IntervalFigures,
+        seen: &TaskActivity,
+        common: JobPrior<'_>,
+    ) -> &LearntPhase {
         self.now = self.phase_for(row, seen, common);
-        let Common {
+        let JobPrior {
             shared,
             types,
             penalty,
@@ -246,7 +256,7 @@ impl Job {
         } = common;
         let threads = seen.threads_at_once();
         let time = seen.cycles / seen.ghz / threads;
-        let is_unknown = !self.phases.iter().any(Phase::is_measured);
+        let is_unknown = !self.phases.iter().any(LearntPhase::is_measured);
         let phase = &mut self.phases[self.now];
         if is_unknown {
             // Only measured phases show their own.
@@ -297,9 +307,14 @@ impl Job {
     }
 
     /// The phase of a sample: a known one, or a new one.
-    fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
+    fn phase_for(
+        &mut self,
+        row: &IntervalFigures,
+        seen: &TaskActivity,
+        common: JobPrior<'_>,
+    ) -> usize {
         let kind = seen.core_type;
-        let far = |phase: &Phase| phase.distance(row, seen.counts_llc, 1.0);
+        let far = |phase: &LearntPhase| phase.distance(row, seen.counts_llc, 1.0);
         if row.is_measurement {
             if let Some(ix) = self.identified(kind, row, far) {
                 return ix;
@@ -319,7 +334,7 @@ impl Job {
             let asks = common.types.convert(&last.asks, last.core_type, kind);
             asks.penalty
         });
-        let mut phase = Phase::new(
+        let mut phase = LearntPhase::new(
             kind,
             row,
             penalty,
@@ -346,7 +361,7 @@ impl Job {
 
     /// The factor on the distance of a sample from a phase. Of two phases that explain a sample beside siblings about as well,
     /// the present one goes on. Without siblings there is no doubt.
-    fn reluctance(&self, phase: &Phase, row: &Row) -> f64 {
+    fn reluctance(&self, phase: &LearntPhase, row: &IntervalFigures) -> f64 {
         match self.phase() {
             Some(now) if row.has_siblings && std::ptr::eq(now, phase) => STAYS,
             _ => 1.0,
@@ -355,19 +370,24 @@ impl Job {
 
     /// What siblings raise in a new phase, before anything of it is known: as in one that was measured, else as
     /// of other jobs.
-    fn rises(&self, of_others: [Siblings; 2]) -> [(Siblings, Doubt); 2] {
+    fn rises(&self, of_others: [SiblingEffect; 2]) -> [(SiblingEffect, SiblingVariance); 2] {
         let now = self.phase().filter(|now| now.is_measured());
         let last = now.or_else(|| self.phases.iter().find(|phase| phase.is_measured()));
         match last {
             Some(last) => last.rises().map(|(of, doubt)| (of, doubt.in_new_phase())),
-            None => of_others.map(|of| (of, Doubt::default())),
+            None => of_others.map(|of| (of, SiblingVariance::default())),
         }
     }
 
     /// The phase that a measurement without siblings shows. It is one that was measured before, else the present one,
     /// whose figures were only guessed. If the present one turns out to be one measured before, both become one.
-    fn identified(&mut self, kind: usize, row: &Row, far: impl Fn(&Phase) -> f64) -> Option<usize> {
-        if !self.phases.iter().any(Phase::is_measured_itself) {
+    fn identified(
+        &mut self,
+        kind: usize,
+        row: &IntervalFigures,
+        far: impl Fn(&LearntPhase) -> f64,
+    ) -> Option<usize> {
+        if !self.phases.iter().any(LearntPhase::is_measured_itself) {
             self.join_guesses(kind, row);
         }
         let guess = self.guess_on(kind, row);
@@ -388,8 +408,8 @@ impl Job {
         &mut self,
         nearest: usize,
         kind: usize,
-        row: &Row,
-        far: impl Fn(&Phase) -> f64,
+        row: &IntervalFigures,
+        far: impl Fn(&LearntPhase) -> f64,
     ) -> usize {
         if row.has_siblings || self.phases[nearest].is_measured() {
             return nearest;
@@ -419,7 +439,7 @@ impl Job {
 
     /// Joins phases that were seen only beside siblings to the present one, if only siblings may have made them differ. Before the
     /// job's first measurement what siblings raise is a guess.
-    fn join_guesses(&mut self, kind: usize, row: &Row) {
+    fn join_guesses(&mut self, kind: usize, row: &IntervalFigures) {
         if row.l1 == 0.0 {
             return;
         }
@@ -439,7 +459,7 @@ impl Job {
     }
 
     /// The present phase on this core type, if this job was not measured in it there, and the measurement may be of it.
-    fn guess_on(&self, kind: usize, row: &Row) -> Option<usize> {
+    fn guess_on(&self, kind: usize, row: &IntervalFigures) -> Option<usize> {
         let number = self.phase()?.number;
         let mut phases = self.phases.iter();
         phases.position(|phase| {
@@ -453,8 +473,8 @@ impl Job {
     fn nearest(
         &self,
         within: f64,
-        of: impl Fn(&Phase) -> bool,
-        far: impl Fn(&Phase) -> f64,
+        of: impl Fn(&LearntPhase) -> bool,
+        far: impl Fn(&LearntPhase) -> f64,
     ) -> Option<usize> {
         let some = (0..self.phases.len()).filter(|&ix| of(&self.phases[ix]));
         let (distance, ix) = some
@@ -465,7 +485,7 @@ impl Job {
 
     /// The number of a phase that is new on this core type. It is the number of the same phase on another type, unless
     /// this type has that number already; otherwise a new number.
-    fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
+    fn number_of(&self, kind: usize, far: impl Fn(&LearntPhase) -> f64) -> u32 {
         let elsewhere = self
             .nearest(SPREAD, |phase| phase.core_type != kind, far)
             .map(|ix| self.phases[ix].number);
@@ -480,7 +500,7 @@ impl Job {
     }
 
     /// Pairs of a phase on a slower core type and the same phase on the fastest, both with enough samples.
-    pub(super) fn on_two_types(&self) -> impl Iterator<Item = (&Phase, &Phase)> {
+    pub(super) fn on_two_types(&self) -> impl Iterator<Item = (&LearntPhase, &LearntPhase)> {
         let slower = self.phases.iter().enumerate();
         slower
             .filter(|(_, phase)| phase.core_type > 0 && phase.is_fitted())
@@ -488,7 +508,7 @@ impl Job {
     }
 
     /// The same phase on another core type, if it has enough samples there.
-    fn counterpart(&self, ix: usize, kind: usize) -> Option<&Phase> {
+    fn counterpart(&self, ix: usize, kind: usize) -> Option<&LearntPhase> {
         let number = self.phases[ix].number;
         let mut phases = self.phases.iter();
         let found = phases.find(|phase| phase.number == number && phase.core_type == kind);
@@ -502,7 +522,7 @@ impl Job {
         kind: usize,
         types: &CoreTypes,
         shared: &Contention,
-    ) -> (Asks, f64) {
+    ) -> (PhaseDemand, f64) {
         let phase = &self.phases[ix];
         if phase.core_type == kind {
             return (phase.asks, phase.solo_cpi);
@@ -546,6 +566,6 @@ impl Job {
 }
 
 /// Solo time of the work done in a phase, in ns.
-fn worth(phase: &Phase) -> f64 {
+fn worth(phase: &LearntPhase) -> f64 {
     (phase.instructions * phase.solo_ns).min(phase.ran)
 }

@@ -3,7 +3,7 @@
 //! Jobs of a batch often run the same program. Its phases have the same cache accesses per instruction in each of them. So
 //! what the measurement of one job showed stands for a weak measurement of the others, as an earlier run of them would.
 
-use super::phase::{Phase, Row};
+use super::phase::{IntervalFigures, LearntPhase};
 use super::{KEPT, ROUGH};
 use crate::model::contention::Contention;
 use std::collections::VecDeque;
@@ -17,14 +17,15 @@ const LIKE: f64 = 3.0 * ROUGH;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kinds {
     /// Phases as they were measured, the oldest first.
-    measured: VecDeque<Phase>,
+    measured: VecDeque<LearntPhase>,
 }
 
 impl Kinds {
     /// Keeps a phase that was measured, in place of those like it.
-    pub(super) fn note(&mut self, phase: &Phase) {
-        let is_like =
-            |known: &Phase| known.core_type == phase.core_type && known.apart(phase) < SAME_KIND;
+    pub(super) fn note(&mut self, phase: &LearntPhase) {
+        let is_like = |known: &LearntPhase| {
+            known.core_type == phase.core_type && known.apart(phase) < SAME_KIND
+        };
         self.measured.retain(|known| !is_like(known));
         if self.measured.len() == KEPT {
             self.measured.pop_front();
@@ -36,10 +37,10 @@ impl Kinds {
     pub(super) fn of(
         &self,
         shared: &Contention,
-        row: &Row,
+        row: &IntervalFigures,
         core_type: usize,
         counts_llc: bool,
-    ) -> Option<&Phase> {
+    ) -> Option<&LearntPhase> {
         if row.l1 == 0.0 || !counts_llc {
             return None;
         }

@@ -4,14 +4,14 @@
 //! of an instruction. If both phases were measured alone, that needs no model.
 
 use super::ROUGH;
-use super::phase::{Phase, SAME_PHASE, far};
+use super::phase::{LearntPhase, SAME_PHASE, far};
 
 /// Weight of a difference in accesses to the first-level cache, which do not depend on co-runners, relative to one in accesses to
 /// the last-level cache.
 const L1_TELLS: f64 = 3.0;
 
 /// The solo time per instruction of this phase, in ns, if it is a mixture of two phases of this job that were measured alone.
-pub(super) fn solo_ns_of_mixture(mixture: &Phase, phases: &[Phase]) -> Option<f64> {
+pub(super) fn solo_ns_of_mixture(mixture: &LearntPhase, phases: &[LearntPhase]) -> Option<f64> {
     // Without these accesses any phase between two others would seem to be their mixture. Alone nothing takes longer.
     let observed_ns = mixture.ran / mixture.instructions.max(1.0);
     if mixture.asks.l1 == 0.0 {
@@ -32,7 +32,11 @@ pub(super) fn solo_ns_of_mixture(mixture: &Phase, phases: &[Phase]) -> Option<f6
 }
 
 /// How far this phase is from the nearest mixture of two others, and the solo time per instruction of that mixture.
-fn as_mixture_of(mixture: &Phase, first: &Phase, second: &Phase) -> Option<(f64, f64)> {
+fn as_mixture_of(
+    mixture: &LearntPhase,
+    first: &LearntPhase,
+    second: &LearntPhase,
+) -> Option<(f64, f64)> {
     let types = [first, second].map(|phase| phase.core_type);
     if types != [mixture.core_type; 2] {
         return None;
@@ -48,12 +52,12 @@ fn as_mixture_of(mixture: &Phase, first: &Phase, second: &Phase) -> Option<(f64,
 
 /// The part of the instructions that the second phase has in the nearest mixture, by least squares; `None` if the nearest is no
 /// mixture.
-fn part_of_second(mixture: &Phase, first: &Phase, second: &Phase) -> Option<f64> {
+fn part_of_second(mixture: &LearntPhase, first: &LearntPhase, second: &LearntPhase) -> Option<f64> {
     let weights = [
         L1_TELLS / mixture.asks.l1.max(f64::MIN_POSITIVE),
         1.0 / mixture.asks.llc.max(f64::MIN_POSITIVE),
     ];
-    let figures = |phase: &Phase| [weights[0] * phase.asks.l1, weights[1] * phase.asks.llc];
+    let figures = |phase: &LearntPhase| [weights[0] * phase.asks.l1, weights[1] * phase.asks.llc];
     let [from, to, at] = [first, second, mixture].map(figures);
     let (mut along, mut length) = (0.0, 0.0);
     for figure in 0..2 {

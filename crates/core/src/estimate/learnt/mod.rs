@@ -2,7 +2,7 @@
 //!
 //! All samples that end at an instant are processed together, because their jobs are co-runners:
 //!
-//! 1. The surroundings of each job ([`seen`]): its siblings' busy threads and accesses, its share of the reads into its
+//! 1. The surroundings of each job ([`activity`]): its siblings' busy threads and accesses, its share of the reads into its
 //!    cache.
 //! 2. The memory latency in the interval, common to all jobs: the value that explains their cycles best.
 //! 3. Each sample is added to a phase of its job ([`phase`]), and the phase is fitted again.
@@ -13,38 +13,38 @@
 //! Progress follows from the phases ([`job`]); an interval in two of them is a [`mixture`]. With several core types, solo means alone on the fastest
 //! ([`core_types`]).
 
+mod activity;
 mod core_types;
 mod earlier;
 mod forecast;
-#[cfg(test)]
-mod foreign;
 mod job;
 mod kinds;
 mod mixture;
 mod phase;
 mod rise;
-mod seen;
 mod shared;
 mod sums;
+#[cfg(test)]
+mod test_law;
 #[cfg(test)]
 mod tests;
 
 use super::MISFIT;
-use crate::model::contention::{Asks, Contention, Prediction, Seat};
+use crate::model::contention::{Contention, PhaseDemand, PlacedJob, SpeedPrediction};
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::task::TaskId;
 use crate::topology::{CoreType, Machine};
 use crate::units::{Absence, Nanos, Reading};
+use activity::{TaskActivity, TaskSurroundings, siblings};
 use core_types::CoreTypes;
-pub use earlier::{Earlier, EarlierPhase};
+pub use earlier::{EarlierPhase, EarlierPhases};
 pub use forecast::PredictionErrors;
-use forecast::{Forecast, Look};
-use job::{Common, Job};
+use forecast::{LastInterval, ModelTrust};
+use job::{JobPrior, LearntJob};
 use kinds::Kinds;
-use phase::{Phase, Row};
-use rise::{Beside, Lesson, doubt_of, pressure_of};
-use seen::{Met, Seen, siblings};
+use phase::{IntervalFigures, LearntPhase};
+use rise::{SiblingPressure, SiblingUpdate, doubt_of, pressure_of};
 use shared::SharedFit;
 use std::collections::BTreeMap;
 
@@ -72,12 +72,12 @@ pub(crate) struct Learner {
     shared: Contention,
     fit: SharedFit,
     types: CoreTypes,
-    forecast: Forecast,
+    forecast: ModelTrust,
     kinds: Kinds,
     /// The live jobs.
-    jobs: BTreeMap<TaskId, Job>,
+    jobs: BTreeMap<TaskId, LearntJob>,
     /// Recent intervals: co-runners of intervals that end later.
-    recent: Vec<Seen>,
+    recent: Vec<TaskActivity>,
     /// Time of the last fit of the shared model, in ns.
     fitted: u64,
 }
@@ -89,7 +89,7 @@ impl Learner {
             quantum: quantum.0.max(1) as f64,
             shared: Contention::default(),
             fit: SharedFit::default(),
-            forecast: Forecast::default(),
+            forecast: ModelTrust::default(),
             kinds: Kinds::default(),
             types: CoreTypes::new(types),
             jobs: BTreeMap::new(),
@@ -150,14 +150,14 @@ impl Learner {
                 &self.types,
                 self.jobs.values().flat_map(|job| &job.phases),
             );
-            let pairs = self.jobs.values().flat_map(Job::on_two_types);
+            let pairs = self.jobs.values().flat_map(LearntJob::on_two_types);
             self.types.update(pairs);
         }
     }
 
     /// What the model says of ordinary intervals before it learns from them. None of them unless all began and ended together,
     /// as otherwise the co-runners are not the same all the time, and unless each job is known.
-    fn look(&self, fresh: &[Seen]) -> Vec<(TaskId, Look)> {
+    fn look(&self, fresh: &[TaskActivity]) -> Vec<(TaskId, LastInterval)> {
         let mut seats = Vec::with_capacity(fresh.len());
         for seen in fresh {
             if seen.is_measurement || !self.is_same_quantum(seen, &fresh[0]) {
@@ -168,11 +168,11 @@ impl Learner {
         if seats.len() != fresh.len() {
             return Vec::new();
         }
-        let mut prediction = Prediction::default();
+        let mut prediction = SpeedPrediction::default();
         prediction.make(&self.shared, &seats);
         let mut looks = Vec::with_capacity(fresh.len());
         for (seen, predicted) in fresh.iter().zip(&prediction.jobs) {
-            let look = Look {
+            let look = LastInterval {
                 counted: libm::log(seen.cpi()),
                 modelled: libm::log(predicted.cpi),
                 phase: self.phase_of(seen.task).map_or(0, |phase| phase.number),
@@ -185,7 +185,7 @@ impl Learner {
 
     /// Whether both intervals are nearly the same, and no less than half of a quantum. The counters of jobs are read one after
     /// the other.
-    fn is_same_quantum(&self, one: &Seen, other: &Seen) -> bool {
+    fn is_same_quantum(&self, one: &TaskActivity, other: &TaskActivity) -> bool {
         let near = (SAME_TIME * self.quantum) as u64;
         one.since.abs_diff(other.since) < near
             && one.until.abs_diff(other.until) < near
@@ -193,13 +193,13 @@ impl Learner {
     }
 
     /// The seat of a job of one CPU, by its present phase.
-    fn seat_of(&self, seen: &Seen) -> Option<Seat> {
+    fn seat_of(&self, seen: &TaskActivity) -> Option<PlacedJob> {
         let job = self.jobs.get(&seen.task)?;
         seen.seat(job.asks_in(seen.core_type, &self.types, &self.shared)?)
     }
 
     /// Compares what was predicted for a job with what was counted.
-    fn compare(&mut self, task: TaskId, look: Look) {
+    fn compare(&mut self, task: TaskId, look: LastInterval) {
         let Some(job) = self.jobs.get_mut(&task) else {
             return;
         };
@@ -233,9 +233,9 @@ impl Learner {
         task: TaskId,
         width: u32,
         progress: f64,
-        earlier: Option<&Earlier>,
+        earlier: Option<&EarlierPhases>,
     ) {
-        let job = Job::new(width, progress * self.quantum, earlier, &self.types);
+        let job = LearntJob::new(width, progress * self.quantum, earlier, &self.types);
         self.jobs.insert(task, job);
     }
 
@@ -253,7 +253,7 @@ impl Learner {
     }
 
     /// The learnt phases of a task, for a later run; `None` without any.
-    pub(crate) fn keep(&self, task: TaskId) -> Option<Earlier> {
+    pub(crate) fn keep(&self, task: TaskId) -> Option<EarlierPhases> {
         self.jobs.get(&task)?.keep()
     }
 
@@ -262,15 +262,15 @@ impl Learner {
         self.jobs.remove(&task);
     }
 
-    fn phase_of(&self, task: TaskId) -> Option<&Phase> {
+    fn phase_of(&self, task: TaskId) -> Option<&LearntPhase> {
         self.jobs.get(&task)?.phase()
     }
 
     /// Learns from the jobs of one memory domain; jobs from position `first` on are new.
-    fn learn(&mut self, all: &[Seen], first: usize, domain: usize) {
-        let met: Vec<Met> = (first..all.len())
+    fn learn(&mut self, all: &[TaskActivity], first: usize, domain: usize) {
+        let met: Vec<TaskSurroundings> = (first..all.len())
             .filter(|&at| all[at].memory == domain)
-            .map(|at| Met::of(all, at))
+            .map(|at| TaskSurroundings::of(all, at))
             .collect();
         if met.is_empty() {
             return;
@@ -297,7 +297,7 @@ impl Learner {
 
     /// The latency of an interval relative to an idle memory, by least squares over all jobs, with the expected latency
     /// as a prior.
-    fn latency(&self, all: &[Seen], met: &[Met], reads: f64) -> (f64, f64) {
+    fn latency(&self, all: &[TaskActivity], met: &[TaskSurroundings], reads: f64) -> (f64, f64) {
         let expected = self.shared.memory.at(reads);
         // The expected latency counts like a job that reads cost a tenth of its cycles.
         let (mut xx, mut xy) = (NOISE, NOISE * expected);
@@ -308,7 +308,7 @@ impl Learner {
             };
             let (time, _) = self.beside(all, met.at);
             let stretched = phase.asks.time.growth(pressure_of(&time));
-            let asks = Asks {
+            let asks = PhaseDemand {
                 llc: seen.per_instruction(seen.llc_accesses),
                 ghz: seen.ghz,
                 ..phase.asks
@@ -328,25 +328,29 @@ impl Learner {
     }
 
     /// What the siblings of a job's thread do to its time and to its accesses, each with the mean number of its threads there.
-    fn beside(&self, all: &[Seen], at: usize) -> (Vec<Beside>, Vec<Beside>) {
+    fn beside(
+        &self,
+        all: &[TaskActivity],
+        at: usize,
+    ) -> (Vec<SiblingPressure>, Vec<SiblingPressure>) {
         let (mut time, mut accesses) = (Vec::new(), Vec::new());
         for (other, met) in siblings(all, at) {
             let part = met * other.duty;
             let phase = self.phase_of(other.task);
-            let rises = phase.map_or_else(Default::default, Phase::rises);
+            let rises = phase.map_or_else(Default::default, LearntPhase::rises);
             let [of_time, of_accesses] = rises;
-            time.push(Beside::of(part, of_time.0, of_time.1));
-            accesses.push(Beside::of(part, of_accesses.0, of_accesses.1));
+            time.push(SiblingPressure::of(part, of_time.0, of_time.1));
+            accesses.push(SiblingPressure::of(part, of_accesses.0, of_accesses.1));
         }
         (time, accesses)
     }
 
-    fn take_in(&mut self, all: &[Seen], met: Met, latency: f64) {
+    fn take_in(&mut self, all: &[TaskActivity], met: TaskSurroundings, latency: f64) {
         let seen = &all[met.at];
         let (time, accesses) = self.beside(all, met.at);
         let reads = seen.per_instruction(seen.reads);
         let llc = seen.per_instruction(seen.llc_accesses).max(reads);
-        let row = Row {
+        let row = IntervalFigures {
             cpi: seen.cpi(),
             ghz: seen.ghz,
             pressure: pressure_of(&time),
@@ -370,7 +374,7 @@ impl Learner {
             ran_alone: seen.ran_alone,
         };
         self.types.saw(seen.core_type, seen.ghz, row.is_measurement);
-        let common = Common {
+        let common = JobPrior {
             shared: &self.shared,
             types: &self.types,
             penalty: self.fit.penalty() * self.types.penalty(seen.core_type),
@@ -393,14 +397,14 @@ impl Learner {
         let alone = phase.without_siblings(&self.shared, &row);
         let noise = phase.noise(&self.shared, &row);
         let [of_time, of_accesses] = phase.rises();
-        let of_time = Lesson::of(of_time, &time, row.cpi / alone - 1.0, noise);
+        let of_time = SiblingUpdate::of(of_time, &time, row.cpi / alone - 1.0, noise);
         let risen = growths[0].max(0.0);
-        let of_accesses = Lesson::of(of_accesses, &accesses, risen, 2.0 * ROUGH);
+        let of_accesses = SiblingUpdate::of(of_accesses, &accesses, risen, 2.0 * ROUGH);
         self.learn_rises(all, met.at, [&of_time, &of_accesses]);
     }
 
     /// Learns what siblings raise from a job's sample.
-    fn learn_rises(&mut self, all: &[Seen], at: usize, lessons: [&Lesson; 2]) {
+    fn learn_rises(&mut self, all: &[TaskActivity], at: usize, lessons: [&SiblingUpdate; 2]) {
         if let Some(phase) = self.phase_mut(all[at].task) {
             phase.learn_sensitivity(lessons);
         }
@@ -411,7 +415,7 @@ impl Learner {
         }
     }
 
-    fn phase_mut(&mut self, task: TaskId) -> Option<&mut Phase> {
+    fn phase_mut(&mut self, task: TaskId) -> Option<&mut LearntPhase> {
         self.jobs.get_mut(&task)?.phase_mut()
     }
 }

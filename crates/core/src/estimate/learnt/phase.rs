@@ -9,10 +9,10 @@
 //! a part of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
-use super::rise::{Doubt, Lesson};
-use super::sums::Sums;
+use super::rise::{SiblingUpdate, SiblingVariance};
+use super::sums::WeightedSums;
 use super::{ASSUMED, MEMORY, NOISE, ROUGH};
-use crate::model::contention::{Asks, Contention, LEAST_PART, SPREAD, Siblings};
+use crate::model::contention::{Contention, LEAST_PART, PhaseDemand, SPREAD, SiblingEffect};
 
 /// Relative error of what is modelled, not measured: the effect of co-runners, and the penalty of a job before its fit.
 const MISFIT: f64 = 0.5;
@@ -43,7 +43,7 @@ const SIBLINGS_MISFIT: f64 = 0.2;
 
 /// Figures of an interval.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct IntervalFigures {
     pub(super) cpi: f64,
     /// Sums of the siblings' pressures on its time, and on its accesses to the last-level cache; 0 without siblings.
     pub(super) pressure: f64,
@@ -74,20 +74,20 @@ pub(super) struct Row {
     pub(super) ran_alone: bool,
 }
 
-impl Row {
+impl IntervalFigures {
     /// Instructions of its time.
     fn instructions(&self) -> f64 {
         (self.until - self.since) as f64 * self.ghz / self.cpi
     }
 
     /// The mean of this row and the one that follows, weighted by their instructions.
-    fn joined(&self, next: &Row) -> Row {
+    fn joined(&self, next: &IntervalFigures) -> IntervalFigures {
         let (before, more) = (self.instructions(), next.instructions());
         let part = more / (before + more);
-        let mean = |of: fn(&Row) -> f64| of(self) + part * (of(next) - of(self));
+        let mean = |of: fn(&IntervalFigures) -> f64| of(self) + part * (of(next) - of(self));
         let time = mean(|row| row.cpi / row.ghz);
         let cpi = mean(|row| row.cpi);
-        Row {
+        IntervalFigures {
             cpi,
             ghz: cpi / time,
             l1: mean(|row| row.l1),
@@ -119,20 +119,20 @@ impl Row {
 
 /// What is known of a job in a phase.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Phase {
+pub(super) struct LearntPhase {
     /// A phase has the same number on all core types.
     pub(super) number: u32,
     pub(super) core_type: usize,
-    pub(super) asks: Asks,
+    pub(super) asks: PhaseDemand,
     /// The doubt of what siblings raise: its time, and its accesses to the last-level cache.
-    pub(super) doubt_of_time: Doubt,
-    pub(super) doubt_of_accesses: Doubt,
+    pub(super) doubt_of_time: SiblingVariance,
+    pub(super) doubt_of_accesses: SiblingVariance,
     /// The last measurements, the newest last. Their memory contention is recomputed for each fit, because at first it
     /// is unknown.
-    measured: Vec<Row>,
+    measured: Vec<IntervalFigures>,
     /// All other samples: cycles and reads.
-    busy: Sums,
-    busy_misses: Sums,
+    busy: WeightedSums,
+    busy_misses: WeightedSums,
     /// Number of samples, and the mean weight of the ordinary ones in the fit.
     seen: f64,
     mean_trust: f64,
@@ -158,18 +158,18 @@ pub(super) struct Phase {
     of_another_ns: Option<f64>,
 }
 
-impl Phase {
+impl LearntPhase {
     /// A phase that starts with this sample. Penalty and steepness are assumed.
     pub(super) fn new(
         core_type: usize,
-        row: &Row,
+        row: &IntervalFigures,
         penalty: f64,
         steepness: f64,
         ghz: f64,
-        [time, accesses]: [(Siblings, Doubt); 2],
-    ) -> Phase {
+        [time, accesses]: [(SiblingEffect, SiblingVariance); 2],
+    ) -> LearntPhase {
         let grown = accesses.0.growth(row.crowd);
-        let asks = Asks {
+        let asks = PhaseDemand {
             own: row.cpi,
             penalty,
             l1: row.l1,
@@ -180,24 +180,24 @@ impl Phase {
             time: time.0,
             accesses: accesses.0,
         };
-        Phase {
+        LearntPhase {
             core_type,
             asks,
             l1_variance: UNSTEADY * UNSTEADY,
             doubt_of_time: time.1,
             doubt_of_accesses: accesses.1,
-            ..Phase::default()
+            ..LearntPhase::default()
         }
     }
 
     /// Takes over the sensitivities of other jobs.
-    pub(super) fn assume_sensitivities(&mut self, [time, accesses]: [Siblings; 2]) {
+    pub(super) fn assume_sensitivities(&mut self, [time, accesses]: [SiblingEffect; 2]) {
         self.asks.time.sensitivity = time.sensitivity;
         self.asks.accesses.sensitivity = accesses.sensitivity;
     }
 
     /// What siblings raise: its time, and its accesses.
-    pub(super) fn rises(&self) -> [(Siblings, Doubt); 2] {
+    pub(super) fn rises(&self) -> [(SiblingEffect, SiblingVariance); 2] {
         [
             (self.asks.time, self.doubt_of_time),
             (self.asks.accesses, self.doubt_of_accesses),
@@ -205,7 +205,7 @@ impl Phase {
     }
 
     /// Learns how sensitive it is to siblings.
-    pub(super) fn learn_sensitivity(&mut self, [time, accesses]: [&Lesson; 2]) {
+    pub(super) fn learn_sensitivity(&mut self, [time, accesses]: [&SiblingUpdate; 2]) {
         let asks = &mut self.asks;
         self.doubt_of_time.learn_sensitivity(&mut asks.time, time);
         self.doubt_of_accesses
@@ -213,7 +213,7 @@ impl Phase {
     }
 
     /// Learns its pressure on a sibling, beside which it was for this part of the time.
-    pub(super) fn learn_pressure(&mut self, [time, accesses]: [&Lesson; 2], part: f64) {
+    pub(super) fn learn_pressure(&mut self, [time, accesses]: [&SiblingUpdate; 2], part: f64) {
         let asks = &mut self.asks;
         self.doubt_of_time
             .learn_pressure(&mut asks.time, time, part);
@@ -224,32 +224,32 @@ impl Phase {
     /// Maximum memory use of a phase.
     #[cfg(test)]
     pub(super) fn most_bytes() -> usize {
-        size_of::<Phase>() + MEASURED_KEPT * size_of::<Row>()
+        size_of::<LearntPhase>() + MEASURED_KEPT * size_of::<IntervalFigures>()
     }
 
     /// A phase learnt in an earlier run.
-    pub(super) fn known_before(known: &EarlierPhase) -> Phase {
-        Phase {
+    pub(super) fn known_before(known: &EarlierPhase) -> LearntPhase {
+        LearntPhase {
             core_type: known.core_type,
             asks: known.asks,
             l1_variance: UNSTEADY * UNSTEADY,
             solo_cpi: known.solo_cpi,
             error: ROUGH,
             earlier: Some(*known),
-            ..Phase::default()
+            ..LearntPhase::default()
         }
     }
 
     /// The phase as a kind of work. How steady it is in one job does not tell how another job differs.
-    pub(super) fn as_kind(&self) -> Phase {
-        Phase {
+    pub(super) fn as_kind(&self) -> LearntPhase {
+        LearntPhase {
             l1_variance: NOISE * NOISE,
             ..self.clone()
         }
     }
 
     /// Takes over what was measured of the same kind of work in another job.
-    pub(super) fn assume_kind(&mut self, kind: &Phase) {
+    pub(super) fn assume_kind(&mut self, kind: &LearntPhase) {
         let Some(solo_ns) = kind.measured_ns() else {
             return;
         };
@@ -259,7 +259,7 @@ impl Phase {
             solo_cpi: kind.solo_cpi,
         });
         self.of_another_ns = Some(solo_ns);
-        self.asks = Asks {
+        self.asks = PhaseDemand {
             ghz: self.asks.ghz,
             ..kind.asks
         };
@@ -271,7 +271,7 @@ impl Phase {
     /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache. What siblings
     /// raise is known less well.
     /// `reluctance`: factor on what siblings may have caused.
-    pub(super) fn distance(&self, row: &Row, counts_llc: bool, reluctance: f64) -> f64 {
+    pub(super) fn distance(&self, row: &IntervalFigures, counts_llc: bool, reluctance: f64) -> f64 {
         let grown = self.asks.accesses.growth(row.crowd);
         let beyond = if counts_llc {
             far(self.asks.llc * grown, row.llc)
@@ -291,7 +291,7 @@ impl Phase {
     }
 
     /// Growth of the tolerance by the doubt of what siblings raise.
-    fn blur(&self, row: &Row, grown: f64) -> f64 {
+    fn blur(&self, row: &IntervalFigures, grown: f64) -> f64 {
         let misfit = SIBLINGS_MISFIT * (grown - 1.0);
         let sensitivity = self.asks.accesses.sensitivity;
         let doubt = self
@@ -301,7 +301,7 @@ impl Phase {
     }
 
     /// Distance of another phase from this one.
-    pub(super) fn apart(&self, other: &Phase) -> f64 {
+    pub(super) fn apart(&self, other: &LearntPhase) -> f64 {
         far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
     }
 
@@ -336,8 +336,8 @@ impl Phase {
     }
 
     /// The measurements. An earlier run's phase is a weak one, with the whole cache.
-    fn measurements(&self) -> impl Iterator<Item = Row> {
-        let earlier = self.earlier.as_ref().map(|known| Row {
+    fn measurements(&self) -> impl Iterator<Item = IntervalFigures> {
+        let earlier = self.earlier.as_ref().map(|known| IntervalFigures {
             cpi: known.solo_cpi,
             l1: known.asks.l1,
             llc: known.asks.llc,
@@ -347,13 +347,13 @@ impl Phase {
             share: 1.0,
             weight: (NOISE / ROUGH) * (NOISE / ROUGH),
             is_measurement: true,
-            ..Row::default()
+            ..IntervalFigures::default()
         });
         earlier.into_iter().chain(self.measured.iter().copied())
     }
 
     /// Adds a sample.
-    pub(super) fn add(&mut self, shared: &Contention, row: &Row) {
+    pub(super) fn add(&mut self, shared: &Contention, row: &IntervalFigures) {
         if self.seen > 0.0 {
             let off = far(self.asks.l1, row.l1);
             self.l1_variance += (off * off - self.l1_variance) / (ASSUMED + self.seen + 1.0);
@@ -391,10 +391,10 @@ impl Phase {
     }
 
     /// Cycles per instruction without siblings, by the model, in the caches and at the memory of a sample.
-    pub(super) fn without_siblings(&self, shared: &Contention, row: &Row) -> f64 {
+    pub(super) fn without_siblings(&self, shared: &Contention, row: &IntervalFigures) -> f64 {
         let grown = self.asks.accesses.growth(row.crowd);
         let reads = self.asks.reads_at(row.share) * shared.reads_growth(grown);
-        let asks = Asks {
+        let asks = PhaseDemand {
             llc: self.asks.llc * grown,
             ghz: row.ghz,
             ..self.asks
@@ -403,13 +403,13 @@ impl Phase {
     }
 
     /// Cycles per instruction by the model, in the surroundings of a sample.
-    pub(super) fn expected_cpi(&self, shared: &Contention, row: &Row) -> f64 {
+    pub(super) fn expected_cpi(&self, shared: &Contention, row: &IntervalFigures) -> f64 {
         self.without_siblings(shared, row) * self.asks.time.growth(row.pressure)
     }
 
     /// Growth of accesses and of reads in a sample, relative to those without siblings, at most `MOST_GROWTH`, and how much the reads
     /// cost as a share of the cycles.
-    pub(super) fn growths(&self, row: &Row) -> [f64; 3] {
+    pub(super) fn growths(&self, row: &IntervalFigures) -> [f64; 3] {
         let asks = &self.asks;
         let cost = asks.penalty * row.ghz * row.reads / row.cpi;
         [
@@ -420,12 +420,12 @@ impl Phase {
     }
 
     /// Standard error of a sample's time beside siblings, relative to that without.
-    pub(super) fn noise(&self, shared: &Contention, row: &Row) -> f64 {
+    pub(super) fn noise(&self, shared: &Contention, row: &IntervalFigures) -> f64 {
         ROUGH + MISFIT * self.lost_to_memory(shared, row)
     }
 
     /// Takes over the work of another phase, which was this one in fact.
-    pub(super) fn absorb(&mut self, other: &Phase) {
+    pub(super) fn absorb(&mut self, other: &LearntPhase) {
         self.seen += other.seen;
         self.instructions += other.instructions;
         self.ran += other.ran;
@@ -433,7 +433,7 @@ impl Phase {
 
     /// Adds a sample of a measurement. A later one of the same measurement replaces the earlier one, because the cache
     /// was warmer. What a job did in a longer time alone is one measurement: its mean.
-    fn measure(&mut self, row: &Row) {
+    fn measure(&mut self, row: &IntervalFigures) {
         (self.earlier, self.of_another_ns) = (None, None);
         if self.measured.is_empty() {
             // Until now its own cycles and those that siblings cost were told apart by guess.
@@ -452,8 +452,8 @@ impl Phase {
     }
 
     /// The sums of all samples, for the fits of cycles and reads.
-    fn sums(&self, shared: &Contention) -> (Sums, Sums) {
-        let (mut cycles, mut misses) = (Sums::default(), Sums::default());
+    fn sums(&self, shared: &Contention) -> (WeightedSums, WeightedSums) {
+        let (mut cycles, mut misses) = (WeightedSums::default(), WeightedSums::default());
         for mut row in self.measurements() {
             row.latency = shared.memory.at(row.load);
             cycles.add(row.cycles(shared, 0.0), self.trust(shared, &row));
@@ -469,14 +469,14 @@ impl Phase {
     }
 
     /// Weight of a sample in the cycle fit.
-    fn trust(&self, shared: &Contention, row: &Row) -> f64 {
+    fn trust(&self, shared: &Contention, row: &IntervalFigures) -> f64 {
         let risen = self.asks.time.sensitivity * row.pressure;
         let misfit = MISFIT * (self.lost_to_memory(shared, row) + risen / (1.0 + risen)) / NOISE;
         row.weight / (1.0 + misfit * misfit)
     }
 
     /// The share of a sample's cycles that co-runners caused in caches and memory, by the present model.
-    fn lost_to_memory(&self, shared: &Contention, row: &Row) -> f64 {
+    fn lost_to_memory(&self, shared: &Contention, row: &IntervalFigures) -> f64 {
         let asks = &self.asks;
         // In a measurement, the job's own load on memory is no disturbance. Its own reads are used, because reads that
         // others take from a saturated memory do not show in the load.
@@ -517,7 +517,7 @@ impl Phase {
         let (solo_cpi, ghz) = alone.unwrap_or((self.solo_cpi, self.asks.ghz));
         EarlierPhase {
             core_type: self.core_type,
-            asks: Asks { ghz, ..self.asks },
+            asks: PhaseDemand { ghz, ..self.asks },
             solo_cpi,
         }
     }

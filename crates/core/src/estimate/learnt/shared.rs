@@ -1,10 +1,10 @@
 //! The shared part of the model: the latency curve of memory, and the priors for a new job.
 
 use super::core_types::CoreTypes;
-use super::phase::Phase;
+use super::phase::LearntPhase;
 use super::rise::Mean;
 use super::{ASSUMED, KEPT};
-use crate::model::contention::{Contention, Latency, MISSED, Siblings};
+use crate::model::contention::{Contention, Latency, MISSED, SiblingEffect};
 use std::collections::VecDeque;
 
 /// Priors for a new job: cycles per read from an idle memory (several overlap),
@@ -39,8 +39,8 @@ pub(super) struct SharedFit {
     penalty: f64,
     steepness: f64,
     /// How siblings raise the time and the accesses of measured jobs, on average.
-    time: Siblings,
-    accesses: Siblings,
+    time: SiblingEffect,
+    accesses: SiblingEffect,
     /// Sums of the squares of the growth of accesses beside siblings, and of its products with the growth of reads.
     missed: [f64; 2],
     intervals: VecDeque<Interval>,
@@ -51,8 +51,8 @@ impl Default for SharedFit {
         SharedFit {
             penalty: PENALTY,
             steepness: STEEPNESS,
-            time: Siblings::default(),
-            accesses: Siblings::default(),
+            time: SiblingEffect::default(),
+            accesses: SiblingEffect::default(),
             missed: [ASSUMED, ASSUMED * MISSED],
             intervals: VecDeque::new(),
         }
@@ -65,7 +65,7 @@ impl SharedFit {
     }
 
     /// What siblings raise of a job of which nothing was measured: its time, and its accesses.
-    pub(super) fn rises(&self) -> [Siblings; 2] {
+    pub(super) fn rises(&self) -> [SiblingEffect; 2] {
         [self.time, self.accesses]
     }
 
@@ -102,7 +102,7 @@ impl SharedFit {
         &mut self,
         shared: &mut Contention,
         types: &CoreTypes,
-        phases: impl Iterator<Item = &'a Phase>,
+        phases: impl Iterator<Item = &'a LearntPhase>,
     ) {
         let (mut jobs, mut penalty, mut steepness) =
             (ASSUMED, ASSUMED * PENALTY, ASSUMED * STEEPNESS);

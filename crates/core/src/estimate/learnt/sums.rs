@@ -2,7 +2,7 @@
 
 /// Weighted sums of products of rows (x, z, y).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct WeightedSums {
     xx: f64,
     xz: f64,
     zz: f64,
@@ -22,7 +22,7 @@ pub(super) struct Solution {
     pub(super) inverse: [f64; 3],
 }
 
-impl Sums {
+impl WeightedSums {
     pub(super) fn add(&mut self, [x, z, y]: [f64; 3], weight: f64) {
         self.xx += weight * x * x;
         self.xz += weight * x * z;
@@ -54,7 +54,7 @@ impl Sums {
     }
 
     /// Adds the rows of `other`; if there are rows already, at most with this part of their weight.
-    pub(super) fn join(mut self, mut other: Sums, part: f64) -> Sums {
+    pub(super) fn join(mut self, mut other: WeightedSums, part: f64) -> WeightedSums {
         if self.weight > 0.0 {
             other.fade(part * self.weight);
         }
@@ -68,7 +68,7 @@ impl Sums {
     }
 
     /// Adds prior knowledge: the standard errors of a and b around a value, in units of a row's error.
-    pub(super) fn assume(mut self, a: Option<(f64, f64)>, b: (f64, f64)) -> Sums {
+    pub(super) fn assume(mut self, a: Option<(f64, f64)>, b: (f64, f64)) -> WeightedSums {
         let precision = |error: f64| 1.0 / (error * error).max(LEAST_DETERMINANT);
         if let Some((a, error)) = a {
             self.xx += precision(error);
@@ -106,8 +106,8 @@ mod tests {
 
     const ALL: [f64; 2] = [f64::NEG_INFINITY; 2];
 
-    fn line(level: f64, slope: f64, weight: f64) -> Sums {
-        let mut sums = Sums::default();
+    fn line(level: f64, slope: f64, weight: f64) -> WeightedSums {
+        let mut sums = WeightedSums::default();
         for x in 0..10 {
             let x = f64::from(x);
             sums.add([1.0, x, level + slope * x], weight);
@@ -115,7 +115,7 @@ mod tests {
         sums
     }
 
-    fn check(sums: Sums, least: [f64; 2], a: f64, b: f64) {
+    fn check(sums: WeightedSums, least: [f64; 2], a: f64, b: f64) {
         let found = sums.solve(least).unwrap();
         let off = (found.a - a).abs().max((found.b - b).abs());
         assert!(off < 1e-6, "{found:?}");
@@ -128,11 +128,11 @@ mod tests {
         check(line(2.0, 3.0, 1.0), [f64::NEG_INFINITY, 4.0], -2.5, 4.0);
         check(line(2.0, 3.0, 1.0), [5.0, 0.0], 5.0, 3.0 - 135.0 / 285.0);
         // One point does not determine two figures, but one of them may be known.
-        let mut one = Sums::default();
+        let mut one = WeightedSums::default();
         one.add([1.0, 2.0, 3.0], 1.0);
         assert_eq!(one.solve(ALL), None);
         check(one.assume(None, (1.0, 1e-6)), ALL, 1.0, 1.0);
-        let nothing = Sums::default();
+        let nothing = WeightedSums::default();
         check(nothing.assume(Some((4.0, 1.0)), (5.0, 2.0)), ALL, 4.0, 5.0);
     }
 
@@ -141,7 +141,7 @@ mod tests {
         let both = line(1.0, 0.0, 1.0).join(line(9.0, 0.0, 100.0), 0.25);
         assert!((both.weight - 12.5).abs() < 1e-9);
         assert!((both.solve(ALL).unwrap().a - (1.0 + 8.0 * 0.2)).abs() < 1e-9);
-        let alone = Sums::default().join(line(1.0, 0.0, 5.0), 0.25);
+        let alone = WeightedSums::default().join(line(1.0, 0.0, 5.0), 0.25);
         assert_eq!(alone.weight, 50.0);
     }
 }

@@ -4,7 +4,7 @@ use super::class::DemandClass;
 use super::gain::Gain;
 use super::load::{BusLoad, Settled};
 use super::search::first;
-use super::state::State;
+use super::state::BusState;
 use super::table::{AdmissionTable, POINTS};
 use crate::model::fixed::{ONE, SHARE_DIGITS, fraction};
 
@@ -59,7 +59,12 @@ impl AdmissionTable {
 
     /// The states of the grid below and above the root: where one more task that takes the rest of the bus brings the
     /// throughput to `needed`. `None` if it always does.
-    fn bracket(&self, load: &BusLoad, settled: &Settled, needed: u64) -> Option<(State, State)> {
+    fn bracket(
+        &self,
+        load: &BusLoad,
+        settled: &Settled,
+        needed: u64,
+    ) -> Option<(BusState, BusState)> {
         // The shortfall rises from point to point.
         let point = first(settled.point, POINTS, |point| {
             load.state(self, point).short_of(needed) >= 0
@@ -79,7 +84,7 @@ impl AdmissionTable {
 }
 
 /// The state between these two in which one more task brings the throughput to `needed`.
-fn root_between(low: State, high: State, needed: u64) -> State {
+fn root_between(low: BusState, high: BusState, needed: u64) -> BusState {
     // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be that
     // much smaller than the rest of the bus. So the distance from there is halved until it passes the root.
     let steep = (high.free | 1)

@@ -2,7 +2,7 @@
 
 use super::class::DemandClass;
 use super::search::first;
-use super::state::State;
+use super::state::BusState;
 use super::table::{AdmissionTable, POINTS};
 use crate::model::fixed::{FRACTION_DIGITS, ONE, fraction};
 
@@ -25,7 +25,7 @@ pub struct BusLoad {
 /// The state in which the running tasks settle: between `point` and the one before it.
 pub(super) struct Settled {
     pub(super) point: usize,
-    pub(super) state: State,
+    pub(super) state: BusState,
     pub(super) throughput: u64,
 }
 
@@ -141,9 +141,9 @@ impl BusLoad {
 
     /// The state at a point of the grid.
     #[inline]
-    pub(super) fn state(&self, table: &AdmissionTable, point: usize) -> State {
+    pub(super) fn state(&self, table: &AdmissionTable, point: usize) -> BusState {
         let used = ONE - table.free[point];
-        State {
+        BusState {
             free: table.free[point],
             rest: used.saturating_sub(self.busy[point]),
             others: used + self.computing[point],

@@ -4,7 +4,7 @@ use crate::model::fixed::{FRACTION_DIGITS, ONE, SHARE_DIGITS};
 
 /// The running tasks at some `D`, and the rest of the bus, in shares.
 #[derive(Clone, Copy)]
-pub(super) struct State {
+pub(super) struct BusState {
     /// `D`.
     pub(super) free: u64,
     /// The rest of the bus: `1 - D - sum u`.
@@ -13,7 +13,7 @@ pub(super) struct State {
     pub(super) others: u64,
 }
 
-impl State {
+impl BusState {
     /// How far the throughput falls short of `needed` if another task takes the rest; negative if it exceeds it.
     ///
     /// With `v = u + D` that task adds `D / v`, and `a` is the required addition: `a v - D` has the sign of

@@ -3,8 +3,8 @@
 //! Each memory domain has one bus; a device is one for the whole machine. Active cores cost power; P_0 counts once for the machine (ours). A gang counts as
 //! one task per CPU.
 
-use super::predicted::Predicted;
-use super::settings::Settings;
+use super::predicted::PredictedDemand;
+use super::settings::EfsSettings;
 use crate::decision::WaitReason;
 use crate::device::Device;
 use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
@@ -35,7 +35,7 @@ pub(super) struct Joining {
 
 /// The buses of all memory domains, or a device.
 pub(super) struct Domains<'a> {
-    settings: &'a Settings,
+    settings: &'a EfsSettings,
     table: &'a AdmissionTable,
     machine: &'a Machine,
     device: Option<Device>,
@@ -51,7 +51,7 @@ pub(super) struct Domains<'a> {
 impl<'a> Domains<'a> {
     /// Starts from an idle machine.
     pub(super) fn new(
-        settings: &'a Settings,
+        settings: &'a EfsSettings,
         table: &'a AdmissionTable,
         machine: &'a Machine,
         device: Option<Device>,
@@ -182,7 +182,7 @@ impl<'a> Domains<'a> {
         &mut self,
         domain: usize,
         joining: Joining,
-        predicted: &Predicted,
+        predicted: &PredictedDemand,
     ) -> WaitReason {
         let class = predicted.class();
         let demand_milli = (self.table.demand(class) * 1e3 + 0.5) as u32;

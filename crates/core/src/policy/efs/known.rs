@@ -1,8 +1,8 @@
 //! The state of each task that `efs` keeps between decisions: its place in a queue, its CPU time, and its predicted
 //! demands.
 
-use super::predicted::{Predicted, Used};
-use super::settings::Settings;
+use super::predicted::{PredictedDemand, Used};
+use super::settings::EfsSettings;
 use crate::decision::DemandBasis;
 use crate::device::Device;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
@@ -18,17 +18,17 @@ use std::collections::BTreeSet;
 pub(super) const NOWHERE: u32 = u32::MAX;
 /// A task's record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct EfsTask {
     pub(super) id: TaskId,
     /// The CPU whose queue it is in, by position in the machine.
     pub(super) home: u32,
     /// CPU time, divided by its weight over the greatest (ns).
     pub(super) vruntime: i64,
     /// On the memory bus.
-    pub(super) bus: Predicted,
+    pub(super) bus: PredictedDemand,
     /// On each device of the settings, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) devices: Vec<Predicted>,
+    pub(super) devices: Vec<PredictedDemand>,
     /// The class published last; a number beyond all classes if none was.
     pub(super) published: u16,
     executed: u32,
@@ -40,14 +40,14 @@ pub(super) struct Known {
     pub(super) woke: bool,
 }
 
-impl Known {
-    fn new(id: TaskId, devices: usize) -> Known {
-        Known {
+impl EfsTask {
+    fn new(id: TaskId, devices: usize) -> EfsTask {
+        EfsTask {
             id,
             home: NOWHERE,
             vruntime: 0,
-            bus: Predicted::NOTHING,
-            devices: vec![Predicted::NOTHING; devices],
+            bus: PredictedDemand::NOTHING,
+            devices: vec![PredictedDemand::NOTHING; devices],
             published: u16::MAX,
             executed: 0,
             ran: Nanos::ZERO,
@@ -64,7 +64,7 @@ impl Known {
     }
 
     /// Whether each of its demands is at least that of another task.
-    pub(super) fn asks_no_less_than(&self, other: &Known) -> bool {
+    pub(super) fn asks_no_less_than(&self, other: &EfsTask) -> bool {
         let mut devices = self.devices.iter().zip(&other.devices);
         self.bus.class() >= other.bus.class()
             && devices.all(|(own, others)| own.class() >= others.class())
@@ -90,19 +90,24 @@ impl Known {
 
 /// The state that the next decision depends on, beside the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct EfsState {
     pub(super) quantum: QuantumEnd,
     /// Time of the last decision.
     seen: Nanos,
     /// The greatest weight of a task.
     greatest: f64,
-    /// In ascending order of id; after [`State::take_in`] one for each task of the snapshot.
-    pub(super) tasks: Vec<Known>,
+    /// In ascending order of id; after [`EfsState::take_in`] one for each task of the snapshot.
+    pub(super) tasks: Vec<EfsTask>,
 }
 
-impl State {
+impl EfsState {
     /// Updates the records: new and ended tasks, CPU time, and measurements.
-    pub(super) fn take_in(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
+    pub(super) fn take_in(
+        &mut self,
+        settings: &EfsSettings,
+        table: &AdmissionTable,
+        snap: &Snapshot,
+    ) {
         let elapsed = snap.now - std::mem::replace(&mut self.seen, snap.now);
         let weights = Weights::of(snap);
         let mut woke: Vec<TaskId> = Vec::new();
@@ -134,7 +139,7 @@ impl State {
                     }
                     known
                 }
-                None => Known::new(task.id, settings.devices.len()),
+                None => EfsTask::new(task.id, settings.devices.len()),
             };
             known.asleep = task.asleep;
             if settings.given {
@@ -150,7 +155,7 @@ impl State {
     }
 
     /// Turns the measurements since the last decision into solo demands (EFS, Eqs. 9 and 20).
-    fn measure(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
+    fn measure(&mut self, settings: &EfsSettings, table: &AdmissionTable, snap: &Snapshot) {
         let on_buses = totals_of_buses(settings, snap);
         let on_devices = totals_of_devices(settings, snap);
         for (known, task) in self.tasks.iter_mut().zip(&snap.tasks) {
@@ -181,7 +186,7 @@ impl State {
 }
 
 /// What all running tasks used of each memory domain's bus, as shares. A gang's figure covers all its CPUs.
-fn totals_of_buses(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
+fn totals_of_buses(settings: &EfsSettings, snap: &Snapshot) -> Vec<f64> {
     let mut totals = vec![0.0; snap.machine.memory_domains.len()];
     for task in snap.tasks.iter().filter(|task| !task.asleep) {
         if let (Some(domain), Some(used)) = (domain_of(snap, task), bus_use(settings, task)) {
@@ -192,7 +197,7 @@ fn totals_of_buses(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
 }
 
 /// What all running tasks used of each device, as shares. A task that waits for a device uses it while it sleeps.
-fn totals_of_devices(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
+fn totals_of_devices(settings: &EfsSettings, snap: &Snapshot) -> Vec<f64> {
     let mut totals = vec![0.0; settings.devices.len()];
     for task in snap.tasks.iter().filter(|task| task.running.is_some()) {
         for (&device, total) in settings.devices.iter().zip(&mut totals) {
@@ -204,9 +209,9 @@ fn totals_of_devices(settings: &Settings, snap: &Snapshot) -> Vec<f64> {
 
 /// What a task used of the bus, and all together; `None` where that was not measured.
 fn used_of_bus(
-    settings: &Settings,
+    settings: &EfsSettings,
     snap: &Snapshot,
-    known: &mut Known,
+    known: &mut EfsTask,
     task: &TaskView,
     totals: &[f64],
     time: Nanos,
@@ -255,7 +260,7 @@ fn buses_of(snap: &Snapshot, task: &TaskView) -> f64 {
 }
 
 /// The share of a bus that a task used.
-fn bus_use(settings: &Settings, task: &TaskView) -> Option<f64> {
+fn bus_use(settings: &EfsSettings, task: &TaskView) -> Option<f64> {
     let reads = task.estimates.mm_reads.value()?;
     let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));
     Some((reads.0 as f64 + writes.0 as f64) / settings.mu_per_ms)

@@ -89,9 +89,9 @@ use super::linux::share_all_cpus;
 use super::prelude::*;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::window::Window;
-use known::State;
+use known::EfsState;
 use queues::cores_of_domains;
-use settings::Settings;
+use settings::EfsSettings;
 use turn::{Turn, is_in_starved_slice};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -108,9 +108,9 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     needs: &needs,
     build: &|params| {
         Box::new(Efs {
-            settings: Settings::new(params),
+            settings: EfsSettings::new(params),
             table: AdmissionTable::new(),
-            state: State::default(),
+            state: EfsState::default(),
         })
     },
 };
@@ -146,9 +146,9 @@ fn bus_needs(alone: bool) -> [Need; 2] {
 }
 
 struct Efs {
-    settings: Settings,
+    settings: EfsSettings,
     table: AdmissionTable,
-    state: State,
+    state: EfsState,
 }
 
 impl Efs {

@@ -1,6 +1,6 @@
 //! A task's predicted demand on one thing that tasks share.
 
-use super::settings::Settings;
+use super::settings::EfsSettings;
 use crate::decision::DemandBasis;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::bus::solo_utilisation;
@@ -19,7 +19,7 @@ const LEAST_FREE: f64 = 1.0 / 1024.0;
 
 /// The predicted solo demand of a task, per CPU (EFS, Eq. 20).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Predicted {
+pub(super) struct PredictedDemand {
     demand: u32,
     /// Weight of the prediction as evidence, in the same units.
     weight: u32,
@@ -40,8 +40,8 @@ pub(super) struct Used {
     pub(super) time: Nanos,
 }
 
-impl Predicted {
-    pub(super) const NOTHING: Predicted = Predicted {
+impl PredictedDemand {
+    pub(super) const NOTHING: PredictedDemand = PredictedDemand {
         demand: UNKNOWN,
         weight: 0,
         class: 0,
@@ -80,7 +80,7 @@ impl Predicted {
     }
 
     /// Turns a measurement into a solo demand (EFS, Eq. 9), and predicts the next interval from it.
-    pub(super) fn learn(&mut self, settings: &Settings, table: &AdmissionTable, used: Used) {
+    pub(super) fn learn(&mut self, settings: &EfsSettings, table: &AdmissionTable, used: Used) {
         let free = (1.0 - used.total).max(LEAST_FREE);
         let Ok(demand) = solo_utilisation(used.share.min(1.0), free) else {
             return;

@@ -1,8 +1,8 @@
 //! Publishes demands and gains for a backend that admits tasks by itself.
 
-use super::known::State;
+use super::known::EfsState;
 use super::queues::cores_of_domains;
-use super::settings::Settings;
+use super::settings::EfsSettings;
 use crate::admission::{Admission, Demand};
 use crate::model::admission_table::{AdmissionTable, DemandClass, Gain};
 use crate::snapshot::Snapshot;
@@ -13,10 +13,10 @@ const NOTICEABLE: f64 = 1.0 / 16.0;
 
 /// New demands, if a task is new or a demand changed noticeably since it was published.
 pub(super) fn changed(
-    settings: &Settings,
+    settings: &EfsSettings,
     table: &AdmissionTable,
     snap: &Snapshot,
-    state: &mut State,
+    state: &mut EfsState,
 ) -> Option<Admission> {
     let moved = state
         .tasks
@@ -31,7 +31,7 @@ pub(super) fn changed(
     if !moved {
         return None;
     }
-    let publish = |known: &mut super::known::Known| {
+    let publish = |known: &mut super::known::EfsTask| {
         known.published = known.bus.class().number();
         Demand {
             task: known.id,
@@ -46,7 +46,7 @@ pub(super) fn changed(
 }
 
 /// Required growth of throughput for each further core, up to the size of the largest memory domain.
-fn gains(settings: &Settings, machine: &Machine) -> Vec<u32> {
+fn gains(settings: &EfsSettings, machine: &Machine) -> Vec<u32> {
     let most = cores_of_domains(machine).into_iter().max().unwrap_or(0);
     let gains = Gain::for_cores(&settings.power, settings.objective, most);
     gains

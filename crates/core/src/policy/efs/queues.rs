@@ -1,7 +1,7 @@
 //! The queue of each CPU: its tasks, their order, and how tasks move between queues.
 
-use super::known::{Known, NOWHERE};
-use super::settings::Settings;
+use super::known::{EfsTask, NOWHERE};
+use super::settings::EfsSettings;
 use crate::model::admission_table::AdmissionTable;
 use crate::model::window::Window;
 use crate::policy::round::Round;
@@ -44,10 +44,10 @@ fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
 impl Queues {
     /// Gives every task a home, balances the queues at the end of a quantum, and orders them.
     pub(super) fn new(
-        settings: &Settings,
+        settings: &EfsSettings,
         table: &AdmissionTable,
         round: &Round<'_>,
-        known: &mut [Known],
+        known: &mut [EfsTask],
     ) -> Queues {
         let snap = round.snap;
         let cpus = snap.machine.cpus.len();
@@ -70,7 +70,7 @@ impl Queues {
         queues
     }
 
-    fn count(&mut self, known: &Known, weight: u32) {
+    fn count(&mut self, known: &EfsTask, weight: u32) {
         let home = known.home as usize;
         self.tasks[home] += 1;
         self.weight[home] += u64::from(weight);
@@ -78,7 +78,7 @@ impl Queues {
     }
 
     /// Finds the least and greatest vruntimes anew: a task that left a queue may have had them.
-    fn span(&mut self, snap: &Snapshot, known: &[Known]) {
+    fn span(&mut self, snap: &Snapshot, known: &[EfsTask]) {
         self.least.fill(i64::MAX);
         self.most.fill(i64::MIN);
         for (task, known) in snap.tasks.iter().zip(known) {
@@ -88,7 +88,7 @@ impl Queues {
         }
     }
 
-    fn widen(&mut self, known: &Known) {
+    fn widen(&mut self, known: &EfsTask) {
         let home = known.home as usize;
         self.least[home] = self.least[home].min(known.vruntime);
         self.most[home] = self.most[home].max(known.vruntime);
@@ -104,7 +104,7 @@ impl Queues {
     }
 
     /// How far a task is behind the greatest vruntime of its queue (ns).
-    pub(super) fn lag(&self, known: &Known) -> u64 {
+    pub(super) fn lag(&self, known: &EfsTask) -> u64 {
         self.most[known.home as usize]
             .saturating_sub(known.vruntime)
             .max(0) as u64
@@ -126,10 +126,10 @@ impl Queues {
 
     fn find_homes(
         &mut self,
-        settings: &Settings,
+        settings: &EfsSettings,
         table: &AdmissionTable,
         snap: &Snapshot,
-        known: &mut [Known],
+        known: &mut [EfsTask],
     ) {
         let machine = &*snap.machine;
         for task in snap.tasks.iter().filter(|task| task.is_fixed()) {
@@ -175,7 +175,7 @@ impl Queues {
         &mut self,
         table: &AdmissionTable,
         snap: &Snapshot,
-        known: &mut [Known],
+        known: &mut [EfsTask],
         homeless: &[u32],
     ) {
         let machine = &*snap.machine;
@@ -256,7 +256,7 @@ impl Queues {
 
     /// Moves waiting tasks from the queue with the greatest weight to that with the least, as long as that evens them
     /// out.
-    fn balance(&mut self, snap: &Snapshot, known: &mut [Known]) {
+    fn balance(&mut self, snap: &Snapshot, known: &mut [EfsTask]) {
         let mut stuck: Vec<usize> = Vec::new();
         for _ in 0..MOST_MOVES {
             let Some(to) = self.unblocked().min_by_key(|&cpu| self.weight[cpu]) else {
@@ -286,7 +286,7 @@ impl Queues {
     }
 
     /// Moves a task to another queue, where it keeps its distance from the first.
-    pub(super) fn rehome(&mut self, known: &mut Known, weight: u32, to: usize) {
+    pub(super) fn rehome(&mut self, known: &mut EfsTask, weight: u32, to: usize) {
         let from = known.home as usize;
         let ahead = known.vruntime.saturating_sub(self.base(from));
         known.vruntime = self.base(to).saturating_add(ahead);
@@ -296,7 +296,7 @@ impl Queues {
         self.count(known, weight);
     }
 
-    fn put_in_order(&mut self, round: &Round<'_>, known: &[Known]) {
+    fn put_in_order(&mut self, round: &Round<'_>, known: &[EfsTask]) {
         for &ix in &round.order {
             self.start[known[ix as usize].home as usize + 1] += 1;
         }

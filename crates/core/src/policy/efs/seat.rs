@@ -1,8 +1,8 @@
 //! Finds a CPU for a task: at home, on an idle core, elsewhere, or several for a gang, if it fits the bus.
 
 use super::domains::Joining;
-use super::shared::{Obstacle, Place};
-use super::turn::{Fit, Turn};
+use super::shared::{DomainPlace, Obstacle};
+use super::turn::{FitRule, Turn};
 use crate::decision::WaitReason;
 use crate::placement::Purpose;
 use crate::snapshot::TaskView;
@@ -10,7 +10,7 @@ use crate::topology::CpuSet;
 
 impl Turn<'_> {
     /// Runs a task on any free CPUs that it may use, if it fits or `fit` does not matter.
-    pub(super) fn try_anywhere(&mut self, ix: u32, fit: Fit) -> bool {
+    pub(super) fn try_anywhere(&mut self, ix: u32, fit: FitRule) -> bool {
         let task = self.round.task(ix);
         if task.cpus > self.round.left() {
             return false;
@@ -71,9 +71,9 @@ impl Turn<'_> {
         task.may_use(self.round.snap.machine.cpus[cpu].id)
     }
 
-    fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
+    fn try_gang(&mut self, ix: u32, home: usize, fit: FitRule) -> bool {
         let task = self.round.task(ix);
-        if fit == Fit::Must
+        if fit == FitRule::Must
             && let Some((other, place)) = self.refused_gang
             && task.allowed.is_none()
             && self.round.task(other).cpus == task.cpus
@@ -109,7 +109,7 @@ impl Turn<'_> {
     }
 
     /// Runs a task on these free CPUs, if it fits or `fit` does not matter.
-    pub(super) fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
+    pub(super) fn try_on(&mut self, ix: u32, cpus: &[usize], fit: FitRule) -> bool {
         self.leave(ix);
         let place = self.place_of(cpus);
         if self.is_refused(ix, place, fit) {
@@ -124,19 +124,19 @@ impl Turn<'_> {
     }
 
     /// What a task on these CPUs would join. A gang across domains is judged on the domain of its first CPU.
-    fn place_of(&self, cpus: &[usize]) -> Place {
-        Place {
+    fn place_of(&self, cpus: &[usize]) -> DomainPlace {
+        DomainPlace {
             domain: self.shared.buses.of(cpus[0]),
             joining: self.shared.buses.joining(cpus),
         }
     }
 
-    fn is_refused(&mut self, ix: u32, place: Place, fit: Fit) -> bool {
-        fit == Fit::Must && self.obstacle(ix, place).is_some()
+    fn is_refused(&mut self, ix: u32, place: DomainPlace, fit: FitRule) -> bool {
+        fit == FitRule::Must && self.obstacle(ix, place).is_some()
     }
 
     /// What a task does not fit in a place.
-    fn obstacle(&mut self, ix: u32, place: Place) -> Option<Obstacle> {
+    fn obstacle(&mut self, ix: u32, place: DomainPlace) -> Option<Obstacle> {
         let waiting = self.waiting();
         let known = &self.known[ix as usize];
         self.shared.obstacle(known, place, waiting)
@@ -161,14 +161,14 @@ impl Turn<'_> {
         refusals.into_iter().max_by_key(threshold_milli)
     }
 
-    fn refusal_in(&mut self, ix: u32, place: Place) -> Option<WaitReason> {
+    fn refusal_in(&mut self, ix: u32, place: DomainPlace) -> Option<WaitReason> {
         let obstacle = self.obstacle(ix, place)?;
         let known = &self.known[ix as usize];
         Some(self.shared.refusal(known, place, obstacle))
     }
 
     /// The places that a task could take now.
-    fn free_places(&self, ix: u32) -> Vec<Place> {
+    fn free_places(&self, ix: u32) -> Vec<DomainPlace> {
         let task = self.round.task(ix);
         let home = self.known[ix as usize].home as usize;
         if task.cpus > 1 {
@@ -249,8 +249,8 @@ impl Turn<'_> {
 }
 
 /// One CPU of a memory domain, on an idle or an active core.
-fn one_cpu(domain: usize, idle: bool) -> Place {
-    Place {
+fn one_cpu(domain: usize, idle: bool) -> DomainPlace {
+    DomainPlace {
         domain,
         joining: Joining {
             tasks: 1,

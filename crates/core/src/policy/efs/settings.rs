@@ -68,7 +68,7 @@ pub(super) fn devices(params: &Params) -> Vec<Device> {
 }
 
 /// The parameters in the units of the calculation.
-pub(super) struct Settings {
+pub(super) struct EfsSettings {
     pub(super) quantum: Nanos,
     pub(super) objective: Objective,
     /// Whether demands are given rather than measured.
@@ -81,8 +81,8 @@ pub(super) struct Settings {
     pub(super) rule: Starvation,
 }
 
-impl Settings {
-    pub(super) fn new(params: &Params) -> Settings {
+impl EfsSettings {
+    pub(super) fn new(params: &Params) -> EfsSettings {
         let quantum = Nanos::from_s(params.number("quantum_s"));
         let objective = match params.word("objective") {
             "edp" => Objective::EnergyDelay,
@@ -95,7 +95,7 @@ impl Settings {
             global_factor: params.number("c_global") as u64,
             ..Starvation::for_quantum(quantum.0)
         };
-        Settings {
+        EfsSettings {
             quantum,
             objective,
             given: params.word("demand") == "given",

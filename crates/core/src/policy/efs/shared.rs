@@ -2,14 +2,14 @@
 //! fits each of them.
 
 use super::domains::{Domains, Joining};
-use super::known::Known;
-use super::settings::Settings;
+use super::known::EfsTask;
+use super::settings::EfsSettings;
 use crate::decision::WaitReason;
 use crate::model::admission_table::AdmissionTable;
 use crate::topology::Machine;
 
 /// The buses and the devices, with the tasks settled so far.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedResources<'a> {
     pub(super) buses: Domains<'a>,
     /// In the order of the settings.
     devices: Vec<Domains<'a>>,
@@ -17,7 +17,7 @@ pub(super) struct Shared<'a> {
 
 /// A memory domain, and what a task would add there.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct DomainPlace {
     pub(super) domain: usize,
     pub(super) joining: Joining,
 }
@@ -30,15 +30,15 @@ pub(super) enum Obstacle {
     Device(usize),
 }
 
-impl<'a> Shared<'a> {
+impl<'a> SharedResources<'a> {
     /// Starts from an idle machine.
     pub(super) fn new(
-        settings: &'a Settings,
+        settings: &'a EfsSettings,
         table: &'a AdmissionTable,
         machine: &'a Machine,
-    ) -> Shared<'a> {
+    ) -> SharedResources<'a> {
         let devices = settings.devices.iter();
-        Shared {
+        SharedResources {
             buses: Domains::new(settings, table, machine, None),
             devices: devices
                 .map(|&device| Domains::new(settings, table, machine, Some(device)))
@@ -47,7 +47,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Adds a task on these CPUs, whether it fits or not.
-    pub(super) fn add(&mut self, known: &Known, cpus: &[usize]) {
+    pub(super) fn add(&mut self, known: &EfsTask, cpus: &[usize]) {
         self.buses.add(known.bus.class(), cpus);
         for (device, on_it) in self.devices.iter_mut().zip(&known.devices) {
             device.add(on_it.class(), cpus);
@@ -55,7 +55,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Removes a task from these CPUs. Its demands must be those it was added with.
-    pub(super) fn remove(&mut self, known: &Known, cpus: &[usize]) {
+    pub(super) fn remove(&mut self, known: &EfsTask, cpus: &[usize]) {
         self.buses.remove(known.bus.class(), cpus);
         for (device, on_it) in self.devices.iter_mut().zip(&known.devices) {
             device.remove(on_it.class(), cpus);
@@ -66,11 +66,11 @@ impl<'a> Shared<'a> {
     /// join. See [`Domains::admits`].
     pub(super) fn obstacle(
         &mut self,
-        known: &Known,
-        place: Place,
+        known: &EfsTask,
+        place: DomainPlace,
         waiting: usize,
     ) -> Option<Obstacle> {
-        let Place { domain, joining } = place;
+        let DomainPlace { domain, joining } = place;
         let class = known.bus.class();
         if !self.buses.admits(domain, joining, class, waiting) {
             return Some(Obstacle::Bus);
@@ -87,11 +87,11 @@ impl<'a> Shared<'a> {
     /// Why a task may not join here.
     pub(super) fn refusal(
         &mut self,
-        known: &Known,
-        place: Place,
+        known: &EfsTask,
+        place: DomainPlace,
         obstacle: Obstacle,
     ) -> WaitReason {
-        let Place { domain, joining } = place;
+        let DomainPlace { domain, joining } = place;
         match obstacle {
             Obstacle::Bus => self.buses.refusal(domain, joining, &known.bus),
             Obstacle::Device(at) => self.devices[at].refusal(0, joining, &known.devices[at]),

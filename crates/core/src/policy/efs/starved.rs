@@ -1,6 +1,6 @@
 //! The longest starved task (EFS, section 4.3).
 
-use super::known::Known;
+use super::known::EfsTask;
 use super::queues::Queues;
 use crate::model::starvation::{Starvation, Wait};
 use crate::policy::round::Round;
@@ -17,7 +17,7 @@ pub(super) fn longest(
     rule: &Starvation,
     round: &Round<'_>,
     queues: &Queues,
-    known: &[Known],
+    known: &[EfsTask],
 ) -> Option<u32> {
     let now = round.snap.now;
     let all = queues.all();

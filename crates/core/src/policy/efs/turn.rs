@@ -1,9 +1,9 @@
 //! One decision: overdue tasks, the longest starved, then each free CPU from its queue, then the rest.
 
-use super::known::Known;
+use super::known::EfsTask;
 use super::queues::Queues;
-use super::settings::Settings;
-use super::shared::{Place, Shared};
+use super::settings::EfsSettings;
+use super::shared::{DomainPlace, SharedResources};
 use super::starved;
 use crate::decision::WaitReason;
 use crate::model::admission_table::AdmissionTable;
@@ -15,24 +15,24 @@ use crate::units::Nanos;
 
 /// A decision in the making. CPUs are given by their positions in the machine.
 pub(super) struct Turn<'a> {
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a EfsSettings,
     pub(super) round: Round<'a>,
-    pub(super) known: &'a mut [Known],
+    pub(super) known: &'a mut [EfsTask],
     pub(super) queues: Queues,
-    pub(super) shared: Shared<'a>,
+    pub(super) shared: SharedResources<'a>,
     pub(super) free: Vec<bool>,
     /// In a full round, the task on each CPU not yet decided: the others are judged beside it.
     pub(super) incumbents: Vec<Option<u32>>,
     /// Number of free CPUs of each domain: on active cores, and on idle ones.
     pub(super) free_of: Vec<[u32; 2]>,
     /// The gang refused since the last choice, and where.
-    pub(super) refused_gang: Option<(u32, Place)>,
+    pub(super) refused_gang: Option<(u32, DomainPlace)>,
     /// Whether a starved task keeps its CPUs until its slice ends.
     pub(super) protect: bool,
     /// Whether a task that woke on its CPUs does not fit.
     pub(super) overloaded: bool,
     /// Where each task was last refused.
-    pub(super) refused: Vec<Option<Place>>,
+    pub(super) refused: Vec<Option<DomainPlace>>,
     /// The chosen tasks.
     pub(super) chosen: Vec<u32>,
     /// The longest starved task, and the end of its slice.
@@ -41,7 +41,7 @@ pub(super) struct Turn<'a> {
 
 /// Whether a placement has to fit the bus and the devices.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum FitRule {
     /// Runs only if it fits.
     Must,
     /// Runs in any case.
@@ -51,16 +51,16 @@ pub(super) enum Fit {
 impl<'a> Turn<'a> {
     /// Starts with the tasks that stay where they run.
     pub(super) fn new(
-        settings: &'a Settings,
+        settings: &'a EfsSettings,
         table: &'a AdmissionTable,
         round: Round<'a>,
-        known: &'a mut [Known],
+        known: &'a mut [EfsTask],
         protect: bool,
     ) -> Turn<'a> {
         let snap = round.snap;
         let machine = &*snap.machine;
         let queues = Queues::new(settings, table, &round, known);
-        let mut shared = Shared::new(settings, table, machine);
+        let mut shared = SharedResources::new(settings, table, machine);
         let mut overloaded = false;
         // Tasks that woke on their CPUs come last: they are judged beside the others.
         for woken in [false, true] {
@@ -82,7 +82,7 @@ impl<'a> Turn<'a> {
                         .first()
                         .filter(|_| woken && settings.objective != Objective::Throughput)
                     {
-                        let place = Place {
+                        let place = DomainPlace {
                             domain: shared.buses.of(first),
                             joining: shared.buses.joining(&cpus),
                         };
@@ -145,7 +145,7 @@ impl<'a> Turn<'a> {
         for position in 0..self.round.overdue() {
             let ix = self.round.order[position];
             self.make_room(ix);
-            self.try_anywhere(ix, Fit::NeedNot);
+            self.try_anywhere(ix, FitRule::NeedNot);
         }
         if self.round.full && !self.in_starved_slice() {
             self.run_starved();
@@ -182,7 +182,7 @@ impl<'a> Turn<'a> {
             u64::from(self.queues.tasks[known.home as usize]),
         );
         self.make_room(ix);
-        if self.try_anywhere(ix, Fit::NeedNot) {
+        if self.try_anywhere(ix, FitRule::NeedNot) {
             self.starved = Some((ix, self.round.snap.now + Nanos(slice)));
         }
     }
@@ -266,9 +266,9 @@ impl<'a> Turn<'a> {
         let domain = self.shared.buses.of(home);
         let elsewhere = !self.shared.buses.core_is_idle(home) && self.free_of[domain][1] > 0;
         if elsewhere || self.round.task(ix).cpus > 1 {
-            self.try_anywhere(ix, Fit::Must);
+            self.try_anywhere(ix, FitRule::Must);
         } else {
-            self.try_on(ix, &[home], Fit::Must);
+            self.try_on(ix, &[home], FitRule::Must);
         }
     }
 
@@ -280,7 +280,7 @@ impl<'a> Turn<'a> {
             }
             let ix = self.round.order[position];
             if self.round.is_open(ix) {
-                self.try_anywhere(ix, Fit::Must);
+                self.try_anywhere(ix, FitRule::Must);
             }
         }
     }

@@ -104,7 +104,7 @@ fn index(mut left: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
     use crate::expected::ExpectedFrom;
-    use crate::model::contention::Asks;
+    use crate::model::contention::PhaseDemand;
     use crate::snapshot::{Estimates, Learnt, Measured};
     use crate::task::TaskSpec;
     use crate::units::Reading;
@@ -131,7 +131,7 @@ mod tests {
             }
             if counted {
                 estimates.learnt = Reading::Value(Learnt {
-                    asks: Asks::default(),
+                    asks: PhaseDemand::default(),
                     solo_cpi: 1.0,
                     slower: Vec::new(),
                     error: 0.0,

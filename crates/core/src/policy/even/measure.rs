@@ -10,7 +10,7 @@
 
 use super::is_predictable;
 use crate::estimate::{NOISE, ROUGH};
-use crate::model::contention::{Contention, Predicted, Prediction, Seat};
+use crate::model::contention::{Contention, PlacedJob, PredictedSpeed, SpeedPrediction};
 use crate::policy::prelude::*;
 use crate::snapshot::{Learnt, Measured};
 use crate::topology::Cpu;
@@ -275,7 +275,7 @@ struct Group<'a> {
     round: &'a Round<'a>,
     /// Each job and its core, and its seat.
     jobs: Vec<(u32, usize)>,
-    seats: Vec<Seat>,
+    seats: Vec<PlacedJob>,
 }
 
 impl<'a> Group<'a> {
@@ -300,7 +300,7 @@ impl<'a> Group<'a> {
         let (Some(learnt), Some(cpu)) = (learnt(self.round.task(ix)), self.first_cpu(core)) else {
             return;
         };
-        self.seats.push(Seat {
+        self.seats.push(PlacedJob {
             asks: *learnt.asks_on(cpu.core_type),
             core,
             llc: cpu.llc,
@@ -347,7 +347,7 @@ impl<'a> Group<'a> {
         if self.seats.len() < 2 {
             return true;
         }
-        let mut prediction = Prediction::default();
+        let mut prediction = SpeedPrediction::default();
         prediction.make(&self.round.snap.contention, &self.seats);
         let mut all = self.seats.iter().zip(&prediction.jobs);
         !self.is_overloaded(&prediction) && all.all(|(seat, job)| !self.is_disturbed(seat, job))
@@ -355,7 +355,7 @@ impl<'a> Group<'a> {
 
     /// Whether the jobs ask a memory for more than its limit, whatever latency is assumed. A job alone at the limit is
     /// not disturbed by that.
-    fn is_overloaded(&self, prediction: &Prediction) -> bool {
+    fn is_overloaded(&self, prediction: &SpeedPrediction) -> bool {
         let most = self.round.snap.contention.memory.most;
         let limit = most.unwrap_or(f64::INFINITY) * (1.0 + ROUGH);
         let mut loads = vec![[0.0; 2]; prediction.latency.len()];
@@ -370,7 +370,7 @@ impl<'a> Group<'a> {
     }
 
     /// Whether a job is disturbed at the memory. It has its cache for itself.
-    fn is_disturbed(&self, seat: &Seat, job: &Predicted) -> bool {
+    fn is_disturbed(&self, seat: &PlacedJob, job: &PredictedSpeed) -> bool {
         let solo = seat.asks.solo_cpi(&self.round.snap.contention);
         job.cpi > solo * (1.0 + ROUGH)
     }

@@ -15,7 +15,7 @@ mod homes;
 mod leads;
 mod lengths;
 mod measure;
-mod room;
+mod round_cpus;
 
 use super::params::{
     BIG_BUSY, BIG_CAPACITY, BIG_IDLE, P_MORE, P0, P1, P2, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE,
@@ -27,12 +27,12 @@ use crate::model::cross_core::CoreType;
 use crate::model::power::PowerModel;
 use crate::topology::{CpuSet, Machine};
 use alone::choose_alone;
-use choose::{Candidate, LeftOut, Model, Power, Search};
+use choose::{JobCandidate, LeftOut, Model, Power, Search};
 use homes::Homes;
 use leads::Leads;
 use lengths::Lengths;
 use measure::MeasuringState;
-use room::Room;
+use round_cpus::RoundCpus;
 use std::collections::BTreeMap;
 
 const OBJECTIVE: ParamSpec = choice(
@@ -240,22 +240,23 @@ impl Even {
     fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, LeftOut> {
         let snap = round.snap;
         choose_unpredictable(round);
-        let room = Room::new(round);
-        let candidates = self.candidates(round, leads, &room);
+        let round_cpus = RoundCpus::new(round);
+        let candidates = self.candidates(round, leads, &round_cpus);
         let weights = candidates.iter().map(|one| one.weight);
         let mean = weights.sum::<f64>() / candidates.len().max(1) as f64;
         let mut power = Power {
             model: self.power_of(&snap.machine),
             price: self.energy_share * mean * self.work_per_joule(),
-            elsewhere: &room.elsewhere,
+            elsewhere: &round_cpus.elsewhere,
         };
-        let mut chosen = Search::new(&snap.contention, &candidates, &room.places, power).run();
-        let others = room.elsewhere.iter().sum::<usize>();
-        let may_run = !room.places.is_empty() && !candidates.is_empty();
+        let mut chosen =
+            Search::new(&snap.contention, &candidates, &round_cpus.places, power).run();
+        let others = round_cpus.elsewhere.iter().sum::<usize>();
+        let may_run = !round_cpus.places.is_empty() && !candidates.is_empty();
         if power.price > 0.0 && may_run && chosen.work == 0.0 && others == 0 {
             // The jobs left do less work per watt than those before. Waiting makes no work cheaper.
             power.price = 0.0;
-            chosen = Search::new(&snap.contention, &candidates, &room.places, power).run();
+            chosen = Search::new(&snap.contention, &candidates, &round_cpus.places, power).run();
             (self.state.work, self.state.watts) = (0.0, 0.0);
         }
         if round.full && mean > 0.0 && chosen.watts > 0.0 {
@@ -265,7 +266,7 @@ impl Even {
             state.watts = (1.0 - 1.0 / MEMORY) * state.watts + chosen.watts;
         }
         let open = round.open();
-        for (&cpu, who) in room.cpus.iter().zip(&chosen.who) {
+        for (&cpu, who) in round_cpus.cpus.iter().zip(&chosen.who) {
             if let Some(ix) = who.map(|at| candidates[at].ix)
                 && open[ix as usize]
             {
@@ -289,7 +290,12 @@ impl Even {
         }
     }
 
-    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, room: &Room) -> Vec<Candidate<'a>> {
+    fn candidates<'a>(
+        &self,
+        round: &Round<'a>,
+        leads: &Leads,
+        round_cpus: &RoundCpus,
+    ) -> Vec<JobCandidate<'a>> {
         let open = round.open();
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&round.snap.tasks) {
@@ -300,14 +306,14 @@ impl Even {
                 continue;
             }
             let stays = task.stays(round.full).then(|| task.exclusive_cpus());
-            let fixed = stays.flatten().and_then(|cpus| room.place_of(cpus));
+            let fixed = stays.flatten().and_then(|cpus| round_cpus.place_of(cpus));
             let may_run = round.is_critical(ix) || !leads.is_ahead(ix);
             if fixed.is_some() || (open[ix as usize] && may_run) {
-                candidates.push(Candidate {
+                candidates.push(JobCandidate {
                     ix,
                     weight: self.weight(round, leads, ix),
                     learnt,
-                    last: room.place_of(&task.last_cpus),
+                    last: round_cpus.place_of(&task.last_cpus),
                     runs: task.running.is_some(),
                     home: task.home(&round.snap.machine),
                     fixed,

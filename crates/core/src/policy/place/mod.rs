@@ -30,7 +30,7 @@ mod turn;
 use super::params::MU;
 use super::prelude::*;
 use crate::topology::{CpuSet, Machine};
-use state::State;
+use state::PlaceState;
 use turn::Turn;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -46,13 +46,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     params: &[QUANTUM_S, BY, WINDOW, AHEAD_S, MU],
     needs: &|_| vec![required(Capability::Affinity)],
     build: &|params| {
-        Box::new(Place {
+        Box::new(PlacePolicy {
             by: By::of(params.word("by")),
             window: params.number("window") as usize,
             ahead: Nanos::from_s(params.number("ahead_s")),
             mu_per_us: params.number("mu_trans_per_us"),
             quantum: Nanos::from_s(params.number("quantum_s")),
-            state: State::default(),
+            state: PlaceState::default(),
         })
     },
 };
@@ -92,16 +92,16 @@ impl By {
     }
 }
 
-struct Place {
+struct PlacePolicy {
     by: By,
     window: usize,
     ahead: Nanos,
     mu_per_us: f64,
     quantum: Nanos,
-    state: State,
+    state: PlaceState,
 }
 
-impl Policy for Place {
+impl Policy for PlacePolicy {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         self.follow(snap);
         Turn::new(self, snap).decide()

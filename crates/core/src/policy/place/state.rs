@@ -1,7 +1,7 @@
 //! What `place` knows of all live tasks and the nodes. It is kept from decision to decision.
 
 use super::super::prelude::*;
-use super::{Place, node_cpus};
+use super::{PlacePolicy, node_cpus};
 use crate::snapshot::Trigger;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ const FORGET: u64 = 16;
 
 /// What is known of all live tasks and the nodes, kept from decision to decision.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
-    pub(super) nodes: Vec<Load>,
+pub(super) struct PlaceState {
+    pub(super) nodes: Vec<NodeLoad>,
     pub(super) tasks: BTreeMap<TaskId, Task>,
     /// The tasks that wait, in the order of admission.
     pub(super) waiting: BTreeSet<(u32, TaskId)>,
@@ -30,7 +30,7 @@ pub(super) struct State {
 
 /// A node and its tasks.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Load {
+pub(super) struct NodeLoad {
     pub(super) slots: u64,
     /// CPUs that one task can have at most; `None`: all slots.
     width: Option<u32>,
@@ -52,7 +52,7 @@ pub(super) struct Task {
     pub(super) on: Option<(usize, Nanos, u64)>,
 }
 
-impl Place {
+impl PlacePolicy {
     /// Brings the state up to date: by the triggers, or else from the snapshot.
     pub(super) fn follow(&mut self, snap: &Snapshot) {
         for trigger in &snap.triggers {
@@ -77,7 +77,7 @@ impl Place {
 
     pub(super) fn rebuild(&mut self, snap: &Snapshot) {
         let machine = &*snap.machine;
-        let load = |node| Load {
+        let load = |node| NodeLoad {
             slots: node_cpus(machine, node).len() as u64,
             width: machine.nodes.get(node).and_then(|node| node.width),
             memory: machine.nodes.get(node).and_then(|node| node.memory),
@@ -89,12 +89,12 @@ impl Place {
             0 => machine.memory_domains.len(),
             nodes => nodes,
         };
-        self.state = State {
+        self.state = PlaceState {
             nodes: (0..nodes).map(load).collect(),
             length: self.state.length,
             first: self.state.first,
             quantum: self.state.quantum,
-            ..State::default()
+            ..PlaceState::default()
         };
         for task in &snap.tasks {
             self.add(snap, task);
@@ -150,7 +150,7 @@ impl Place {
     }
 }
 
-impl State {
+impl PlaceState {
     /// Forgets a task that has ended.
     fn remove(&mut self, id: TaskId, now: Nanos) {
         let Some(task) = self.tasks.remove(&id) else {
@@ -197,7 +197,7 @@ impl State {
     }
 }
 
-impl Load {
+impl NodeLoad {
     /// Whether it could hold the task if it had no other.
     pub(super) fn can_hold(&self, task: &Task) -> bool {
         let width = self.width.map_or(self.slots, u64::from);

@@ -253,17 +253,17 @@ fn what_is_kept_is_what_the_snapshot_says() {
             }
         }
         play.decide();
-        let kept: State = serde_json::from_value(play.policy.save()).unwrap();
-        let mut fresh = Place {
+        let kept: PlaceState = serde_json::from_value(play.policy.save()).unwrap();
+        let mut fresh = PlacePolicy {
             by: By::Known,
             window: 16,
             ahead: Nanos::ZERO,
             mu_per_us: 1.0,
             quantum: Nanos::from_ms(1),
-            state: State::default(),
+            state: PlaceState::default(),
         };
         fresh.rebuild(&play.snap);
-        let of = |state: &State| {
+        let of = |state: &PlaceState| {
             serde_json::to_value((&state.nodes, &state.tasks, &state.waiting, state.known))
         };
         assert_eq!(of(&kept).unwrap(), of(&fresh.state).unwrap());

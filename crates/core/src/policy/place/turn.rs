@@ -1,9 +1,9 @@
 //! One decision of `place`.
 
-use super::super::fitness::{Candidate, FitnessQueue};
+use super::super::fitness::{FitnessCandidate, FitnessQueue};
 use super::super::prelude::*;
-use super::state::Load;
-use super::{By, Place, node_cpus};
+use super::state::NodeLoad;
+use super::{By, PlacePolicy, node_cpus};
 use crate::decision::Wait;
 use crate::units::Rate;
 use std::cmp::Reverse;
@@ -16,13 +16,13 @@ const LOOK_MS_PER_TASK: u64 = 2;
 
 /// One decision.
 pub(super) struct Turn<'a> {
-    place: &'a mut Place,
+    place: &'a mut PlacePolicy,
     snap: &'a Snapshot,
     decision: Decision,
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(place: &'a mut Place, snap: &'a Snapshot) -> Turn<'a> {
+    pub(super) fn new(place: &'a mut PlacePolicy, snap: &'a Snapshot) -> Turn<'a> {
         Turn {
             place,
             snap,
@@ -49,7 +49,7 @@ impl<'a> Turn<'a> {
         (load.slots + self.ahead(load)).saturating_sub(load.taken)
     }
 
-    fn ahead(&self, load: &Load) -> u64 {
+    fn ahead(&self, load: &NodeLoad) -> u64 {
         let length = match self.place.state.length {
             0 => self.expected_length(),
             length => length,
@@ -171,13 +171,13 @@ impl<'a> Turn<'a> {
     /// them if too many have passed it.
     fn fittest(&self, all: &[TaskId], mut room: u64, mut remain: i128) -> (Vec<TaskId>, u64) {
         let state = &self.place.state;
-        let of = |(rank, &id): (usize, &TaskId)| Candidate {
+        let of = |(rank, &id): (usize, &TaskId)| FitnessCandidate {
             index: rank as u32,
             rank: rank as u32,
             bandwidth: self.per_cpu(id),
             cpus: state.tasks[&id].cpus as u32,
         };
-        let mut left: Vec<Candidate> = all.iter().enumerate().map(of).collect();
+        let mut left: Vec<FitnessCandidate> = all.iter().enumerate().map(of).collect();
         let is_late = state
             .first
             .is_some_and(|(id, passed)| id == all[0] && passed >= self.place.window);

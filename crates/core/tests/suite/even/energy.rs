@@ -1,7 +1,7 @@
 //! The cores that `even` leaves idle to save energy.
 
 use super::play::{Play, even};
-use cosched_core::model::contention::Asks;
+use cosched_core::model::contention::PhaseDemand;
 use cosched_core::*;
 
 #[test]
@@ -54,7 +54,7 @@ fn what_is_left_runs_though_it_brings_less_for_a_watt_than_what_has_ended() {
         ("p_more_w", "1"),
     ]);
     play.all_learnt(|learnt| {
-        learnt.asks = Asks {
+        learnt.asks = PhaseDemand {
             llc: 0.0,
             reads: 0.0,
             ..learnt.asks

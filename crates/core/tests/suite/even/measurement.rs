@@ -1,7 +1,7 @@
 //! Which jobs are measured, where, for how long and beside which others.
 
 use super::play::{Play, cpu_of};
-use cosched_core::model::contention::{Asks, Latency};
+use cosched_core::model::contention::{Latency, PhaseDemand};
 use cosched_core::*;
 use std::sync::Arc;
 
@@ -222,7 +222,7 @@ fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
                 } else {
                     f64::max(0.5, 2.0 * reads / 0.1)
                 };
-                learnt.asks = Asks {
+                learnt.asks = PhaseDemand {
                     own,
                     penalty,
                     llc: reads,

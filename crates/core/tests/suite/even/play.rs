@@ -1,7 +1,7 @@
 //! A harness for `even`: single decisions on tasks whose estimates the test sets.
 
 use crate::random::policy;
-use cosched_core::model::contention::{Asks, Latency};
+use cosched_core::model::contention::{Latency, PhaseDemand};
 use cosched_core::*;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl Play {
     /// Eight unmeasured tasks on two cores of two CPUs, at the end of a quantum.
     pub(crate) fn new() -> Play {
         let view = |id: u32| {
-            let asks = Asks {
+            let asks = PhaseDemand {
                 own: 0.5,
                 penalty: 60.0,
                 l1: 0.3,
@@ -77,7 +77,7 @@ impl Play {
         (4..8).for_each(|id| play.end(id));
         let shared = play.snap.contention;
         play.all_learnt(|learnt| {
-            learnt.asks = Asks {
+            learnt.asks = PhaseDemand {
                 own: 0.4,
                 penalty: 10.0,
                 llc: 0.04,

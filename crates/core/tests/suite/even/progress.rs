@@ -1,7 +1,7 @@
 //! Jobs keep up with each other: fast cores, leads, critical jobs and gangs.
 
 use super::play::{Play, cpu_of};
-use cosched_core::model::contention::Asks;
+use cosched_core::model::contention::PhaseDemand;
 use cosched_core::*;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
     play.snap.machine = Arc::new(machine);
     (3..8).for_each(|id| play.end(id));
     play.all_learnt(|learnt| {
-        learnt.asks = Asks {
+        learnt.asks = PhaseDemand {
             llc: 0.0,
             reads: 0.0,
             ..learnt.asks
@@ -31,7 +31,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
         learnt.solo_cpi = learnt.asks.own;
         learnt.error = 0.0;
         learnt.measured = Measured::Phase;
-        learnt.slower = vec![Asks {
+        learnt.slower = vec![PhaseDemand {
             ghz: 0.5 * learnt.asks.ghz,
             ..learnt.asks
         }];

@@ -110,7 +110,7 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
     let asks = (1u32..5, 0u32..4, 0u32..4, 0u32..6, 0u32..5).prop_map(
         |(own, penalty, l1, reads, steepness)| {
             let reads = f64::from(reads) / 200.0;
-            model::contention::Asks {
+            model::contention::PhaseDemand {
                 own: f64::from(own) / 4.0,
                 penalty: f64::from(penalty) * 40.0,
                 l1: f64::from(l1) / 8.0,
@@ -144,7 +144,7 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                     core_type: last as usize % 2,
                 }),
                 slower: vec![
-                    model::contention::Asks {
+                    model::contention::PhaseDemand {
                         own: 1.5 * asks.own,
                         ghz: 1.2,
                         ..asks

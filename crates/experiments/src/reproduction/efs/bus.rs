@@ -2,7 +2,8 @@
 
 use super::{Bench, CORES, LINUX};
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Measured, Mix, Result, plain, program,
+    Draft, ExperimentMix, FindingCell, Grid, Result, TrialCandidate, TrialMeasurements, plain,
+    program,
 };
 use crate::statistics::{deviation, mean, over};
 use cosched_core::model::bus;
@@ -68,7 +69,7 @@ pub(super) const AT_ONCE: f64 = 40.0;
 pub(super) const FEWER_AT_ONCE: [f64; 4] = [AT_ONCE, 20.0, 12.0, 8.0];
 
 /// Work of the four together in the time that one would take alone: the sum of their speeds.
-fn throughput(run: &Measured) -> Option<f64> {
+fn throughput(run: &TrialMeasurements) -> Option<f64> {
     Some(run.slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum())
 }
 
@@ -106,20 +107,20 @@ impl Point {
         self.mean_throughput() < 0.99 * model(self.demand)
     }
 
-    fn row(&self) -> Vec<Cell> {
+    fn row(&self) -> Vec<FindingCell> {
         vec![
-            Cell::text(&self.program),
-            Cell::number(100.0 * self.demand, 1),
-            Cell::number(model(self.demand), 2),
-            Cell::mean(&self.throughput, 2),
+            FindingCell::text(&self.program),
+            FindingCell::number(100.0 * self.demand, 1),
+            FindingCell::number(model(self.demand), 2),
+            FindingCell::mean(&self.throughput, 2),
         ]
     }
 }
 
 fn simulate(bench: &Bench<'_>, programs: &[Arc<ProgramSpec>]) -> Result<Vec<Point>> {
-    let linux = [Candidate::new("linux")];
+    let linux = [TrialCandidate::new("linux")];
     let mixes = programs.iter().map(|program| bench.four_of(program));
-    let mixes: Vec<Mix> = mixes.collect();
+    let mixes: Vec<ExperimentMix> = mixes.collect();
     let grid = Grid::few(bench.lab, &bench.slow, &mixes, &linux)?;
     let mut points = Vec::new();
     for (at, program) in programs.iter().enumerate() {
@@ -181,17 +182,17 @@ fn draw_figure_4(draft: &mut Draft, made: &[Point], real: &[Point]) {
 }
 
 /// By how many per cent the model is above the throughput of four copies of a synthetic program.
-fn model_against_synthetic(bench: &Bench<'_>, demand: f64, at_once: f64) -> Result<Cell> {
+fn model_against_synthetic(bench: &Bench<'_>, demand: f64, at_once: f64) -> Result<FindingCell> {
     let machine = &bench.slow;
     let Some(program) = synthetic(machine, demand, at_once) else {
-        return Ok(Cell::absent());
+        return Ok(FindingCell::absent());
     };
-    let linux = [Candidate::new("linux")];
+    let linux = [TrialCandidate::new("linux")];
     let mixes = [bench.four_of(&program)];
     let grid = Grid::few(bench.lab, machine, &mixes, &linux)?;
     let model = model(solo_utilisation(machine, &program));
     let off = off(model, &grid.values(0, LINUX, throughput));
-    Ok(Cell::signed(&off, 1))
+    Ok(FindingCell::signed(&off, 1))
 }
 
 /// Figure 4 with programs that wait for fewer misses at once.
@@ -199,7 +200,7 @@ pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let demands = [0.1, 0.2, 0.3, 0.4];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let mut row = vec![Cell::number(at_once, 0)];
+        let mut row = vec![FindingCell::number(at_once, 0)];
         for demand in demands {
             row.push(model_against_synthetic(bench, demand, at_once)?);
         }

@@ -2,12 +2,13 @@
 
 use super::{Bench, EFS, LINUX};
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Measured, Mix, Result, changed, program, saved,
+    Draft, ExperimentMix, FindingCell, Grid, Result, TrialCandidate, TrialMeasurements, changed,
+    program, saved,
 };
 use crate::statistics::mean;
 use cosched_core::{PerDevice, Restart};
 use cosched_sim::machine::DeviceSpec;
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::{MachineSpec, ProgramSpec, SimJob};
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ fn with_disk(spec: &MachineSpec, stream_cost: f64) -> MachineSpec {
 fn reader(spec: &MachineSpec, demand: f64, work_ms: f64) -> ProgramSpec {
     let mut reader = program("povray").as_ref().clone();
     let wait_ms = work_ms * demand / (1.0 - demand);
-    reader.phases = vec![Phase {
+    reader.phases = vec![ProgramPhase {
         instructions: work_ms * spec.core_types[0].ghz * 1e6 / reader.core.cpi,
         cpi: 1.0,
         memory: 1.0,
@@ -43,7 +44,7 @@ fn reader(spec: &MachineSpec, demand: f64, work_ms: f64) -> ProgramSpec {
 }
 
 /// Jobs with these demands in turn. Each has parts of another length, so that they don't stay in step.
-fn mix(bench: &Bench<'_>, number: usize, name: String, demands: &[f64]) -> Mix {
+fn mix(bench: &Bench<'_>, number: usize, name: String, demands: &[f64]) -> ExperimentMix {
     let mut jobs = Vec::new();
     for at in 0..number {
         let work_ms = 10.0 + at as f64;
@@ -55,14 +56,14 @@ fn mix(bench: &Bench<'_>, number: usize, name: String, demands: &[f64]) -> Mix {
             nice: 0,
         });
     }
-    Mix {
+    ExperimentMix {
         name,
         jobs,
         restart: Restart::Never,
     }
 }
 
-fn mixes(bench: &Bench<'_>, number: usize) -> Vec<Mix> {
+fn mixes(bench: &Bench<'_>, number: usize) -> Vec<ExperimentMix> {
     let mut mixes = Vec::new();
     for demand in DEMANDS {
         let name = format!("{number}, {:.0} %", 100.0 * demand);
@@ -72,7 +73,7 @@ fn mixes(bench: &Bench<'_>, number: usize) -> Vec<Mix> {
     mixes
 }
 
-fn mean_turnaround(run: &Measured) -> Option<f64> {
+fn mean_turnaround(run: &TrialMeasurements) -> Option<f64> {
     mean(&run.ends_s)
 }
 
@@ -80,18 +81,25 @@ fn mean_turnaround(run: &Measured) -> Option<f64> {
 pub(super) fn hopes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let mixes = [mixes(bench, 4), mixes(bench, 8)].concat();
     let both = [
-        Candidate::new("linux"),
-        Candidate::new("efs").with("disk", "on"),
+        TrialCandidate::new("linux"),
+        TrialCandidate::new("efs").with("disk", "on"),
     ];
     let mut rows = Vec::new();
     for stream_cost in [0.0, 0.25] {
         let spec = Arc::new(with_disk(&bench.full, stream_cost));
         let grid = Grid::simulate(bench.lab, &spec, &mixes, &both, &bench.lab.seeds)?;
-        let figures = [Measured::time, Measured::energy, mean_turnaround];
+        let figures = [
+            TrialMeasurements::time,
+            TrialMeasurements::energy,
+            mean_turnaround,
+        ];
         let saved = figures.map(|figure| grid.compared(EFS, LINUX, figure, saved));
         for (at, mix) in mixes.iter().enumerate() {
-            let mut row = vec![Cell::text(&mix.name), Cell::number(stream_cost, 2)];
-            row.extend(saved.iter().map(|saved| Cell::range(&saved[at], 1)));
+            let mut row = vec![
+                FindingCell::text(&mix.name),
+                FindingCell::number(stream_cost, 2),
+            ];
+            row.extend(saved.iter().map(|saved| FindingCell::range(&saved[at], 1)));
             rows.push(row);
         }
     }

@@ -2,12 +2,14 @@
 
 use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
 use super::{Bench, LINUX};
-use crate::reproduction::engine::{Candidate, Cell, Draft, Grid, Measured, Mix, Result};
+use crate::reproduction::engine::{
+    Draft, ExperimentMix, FindingCell, Grid, Result, TrialCandidate, TrialMeasurements,
+};
 use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::chart::Curve;
-use cosched_sim::Work;
+use cosched_sim::JobWork;
 
 /// Solo utilisation of the program that is estimated.
 const OBSERVED: f64 = 0.57;
@@ -28,7 +30,7 @@ struct Beside {
 }
 
 /// What a job used of the bus while it was watched.
-fn used(run: &Measured, job: u32, mu: f64) -> f64 {
+fn used(run: &TrialMeasurements, job: u32, mu: f64) -> f64 {
     match run.watch.lines.get(&TaskId(job)) {
         Some(&(lines, ns)) => lines as f64 * 1e3 / ns.max(1) as f64 / mu,
         None => 0.0,
@@ -42,25 +44,26 @@ impl Beside {
         let Some(observed) = synthetic(machine, OBSERVED, at_once) else {
             return Ok(None);
         };
-        let work = Work::SoloTime(Nanos::from_ms(20_000));
+        let work = JobWork::SoloTime(Nanos::from_ms(20_000));
         let (mut mixes, mut demands) = (Vec::new(), Vec::new());
         for &percent in others {
-            let mut mix = Mix::of_copies(&observed, 1, work);
+            let mut mix = ExperimentMix::of_copies(&observed, 1, work);
             if percent > 0 {
                 // The greatest is as great as one program alone can be.
                 let demand = f64::from(percent.min(99)) / 100.0;
                 let Some(other) = synthetic(machine, demand, at_once) else {
                     continue;
                 };
-                mix.jobs.extend(Mix::of_copies(&other, 1, work).jobs);
+                mix.jobs
+                    .extend(ExperimentMix::of_copies(&other, 1, work).jobs);
             }
             mixes.push(mix);
             demands.push(f64::from(percent));
         }
         // Both run for at least as long as one takes alone.
-        let watched = [Candidate {
+        let watched = [TrialCandidate {
             noted: Nanos::from_ms(10_000),
-            ..Candidate::new("linux")
+            ..TrialCandidate::new("linux")
         }];
         let grid = Grid::few(bench.lab, machine, &mixes, &watched)?;
         let mut estimates = Vec::new();
@@ -95,7 +98,7 @@ impl Beside {
 }
 
 impl Estimates {
-    fn of(other: f64, runs: &[Measured], mu: f64) -> Estimates {
+    fn of(other: f64, runs: &[TrialMeasurements], mu: f64) -> Estimates {
         let (mut by_eq_9, mut additive) = (Vec::new(), Vec::new());
         for run in runs {
             let (mine, theirs) = (used(run, 0, mu), used(run, 1, mu));
@@ -131,10 +134,10 @@ pub(super) fn figure_6(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     draft.curves("figure-6", lines);
     let rows = found.estimates.iter().map(|one| {
         vec![
-            Cell::number(one.other, 0),
-            Cell::number(found.truth, 1),
-            Cell::mean(&one.by_eq_9, 1),
-            Cell::mean(&one.additive, 1),
+            FindingCell::number(one.other, 0),
+            FindingCell::number(found.truth, 1),
+            FindingCell::mean(&one.by_eq_9, 1),
+            FindingCell::mean(&one.additive, 1),
         ]
     });
     draft.table("figure-6-numbers", rows.collect());
@@ -155,9 +158,9 @@ pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
             continue;
         };
         rows.push(vec![
-            Cell::number(at_once, 0),
-            Cell::mean(&found.errors(|one| &one.by_eq_9), 1),
-            Cell::mean(&found.errors(|one| &one.additive), 1),
+            FindingCell::number(at_once, 0),
+            FindingCell::mean(&found.errors(|one| &one.by_eq_9), 1),
+            FindingCell::mean(&found.errors(|one| &one.additive), 1),
         ]);
     }
     draft.table("figure-6-causes", rows);

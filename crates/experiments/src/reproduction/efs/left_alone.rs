@@ -3,7 +3,7 @@
 use super::Bench;
 use super::bus::solo_utilisation;
 use super::programs::{AFFECTED, Effects};
-use crate::reproduction::engine::{Cell, Draft};
+use crate::reproduction::engine::{Draft, FindingCell};
 use crate::statistics::mean;
 
 fn mean_saved(effects: &Effects, program: usize) -> f64 {
@@ -28,13 +28,13 @@ pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>, efs: &Effects, fixed:
             missed.push(program.name.as_str());
         }
         rows.push(vec![
-            Cell::text(program.name.clone()),
-            Cell::number(100.0 * solo_utilisation(&bench.full, program), 0),
-            Cell::signed(&efs.energy_saved[at], 1),
-            Cell::signed(&efs.time_lost[at], 1),
-            Cell::number(f64::from(cores), 0),
-            Cell::signed(&best.energy_saved[at], 1),
-            Cell::signed(&best.time_lost[at], 1),
+            FindingCell::text(program.name.clone()),
+            FindingCell::number(100.0 * solo_utilisation(&bench.full, program), 0),
+            FindingCell::signed(&efs.energy_saved[at], 1),
+            FindingCell::signed(&efs.time_lost[at], 1),
+            FindingCell::number(f64::from(cores), 0),
+            FindingCell::signed(&best.energy_saved[at], 1),
+            FindingCell::signed(&best.time_lost[at], 1),
         ]);
     }
     if missed.is_empty() {

@@ -14,7 +14,7 @@ mod programs;
 mod streams;
 
 use crate::reproduction::engine::{
-    Candidate, Chapter, Draft, Grid, Lab, Mix, Result, machine, spec_programs,
+    Chapter, Draft, ExperimentMix, Grid, Lab, Result, TrialCandidate, machine, spec_programs,
 };
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
@@ -26,15 +26,15 @@ const CORES: usize = 4;
 const LINUX: usize = 0;
 const EFS: usize = 1;
 
-fn linux_and_efs() -> [Candidate; 2] {
-    ["linux", "efs"].map(Candidate::new)
+fn linux_and_efs() -> [TrialCandidate; 2] {
+    ["linux", "efs"].map(TrialCandidate::new)
 }
 
 /// One job after the other.
-fn serial() -> Candidate {
-    Candidate {
+fn serial() -> TrialCandidate {
+    TrialCandidate {
         at_once: Some(1),
-        ..Candidate::new("linux")
+        ..TrialCandidate::new("linux")
     }
 }
 
@@ -48,22 +48,22 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// So many copies of each program.
-    fn copies(&self, number: usize) -> Vec<Mix> {
+    fn copies(&self, number: usize) -> Vec<ExperimentMix> {
         let programs = self.programs.iter();
         programs
-            .map(|program| Mix::of_copies(program, number, self.lab.work()))
+            .map(|program| ExperimentMix::of_copies(program, number, self.lab.work()))
             .collect()
     }
 
     /// Runs mixes at the full clock under `linux` and `efs`, with all seeds.
-    fn linux_against_efs(&self, mixes: &[Mix]) -> Result<Grid> {
+    fn linux_against_efs(&self, mixes: &[ExperimentMix]) -> Result<Grid> {
         let (lab, both) = (self.lab, linux_and_efs());
         Grid::simulate(lab, &self.full, mixes, &both, &lab.seeds)
     }
 
     /// A copy of a program for each core.
-    fn four_of(&self, program: &Arc<ProgramSpec>) -> Mix {
-        Mix::of_copies(program, CORES, self.lab.work())
+    fn four_of(&self, program: &Arc<ProgramSpec>) -> ExperimentMix {
+        ExperimentMix::of_copies(program, CORES, self.lab.work())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Bench, CORES, EFS, LINUX, linux_and_efs};
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Measured, Result, lost, of_folder, saved,
+    Draft, FindingCell, Grid, Result, TrialCandidate, TrialMeasurements, lost, of_folder, saved,
 };
 use crate::statistics::{mean, over};
 use std::cmp::Ordering;
@@ -19,8 +19,8 @@ pub(super) struct Effects {
 impl Effects {
     pub(super) fn of(grid: &Grid, candidate: usize) -> Effects {
         Effects {
-            energy_saved: grid.compared(candidate, LINUX, Measured::energy, saved),
-            time_lost: grid.compared(candidate, LINUX, Measured::time, lost),
+            energy_saved: grid.compared(candidate, LINUX, TrialMeasurements::energy, saved),
+            time_lost: grid.compared(candidate, LINUX, TrialMeasurements::time, lost),
         }
     }
 
@@ -39,11 +39,11 @@ impl Effects {
         })
     }
 
-    fn row(&self, label: &str) -> Vec<Cell> {
+    fn row(&self, label: &str) -> Vec<FindingCell> {
         vec![
-            Cell::text(label),
-            Cell::signed(&self.mean_energy_saved(), 1),
-            Cell::signed(&self.mean_time_lost(), 1),
+            FindingCell::text(label),
+            FindingCell::signed(&self.mean_energy_saved(), 1),
+            FindingCell::signed(&self.mean_time_lost(), 1),
         ]
     }
 
@@ -92,8 +92,8 @@ pub(super) fn figure_8(draft: &mut Draft, bench: &Bench<'_>) -> Result<Effects> 
 }
 
 fn judge_figure_8(draft: &mut Draft, grid: &Grid, effects: &Effects) {
-    let chip = grid.compared(EFS, LINUX, Measured::chip_energy, saved);
-    let product = grid.compared(EFS, LINUX, Measured::energy_delay, saved);
+    let chip = grid.compared(EFS, LINUX, TrialMeasurements::chip_energy, saved);
+    let product = grid.compared(EFS, LINUX, TrialMeasurements::energy_delay, saved);
     draft.judge("figure-8-energy", &effects.mean_energy_saved());
     draft.judge("figure-8-cpu-energy", &over(&chip, mean));
     draft.judge("figure-8-time", &effects.mean_time_lost());
@@ -134,7 +134,7 @@ pub(super) fn figure_9(draft: &mut Draft, bench: &Bench<'_>) -> Result<Vec<Effec
     let mut candidates = linux_and_efs().to_vec();
     for cores in 1..CORES {
         let label = format!("linux, {cores} of {CORES} cores");
-        let mut candidate = Candidate::new("linux").named(&label);
+        let mut candidate = TrialCandidate::new("linux").named(&label);
         candidate.usable = Some(cpus.iter().take(cores).collect());
         candidates.push(candidate);
     }

@@ -3,8 +3,8 @@
 use super::programs::Effects;
 use super::{Bench, CORES, EFS, linux_and_efs, serial};
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Measured, Result, changed, of_folder, plain, program, refitted,
-    share,
+    Draft, FindingCell, Grid, Result, TrialCandidate, TrialMeasurements, changed, of_folder, plain,
+    program, refitted, share,
 };
 
 /// What further streams cost: each, and all together at most, as shares of the bandwidth. The first of them is the world as it
@@ -19,20 +19,20 @@ pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     }
     let parallel_s = 1.0 / (1.0 - draft.published("serial-time") / 100.0);
     rows.push(vec![
-        Cell::text("the paper"),
-        Cell::number(1.0 / parallel_s, 2),
+        FindingCell::text("the paper"),
+        FindingCell::number(1.0 / parallel_s, 2),
         draft.cell("figure-8-energy", 1),
         draft.cell("figure-8-time", 1),
         draft.cell("GemsFDTD-time", 1),
         draft.cell("best-time", 1),
-        Cell::number(-draft.published("figure-10-speed"), 1),
+        FindingCell::number(-draft.published("figure-10-speed"), 1),
     ]);
     draft.value("parallel", plain(parallel_s, 2));
     draft.table("stream-loss", rows);
     Ok(())
 }
 
-fn row(bench: &Bench<'_>, (loss, most): (f64, f64)) -> Result<Vec<Cell>> {
+fn row(bench: &Bench<'_>, (loss, most): (f64, f64)) -> Result<Vec<FindingCell>> {
     let machine = refitted(changed(&bench.full, |machine| {
         machine.memory.stream_loss = loss;
         machine.memory.stream_loss_most = most;
@@ -48,18 +48,18 @@ fn row(bench: &Bench<'_>, (loss, most): (f64, f64)) -> Result<Vec<Cell>> {
     let high = Grid::few(lab, &machine, &high, &both)?;
     let high = Effects::of(&high, EFS);
     let only_misses = [bench.four_of(&program("bus-100"))];
-    let orders = [Candidate::new("linux"), serial()];
+    let orders = [TrialCandidate::new("linux"), serial()];
     let orders = Grid::few(lab, &machine, &only_misses, &orders)?;
-    let serial_share = orders.compared(1, 0, Measured::time, share);
+    let serial_share = orders.compared(1, 0, TrialMeasurements::time, share);
     let gems = bench.programs.iter().position(|one| one.name == "GemsFDTD");
     let of_gems = gems.map_or(&[][..], |at| &four.time_lost[at]);
     Ok(vec![
-        Cell::text(format!("{each} %, at most {together} %")),
-        Cell::mean(&serial_share[0], 2),
-        Cell::signed(&four.mean_energy_saved(), 1),
-        Cell::signed(&four.mean_time_lost(), 1),
-        Cell::signed(of_gems, 1),
-        Cell::signed(&four.best_time_gained(), 1),
-        Cell::signed(&high.mean_time_lost(), 1),
+        FindingCell::text(format!("{each} %, at most {together} %")),
+        FindingCell::mean(&serial_share[0], 2),
+        FindingCell::signed(&four.mean_energy_saved(), 1),
+        FindingCell::signed(&four.mean_time_lost(), 1),
+        FindingCell::signed(of_gems, 1),
+        FindingCell::signed(&four.best_time_gained(), 1),
+        FindingCell::signed(&high.mean_time_lost(), 1),
     ])
 }

@@ -1,9 +1,11 @@
 //! A chapter while it is written: the code computes, and the chapter's file has the words and the published results.
 
 use super::figure::{Series, bars, curves, timeline};
-use super::findings::{ByName, Cell, Chapter, Figure, Part, Published, Table};
+use super::findings::{
+    ByName, Chapter, ChapterFigure, ChapterPart, FindingCell, FindingTable, Published,
+};
 use super::lab::{Lab, in_words};
-use super::trial::Candidate;
+use super::trial::TrialCandidate;
 use super::watch::Stay;
 use super::words::{Values, Words, fill};
 use cosched_report::chart::Curve;
@@ -16,7 +18,7 @@ struct ChapterFile {
     title: String,
     /// Lists of policies that are compared.
     #[serde(default)]
-    candidates: BTreeMap<String, Vec<Candidate>>,
+    candidates: BTreeMap<String, Vec<TrialCandidate>>,
     published: BTreeMap<String, Published>,
     words: BTreeMap<String, Words>,
 }
@@ -82,18 +84,18 @@ impl Draft {
     /// Writes the heading and the paragraph of these words.
     pub(crate) fn text(&mut self, key: &str) {
         let words = &self.file.words[key];
-        let heading = words.heading(&self.values).map(Part::Heading);
-        let text = words.text(&self.values).map(Part::Text);
+        let heading = words.heading(&self.values).map(ChapterPart::Heading);
+        let text = words.text(&self.values).map(ChapterPart::Text);
         self.chapter.parts.extend(heading);
         self.chapter.parts.extend(text);
     }
 
     /// The table of these words, without rows; heading and paragraph are written.
-    fn begin(&mut self, key: &str) -> (Table, Words) {
+    fn begin(&mut self, key: &str) -> (FindingTable, Words) {
         self.text(key);
         let words = self.file.words[key].clone();
         let name = fill(key, &self.values);
-        let table = Table {
+        let table = FindingTable {
             id: format!("{}-{name}", self.chapter.id),
             caption: fill(&words.caption, &self.values),
             columns: words.columns.clone(),
@@ -103,15 +105,15 @@ impl Draft {
     }
 
     /// Writes a table.
-    pub(crate) fn table(&mut self, key: &str, rows: Vec<Vec<Cell>>) {
+    pub(crate) fn table(&mut self, key: &str, rows: Vec<Vec<FindingCell>>) {
         let (mut table, _) = self.begin(key);
         table.rows = rows;
-        self.chapter.parts.push(Part::Table(table));
+        self.chapter.parts.push(ChapterPart::Table(table));
     }
 
-    fn figure(&mut self, figure: Figure) {
+    fn figure(&mut self, figure: ChapterFigure) {
         let figure = Box::new(figure);
-        self.chapter.parts.push(Part::Figure(figure));
+        self.chapter.parts.push(ChapterPart::Figure(figure));
     }
 
     /// Draws bars in groups, one of each series.
@@ -122,12 +124,12 @@ impl Draft {
 
     /// Adds a column of numbers to the figure that was drawn last.
     pub(crate) fn column(&mut self, name: &str, values: &[f64]) {
-        let Some(Part::Figure(figure)) = self.chapter.parts.last_mut() else {
+        let Some(ChapterPart::Figure(figure)) = self.chapter.parts.last_mut() else {
             return;
         };
         figure.table.columns.push(name.to_owned());
         for (row, value) in figure.table.rows.iter_mut().zip(values) {
-            row.push(Cell::number(*value, 0));
+            row.push(FindingCell::number(*value, 0));
         }
     }
 
@@ -145,12 +147,12 @@ impl Draft {
 
     /// Ends the experiments of the paper: the verdicts follow, and then experiments on causes.
     pub(crate) fn causes(&mut self) {
-        self.chapter.parts.push(Part::Verdicts);
+        self.chapter.parts.push(ChapterPart::Verdicts);
         self.text("causes");
     }
 
     /// The policies that are compared.
-    pub(crate) fn candidates(&self, key: &str) -> Vec<Candidate> {
+    pub(crate) fn candidates(&self, key: &str) -> Vec<TrialCandidate> {
         self.file.candidates[key].clone()
     }
 
@@ -160,10 +162,10 @@ impl Draft {
     }
 
     /// The published figure as a cell.
-    pub(crate) fn cell(&self, key: &str, decimals: usize) -> Cell {
+    pub(crate) fn cell(&self, key: &str, decimals: usize) -> FindingCell {
         let found = self.file.published.get(key);
         let figure = found.map_or(f64::NAN, Published::figure);
-        Cell::number(figure, decimals)
+        FindingCell::number(figure, decimals)
     }
 
     /// Holds a published figure against ours, by seed or draw.

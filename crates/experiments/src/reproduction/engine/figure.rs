@@ -1,9 +1,9 @@
 //! Figures and the numbers that they show, from one set of data.
 
-use super::findings::{Cell, Figure, Table};
+use super::findings::{ChapterFigure, FindingCell, FindingTable};
 use super::watch::Stay;
 use super::words::Words;
-use crate::statistics::Estimate;
+use crate::statistics::MeanEstimate;
 use cosched_report::chart::{
     Axis, BarSeries, Bars, Chart, Curve, Estimate as Drawable, Plot, Span, Timeline,
 };
@@ -19,21 +19,21 @@ pub(crate) type Series = (String, Vec<Vec<f64>>);
 
 /// Bars in groups, one of each series.
 pub(crate) fn bars(
-    mut table: Table,
+    mut table: FindingTable,
     words: &Words,
     groups: Vec<String>,
     series: Vec<Series>,
-) -> Figure {
+) -> ChapterFigure {
     table.columns.push(words.x.clone());
     for group in &groups {
-        table.rows.push(vec![Cell::text(group)]);
+        table.rows.push(vec![FindingCell::text(group)]);
     }
     let mut drawn = Vec::new();
     for (name, by_group) in series {
         let mut values = Vec::new();
         for (row, group) in table.rows.iter_mut().zip(by_group) {
-            let estimate = Estimate::of(&group);
-            row.push(Cell::estimate(estimate, words.decimals));
+            let estimate = MeanEstimate::of(&group);
+            row.push(FindingCell::estimate(estimate, words.decimals));
             values.push(drawable(estimate));
         }
         table.columns.push(name.clone());
@@ -46,7 +46,7 @@ pub(crate) fn bars(
     figure(table, words, Plot::Bars(bars))
 }
 
-fn drawable(estimate: Option<Estimate>) -> Option<Drawable> {
+fn drawable(estimate: Option<MeanEstimate>) -> Option<Drawable> {
     let estimate = estimate?;
     Some(Drawable {
         value: estimate.mean,
@@ -55,15 +55,15 @@ fn drawable(estimate: Option<Estimate>) -> Option<Drawable> {
 }
 
 /// Curves over a number.
-pub(crate) fn curves(mut table: Table, words: &Words, curves: Vec<Curve>) -> Figure {
+pub(crate) fn curves(mut table: FindingTable, words: &Words, curves: Vec<Curve>) -> ChapterFigure {
     let columns = ["curve", &words.x, &words.y];
     table.columns = columns.map(str::to_owned).to_vec();
     for curve in &curves {
         for (x, y) in &curve.points {
             table.rows.push(vec![
-                Cell::text(&curve.name),
-                Cell::number(*x, words.decimals),
-                Cell::number(*y, words.decimals),
+                FindingCell::text(&curve.name),
+                FindingCell::number(*x, words.decimals),
+                FindingCell::number(*y, words.decimals),
             ]);
         }
     }
@@ -71,7 +71,12 @@ pub(crate) fn curves(mut table: Table, words: &Words, curves: Vec<Curve>) -> Fig
 }
 
 /// Who had which of so many CPUs.
-pub(crate) fn timeline(mut table: Table, words: &Words, cpus: usize, stays: &[Stay]) -> Figure {
+pub(crate) fn timeline(
+    mut table: FindingTable,
+    words: &Words,
+    cpus: usize,
+    stays: &[Stay],
+) -> ChapterFigure {
     let columns = ["CPU", "job", "from, s", "to, s"];
     table.columns = columns.map(str::to_owned).to_vec();
     let mut spans = Vec::new();
@@ -80,10 +85,10 @@ pub(crate) fn timeline(mut table: Table, words: &Words, cpus: usize, stays: &[St
         let from = stay.from as f64 / 1e9;
         let to = stay.to as f64 / 1e9;
         table.rows.push(vec![
-            Cell::number(f64::from(stay.cpu), 0),
-            Cell::number(f64::from(stay.task), 0),
-            Cell::number(from, 3),
-            Cell::number(to, 3),
+            FindingCell::number(f64::from(stay.cpu), 0),
+            FindingCell::number(f64::from(stay.task), 0),
+            FindingCell::number(from, 3),
+            FindingCell::number(to, 3),
         ]);
         spans.push(Span {
             name: String::new(),
@@ -116,7 +121,7 @@ fn joined(stays: &[Stay]) -> Vec<Stay> {
     joined
 }
 
-fn figure(table: Table, words: &Words, plot: Plot) -> Figure {
+fn figure(table: FindingTable, words: &Words, plot: Plot) -> ChapterFigure {
     let chart = Chart {
         title: title(&table.caption),
         subtitle: None,
@@ -124,7 +129,7 @@ fn figure(table: Table, words: &Words, plot: Plot) -> Figure {
         y: axis(&words.y),
         plot,
     };
-    Figure { table, chart }
+    ChapterFigure { table, chart }
 }
 
 /// The caption as far as a colon or bracket.
@@ -153,7 +158,7 @@ mod tests {
             stay(0, 1, 200, 400),
             stay(1, 3, 200, 400),
         ];
-        let table = Table {
+        let table = FindingTable {
             id: "t".into(),
             caption: "Who".into(),
             columns: Vec::new(),

@@ -2,9 +2,9 @@
 
 use super::error::Result;
 use super::lab::Lab;
-use super::measured::{Figure, Measured};
-use super::mixes::Mix;
-use super::trial::{Candidate, simulate};
+use super::measured::{Figure, TrialMeasurements};
+use super::mixes::ExperimentMix;
+use super::trial::{TrialCandidate, simulate};
 use crate::statistics::{geometric_mean, mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The results of trials: for each mix and candidate one for each seed.
 #[derive(Debug)]
 pub(crate) struct Grid {
-    results: Vec<Vec<Vec<Measured>>>,
+    results: Vec<Vec<Vec<TrialMeasurements>>>,
     pub(crate) mixes: usize,
     pub(crate) seeds: usize,
 }
@@ -45,8 +45,8 @@ impl Grid {
     pub(crate) fn simulate(
         lab: &Lab<'_>,
         machine: &Arc<MachineSpec>,
-        mixes: &[Mix],
-        candidates: &[Candidate],
+        mixes: &[ExperimentMix],
+        candidates: &[TrialCandidate],
         seeds: &[u64],
     ) -> Result<Grid> {
         let mut cells = Vec::new();
@@ -75,14 +75,14 @@ impl Grid {
     pub(crate) fn few(
         lab: &Lab<'_>,
         machine: &Arc<MachineSpec>,
-        mixes: &[Mix],
-        candidates: &[Candidate],
+        mixes: &[ExperimentMix],
+        candidates: &[TrialCandidate],
     ) -> Result<Grid> {
         Grid::simulate(lab, machine, mixes, candidates, lab.few_seeds())
     }
 
     /// The results of a mix under a candidate, by seed.
-    pub(crate) fn runs(&self, mix: usize, candidate: usize) -> &[Measured] {
+    pub(crate) fn runs(&self, mix: usize, candidate: usize) -> &[TrialMeasurements] {
         &self.results[mix][candidate]
     }
 
@@ -145,14 +145,16 @@ impl Grid {
 
     /// For each seed, the geometric mean over the mixes of how much faster the candidate is than the base, in per cent.
     pub(crate) fn speed_up(&self, candidate: usize, base: (&Grid, usize)) -> Vec<f64> {
-        let ratios = self.compared_with(base, candidate, Measured::time, |ours, base| base / ours);
+        let ratios = self.compared_with(base, candidate, TrialMeasurements::time, |ours, base| {
+            base / ours
+        });
         let means = over(&ratios, geometric_mean);
         means.iter().map(|mean| 100.0 * (mean - 1.0)).collect()
     }
 
     /// For each seed, the geometric mean over the mixes of the unfairness, in per cent above 1.
     pub(crate) fn unfairness(&self, candidate: usize) -> Vec<f64> {
-        let by_mix = self.by_mix(candidate, Measured::unfair_percent);
+        let by_mix = self.by_mix(candidate, TrialMeasurements::unfair_percent);
         over(&by_mix, geometric_mean)
     }
 

@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::pool::Pool;
 use cosched_core::Nanos;
-use cosched_sim::Work;
+use cosched_sim::JobWork;
 
 /// The scale of the experiments, and the threads that run them.
 pub(crate) struct Lab<'a> {
@@ -20,8 +20,8 @@ pub(crate) struct Lab<'a> {
 
 impl Lab<'_> {
     /// The work of jobs without a length of their own.
-    pub(crate) fn work(&self) -> Work {
-        Work::SoloTime(self.solo)
+    pub(crate) fn work(&self) -> JobWork {
+        JobWork::SoloTime(self.solo)
     }
 
     /// The results of `trial` for each of `inputs`, in their order.

@@ -1,13 +1,13 @@
 //! The measurements of a trial.
 
-use super::watch::Watch;
+use super::watch::TrialRecorder;
 use crate::statistics::mean;
 use cosched_core::metric::{Outcome, Outcomes, metric};
 use cosched_core::{Counter, Nanos, RunResult};
 
 /// The measurements of a trial.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
+pub(crate) struct TrialMeasurements {
     /// Launch to the end of the last job, in s.
     pub(crate) turnaround_s: f64,
     /// Greatest slowdown / least slowdown.
@@ -30,22 +30,22 @@ pub(crate) struct Measured {
     pub(crate) slowdowns: Vec<f64>,
     /// When jobs ended, in s, ascending.
     pub(crate) ends_s: Vec<f64>,
-    pub(crate) watch: Watch,
+    pub(crate) watch: TrialRecorder,
 }
 
 /// The parts of the energy that the chip uses beyond the idle machine.
 const CHIP: [&str; 3] = ["uncore", "active cores", "instructions"];
 
 /// A figure of a trial; `None` where it has none.
-pub(crate) type Figure = fn(&Measured) -> Option<f64>;
+pub(crate) type Figure = fn(&TrialMeasurements) -> Option<f64>;
 
-impl Measured {
+impl TrialMeasurements {
     /// The measurements of a run. `energy_parts` are those of the simulated machine, in J.
     pub(crate) fn of(
         result: &RunResult,
         energy_parts: &[(&'static str, f64)],
-        watch: Watch,
-    ) -> Measured {
+        watch: TrialRecorder,
+    ) -> TrialMeasurements {
         let outcomes = Outcomes::of(result);
         let parts = energy_parts.iter();
         let of_chip = parts.filter(|(part, _)| CHIP.contains(part));
@@ -54,7 +54,7 @@ impl Measured {
         let mut ends_s: Vec<f64> = ends.map(Nanos::as_s).collect();
         ends_s.sort_by(f64::total_cmp);
         let turnaround_s = result.turnaround.as_s();
-        Measured {
+        TrialMeasurements {
             turnaround_s,
             unfairness: value_of("unfairness", &outcomes),
             energy_j: value_of("energy_j", &outcomes),

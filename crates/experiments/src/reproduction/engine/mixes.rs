@@ -1,7 +1,7 @@
 //! The mixes of the papers' experiments, from the folder `mixes`.
 
 use cosched_core::Restart;
-use cosched_sim::{PROGRAMS, ProgramSpec, SimJob, Work, builtin_program};
+use cosched_sim::{JobWork, PROGRAMS, ProgramSpec, SimJob, builtin_program};
 use std::sync::Arc;
 
 /// Lists files of the folder `mixes`.
@@ -56,16 +56,20 @@ static MIXES: &[(&str, &str)] = mixes! {
 
 /// A mix: its jobs, and whether they start again.
 #[derive(Clone, Debug)]
-pub(crate) struct Mix {
+pub(crate) struct ExperimentMix {
     pub(crate) name: String,
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) restart: Restart,
 }
 
-impl Mix {
+impl ExperimentMix {
     /// So many copies of a program, each with the same work.
-    pub(crate) fn of_copies(program: &Arc<ProgramSpec>, number: usize, work: Work) -> Mix {
-        Mix {
+    pub(crate) fn of_copies(
+        program: &Arc<ProgramSpec>,
+        number: usize,
+        work: JobWork,
+    ) -> ExperimentMix {
+        ExperimentMix {
             name: program.name.clone(),
             jobs: copies(program, number, work),
             restart: Restart::Never,
@@ -96,7 +100,7 @@ fn one() -> usize {
 const SOUND: &str = "a mix that comes with the project is sound";
 
 /// The mixes of a folder, in the order of their names. Jobs without work of their own have `work`.
-pub(crate) fn of_folder(folder: &str, work: Work) -> Vec<Mix> {
+pub(crate) fn of_folder(folder: &str, work: JobWork) -> Vec<ExperimentMix> {
     let mut mixes = Vec::new();
     for (path, text) in MIXES {
         let (of, name) = path.split_once('/').expect(SOUND);
@@ -107,20 +111,20 @@ pub(crate) fn of_folder(folder: &str, work: Work) -> Vec<Mix> {
     mixes
 }
 
-fn read(name: &str, text: &str, work: Work) -> Mix {
+fn read(name: &str, text: &str, work: JobWork) -> ExperimentMix {
     let file: MixFile = toml::from_str(text).expect(SOUND);
     let mut jobs: Vec<SimJob> = Vec::new();
     for entry in &file.job {
-        let work = entry
-            .work_instructions
-            .map_or(work, |instructions| Work::Instructions(instructions as u64));
+        let work = entry.work_instructions.map_or(work, |instructions| {
+            JobWork::Instructions(instructions as u64)
+        });
         jobs.extend(copies(&program(&entry.program), entry.copies, work));
     }
     let restart = match file.restart {
         Some(_) => Restart::UntilLast,
         None => Restart::Never,
     };
-    Mix {
+    ExperimentMix {
         name: name.to_owned(),
         jobs,
         restart,
@@ -142,7 +146,7 @@ pub(crate) fn spec_programs() -> Vec<Arc<ProgramSpec>> {
 }
 
 /// Copies of a program, each with the same work.
-pub(crate) fn copies(program: &Arc<ProgramSpec>, copies: usize, work: Work) -> Vec<SimJob> {
+pub(crate) fn copies(program: &Arc<ProgramSpec>, copies: usize, work: JobWork) -> Vec<SimJob> {
     vec![
         SimJob {
             program: program.clone(),
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_mix_is_read_and_none_is_forgotten() {
-        let work = Work::SoloTime(Nanos::from_ms(1_000));
+        let work = JobWork::SoloTime(Nanos::from_ms(1_000));
         for (folder, mixes, jobs) in [
             ("perf-fair", 13, 24),
             ("bandwidth", 10, 24),

@@ -1,10 +1,10 @@
 //! One simulated run.
 
 use super::error::{ReproduceError, Result};
-use super::measured::Measured;
-use super::mixes::Mix;
+use super::measured::TrialMeasurements;
+use super::mixes::ExperimentMix;
 use super::truth::KnowsProgress;
-use super::watch::Watch;
+use super::watch::TrialRecorder;
 use cosched_core::{
     Capability, CpuSet, Nanos, Params, Policy, PolicyEntry, RunConfig, SoloProfile, SoloTrace,
     TaskSpec, find_policy, run,
@@ -22,7 +22,7 @@ const OTHER_RUN: u64 = 0x5eed_0000_0000_0000;
 /// A way to run a mix: a policy, what it knows, and which CPUs it has.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Candidate {
+pub(crate) struct TrialCandidate {
     /// Its name in tables.
     pub(crate) label: String,
     pub(crate) policy: String,
@@ -45,30 +45,30 @@ pub(crate) struct Candidate {
     pub(crate) noted: Nanos,
 }
 
-impl Candidate {
+impl TrialCandidate {
     /// A policy as it is, with all CPUs.
-    pub(crate) fn new(policy: &str) -> Candidate {
-        Candidate {
+    pub(crate) fn new(policy: &str) -> TrialCandidate {
+        TrialCandidate {
             label: policy.to_owned(),
             policy: policy.to_owned(),
-            ..Candidate::default()
+            ..TrialCandidate::default()
         }
     }
 
     /// Another name in tables.
-    pub(crate) fn named(mut self, label: &str) -> Candidate {
+    pub(crate) fn named(mut self, label: &str) -> TrialCandidate {
         self.label = label.to_owned();
         self
     }
 
     /// It is shown true progress in place of estimated progress.
-    pub(crate) fn knowing_progress(mut self) -> Candidate {
+    pub(crate) fn knowing_progress(mut self) -> TrialCandidate {
         self.knows_progress = true;
         self
     }
 
     /// The policy with this value of a parameter.
-    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Candidate {
+    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> TrialCandidate {
         self.params.insert(name.to_owned(), value.to_string());
         self
     }
@@ -91,8 +91,8 @@ pub(crate) struct Alone {
 /// A run that is to be simulated.
 pub(crate) struct Trial<'a> {
     pub(crate) machine: &'a Arc<MachineSpec>,
-    pub(crate) mix: &'a Mix,
-    pub(crate) candidate: &'a Candidate,
+    pub(crate) mix: &'a ExperimentMix,
+    pub(crate) candidate: &'a TrialCandidate,
     pub(crate) seed: u64,
 }
 
@@ -102,10 +102,10 @@ pub(crate) struct Trial<'a> {
 /// A parameter is wrong, or a job did not do its work.
 pub(crate) fn simulate(
     machine: &Arc<MachineSpec>,
-    mix: &Mix,
-    candidates: &[Candidate],
+    mix: &ExperimentMix,
+    candidates: &[TrialCandidate],
     seed: u64,
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<TrialMeasurements>> {
     let trials = candidates.iter().map(|candidate| Trial {
         machine,
         mix,
@@ -211,7 +211,7 @@ impl Trial<'_> {
         specs
     }
 
-    fn run(&self, alone: &Alone) -> Result<Measured> {
+    fn run(&self, alone: &Alone) -> Result<TrialMeasurements> {
         let entry = self.candidate.entry();
         let params = self.params()?;
         let mut sim = Sim::with_solo_runs(self.config(self.seed), &alone.runs)
@@ -230,7 +230,7 @@ impl Trial<'_> {
             policy = Box::new(KnowsProgress(policy));
         }
         let specs = self.specs(alone, self.is_traced(&params));
-        let mut watch = Watch::new(self.candidate.noted);
+        let mut watch = TrialRecorder::new(self.candidate.noted);
         let result = run(&mut sim, &mut *policy, &mut watch, specs, &config)
             .map_err(|error| self.failure(error))?;
         let mut exits = result.tasks.iter().map(|task| &task.exit);
@@ -238,7 +238,7 @@ impl Trial<'_> {
             return Err(self.failure("jobs failed"));
         }
         watch.pass(result.turnaround);
-        Ok(Measured::of(&result, &sim.energy_parts(), watch))
+        Ok(TrialMeasurements::of(&result, &sim.energy_parts(), watch))
     }
 }
 
@@ -247,15 +247,19 @@ mod tests {
     use super::super::machines::machine;
     use super::super::mixes::of_folder;
     use super::*;
-    use cosched_sim::Work;
+    use cosched_sim::JobWork;
 
     /// Perf&Fair's mix 9 with jobs of so many ms.
-    fn ninth(solo_ms: u64) -> Mix {
-        let mut mixes = of_folder("perf-fair", Work::SoloTime(Nanos::from_ms(solo_ms)));
+    fn ninth(solo_ms: u64) -> ExperimentMix {
+        let mut mixes = of_folder("perf-fair", JobWork::SoloTime(Nanos::from_ms(solo_ms)));
         mixes.swap_remove(8)
     }
 
-    fn run<const N: usize>(machine_name: &str, mix: &Mix, all: [Candidate; N]) -> [Measured; N] {
+    fn run<const N: usize>(
+        machine_name: &str,
+        mix: &ExperimentMix,
+        all: [TrialCandidate; N],
+    ) -> [TrialMeasurements; N] {
         all.map(|candidate| {
             let spec = machine(machine_name);
             simulate(&spec, mix, &[candidate], 1)
@@ -267,11 +271,11 @@ mod tests {
     #[test]
     fn knowing_the_truth_changes_no_decision() {
         for policy in ["fair", "perf-fair"] {
-            let seeing = Candidate {
+            let seeing = TrialCandidate {
                 truth: true,
-                ..Candidate::new(policy)
+                ..TrialCandidate::new(policy)
             };
-            let both = [Candidate::new(policy), seeing];
+            let both = [TrialCandidate::new(policy), seeing];
             let [blind, seen] = run("xeon-e5645-1ch", &ninth(4_000), both);
             assert_eq!(
                 (blind.turnaround_s, &blind.slowdowns),
@@ -291,15 +295,15 @@ mod tests {
 
     #[test]
     fn perf_fair_that_knows_and_does_not_measure_is_the_oracle_but_for_its_target() {
-        let perf_fair = Candidate::new("perf-fair");
+        let perf_fair = TrialCandidate::new("perf-fair");
         let knows = perf_fair
             .clone()
             .knowing_progress()
             .with("estimation_share_max", 0);
-        let all = [knows, perf_fair, Candidate::new("oracle")];
+        let all = [knows, perf_fair, TrialCandidate::new("oracle")];
         let [knows, blind, oracle] = run("xeon-e5645", &ninth(20_000), all);
         assert!(knows.watch.measuring == Nanos::ZERO && blind.watch.measuring > Nanos::ZERO);
-        let unfair = |run: &Measured| run.unfair_percent().unwrap();
+        let unfair = |run: &TrialMeasurements| run.unfair_percent().unwrap();
         assert!(
             unfair(&knows) < 0.5 * unfair(&blind),
             "{} {}",
@@ -316,9 +320,9 @@ mod tests {
 
     #[test]
     fn all_cpu_time_is_somebody_s_as_long_as_there_are_more_jobs() {
-        let watched = Candidate {
+        let watched = TrialCandidate {
             noted: Nanos::from_ms(3_000),
-            ..Candidate::new("round-robin")
+            ..TrialCandidate::new("round-robin")
         };
         let [run] = run("xeon-e5645-1ch", &ninth(4_000), [watched]);
         let stays = run.watch.stays.iter();
@@ -333,10 +337,10 @@ mod tests {
 
     #[test]
     fn what_can_t_be_done_is_told() {
-        let wrong = Candidate::new("fair").with("quantum_s", -1);
-        let none = Candidate {
+        let wrong = TrialCandidate::new("fair").with("quantum_s", -1);
+        let none = TrialCandidate {
             usable: Some(CpuSet::from_iter([])),
-            ..Candidate::new("linux")
+            ..TrialCandidate::new("linux")
         };
         for candidate in [wrong, none] {
             let policy = candidate.policy.clone();

@@ -17,7 +17,7 @@ pub(crate) struct Stay {
 
 /// A recorder of a trial: where tasks ran, and the errors of estimates.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct TrialRecorder {
     noted: Nanos,
     since: Nanos,
     /// What runs where since then.
@@ -43,12 +43,12 @@ pub(crate) struct Watch {
     pub(crate) lines: BTreeMap<TaskId, (u64, u64)>,
 }
 
-impl Watch {
+impl TrialRecorder {
     /// Watches a run, and notes for so long who runs where.
-    pub(crate) fn new(noted: Nanos) -> Watch {
-        Watch {
+    pub(crate) fn new(noted: Nanos) -> TrialRecorder {
+        TrialRecorder {
             noted,
-            ..Watch::default()
+            ..TrialRecorder::default()
         }
     }
 
@@ -156,7 +156,7 @@ impl Watch {
     }
 }
 
-impl Recorder for Watch {
+impl Recorder for TrialRecorder {
     fn emit(&mut self, _at: Nanos, fact: Fact<'_>) {
         if let Fact::Decided(record) = fact {
             let now = record.snapshot.now;

@@ -1,20 +1,22 @@
 //! What programs do alone on each type of core.
 
-use crate::reproduction::engine::{Candidate, Lab, Measured, Mix, Result, simulate, spec_programs};
+use crate::reproduction::engine::{
+    ExperimentMix, Lab, Result, TrialCandidate, TrialMeasurements, simulate, spec_programs,
+};
 use crate::statistics::mean;
 use cosched_core::Nanos;
 use cosched_core::model::cross_core::CoreSample;
-use cosched_sim::{MachineSpec, ProgramSpec, Work};
+use cosched_sim::{JobWork, MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
 /// Work of a program alone.
-const WORK: Work = Work::SoloTime(Nanos::from_ms(20_000));
+const WORK: JobWork = JobWork::SoloTime(Nanos::from_ms(20_000));
 
 /// A program alone on each type of core, by seed.
 pub(super) struct Alone {
     pub(super) program: Arc<ProgramSpec>,
-    pub(super) big: Vec<Measured>,
-    pub(super) small: Vec<Measured>,
+    pub(super) big: Vec<TrialMeasurements>,
+    pub(super) small: Vec<TrialMeasurements>,
 }
 
 impl Alone {
@@ -49,7 +51,7 @@ impl Alone {
 }
 
 /// What the regression knows of these runs, means over the seeds.
-pub(super) fn sample(runs: &[Measured]) -> CoreSample {
+pub(super) fn sample(runs: &[TrialMeasurements]) -> CoreSample {
     let mips: Vec<f64> = runs.iter().map(|run| run.mips).collect();
     let llcms: Vec<f64> = runs.iter().map(|run| run.reads_per_us).collect();
     CoreSample {
@@ -71,15 +73,15 @@ fn on_core_type(
     program: &Arc<ProgramSpec>,
     seeds: &[u64],
     core_type: usize,
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<TrialMeasurements>> {
     let machine = spec.machine();
     let mut cpus = machine.cpus.iter();
     let cpu = cpus.find(|cpu| cpu.core_type == core_type);
-    let candidate = Candidate {
+    let candidate = TrialCandidate {
         usable: Some(cpu.map(|cpu| cpu.id).into_iter().collect()),
-        ..Candidate::new("linux")
+        ..TrialCandidate::new("linux")
     };
-    let mix = Mix::of_copies(program, 1, WORK);
+    let mix = ExperimentMix::of_copies(program, 1, WORK);
     let mut runs = Vec::new();
     for &seed in seeds {
         runs.extend(simulate(

@@ -4,12 +4,12 @@ use super::alone;
 use super::efficiency::{CoreTypes, ratio_of};
 use super::{BIAS, BIG_FAIR, LUCKY, candidates, products_saved, saved_over_mixes};
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Lab, Result, changed, of_folder, refitted,
+    Draft, FindingCell, Grid, Lab, Result, TrialCandidate, changed, of_folder, refitted,
 };
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-fn simulate(lab: &Lab<'_>, spec: &Arc<MachineSpec>, candidates: &[Candidate]) -> Result<Grid> {
+fn simulate(lab: &Lab<'_>, spec: &Arc<MachineSpec>, candidates: &[TrialCandidate]) -> Result<Grid> {
     let mixes = of_folder("lucky", lab.work());
     Grid::few(lab, spec, &mixes, candidates)
 }
@@ -41,11 +41,11 @@ pub(super) fn idle_power(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpe
         let over_big_fair = products_saved(&grid, LUCKY, BIG_FAIR);
         let worst = four_mi.map_or(&[][..], |mix| &over_big_fair[mix]);
         rows.push(vec![
-            Cell::number(idle_w, 1),
-            Cell::signed(&saved_over_mixes(&grid, LUCKY, BIAS), 1),
-            Cell::signed(&saved_over_mixes(&grid, LUCKY, BIG_FAIR), 1),
-            Cell::signed(&saved_over_mixes(&grid, BIG_FAIR, BIAS), 1),
-            Cell::signed(worst, 1),
+            FindingCell::number(idle_w, 1),
+            FindingCell::signed(&saved_over_mixes(&grid, LUCKY, BIAS), 1),
+            FindingCell::signed(&saved_over_mixes(&grid, LUCKY, BIG_FAIR), 1),
+            FindingCell::signed(&saved_over_mixes(&grid, BIG_FAIR, BIAS), 1),
+            FindingCell::signed(worst, 1),
         ]);
     }
     draft.table("idle-power", rows);
@@ -67,14 +67,14 @@ pub(super) fn moves(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -
     for (quantum_s, move_ms) in MOVES {
         let changed = changed(spec, |machine| machine.kernel.migration_us = 1e3 * move_ms);
         let both = [
-            Candidate::new("lucky"),
-            Candidate::new("big-fair").with("quantum_s", quantum_s),
+            TrialCandidate::new("lucky"),
+            TrialCandidate::new("big-fair").with("quantum_s", quantum_s),
         ];
         let grid = simulate(lab, &Arc::new(changed), &both)?;
         rows.push(vec![
-            Cell::text(quantum_s.to_string()),
-            Cell::text(move_ms.to_string()),
-            Cell::signed(&saved_over_mixes(&grid, 0, 1), 1),
+            FindingCell::text(quantum_s.to_string()),
+            FindingCell::text(move_ms.to_string()),
+            FindingCell::signed(&saved_over_mixes(&grid, 0, 1), 1),
         ]);
     }
     draft.table("moves", rows);
@@ -91,15 +91,18 @@ pub(super) fn latencies(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec
         let alone = alone::all(lab, &changed)?;
         let benefits = types.benefits(&alone);
         let grid = simulate(lab, &changed, &candidates())?;
-        let mut row = vec![Cell::number(factor, 2)];
+        let mut row = vec![FindingCell::number(factor, 2)];
         for name in ["zeusmp", "bwaves", "astar"] {
-            row.push(Cell::mean(ratio_of(&benefits, name), 2));
+            row.push(FindingCell::mean(ratio_of(&benefits, name), 2));
         }
         for r2 in [types.fit.to_big.r2, types.fit.to_small.r2] {
-            row.push(Cell::number(r2.unwrap_or(f64::NAN).sqrt(), 2));
+            row.push(FindingCell::number(r2.unwrap_or(f64::NAN).sqrt(), 2));
         }
         for base in [BIAS, BIG_FAIR] {
-            row.push(Cell::signed(&saved_over_mixes(&grid, LUCKY, base), 1));
+            row.push(FindingCell::signed(
+                &saved_over_mixes(&grid, LUCKY, base),
+                1,
+            ));
         }
         rows.push(row);
     }

@@ -3,10 +3,12 @@
 use super::alone::Alone;
 use super::efficiency::{Benefit, CoreTypes, ratio_of};
 use super::{BIAS, BIG_FAIR, COMPARISONS, LUCKY, candidates, products_saved, share_saved, shares};
-use crate::reproduction::engine::{Cell, Draft, Grid, Lab, Measured, Mix, Result, gain, saved};
+use crate::reproduction::engine::{
+    Draft, ExperimentMix, FindingCell, Grid, Lab, Result, TrialMeasurements, gain, saved,
+};
 use crate::statistics::{mean, over};
 use cosched_core::{Restart, Rng};
-use cosched_sim::{MachineSpec, SimJob, Work};
+use cosched_sim::{JobWork, MachineSpec, SimJob};
 use std::sync::Arc;
 
 /// Part of its program's instructions that a job has, as in the mixes.
@@ -37,7 +39,7 @@ const KINDS: [(&str, &[(Class, usize)]); 8] = [
 ];
 
 /// Draws a mix of different programs of each class.
-fn draw(classes: &[(Class, usize)], alone: &[Alone], rng: &mut Rng) -> Mix {
+fn draw(classes: &[(Class, usize)], alone: &[Alone], rng: &mut Rng) -> ExperimentMix {
     let mut jobs = Vec::new();
     for (class, number) in classes {
         let mut left: Vec<&Alone> = alone.iter().filter(|one| class(one)).collect();
@@ -45,11 +47,11 @@ fn draw(classes: &[(Class, usize)], alone: &[Alone], rng: &mut Rng) -> Mix {
             let drawn = rng.below(left.len() as u64);
             let program = &left.swap_remove(drawn as usize).program;
             let instructions = PART * program.instructions.unwrap_or(1e12);
-            let work = Work::Instructions(instructions as u64);
-            jobs.extend(Mix::of_copies(program, 1, work).jobs);
+            let work = JobWork::Instructions(instructions as u64);
+            jobs.extend(ExperimentMix::of_copies(program, 1, work).jobs);
         }
     }
-    Mix {
+    ExperimentMix {
         name: "drawn".to_owned(),
         jobs,
         restart: Restart::UntilLast,
@@ -59,7 +61,7 @@ fn draw(classes: &[(Class, usize)], alone: &[Alone], rng: &mut Rng) -> Mix {
 /// The mixes of one kind.
 struct Kind {
     name: &'static str,
-    mixes: Vec<Mix>,
+    mixes: Vec<ExperimentMix>,
     grid: Grid,
 }
 
@@ -118,8 +120,12 @@ impl Draws {
     /// Holds the paper's Figures 1 and 3 against ours.
     pub(super) fn judge(&self, draft: &mut Draft) {
         if let Some(kind) = self.kind("3CI-1MI") {
-            let faster = kind.grid.compared(BIG_FAIR, BIAS, Measured::time, gain);
-            let saved = kind.grid.compared(BIG_FAIR, BIAS, Measured::energy, saved);
+            let faster = kind
+                .grid
+                .compared(BIG_FAIR, BIAS, TrialMeasurements::time, gain);
+            let saved = kind
+                .grid
+                .compared(BIG_FAIR, BIAS, TrialMeasurements::energy, saved);
             draft.judge("figure-1-time", &faster.concat());
             draft.judge("figure-1-energy", &saved.concat());
         }
@@ -157,16 +163,16 @@ impl Draws {
     fn by_kind(&self, draft: &mut Draft) {
         let mut rows = Vec::new();
         for kind in &self.kinds {
-            let mut row = vec![Cell::text(kind.name)];
+            let mut row = vec![FindingCell::text(kind.name)];
             for (_, ours, base, _) in COMPARISONS {
-                row.push(Cell::draws(&kind.saved(ours, base), 0));
+                row.push(FindingCell::draws(&kind.saved(ours, base), 0));
             }
             rows.push(row);
         }
-        let mut row = vec![Cell::text("all eight")];
+        let mut row = vec![FindingCell::text("all eight")];
         for (_, ours, base, _) in COMPARISONS {
             let saved = self.of_sets(ours, base, share_saved);
-            row.push(Cell::draws(&saved, 0));
+            row.push(FindingCell::draws(&saved, 0));
         }
         rows.push(row);
         draft.value("drawn", self.drawn);
@@ -186,9 +192,9 @@ impl Draws {
         let bins = GAINS.iter().zip(&by_gain);
         let rows = bins.map(|((_, how), saved)| {
             vec![
-                Cell::text(*how),
-                Cell::number(saved.len() as f64, 0),
-                Cell::draws(saved, 0),
+                FindingCell::text(*how),
+                FindingCell::number(saved.len() as f64, 0),
+                FindingCell::draws(saved, 0),
             ]
         });
         draft.table("longest", rows.collect());
@@ -221,7 +227,7 @@ fn time_on_small(job: &SimJob, alone: &[Alone]) -> f64 {
     let mut programs = alone.iter();
     let found = programs.find(|one| one.program.name == job.program.name);
     match (found, job.work) {
-        (Some(one), Work::Instructions(number)) => number as f64 / one.small_mips(),
+        (Some(one), JobWork::Instructions(number)) => number as f64 / one.small_mips(),
         _ => 0.0,
     }
 }

@@ -1,7 +1,7 @@
 //! Where each program is more efficient, and how well performance on the other type of core is predicted (sections 2 and 3).
 
 use super::alone::Alone;
-use crate::reproduction::engine::{Cell, Draft, ReproduceError, Result, fitted};
+use crate::reproduction::engine::{Draft, FindingCell, ReproduceError, Result, fitted};
 use crate::statistics::mean;
 use cosched_core::model::cross_core::benefit;
 use cosched_sim::{CoreTypesFit, MachineSpec};
@@ -95,10 +95,10 @@ fn regression(draft: &mut Draft, types: &CoreTypesFit) {
     for (core, regression) in [("big", &types.to_big), ("small", &types.to_small)] {
         let Some(r2) = regression.r2 else { continue };
         rows.push(vec![
-            Cell::text(format!("to the {core} core")),
-            Cell::number(r2.sqrt(), 2),
-            Cell::number(r2, 2),
-            Cell::number(CORRELATION, 2),
+            FindingCell::text(format!("to the {core} core")),
+            FindingCell::number(r2.sqrt(), 2),
+            FindingCell::number(r2, 2),
+            FindingCell::number(CORRELATION, 2),
         ]);
         let unexplained = 100.0 * (1.0 - r2);
         draft.judge(&format!("unexplained-{core}"), &[unexplained]);

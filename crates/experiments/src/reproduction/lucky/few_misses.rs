@@ -1,7 +1,7 @@
 //! The regression of section 2.2 over programs that miss seldom.
 
 use super::alone::{Alone, sample};
-use crate::reproduction::engine::{Cell, Draft};
+use crate::reproduction::engine::{Draft, FindingCell};
 use cosched_core::model::cross_core::{BothWays, PairSums};
 
 /// The most million misses a second of the programs that are included. The paper's examples of programs that miss often have
@@ -9,9 +9,9 @@ use cosched_core::model::cross_core::{BothWays, PairSums};
 const MOST: [(f64, &str); 3] = [(f64::INFINITY, "all"), (29.0, "29"), (14.0, "14")];
 
 /// The correlation of the prediction; absent if there are too few programs.
-fn correlation(pairs: &PairSums) -> Cell {
+fn correlation(pairs: &PairSums) -> FindingCell {
     let r2 = pairs.fit().ok().and_then(|fit| fit.r2);
-    Cell::number(r2.unwrap_or(f64::NAN).sqrt(), 2)
+    FindingCell::number(r2.unwrap_or(f64::NAN).sqrt(), 2)
 }
 
 /// The correlation by how often the programs miss.
@@ -24,8 +24,8 @@ pub(super) fn causes(draft: &mut Draft, alone: &[Alone]) {
             _ = pairs.add(sample(&one.big), sample(&one.small), 1.0);
         }
         rows.push(vec![
-            Cell::text(label),
-            Cell::number(pairs.to_big.count(), 0),
+            FindingCell::text(label),
+            FindingCell::number(pairs.to_big.count(), 0),
             correlation(&pairs.to_big),
             correlation(&pairs.to_small),
         ]);

@@ -1,7 +1,8 @@
 //! The extensions that the paper announces (section 5), against `lucky` without them.
 
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Lab, Measured, Result, changed, of_folder, refitted, saved,
+    Draft, FindingCell, Grid, Lab, Result, TrialCandidate, TrialMeasurements, changed, of_folder,
+    refitted, saved,
 };
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
@@ -38,17 +39,24 @@ fn gains(
     lab: &Lab<'_>,
     spec: &Arc<MachineSpec>,
     label: &str,
-    extended: &[Candidate],
-) -> Result<Vec<Vec<Cell>>> {
+    extended: &[TrialCandidate],
+) -> Result<Vec<Vec<FindingCell>>> {
     let mixes = of_folder("lucky", lab.work());
-    let candidates = [&[Candidate::new("lucky")], extended].concat();
+    let candidates = [&[TrialCandidate::new("lucky")], extended].concat();
     let grid = Grid::simulate(lab, spec, &mixes, &candidates, &lab.seeds)?;
     let mut rows = Vec::new();
     for (ours, candidate) in candidates.iter().enumerate().skip(1) {
-        let mut row = vec![Cell::text(label), Cell::text(&candidate.label)];
-        for figure in [Measured::energy_delay, Measured::time, Measured::moves] {
+        let mut row = vec![
+            FindingCell::text(label),
+            FindingCell::text(&candidate.label),
+        ];
+        for figure in [
+            TrialMeasurements::energy_delay,
+            TrialMeasurements::time,
+            TrialMeasurements::moves,
+        ] {
             let saved = grid.compared(ours, 0, figure, saved).concat();
-            row.push(Cell::range(&saved, 1));
+            row.push(FindingCell::range(&saved, 1));
         }
         rows.push(row);
     }

@@ -2,8 +2,8 @@
 
 use super::alone::Alone;
 use super::efficiency::{CoreTypes, PAPERS_PROGRAMS};
-use crate::reproduction::engine::{Cell, Draft, Lab, Result};
-use cosched_sim::program::Phase;
+use crate::reproduction::engine::{Draft, FindingCell, Lab, Result};
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 fn with_misses(program: &ProgramSpec, factor: f64) -> Arc<ProgramSpec> {
     let mut changed = program.clone();
     if changed.phases.is_empty() {
-        changed.phases.push(Phase {
+        changed.phases.push(ProgramPhase {
             instructions: 1e15,
             cpi: 1.0,
             memory: 1.0,
@@ -66,12 +66,12 @@ pub(super) fn causes(
         let changed = with_misses(program, factor);
         let changed = Alone::simulate(spec, &changed, lab.few_seeds())?;
         Ok(Some(vec![
-            Cell::text(*name),
-            Cell::number(as_it_is.misses(), 0),
-            Cell::number(changed.misses(), 0),
-            Cell::number(factor, 2),
-            Cell::mean(&types.benefit(as_it_is).ratio, 2),
-            Cell::mean(&types.benefit(&changed).ratio, 2),
+            FindingCell::text(*name),
+            FindingCell::number(as_it_is.misses(), 0),
+            FindingCell::number(changed.misses(), 0),
+            FindingCell::number(factor, 2),
+            FindingCell::mean(&types.benefit(as_it_is).ratio, 2),
+            FindingCell::mean(&types.benefit(&changed).ratio, 2),
         ]))
     })?;
     draft.table("misses", rows.into_iter().flatten().collect());

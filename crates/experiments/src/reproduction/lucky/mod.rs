@@ -13,8 +13,8 @@ mod hopes;
 mod misses;
 
 use crate::reproduction::engine::{
-    Candidate, Cell, Chapter, Draft, Grid, Lab, Measured, Result, Series, machine, of_folder,
-    saved, share,
+    Chapter, Draft, FindingCell, Grid, Lab, Result, Series, TrialCandidate, TrialMeasurements,
+    machine, of_folder, saved, share,
 };
 use crate::statistics::{geometric_mean, mean, over};
 
@@ -22,18 +22,18 @@ const BIAS: usize = 0;
 const BIG_FAIR: usize = 1;
 const LUCKY: usize = 2;
 
-fn candidates() -> [Candidate; 3] {
-    ["bias", "big-fair", "lucky"].map(Candidate::new)
+fn candidates() -> [TrialCandidate; 3] {
+    ["bias", "big-fair", "lucky"].map(TrialCandidate::new)
 }
 
 /// Energy-delay product that `ours` saves against `base`, in per cent: by mix, then by seed.
 fn products_saved(grid: &Grid, ours: usize, base: usize) -> Vec<Vec<f64>> {
-    grid.compared(ours, base, Measured::energy_delay, saved)
+    grid.compared(ours, base, TrialMeasurements::energy_delay, saved)
 }
 
 /// Energy-delay products of `ours` as shares of those of `base`: by mix, then by seed.
 fn shares(grid: &Grid, ours: usize, base: usize) -> Vec<Vec<f64>> {
-    grid.compared(ours, base, Measured::energy_delay, share)
+    grid.compared(ours, base, TrialMeasurements::energy_delay, share)
 }
 
 /// Savings over the mixes in per cent, by the geometric mean of the shares. It is the only mean that gives the same
@@ -73,7 +73,7 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
 }
 
 /// The greatest share of the big core that one thread had, in per cent.
-fn share_of_one_thread(run: &Measured) -> Option<f64> {
+fn share_of_one_thread(run: &TrialMeasurements) -> Option<f64> {
     let times = run.watch.on_big_s.values().copied();
     let most = times.fold(0.0, f64::max);
     Some(100.0 * most / run.turnaround_s)
@@ -81,24 +81,24 @@ fn share_of_one_thread(run: &Measured) -> Option<f64> {
 
 /// One memory-intensive and three compute-intensive threads: equal shares of the big core against the lowest bias.
 fn figure_1(draft: &mut Draft, grid: &Grid, mix: usize) {
-    let faster = &grid.compared(BIAS, BIG_FAIR, Measured::time, share)[mix];
-    let energy = &grid.compared(BIG_FAIR, BIAS, Measured::energy, saved)[mix];
+    let faster = &grid.compared(BIAS, BIG_FAIR, TrialMeasurements::time, share)[mix];
+    let energy = &grid.compared(BIG_FAIR, BIAS, TrialMeasurements::energy, saved)[mix];
     let of_one = grid.values(mix, BIAS, share_of_one_thread);
     let papers_faster = 1.0 + draft.published("figure-1-time") / 100.0;
     let rows = vec![
         vec![
-            Cell::text("times as fast"),
-            Cell::mean(faster, 2),
-            Cell::number(papers_faster, 2),
+            FindingCell::text("times as fast"),
+            FindingCell::mean(faster, 2),
+            FindingCell::number(papers_faster, 2),
         ],
         vec![
-            Cell::text("energy saved, %"),
-            Cell::signed(energy, 1),
+            FindingCell::text("energy saved, %"),
+            FindingCell::signed(energy, 1),
             draft.cell("figure-1-energy", 0),
         ],
         vec![
-            Cell::text("share of one thread, %"),
-            Cell::mean(&of_one, 0),
+            FindingCell::text("share of one thread, %"),
+            FindingCell::mean(&of_one, 0),
             draft.cell("figure-1-share", 0),
         ],
     ];
@@ -137,10 +137,10 @@ fn figure_3(draft: &mut Draft, grid: &Grid, names: Vec<String>) {
         series.push((name.to_owned(), saved));
         let shares = shares(grid, ours, base);
         rows.push(vec![
-            Cell::text(name),
-            Cell::signed(&over(&shares, mean_share_saved), 0),
-            Cell::signed(&over(&shares, share_saved), 0),
-            Cell::signed(&over(&shares, mean_excess), 0),
+            FindingCell::text(name),
+            FindingCell::signed(&over(&shares, mean_share_saved), 0),
+            FindingCell::signed(&over(&shares, share_saved), 0),
+            FindingCell::signed(&over(&shares, mean_excess), 0),
             draft.cell(published, 0),
         ]);
     }

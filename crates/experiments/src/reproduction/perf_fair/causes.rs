@@ -4,8 +4,8 @@ use super::{
     BANDWIDTH, Bench, FAIR, HALF, JOBS, LINUX, PERF_FAIR, ROUND_ROBIN, mixes_faster, mixes_unfair,
 };
 use crate::reproduction::engine::{
-    Candidate, Cell, Draft, Grid, Lab, Measured, Mix, Result, changed, gain, plain, refitted,
-    with_long_slices,
+    Draft, ExperimentMix, FindingCell, Grid, Lab, Result, TrialCandidate, TrialMeasurements,
+    changed, gain, plain, refitted, with_long_slices,
 };
 use crate::statistics::{mean, over};
 use cosched_report::chart::Curve;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The machines with most and with fewest channels, and what is simulated on them.
 struct Ends<'a> {
     lab: &'a Lab<'a>,
-    mixes: &'a [Mix],
+    mixes: &'a [ExperimentMix],
     benches: [&'a Bench; 2],
 }
 
@@ -23,7 +23,7 @@ struct Ends<'a> {
 pub(super) fn all(
     draft: &mut Draft,
     lab: &Lab<'_>,
-    mixes: &[Mix],
+    mixes: &[ExperimentMix],
     benches: &[Bench],
 ) -> Result<()> {
     let ends = Ends {
@@ -67,12 +67,12 @@ const LEADS: [f64; 9] = [
 ];
 
 /// The policy with this knob between performance and fairness.
-fn with_lead(lead: f64) -> Candidate {
-    Candidate::new("perf-fair").with("lead_max_percent", lead)
+fn with_lead(lead: f64) -> TrialCandidate {
+    TrialCandidate::new("perf-fair").with("lead_max_percent", lead)
 }
 
 /// It knows true progress and measures nothing.
-fn without_measurements(candidate: Candidate) -> Candidate {
+fn without_measurements(candidate: TrialCandidate) -> TrialCandidate {
     candidate.knowing_progress().with("estimation_share_max", 0)
 }
 
@@ -93,25 +93,25 @@ fn gains_without(gains: &[f64], others: &[f64]) -> Vec<f64> {
 }
 
 impl Ends<'_> {
-    fn grid(&self, machine: &Arc<MachineSpec>, candidates: &[Candidate]) -> Result<Grid> {
+    fn grid(&self, machine: &Arc<MachineSpec>, candidates: &[TrialCandidate]) -> Result<Grid> {
         Grid::few(self.lab, machine, self.mixes, candidates)
     }
 
     /// A row for each candidate on both machines: its speed, its unfairness, and more cells.
     fn by_candidate(
         &self,
-        candidates: &[Candidate],
-        more: fn(&Grid, usize) -> Vec<Cell>,
-    ) -> Result<Vec<Vec<Cell>>> {
+        candidates: &[TrialCandidate],
+        more: fn(&Grid, usize) -> Vec<FindingCell>,
+    ) -> Result<Vec<Vec<FindingCell>>> {
         let mut rows = Vec::new();
         for bench in self.benches {
             let grid = self.grid(&bench.spec, candidates)?;
             for (at, candidate) in candidates.iter().enumerate() {
                 let mut row = vec![
-                    Cell::text(bench.channels),
-                    Cell::text(&candidate.label),
-                    Cell::signed(&bench.overall_in(&grid, at), 1),
-                    Cell::mean(&grid.unfairness(at), 1),
+                    FindingCell::text(bench.channels),
+                    FindingCell::text(&candidate.label),
+                    FindingCell::signed(&bench.overall_in(&grid, at), 1),
+                    FindingCell::mean(&grid.unfairness(at), 1),
                 ];
                 row.extend(more(&grid, at));
                 rows.push(row);
@@ -133,7 +133,7 @@ impl Ends<'_> {
         draft.text("channels");
     }
 
-    fn mixes_of_high_demand(&self) -> Vec<Mix> {
+    fn mixes_of_high_demand(&self) -> Vec<ExperimentMix> {
         let groups = &self.benches[1].groups;
         let mut mixes = Vec::new();
         for (mix, group) in self.mixes.iter().zip(groups) {
@@ -147,7 +147,7 @@ impl Ends<'_> {
     /// Mixes of high demand where memory is scarcer still.
     fn scarcer(&self, draft: &mut Draft) -> Result<()> {
         let policies = ["linux", "bandwidth", "oracle", "perf-fair", "fair"];
-        let mut candidates = policies.map(Candidate::new);
+        let mut candidates = policies.map(TrialCandidate::new);
         for at in [3, 4] {
             candidates[at] = candidates[at].clone().with("as", "paper");
         }
@@ -160,10 +160,10 @@ impl Ends<'_> {
             });
             let spec = refitted(spec)?;
             let grid = Grid::few(self.lab, &spec, &mixes, &candidates)?;
-            let mut row = vec![Cell::number(share, 1)];
+            let mut row = vec![FindingCell::number(share, 1)];
             for at in LINUX + 1..candidates.len() {
-                let gains = grid.compared(at, LINUX, Measured::time, gain);
-                row.push(Cell::signed(&over(&gains, mean), 1));
+                let gains = grid.compared(at, LINUX, TrialMeasurements::time, gain);
+                row.push(FindingCell::signed(&over(&gains, mean), 1));
             }
             rows.push(row);
         }
@@ -173,16 +173,19 @@ impl Ends<'_> {
 
     /// What `linux` gains by slices as long as a quantum.
     fn refill(&self, draft: &mut Draft) -> Result<()> {
-        let linux = [Candidate::new("linux")];
+        let linux = [TrialCandidate::new("linux")];
         let mut rows = Vec::new();
         for bench in self.benches {
             let spec = with_long_slices(&bench.spec);
             let grid = self.grid(&spec, &linux)?;
             let slices = bench.overall_in(&grid, 0);
-            let mut row = vec![Cell::text(bench.channels), Cell::signed(&slices, 1)];
+            let mut row = vec![
+                FindingCell::text(bench.channels),
+                FindingCell::signed(&slices, 1),
+            ];
             for at in [ROUND_ROBIN, BANDWIDTH, FAIR, PERF_FAIR] {
                 let rest = gains_without(&bench.overall(at), &slices);
-                row.push(Cell::signed(&rest, 1));
+                row.push(FindingCell::signed(&rest, 1));
             }
             rows.push(row);
         }
@@ -196,8 +199,8 @@ impl Ends<'_> {
         let candidates = draft.candidates("missing");
         let rows = self.by_candidate(&candidates, |grid, at| {
             vec![match at {
-                3..6 => Cell::mean(&mixes_faster(grid, at, at - 3), 1),
-                _ => Cell::absent(),
+                3..6 => FindingCell::mean(&mixes_faster(grid, at, at - 3), 1),
+                _ => FindingCell::absent(),
             }]
         })?;
         draft.table("missing", rows);
@@ -209,8 +212,8 @@ impl Ends<'_> {
         let candidates = draft.candidates("once");
         let rows = self.by_candidate(&candidates, |grid, at| {
             vec![
-                Cell::mean(&grid.means(at, Measured::measuring_percent), 1),
-                Cell::mean(&grid.means(at, Measured::idle_while_measuring), 1),
+                FindingCell::mean(&grid.means(at, TrialMeasurements::measuring_percent), 1),
+                FindingCell::mean(&grid.means(at, TrialMeasurements::idle_while_measuring), 1),
             ]
         })?;
         draft.table("once", rows);
@@ -219,7 +222,7 @@ impl Ends<'_> {
 
     /// Other figures of SMT, which are assumed.
     fn smt(&self, draft: &mut Draft) -> Result<()> {
-        let mut candidates = ["linux", "bandwidth", "fair", "perf-fair"].map(Candidate::new);
+        let mut candidates = ["linux", "bandwidth", "fair", "perf-fair"].map(TrialCandidate::new);
         for at in [2, 3] {
             candidates[at] = candidates[at].clone().with("as", "paper");
         }
@@ -232,15 +235,15 @@ impl Ends<'_> {
             });
             let grid = self.grid(&refitted(spec)?, &candidates)?;
             let mut row = vec![
-                Cell::number(issue_share, 1),
-                Cell::number(l1_wait_cycles, 1),
+                FindingCell::number(issue_share, 1),
+                FindingCell::number(l1_wait_cycles, 1),
             ];
             for at in 0..candidates.len() {
-                row.push(Cell::mean(&grid.unfairness(at), 1));
+                row.push(FindingCell::mean(&grid.unfairness(at), 1));
             }
             for at in LINUX + 1..candidates.len() {
-                let gains = grid.compared(at, LINUX, Measured::time, gain);
-                row.push(Cell::signed(&over(&gains, mean), 1));
+                let gains = grid.compared(at, LINUX, TrialMeasurements::time, gain);
+                row.push(FindingCell::signed(&over(&gains, mean), 1));
             }
             rows.push(row);
         }
@@ -250,7 +253,7 @@ impl Ends<'_> {
 
     /// Counters that are off by more, and traces of other runs.
     fn noise(&self, draft: &mut Draft) -> Result<()> {
-        let mut candidates = ["perf-fair", "oracle", "oracle"].map(Candidate::new);
+        let mut candidates = ["perf-fair", "oracle", "oracle"].map(TrialCandidate::new);
         candidates[0] = candidates[0].clone().with("as", "paper");
         candidates[2].others_traces = true;
         let mut rows = Vec::new();
@@ -260,12 +263,12 @@ impl Ends<'_> {
                 let noisy = Arc::new(noisy);
                 let grid = self.grid(&noisy, &candidates)?;
                 rows.push(vec![
-                    Cell::text(bench.channels),
-                    Cell::number(100.0 * noise, 0),
-                    Cell::mean(&grid.unfairness(0), 1),
-                    Cell::mean(&mixes_unfair(&grid, 0), 1),
-                    Cell::mean(&grid.unfairness(1), 1),
-                    Cell::mean(&grid.unfairness(2), 1),
+                    FindingCell::text(bench.channels),
+                    FindingCell::number(100.0 * noise, 0),
+                    FindingCell::mean(&grid.unfairness(0), 1),
+                    FindingCell::mean(&mixes_unfair(&grid, 0), 1),
+                    FindingCell::mean(&grid.unfairness(1), 1),
+                    FindingCell::mean(&grid.unfairness(2), 1),
                 ]);
             }
         }
@@ -296,20 +299,31 @@ impl Ends<'_> {
 /// Mean slowdown of the jobs under `linux` over that under a candidate, in per cent above 1: its mean over the mixes, by
 /// seed.
 fn mean_speed_up(bench: &Bench, grid: &Grid, at: usize) -> Vec<f64> {
-    let gains = grid.compared_with((&bench.grid, LINUX), at, Measured::mean_slowdown, gain);
+    let gains = grid.compared_with(
+        (&bench.grid, LINUX),
+        at,
+        TrialMeasurements::mean_slowdown,
+        gain,
+    );
     over(&gains, mean)
 }
 
 /// A row for each value of the knob: how much earlier the jobs end on average, speed-up and unfairness as it is, and the
 /// same with true progress and without measurements.
-fn knob_rows(bench: &Bench, grid: &Grid) -> Vec<Vec<Cell>> {
+fn knob_rows(bench: &Bench, grid: &Grid) -> Vec<Vec<FindingCell>> {
     let mut rows = Vec::new();
     for (at, lead) in LEADS.iter().enumerate() {
-        let mut row = vec![Cell::text(bench.channels), Cell::number(*lead, 0)];
+        let mut row = vec![
+            FindingCell::text(bench.channels),
+            FindingCell::number(*lead, 0),
+        ];
         for candidate in [at, LEADS.len() + at] {
-            row.push(Cell::signed(&mean_speed_up(bench, grid, candidate), 1));
-            row.push(Cell::signed(&bench.overall_in(grid, candidate), 1));
-            row.push(Cell::mean(&grid.unfairness(candidate), 1));
+            row.push(FindingCell::signed(
+                &mean_speed_up(bench, grid, candidate),
+                1,
+            ));
+            row.push(FindingCell::signed(&bench.overall_in(grid, candidate), 1));
+            row.push(FindingCell::mean(&grid.unfairness(candidate), 1));
         }
         rows.push(row);
     }
@@ -328,20 +342,25 @@ fn knob_curve(name: String, bench: &Bench, grid: &Grid, first: usize) -> Curve {
 }
 
 /// In how many mixes the time at which `linux` has ended so many jobs compares so with that of each of these policies.
-fn ended(bench: &Bench, jobs: usize, compare: fn(&f64, &f64) -> bool, others: &[usize]) -> Cell {
+fn ended(
+    bench: &Bench,
+    jobs: usize,
+    compare: fn(&f64, &f64) -> bool,
+    others: &[usize],
+) -> FindingCell {
     let mixes = bench.grid.count(|mix, seed| {
         let linux_s = bench.grid.runs(mix, LINUX)[seed].end_s(jobs);
         let mut others = others.iter().map(|&at| &bench.grid.runs(mix, at)[seed]);
         others.all(|other| compare(&linux_s, &other.end_s(jobs)))
     });
-    Cell::mean(&mixes, 1)
+    FindingCell::mean(&mixes, 1)
 }
 
 /// In how many mixes `linux` has ended half of the jobs first, and all of them last.
 fn figure_3(draft: &mut Draft, benches: &[Bench]) {
     let rows = benches.iter().map(|bench| {
         vec![
-            Cell::text(bench.channels),
+            FindingCell::text(bench.channels),
             ended(bench, HALF, f64::lt, &[FAIR, PERF_FAIR]),
             ended(bench, HALF, f64::lt, &[BANDWIDTH]),
             ended(bench, JOBS, f64::ge, &[BANDWIDTH, FAIR, PERF_FAIR]),

@@ -7,7 +7,8 @@ mod tables;
 mod verdicts;
 
 use crate::reproduction::engine::{
-    Candidate, Chapter, Draft, Grid, Lab, Measured, Mix, Result, gain, machine, of_folder,
+    Chapter, Draft, ExperimentMix, Grid, Lab, Result, TrialCandidate, TrialMeasurements, gain,
+    machine, of_folder,
 };
 use crate::statistics::{mean, over};
 use cosched_sim::MachineSpec;
@@ -68,10 +69,10 @@ struct Bench {
 }
 
 /// The policies of the paper as it states them, which are judged, then ours beside them.
-fn candidates() -> Vec<Candidate> {
+fn candidates() -> Vec<TrialCandidate> {
     let mut candidates = Vec::new();
     for policy in POLICIES {
-        candidates.push(Candidate::new(policy).named(&format!("`{policy}`")));
+        candidates.push(TrialCandidate::new(policy).named(&format!("`{policy}`")));
     }
     for at in [FAIR, PERF_FAIR] {
         candidates[at].truth = true;
@@ -85,7 +86,7 @@ fn candidates() -> Vec<Candidate> {
 impl Bench {
     fn simulate(
         lab: &Lab<'_>,
-        mixes: &[Mix],
+        mixes: &[ExperimentMix],
         (name, channels): (&'static str, &'static str),
     ) -> Result<Bench> {
         let candidates = candidates();
@@ -108,7 +109,8 @@ impl Bench {
 
     /// Speed-up of turnaround over linux in per cent: by mix, then by seed.
     fn speed_ups(&self, candidate: usize) -> Vec<Vec<f64>> {
-        self.grid.compared(candidate, LINUX, Measured::time, gain)
+        self.grid
+            .compared(candidate, LINUX, TrialMeasurements::time, gain)
     }
 
     /// For each seed, the mean speed-up over linux in per cent.
@@ -149,7 +151,7 @@ fn mixes_unfair(grid: &Grid, candidate: usize) -> Vec<f64> {
 
 /// Lines read per us under linux, mean over the seeds.
 fn bandwidth(grid: &Grid, mix: usize) -> f64 {
-    mean(&grid.values(mix, LINUX, Measured::reads)).unwrap_or(0.0)
+    mean(&grid.values(mix, LINUX, TrialMeasurements::reads)).unwrap_or(0.0)
 }
 
 /// The group of a mix that reads so many lines per us.

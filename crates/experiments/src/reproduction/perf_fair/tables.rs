@@ -1,12 +1,14 @@
 //! What was simulated: tables and figures as the paper has them.
 
 use super::{Bench, FAIR, GROUPS, LINUX, NINTH, OURS, PERF_FAIR, POLICIES, bandwidth};
-use crate::reproduction::engine::{Cell, Draft, Figure, Measured, Mix, Series, plain};
+use crate::reproduction::engine::{
+    Draft, ExperimentMix, Figure, FindingCell, Series, TrialMeasurements, plain,
+};
 use crate::statistics::{mean, quantile};
 use cosched_report::chart::Curve;
 
 /// All tables and figures.
-pub(super) fn all(draft: &mut Draft, benches: &[Bench], mixes: &[Mix]) {
+pub(super) fn all(draft: &mut Draft, benches: &[Bench], mixes: &[ExperimentMix]) {
     for bench in benches {
         draft.machine(bench.name, bench.channels);
         summary(draft, bench);
@@ -38,13 +40,13 @@ fn summary(draft: &mut Draft, bench: &Bench) {
         let greatest = quantile(&speed, 1.0).unwrap_or(f64::NAN);
         let range = format!("{} to {}", plain(least, 1), plain(greatest, 1));
         rows.push(vec![
-            Cell::text(label),
-            Cell::mean(&bench.grid.unfairness(at), 1),
+            FindingCell::text(label),
+            FindingCell::mean(&bench.grid.unfairness(at), 1),
             draft.cell(&format!("unfairness-{policy}"), 1),
-            Cell::signed(&bench.overall(at), 1),
+            FindingCell::signed(&bench.overall(at), 1),
             draft.cell(&format!("speed-up-{policy}"), 1),
-            Cell::text(range),
-            Cell::mean(&bench.grid.means(at, Measured::reads), 0),
+            FindingCell::text(range),
+            FindingCell::mean(&bench.grid.means(at, TrialMeasurements::reads), 0),
         ]);
     }
     draft.table("summary-{machine}", rows);
@@ -53,7 +55,7 @@ fn summary(draft: &mut Draft, bench: &Bench) {
 fn figure_1(draft: &mut Draft, bench: &Bench, mixes: &[String]) {
     let mut series: Vec<Series> = Vec::new();
     for (at, policy) in POLICIES.iter().enumerate() {
-        let unfairness = bench.grid.by_mix(at, Measured::unfair_percent);
+        let unfairness = bench.grid.by_mix(at, TrialMeasurements::unfair_percent);
         series.push(((*policy).to_owned(), unfairness));
     }
     draft.bars("figure-1-{machine}", mixes.to_vec(), series);
@@ -95,12 +97,12 @@ fn by_group(draft: &mut Draft, benches: &[Bench]) {
         for (group, name) in GROUPS.iter().enumerate() {
             let mixes = bench.groups.iter().filter(|&&one| one == group).count();
             let mut row = vec![
-                Cell::text(bench.channels),
-                Cell::text(*name),
-                Cell::number(mixes as f64, 0),
+                FindingCell::text(bench.channels),
+                FindingCell::text(*name),
+                FindingCell::number(mixes as f64, 0),
             ];
             for at in LINUX + 1..POLICIES.len() {
-                row.push(Cell::signed(&bench.of_group(group, at), 1));
+                row.push(FindingCell::signed(&bench.of_group(group, at), 1));
             }
             rows.push(row);
         }
@@ -113,20 +115,20 @@ fn sizes(errors: &[f64]) -> Vec<f64> {
 }
 
 /// The value below which a share of the sizes of the errors of estimated IPC lies, in per cent.
-fn size_of_error(run: &Measured, share: f64) -> Option<f64> {
+fn size_of_error(run: &TrialMeasurements, share: f64) -> Option<f64> {
     let size = quantile(&sizes(&run.watch.solo_errors), share)?;
     Some(100.0 * size)
 }
 
-fn mean_error(run: &Measured) -> Option<f64> {
+fn mean_error(run: &TrialMeasurements) -> Option<f64> {
     Some(100.0 * mean(&run.watch.solo_errors)?)
 }
 
-fn mean_size_of_progress_error(run: &Measured) -> Option<f64> {
+fn mean_size_of_progress_error(run: &TrialMeasurements) -> Option<f64> {
     mean(&sizes(&run.progress_errors()))
 }
 
-fn spread_of_progress_errors(run: &Measured) -> Option<f64> {
+fn spread_of_progress_errors(run: &TrialMeasurements) -> Option<f64> {
     let errors = run.progress_errors();
     let greatest = quantile(&errors, 1.0)?;
     let least = quantile(&errors, 0.0)?;
@@ -139,20 +141,20 @@ fn estimates(draft: &mut Draft, benches: &[Bench]) {
     for bench in benches {
         for at in [[FAIR, PERF_FAIR], OURS].concat() {
             let mut row = vec![
-                Cell::text(bench.channels),
-                Cell::text(&bench.labels[at]),
-                Cell::signed(&bench.grid.means(at, mean_error), 1),
+                FindingCell::text(bench.channels),
+                FindingCell::text(&bench.labels[at]),
+                FindingCell::signed(&bench.grid.means(at, mean_error), 1),
             ];
             let figures: [Figure; 6] = [
                 |run| size_of_error(run, 0.5),
                 |run| size_of_error(run, 0.9),
                 mean_size_of_progress_error,
                 spread_of_progress_errors,
-                Measured::measuring_percent,
-                Measured::idle_while_measuring,
+                TrialMeasurements::measuring_percent,
+                TrialMeasurements::idle_while_measuring,
             ];
             for figure in figures {
-                row.push(Cell::mean(&bench.grid.means(at, figure), 1));
+                row.push(FindingCell::mean(&bench.grid.means(at, figure), 1));
             }
             rows.push(row);
         }

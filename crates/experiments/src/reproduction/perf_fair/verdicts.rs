@@ -2,7 +2,7 @@
 
 use super::{BANDWIDTH, Bench, FAIR, GROUPS, HALF, LINUX, PERF_FAIR, POLICIES};
 use super::{mixes_faster, mixes_unfair};
-use crate::reproduction::engine::{Draft, Measured};
+use crate::reproduction::engine::{Draft, TrialMeasurements};
 use crate::statistics::{mean, over};
 
 fn position(name: &str) -> usize {
@@ -57,10 +57,10 @@ fn ends_s(bench: &Bench, mix: usize, candidate: usize, jobs: usize) -> Vec<f64> 
 fn ninth(draft: &mut Draft, bench: &Bench) {
     let grid = &bench.grid;
     draft.judge_drawn_order("time-of-ninth", grid.mixes, |mix, name| {
-        grid.values(mix, position(name), Measured::time)
+        grid.values(mix, position(name), TrialMeasurements::time)
     });
     draft.judge_drawn_order("unfairness-of-ninth", grid.mixes, |mix, name| {
-        grid.values(mix, position(name), Measured::unfair_percent)
+        grid.values(mix, position(name), TrialMeasurements::unfair_percent)
     });
     draft.judge_drawn_order("half-of-ninth", grid.mixes, |mix, name| {
         if name == "linux" {

@@ -30,7 +30,7 @@ const KEEPER: u64 = 0;
 
 /// An entry of the list: a slot contains it as JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Entry {
+pub(super) enum ChangeEntry {
     /// The session's keeper.
     Keeper(Member),
     /// A thread whose CPUs were changed.
@@ -112,7 +112,7 @@ impl Changes {
     ///
     /// # Errors
     /// Out of memory, or its masks or its path are too long for a slot.
-    pub(super) fn enter(&mut self, slot: Option<u64>, entry: &Entry) -> io::Result<u64> {
+    pub(super) fn enter(&mut self, slot: Option<u64>, entry: &ChangeEntry) -> io::Result<u64> {
         let text = serde_json::to_vec(entry)?;
         if text.len() > SLOT_BYTES {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -129,7 +129,7 @@ impl Changes {
 
     /// Enters the session's keeper.
     pub(super) fn keeper(&mut self, keeper: &Process) {
-        let _ = self.enter(Some(KEEPER), &Entry::Keeper(keeper.into()));
+        let _ = self.enter(Some(KEEPER), &ChangeEntry::Keeper(keeper.into()));
     }
 
     /// The current list.
@@ -201,14 +201,14 @@ impl List {
         Some(list)
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: ChangeEntry) {
         match entry {
-            Entry::Keeper(keeper) => self.keeper = Some(keeper),
-            Entry::Pin(pin) => self.pins.push(pin),
-            Entry::Alone(thread) => drop(self.kept.insert(thread)),
-            Entry::Set(set) => self.sets.push(set),
-            Entry::Group(since, dir) => self.groups.push((since, dir.into())),
-            Entry::Frozen(dir) => self.frozen.push(dir.into()),
+            ChangeEntry::Keeper(keeper) => self.keeper = Some(keeper),
+            ChangeEntry::Pin(pin) => self.pins.push(pin),
+            ChangeEntry::Alone(thread) => drop(self.kept.insert(thread)),
+            ChangeEntry::Set(set) => self.sets.push(set),
+            ChangeEntry::Group(since, dir) => self.groups.push((since, dir.into())),
+            ChangeEntry::Frozen(dir) => self.frozen.push(dir.into()),
         }
     }
 }
@@ -235,14 +235,16 @@ mod tests {
             before: "0-3".parse().unwrap(),
             since: 85,
         };
-        let slot = changes.enter(None, &Entry::Pin(pin.clone())).unwrap();
+        let slot = changes.enter(None, &ChangeEntry::Pin(pin.clone())).unwrap();
         let odd = PathBuf::from(OsString::from_vec(b"/groups/\xd0 x\n y".to_vec()));
-        changes.enter(None, &Entry::Set(pin.set.clone())).unwrap();
         changes
-            .enter(None, &Entry::Group(90, odd.as_path().into()))
+            .enter(None, &ChangeEntry::Set(pin.set.clone()))
             .unwrap();
         changes
-            .enter(None, &Entry::Frozen(odd.as_path().into()))
+            .enter(None, &ChangeEntry::Group(90, odd.as_path().into()))
+            .unwrap();
+        changes
+            .enter(None, &ChangeEntry::Frozen(odd.as_path().into()))
             .unwrap();
         let list = changes.read().unwrap();
         assert_eq!(list.pins, std::slice::from_ref(&pin));
@@ -258,7 +260,9 @@ mod tests {
             ..pin
         };
         assert_eq!(
-            changes.enter(None, &Entry::Pin(moved.clone())).unwrap(),
+            changes
+                .enter(None, &ChangeEntry::Pin(moved.clone()))
+                .unwrap(),
             slot
         );
         assert_eq!(changes.read().unwrap().pins, [moved]);
@@ -267,7 +271,7 @@ mod tests {
             ..changes.read().unwrap().pins.remove(0)
         };
         assert!(
-            changes.enter(None, &Entry::Pin(long)).is_err(),
+            changes.enter(None, &ChangeEntry::Pin(long)).is_err(),
             "a cut mask is none"
         );
     }

@@ -4,8 +4,8 @@
 //! left alone. A thread that starts later inherits the CPUs of its creator. They came from here if the session has given
 //! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
-use super::Hold;
-use super::changes::{Entry, Pin};
+use super::SessionHold;
+use super::changes::{ChangeEntry, Pin};
 use super::restore::give_back;
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::attached::{Member, Subject, SubjectKey};
@@ -27,7 +27,7 @@ const PASSES: u32 = 8;
 
 /// Why a thread is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Left {
+pub(crate) enum LeftAlone {
     /// Somebody had narrowed its CPUs before.
     Narrowed,
     /// Somebody has changed its CPUs since.
@@ -41,9 +41,9 @@ pub(crate) enum Left {
 }
 
 /// How many threads were newly left alone, by reason.
-pub(crate) type Skipped = BTreeMap<Left, usize>;
+pub(crate) type Skipped = BTreeMap<LeftAlone, usize>;
 
-impl Hold {
+impl SessionHold {
     /// Binds all threads of a subject. Returns how many are left alone that were not before.
     pub(crate) fn bind(&mut self, subject: &Subject, cpus: &CpuSet) -> Skipped {
         self.bind_members(subject, cpus, false)
@@ -111,7 +111,7 @@ impl Hold {
         tid: RawPid,
         cpus: &CpuSet,
         limit: &CpuSet,
-    ) -> Result<(), Left> {
+    ) -> Result<(), LeftAlone> {
         let Some((thread, present)) = thread_now(&self.root, process.pid, tid) else {
             return Ok(());
         };
@@ -134,7 +134,7 @@ impl Hold {
             && !self.groups.contains_key(dir)
             && let Ok(slot) = self.changes.enter(
                 None,
-                &Entry::Group(ticks_since_boot(), dir.as_path().into()),
+                &ChangeEntry::Group(ticks_since_boot(), dir.as_path().into()),
             )
         {
             self.groups.insert(dir.clone(), slot);
@@ -181,13 +181,13 @@ impl Hold {
         present: CpuSet,
         limit: &CpuSet,
         cpus: &CpuSet,
-    ) -> Result<Option<(Option<u64>, Pin)>, Left> {
+    ) -> Result<Option<(Option<u64>, Pin)>, LeftAlone> {
         if cpus.is_empty() {
-            return Err(Left::Refused);
+            return Err(LeftAlone::Refused);
         }
         if let Some((slot, pin)) = self.pins.get(&thread) {
             if !comes_from(&present, &pin.set, limit) {
-                return Err(Left::Changed);
+                return Err(LeftAlone::Changed);
             }
             if pin.set == *cpus {
                 return Ok(None);
@@ -201,13 +201,13 @@ impl Hold {
             return Ok(Some((Some(*slot), moved)));
         }
         if present != *limit && !self.has_inherited(subject, process, thread, &present, limit) {
-            return Err(Left::Narrowed);
+            return Err(LeftAlone::Narrowed);
         }
         if present == *limit && cpus == limit {
             return Ok(None);
         }
         if self.len() >= MOST_THREADS {
-            return Err(Left::TooMany);
+            return Err(LeftAlone::TooMany);
         }
         let pin = Pin {
             thread,
@@ -221,10 +221,10 @@ impl Hold {
     }
 
     /// Enters the change, and makes it.
-    fn carry_out(&mut self, slot: Option<u64>, pin: Pin) -> Result<(), Left> {
+    fn carry_out(&mut self, slot: Option<u64>, pin: Pin) -> Result<(), LeftAlone> {
         let thread = pin.thread;
         let Ok(slot) = self.enter(slot, &pin) else {
-            return Err(self.leave(thread, Left::TooMany));
+            return Err(self.leave(thread, LeftAlone::TooMany));
         };
         let (set, is_there) = (pin.set.clone(), pin.before == pin.set);
         self.pins.insert(thread, (slot, pin));
@@ -241,18 +241,19 @@ impl Hold {
                     self.strike(&thread);
                     Ok(())
                 }
-                Some(Errno::PERM) => Err(self.leave(thread, Left::NotPermitted)),
-                _ => Err(self.leave(thread, Left::Refused)),
+                Some(Errno::PERM) => Err(self.leave(thread, LeftAlone::NotPermitted)),
+                _ => Err(self.leave(thread, LeftAlone::Refused)),
             },
         }
     }
 
     fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
         if !self.sets.contains(&pin.set) {
-            self.changes.enter(None, &Entry::Set(pin.set.clone()))?;
+            self.changes
+                .enter(None, &ChangeEntry::Set(pin.set.clone()))?;
             self.sets.push(pin.set.clone());
         }
-        self.changes.enter(slot, &Entry::Pin(pin.clone()))
+        self.changes.enter(slot, &ChangeEntry::Pin(pin.clone()))
     }
 
     /// Frees another thread that was bound because it has got the number of this one.
@@ -265,10 +266,10 @@ impl Hold {
     }
 
     /// Leaves a thread alone from now on.
-    fn leave(&mut self, thread: Member, why: Left) -> Left {
+    fn leave(&mut self, thread: Member, why: LeftAlone) -> LeftAlone {
         self.strike(&thread);
-        if why != Left::TooMany {
-            let slot = self.changes.enter(None, &Entry::Alone(thread)).ok();
+        if why != LeftAlone::TooMany {
+            let slot = self.changes.enter(None, &ChangeEntry::Alone(thread)).ok();
             self.left.insert(thread, slot);
         }
         why
@@ -429,9 +430,9 @@ mod tests {
         same.set(&one_text);
         let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
         pass_a_tick();
-        let mut hold = Hold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let mut hold = SessionHold::without_keeper(&root, run, Duration::ZERO).unwrap();
         let skipped = hold.bind(&subject(&each), &one);
-        assert_eq!(skipped, [(Left::Narrowed, 2)].into());
+        assert_eq!(skipped, [(LeftAlone::Narrowed, 2)].into());
         let state = |of: [&Killed; 4]| of.map(Killed::cpus);
         let four = [&plain, &moved, &narrowed, &same];
         let [first, second] = [&one_text, &other_text].map(String::as_str);
@@ -444,7 +445,7 @@ mod tests {
         // Somebody changes one. The next move leaves it alone, and moves the others.
         moved.set(&all);
         let skipped = hold.bind(&subject(&each), &other);
-        assert_eq!(skipped, [(Left::Changed, 1)].into());
+        assert_eq!(skipped, [(LeftAlone::Changed, 1)].into());
         assert_eq!(state(four), [second, all.as_str(), second, first]);
         // An entry of an earlier thread with the same number.
         let mut list = hold.changes.read().unwrap();
@@ -483,20 +484,20 @@ mod tests {
             return eprintln!("skipped, because this test may not use all CPUs");
         }
         pass_a_tick();
-        let mut hold = Hold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let mut hold = SessionHold::without_keeper(&root, run, Duration::ZERO).unwrap();
         let mut alone = forker();
         let one = CpuSet::from(limit.first().unwrap());
         let other = CpuSet::from(limit.iter().nth(1).unwrap());
         alone.set(&one.to_string());
         pass_a_tick();
         let family = subject(&[shell.member(), alone.member()]);
-        assert_eq!(hold.bind(&family, &one), [(Left::Narrowed, 1)].into());
+        assert_eq!(hold.bind(&family, &one), [(LeftAlone::Narrowed, 1)].into());
         let [child, of_alone] = [&mut shell, &mut alone].map(fork);
         // That they were bound longer ago, and in whose subject they are, makes no difference.
         hold.bind(&family, &other);
         hold.bind(&family, &limit);
         let late = hold.bind_new(&subject(&[member(of_alone)]), &other);
-        assert_eq!(late, [(Left::Narrowed, 1)].into());
+        assert_eq!(late, [(LeftAlone::Narrowed, 1)].into());
         assert_eq!(
             [child, of_alone].map(cpus_of),
             [one.to_string(), one.to_string()]

@@ -8,7 +8,7 @@ mod threads;
 
 pub use restore::Restored;
 
-pub(crate) use masks::Left;
+pub(crate) use masks::LeftAlone;
 pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
@@ -17,7 +17,7 @@ use crate::cgroup;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
-use changes::{Changes, Entry, Pin};
+use changes::{ChangeEntry, Changes, Pin};
 use cosched_core::CpuSet;
 use keeper::Keeper;
 use masks::PRUNE;
@@ -35,7 +35,7 @@ const MISSED: u32 = 3;
 
 /// All that a session changes in programs of others. When it is dropped, all of it is undone.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct SessionHold {
     root: Root,
     run: RunId,
     changes: Changes,
@@ -55,20 +55,20 @@ pub(crate) struct Hold {
     prune_at: usize,
 }
 
-impl Hold {
+impl SessionHold {
     /// Starts a session's list and its keeper.
     ///
     /// # Errors
     /// Out of memory, or no process could be made. Nothing is changed without a keeper.
-    pub(crate) fn begin(root: &Root, run: RunId, interval: Duration) -> io::Result<Hold> {
+    pub(crate) fn begin(root: &Root, run: RunId, interval: Duration) -> io::Result<SessionHold> {
         let silence = SILENCE.max(interval.saturating_mul(MISSED));
-        let mut hold = Hold::without_keeper(root, run, silence)?;
+        let mut hold = SessionHold::without_keeper(root, run, silence)?;
         hold.start_keeper()?;
         Ok(hold)
     }
 
-    fn without_keeper(root: &Root, run: RunId, silence: Duration) -> io::Result<Hold> {
-        Ok(Hold {
+    fn without_keeper(root: &Root, run: RunId, silence: Duration) -> io::Result<SessionHold> {
+        Ok(SessionHold {
             root: root.clone(),
             changes: Changes::begin(root, &run)?,
             run,
@@ -121,7 +121,7 @@ impl Hold {
         if cgroup::is_frozen(dir) {
             return Ok(false);
         }
-        let slot = self.changes.enter(None, &Entry::Frozen(dir.into()))?;
+        let slot = self.changes.enter(None, &ChangeEntry::Frozen(dir.into()))?;
         let frozen = cgroup::set_frozen(dir, true);
         if frozen.is_err() {
             self.changes.strike(slot);
@@ -131,7 +131,7 @@ impl Hold {
         frozen.map(|()| true)
     }
 
-    /// Thaws a group that [`Hold::freeze`] froze.
+    /// Thaws a group that [`SessionHold::freeze`] froze.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -164,7 +164,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for SessionHold {
     fn drop(&mut self) {
         self.undo();
         if let Some(keeper) = self.keeper.take() {

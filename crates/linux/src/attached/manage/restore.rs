@@ -8,8 +8,8 @@ use crate::cgroup;
 use crate::identity;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
-use crate::runtime::Folder;
+use crate::run_id::{RunFate, RunId};
+use crate::runtime::PrivateFolder;
 use crate::sys::{self, RawPid};
 use cosched_core::{CpuId, CpuSet};
 use rustix::process::{Signal, geteuid};
@@ -219,12 +219,12 @@ pub(super) fn give_back(root: &Root, tid: RawPid, old: &CpuSet) -> bool {
 pub(crate) fn mend(root: &Root, covers: impl Fn(&RunId, u32) -> bool) -> Restored {
     let mut done = Restored::default();
     let boot = identity::boot(root);
-    for folder in Folder::all(root) {
+    for folder in PrivateFolder::all(root) {
         for name in folder.names(PREFIX) {
             let Some(run) = RunId::in_name(&name, PREFIX) else {
                 continue;
             };
-            if !covers(&run, folder.owner) || run.fate(root) != Fate::Dead {
+            if !covers(&run, folder.owner) || run.fate(root) != RunFate::Dead {
                 continue;
             }
             let Some(list) = read(&folder, &name) else {
@@ -240,7 +240,7 @@ pub(crate) fn mend(root: &Root, covers: impl Fn(&RunId, u32) -> bool) -> Restore
     done
 }
 
-fn read(folder: &Folder, name: &OsStr) -> Option<List> {
+fn read(folder: &PrivateFolder, name: &OsStr) -> Option<List> {
     let mut bytes = Vec::new();
     let file = folder.open_file(name)?;
     file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;

@@ -20,10 +20,10 @@ mod windows;
 use crate::backend::{CpuTime, Tape};
 use crate::recording::Recording;
 use replay::{even, replay};
-use series::{Corun, Program, WallTimes};
+use series::{Corun, CorunProgram, WallTimes};
 use std::collections::BTreeMap;
 use std::path::Path;
-use table::{Row, Table};
+use table::{EstimatorTable, Row};
 use windows::Windows;
 
 /// The clock with all CPUs busy, as counted in programs that never wait.
@@ -62,13 +62,13 @@ pub(crate) fn report(folder: &Path) -> Result<String, String> {
         ("CPU time of cycles", busy),
         ("no CPU time", CpuTime::Absent),
     ] {
-        let mut coruns = Table::new(&format!("Co-runs, {source}"), &BESIDE);
+        let mut coruns = EstimatorTable::new(&format!("Co-runs, {source}"), &BESIDE);
         for corun in &data.coruns {
             for row in judge(corun, cpu_time)? {
                 coruns.add(row);
             }
         }
-        let mut alone = Table::new(&format!("Programs alone, {source}"), &ALONE);
+        let mut alone = EstimatorTable::new(&format!("Programs alone, {source}"), &ALONE);
         for (name, recording) in &data.alone {
             alone.add(judge_alone(&undisturbed(name, recording), cpu_time)?);
         }
@@ -115,7 +115,7 @@ fn judge(corun: &Corun, cpu_time: CpuTime) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-fn judge_alone(program: &Program, cpu_time: CpuTime) -> Result<Row, String> {
+fn judge_alone(program: &CorunProgram, cpu_time: CpuTime) -> Result<Row, String> {
     let tape = || vec![alone(program)];
     let fresh = replay(tape(), &[None], cpu_time, &mut *even()?)?;
     let knowing = replay(tape(), &[fresh[0].kept()], cpu_time, &mut *even()?)?;
@@ -135,9 +135,9 @@ fn judge_alone(program: &Program, cpu_time: CpuTime) -> Result<Row, String> {
 }
 
 /// A program that runs as it does alone.
-fn undisturbed(name: &str, recording: &Recording) -> Program {
+fn undisturbed(name: &str, recording: &Recording) -> CorunProgram {
     let time_s = recording.length_s();
-    Program {
+    CorunProgram {
         name: name.to_owned(),
         wall: WallTimes {
             alone_s: time_s,
@@ -148,7 +148,7 @@ fn undisturbed(name: &str, recording: &Recording) -> Program {
     }
 }
 
-fn alone(program: &Program) -> Tape {
+fn alone(program: &CorunProgram) -> Tape {
     Tape {
         alone: program.alone.clone(),
         beside: BTreeMap::new(),
@@ -156,7 +156,7 @@ fn alone(program: &Program) -> Tape {
 }
 
 /// A program beside the other one, whose number this is.
-fn beside(program: &Program, other: usize) -> Tape {
+fn beside(program: &CorunProgram, other: usize) -> Tape {
     Tape {
         alone: program.alone.clone(),
         beside: BTreeMap::from([(other, program.beside.clone())]),

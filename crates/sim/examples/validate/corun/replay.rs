@@ -1,12 +1,12 @@
 //! Runs of recorded programs, and what the estimators thought in them.
 
-use super::series::{Program, THREADS};
+use super::series::{CorunProgram, THREADS};
 use crate::backend::{self, CpuTime, Replay, Tape};
 use crate::recording::Recording;
 use cosched_core::{
-    Absence, Counter, Earlier, Estimates, Fact, Machine, Nanos, Params, Policy, Purpose, Reading,
-    Recorder, RunConfig, Sample, SoloTrace, Start, TaskEstimator, TaskId, TaskResult, TaskSpec,
-    TrafficRates, find_policy, run,
+    Absence, Counter, EarlierPhases, Estimates, Fact, InitialProgress, Machine, Nanos, Params,
+    Policy, Purpose, Reading, Recorder, RunConfig, Sample, SoloTrace, TaskEstimator, TaskId,
+    TaskResult, TaskSpec, TrafficRates, find_policy, run,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn socket() -> Machine {
 /// Runs recorded programs to their end under a policy. Each may know what an earlier run of it learnt.
 pub(super) fn replay(
     tapes: Vec<Tape>,
-    earlier: &[Option<Arc<Earlier>>],
+    earlier: &[Option<Arc<EarlierPhases>>],
     cpu_time: CpuTime,
     policy: &mut dyn Policy,
 ) -> Result<Vec<ProgramRun>, String> {
@@ -161,27 +161,27 @@ pub(super) fn even() -> Result<Box<dyn Policy>, String> {
 
 impl ProgramRun {
     /// What the learner keeps for a later run; `None` if it measured nothing.
-    pub(super) fn kept(&self) -> Option<Arc<Earlier>> {
+    pub(super) fn kept(&self) -> Option<Arc<EarlierPhases>> {
         self.result.learnt.clone()
     }
 
     /// The learner of this run.
-    pub(super) fn learner(&self, program: &Program) -> Judged {
+    pub(super) fn learner(&self, program: &CorunProgram) -> Judged {
         self.judged(program, self.result.progress_learnt, &self.notes.learnt)
     }
 
     /// Eq. 1 of Perf&Fair in this run, which it decides by.
-    pub(super) fn ratio(&self, program: &Program) -> Judged {
+    pub(super) fn ratio(&self, program: &CorunProgram) -> Judged {
         let last = self.notes.by_ratio.last;
         self.judged(program, last, &self.notes.by_ratio)
     }
 
     /// The progress in the record of this run. It is known only at the end.
-    pub(super) fn record(&self, program: &Program) -> Judged {
+    pub(super) fn record(&self, program: &CorunProgram) -> Judged {
         self.judged(program, self.result.progress, &Fed::default())
     }
 
-    fn judged(&self, program: &Program, quanta: Reading<f64>, fed: &Fed) -> Judged {
+    fn judged(&self, program: &CorunProgram, quanta: Reading<f64>, fed: &Fed) -> Judged {
         let total = program.beside.total().instructions;
         let marks = fed.marks.iter().map(|&(instructions, quanta)| Mark {
             is: program.alone.time_of_share(instructions / total),
@@ -199,10 +199,10 @@ impl ProgramRun {
     }
 
     /// Progress in this run against the trace of the run alone.
-    pub(super) fn with_trace(&self, program: &Program) -> Judged {
+    pub(super) fn with_trace(&self, program: &CorunProgram) -> Judged {
         let mut spec = spec(program);
         spec.solo.trace = trace_of(&program.alone);
-        let mut estimator = TaskEstimator::new(&spec, QUANTUM, Start::default());
+        let mut estimator = TaskEstimator::new(&spec, QUANTUM, InitialProgress::default());
         let mut estimates = Estimates::default();
         let fed = self.feed(&mut estimator, &mut estimates, |of| of.trace_progress);
         let earned = Reading::from_option(estimator.earned_by_trace(), Absence::NoSoloTrace);
@@ -210,8 +210,8 @@ impl ProgramRun {
     }
 
     /// Progress in this run by Eq. 1 of Perf&Fair with the mean speed of the run alone: that is one measurement before this run.
-    pub(super) fn with_mean_speed(&self, program: &Program, cpu_time: CpuTime) -> Judged {
-        let mut estimator = TaskEstimator::new(&spec(program), QUANTUM, Start::default());
+    pub(super) fn with_mean_speed(&self, program: &CorunProgram, cpu_time: CpuTime) -> Judged {
+        let mut estimator = TaskEstimator::new(&spec(program), QUANTUM, InitialProgress::default());
         let mut estimates = Estimates::default();
         if let Some(first) = self.notes.samples.first() {
             let measurement = whole_run_alone(first, &program.alone, cpu_time);
@@ -247,7 +247,7 @@ fn instructions_of(sample: &Sample) -> f64 {
     instructions.unwrap_or(0) as f64
 }
 
-fn spec(program: &Program) -> TaskSpec {
+fn spec(program: &CorunProgram) -> TaskSpec {
     TaskSpec {
         cpus: THREADS,
         ..TaskSpec::new(0, &program.name)

@@ -1,6 +1,6 @@
 //! The recorded series of counts: of programs alone, and of pairs that ran beside each other.
 
-use crate::recording::{Counted, Recording};
+use crate::recording::{RecordedCounts, Recording};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -26,14 +26,14 @@ impl WallTimes {
 
 /// A program of a co-run, and the same program alone.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(super) struct CorunProgram {
     pub(super) name: String,
     pub(super) wall: WallTimes,
     pub(super) alone: Recording,
     pub(super) beside: Recording,
 }
 
-impl Program {
+impl CorunProgram {
     /// The slowdown of the recorded part, which leaves start and stop out on both sides.
     pub(super) fn slowdown(&self) -> f64 {
         self.beside.length_s() / self.alone.length_s()
@@ -50,7 +50,7 @@ impl Program {
 #[derive(Clone, Debug)]
 pub(super) struct Corun {
     pub(super) name: String,
-    pub(super) programs: Vec<Program>,
+    pub(super) programs: Vec<CorunProgram>,
 }
 
 /// All recordings in a folder.
@@ -76,7 +76,7 @@ pub(super) fn read(folder: &Path) -> Result<Data, String> {
     }
     for corun in coruns(folder, &recordings)? {
         let mut programs = corun.programs.iter();
-        if programs.len() == 2 && programs.all(Program::is_covered) {
+        if programs.len() == 2 && programs.all(CorunProgram::is_covered) {
             data.coruns.push(corun);
         } else {
             data.left_out.push(corun.name);
@@ -114,7 +114,7 @@ fn coruns(folder: &Path, recordings: &Recordings) -> Result<Vec<Corun>, String> 
             beside_s: number(&row, "runtime_s")?,
         };
         if let Some(corun) = coruns.last_mut() {
-            corun.programs.push(Program {
+            corun.programs.push(CorunProgram {
                 name: name.to_owned(),
                 wall,
                 alone: alone.clone(),
@@ -147,7 +147,7 @@ fn recordings(series: &str) -> Result<Recordings, String> {
             text(&row, "run")?.to_owned(),
             text(&row, "program")?.to_owned(),
         );
-        let counted = Counted {
+        let counted = RecordedCounts {
             instructions: number(&row, "instructions")?,
             cycles: number(&row, "cycles")?,
             llc_accesses: number(&row, "l2_misses")?,

@@ -21,7 +21,7 @@ pub(super) struct Row {
 }
 
 /// Rows with the same estimators.
-pub(super) struct Table {
+pub(super) struct EstimatorTable {
     title: String,
     names: Vec<String>,
     rows: Vec<Row>,
@@ -37,9 +37,9 @@ pub(super) fn legend() -> String {
     )
 }
 
-impl Table {
-    pub(super) fn new(title: &str, names: &[&str]) -> Table {
-        Table {
+impl EstimatorTable {
+    pub(super) fn new(title: &str, names: &[&str]) -> EstimatorTable {
+        EstimatorTable {
             title: title.to_owned(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             rows: Vec::new(),
@@ -89,7 +89,7 @@ fn cell(judged: &Judged) -> String {
     format!("{:+.1} %{mark}{doubt}{meanwhile}", 100.0 * error)
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for EstimatorTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n## {}\n", self.title)?;
         let names = self.names.join(" | ");

@@ -4,8 +4,8 @@ use crate::data::{
     CURVES, MACHINES, PROGRAMS, builtin_machine, builtin_program, parse_curve, parse_machine,
     parse_program,
 };
-use crate::program::{Phase, ProgramSpec, Stall};
-use crate::{Sim, SimConfig, SimJob, Work};
+use crate::program::{ProgramPhase, ProgramSpec, Stall};
+use crate::{JobWork, Sim, SimConfig, SimJob};
 use cosched_core::Nanos;
 use std::sync::Arc;
 
@@ -70,7 +70,10 @@ fn every_program_is_sound_and_called_as_its_file() {
         let spec = parse_program(file.text, file.file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(spec.name, file.name);
         let length: f64 = spec.phases.iter().map(|phase| phase.instructions).sum();
-        for factor in [|phase: &Phase| phase.cpi, |phase: &Phase| phase.memory] {
+        for factor in [
+            |phase: &ProgramPhase| phase.cpi,
+            |phase: &ProgramPhase| phase.memory,
+        ] {
             let mean: f64 = spec
                 .phases
                 .iter()
@@ -137,7 +140,7 @@ fn synthetic_programs_use_the_bus_as_their_names_say() {
     let machine = Arc::new(builtin_machine("i5-2500-1.6ghz").expect("built in"));
     let jobs = (10..=100).step_by(10).map(|share| SimJob {
         program: Arc::new(builtin_program(&format!("bus-{share}")).expect("built in")),
-        work: Work::SoloTime(Nanos::from_ms(1_000)),
+        work: JobWork::SoloTime(Nanos::from_ms(1_000)),
         cpus: 1,
         nice: 0,
     });

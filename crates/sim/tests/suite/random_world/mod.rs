@@ -38,7 +38,7 @@ prop_compose! {
         mb in select(vec![0.1, 0.75, 6.0, 37.3]),
         (hit_ns, replacement, inclusive) in (
             select(vec![0.1, 1.0]),
-            select(vec![Replacement::ByAge, Replacement::Random]),
+            select(vec![CacheReplacement::ByAge, CacheReplacement::Random]),
             any::<bool>(),
         ),
         stream_loss in select(vec![0.0, 0.025, 1.0]),
@@ -108,8 +108,8 @@ prop_compose! {
         memory in select(vec![0.0, 1.0, 4.0]),
         then_sleep_ms in select(vec![0.0, 0.0, 1e-6, 0.01, 3.7, 40.0]),
         disk in select(vec![0.0, 1e-6, 0.3, 20.0]),
-    ) -> Phase {
-        Phase { instructions, cpi, memory, then_sleep_ms, then_mb: PerDevice { disk, net: 0.0 } }
+    ) -> ProgramPhase {
+        ProgramPhase { instructions, cpi, memory, then_sleep_ms, then_mb: PerDevice { disk, net: 0.0 } }
     }
 }
 
@@ -185,8 +185,8 @@ prop_compose! {
     ) -> Arrival {
         let work = match solo {
             // Only for programs without tiny phases, for the same reason.
-            Some(ns) if program.phases.iter().all(|phase| phase.instructions > 1e6) => Work::SoloTime(Nanos(ns)),
-            _ => Work::Instructions(work(&program, wanted)),
+            Some(ns) if program.phases.iter().all(|phase| phase.instructions > 1e6) => JobWork::SoloTime(Nanos(ns)),
+            _ => JobWork::Instructions(work(&program, wanted)),
         };
         Arrival { job: SimJob { program: Arc::new(program), work, cpus, nice }, arrives: Nanos(arrives), mask }
     }

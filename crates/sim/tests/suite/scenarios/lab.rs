@@ -10,7 +10,7 @@ pub(crate) const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
 /// Jobs on a machine.
 #[derive(Clone)]
-pub(crate) struct Scene {
+pub(crate) struct JobScene {
     machine: MachineSpec,
     jobs: Vec<SimJob>,
     /// Arrival time of each job; none: all are there from the start.
@@ -22,9 +22,9 @@ pub(crate) struct Scene {
     restart: Restart,
 }
 
-impl Scene {
-    pub(crate) fn on(machine: &'static str) -> Scene {
-        Scene {
+impl JobScene {
+    pub(crate) fn on(machine: &'static str) -> JobScene {
+        JobScene {
             machine: builtin_machine(machine).unwrap_or_else(|| panic!("{machine} is built in")),
             jobs: Vec::new(),
             arrivals: Vec::new(),
@@ -36,14 +36,14 @@ impl Scene {
 
     /// Changes the machine.
     #[allow(dead_code)] // For examples.
-    pub(crate) fn change(mut self, edit: impl FnOnce(&mut MachineSpec)) -> Scene {
+    pub(crate) fn change(mut self, edit: impl FnOnce(&mut MachineSpec)) -> JobScene {
         edit(&mut self.machine);
         self
     }
 
     /// Lets each job arrive at its time. `is_known`: the times that they need alone are known from earlier runs.
     #[allow(dead_code)] // For examples.
-    pub(crate) fn open(mut self, arrivals: Vec<Nanos>, is_known: bool) -> Scene {
+    pub(crate) fn open(mut self, arrivals: Vec<Nanos>, is_known: bool) -> JobScene {
         self.arrivals = arrivals;
         self.is_known = is_known;
         self
@@ -51,16 +51,16 @@ impl Scene {
 
     /// Makes the progress of the jobs visible.
     #[allow(dead_code)] // For examples.
-    pub(crate) fn visible(mut self) -> Scene {
+    pub(crate) fn visible(mut self) -> JobScene {
         self.is_visible = true;
         self
     }
 
     /// Lets every second job take five times as long.
     #[allow(dead_code)] // For examples.
-    pub(crate) fn uneven(mut self) -> Scene {
+    pub(crate) fn uneven(mut self) -> JobScene {
         for job in self.jobs.iter_mut().step_by(2) {
-            if let Work::SoloTime(time) = &mut job.work {
+            if let JobWork::SoloTime(time) = &mut job.work {
                 time.0 *= 5;
             }
         }
@@ -68,14 +68,14 @@ impl Scene {
     }
 
     /// Adds copies of a program, each with the work that it does alone in this many milliseconds.
-    pub(crate) fn copies(self, count: usize, program: &str, solo_ms: u64) -> Scene {
+    pub(crate) fn copies(self, count: usize, program: &str, solo_ms: u64) -> JobScene {
         let program = builtin_program(program).unwrap_or_else(|| panic!("{program} is built in"));
         self.custom(count, program, solo_ms)
     }
 
     /// Adds copies of a program that is not built in.
-    pub(crate) fn custom(mut self, count: usize, program: ProgramSpec, solo_ms: u64) -> Scene {
-        let work = Work::SoloTime(Nanos::from_ms(solo_ms));
+    pub(crate) fn custom(mut self, count: usize, program: ProgramSpec, solo_ms: u64) -> JobScene {
+        let work = JobWork::SoloTime(Nanos::from_ms(solo_ms));
         let job = SimJob {
             program: Arc::new(program),
             work,
@@ -87,14 +87,14 @@ impl Scene {
     }
 
     /// Adds one copy of each program.
-    pub(crate) fn each(self, programs: &[&str], solo_ms: u64) -> Scene {
+    pub(crate) fn each(self, programs: &[&str], solo_ms: u64) -> JobScene {
         programs
             .iter()
             .fold(self, |scene, program| scene.copies(1, program, solo_ms))
     }
 
     /// Adds the programs of a mix file of the repository, and takes over whether they start again.
-    pub(crate) fn mix(mut self, path: &str, solo_ms: u64) -> Scene {
+    pub(crate) fn mix(mut self, path: &str, solo_ms: u64) -> JobScene {
         let path = format!("{}/../../mixes/{path}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let table: toml::Table = text.parse().unwrap();
@@ -113,14 +113,14 @@ impl Scene {
                 let from = self.jobs.len() - copies;
                 self.jobs[from..]
                     .iter_mut()
-                    .for_each(|job| job.work = Work::Instructions(work as u64));
+                    .for_each(|job| job.work = JobWork::Instructions(work as u64));
             }
         }
         self
     }
 
     /// Runs the scene, and shows the recorder every decision.
-    pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
+    pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> ScenarioRun {
         self.run_with(policy, &[], seed, watch)
     }
 
@@ -131,7 +131,7 @@ impl Scene {
         params: &[(&str, &str)],
         seed: u64,
         watch: &mut dyn Recorder,
-    ) -> Run {
+    ) -> ScenarioRun {
         let machine = Arc::new(self.machine.clone());
         let entry = find_policy(policy).unwrap();
         let mut settings = machine.settings_for(entry);
@@ -195,7 +195,7 @@ impl Scene {
                 .all(|task| task.exit == Some(Exit::Code(0))),
             "{policy}"
         );
-        Run {
+        ScenarioRun {
             outcomes: Outcomes::of(&result),
         }
     }
@@ -206,17 +206,17 @@ impl Scene {
         is_limited.then_some(if entry.time_shares { 2 } else { 1 })
     }
 
-    pub(crate) fn run(&self, policy: &str, seed: u64) -> Run {
+    pub(crate) fn run(&self, policy: &str, seed: u64) -> ScenarioRun {
         self.watched(policy, seed, &mut NullRecorder)
     }
 }
 
 /// The result of a run.
-pub(crate) struct Run {
+pub(crate) struct ScenarioRun {
     outcomes: Outcomes,
 }
 
-impl Run {
+impl ScenarioRun {
     /// The value of a metric of the table.
     pub(crate) fn get(&self, name: &str) -> f64 {
         metric(name)
@@ -227,7 +227,7 @@ impl Run {
     }
 }
 
-impl Run {
+impl ScenarioRun {
     /// Mean turnaround of the jobs in seconds.
     #[allow(dead_code)] // For examples.
     pub(crate) fn mean_turnaround_s(&self) -> f64 {
@@ -238,20 +238,20 @@ impl Run {
 }
 
 /// Four walkers of 8 MB and four loops on two CPUs.
-pub(crate) fn walkers() -> Scene {
-    Scene::on("epyc-2cpu")
+pub(crate) fn walkers() -> JobScene {
+    JobScene::on("epyc-2cpu")
         .copies(4, "workload-chase", 2_000)
         .copies(4, "workload-compute", 2_000)
 }
 
 /// Four that only miss and four loops, on four cores with one channel of memory.
-pub(crate) fn starving() -> Scene {
-    Scene::on("i5-2500")
+pub(crate) fn starving() -> JobScene {
+    JobScene::on("i5-2500")
         .copies(4, "bus-100", 2_000)
         .copies(4, "workload-compute", 2_000)
 }
 
 /// A mix of the repository with many programs that ask for much bandwidth, on six cores of two CPUs and one channel.
-pub(crate) fn heavy() -> Scene {
-    Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 12_000)
+pub(crate) fn heavy() -> JobScene {
+    JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 12_000)
 }

@@ -4,19 +4,19 @@
 mod lab;
 
 use cosched_core::*;
-use cosched_sim::program::Phase;
+use cosched_sim::program::ProgramPhase;
 use cosched_sim::*;
-use lab::{SEEDS, Scene, heavy, starving, walkers};
+use lab::{JobScene, SEEDS, heavy, starving, walkers};
 use std::collections::BTreeMap;
 
 /// A scene and its runs, by policy and seed.
 struct Shown {
-    scene: Scene,
-    runs: BTreeMap<(&'static str, u64), lab::Run>,
+    scene: JobScene,
+    runs: BTreeMap<(&'static str, u64), lab::ScenarioRun>,
 }
 
 impl Shown {
-    fn new(scene: Scene) -> Shown {
+    fn new(scene: JobScene) -> Shown {
         Shown {
             scene,
             runs: BTreeMap::new(),
@@ -55,9 +55,9 @@ impl Shown {
 }
 
 /// Jobs that compute for 20 ms and sleep for 20 ms, in turns.
-fn sleepers(count: usize) -> Scene {
+fn sleepers(count: usize) -> JobScene {
     let mut program = builtin_program("workload-compute").unwrap();
-    let phase = Phase {
+    let phase = ProgramPhase {
         instructions: 0.26e9,
         cpi: 1.0,
         memory: 1.0,
@@ -65,13 +65,13 @@ fn sleepers(count: usize) -> Scene {
         then_mb: Default::default(),
     };
     program.phases = vec![phase];
-    Scene::on("epyc-2cpu").custom(count, program, 1_000)
+    JobScene::on("epyc-2cpu").custom(count, program, 1_000)
 }
 
 /// One core of 3.2 GHz and three of 0.8 GHz. Jobs that end start again until the last has ended once.
-fn two_types(mix: &str) -> Scene {
+fn two_types(mix: &str) -> JobScene {
     // Each job has a tenth of its program's instructions to do.
-    Scene::on("big1-small3").mix(&format!("lucky/{mix}"), 0)
+    JobScene::on("big1-small3").mix(&format!("lucky/{mix}"), 0)
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn linux_fills_cpus_whose_jobs_sleep_and_pays_for_each_switch() {
 #[test]
 fn a_job_that_sleeps_for_long_stops_nobody() {
     let mut program = builtin_program("workload-compute").unwrap();
-    program.phases = vec![Phase {
+    program.phases = vec![ProgramPhase {
         instructions: 3e7,
         cpi: 1.0,
         memory: 1.0,
         then_sleep_ms: 2_000.0,
         then_mb: Default::default(),
     }];
-    let scene = Scene::on("i5-2500")
+    let scene = JobScene::on("i5-2500")
         .copies(11, "workload-compute", 2_000)
         .custom(1, program, 20_000);
     let mut sleep = Shown::new(scene);
@@ -183,7 +183,7 @@ fn bandwidth_is_fastest_where_memory_is_scarce_and_has_favourites() {
         &["linux", "fifo", "round-robin", "fair", "efs"],
     );
     // Where memory suffices nothing is gained.
-    let mut light = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
+    let mut light = Shown::new(JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
     light.wins("turnaround_s", "round-robin", 1.0, &["bandwidth"]);
 }
 
@@ -221,10 +221,10 @@ fn perf_fair_is_between_bandwidth_and_fair() {
     scarce.wins("turnaround_s", "perf-fair", 0.95, &["fair"]);
     scarce.wins("turnaround_s", "perf-fair", 0.95, &["linux"]);
     scarce.wins("turnaround_s", "bandwidth", 0.96, &["perf-fair"]);
-    let mut middle = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix08", 12_000));
+    let mut middle = Shown::new(JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix08", 12_000));
     middle.wins("turnaround_s", "perf-fair", 0.97, &["fair"]);
     // With less load its estimation quanta cost more than its selection gains.
-    let mut light = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
+    let mut light = Shown::new(JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
     light.wins("turnaround_s", "round-robin", 0.99, &["perf-fair"]);
     middle.wins(
         "unfairness",
@@ -311,7 +311,7 @@ impl Recorder for AtOnce {
 /// EFS, Figure 7: four programs that only miss run one at a time, in turns.
 #[test]
 fn efs_saves_energy_where_four_programs_only_miss() {
-    let four = || Scene::on("i5-2500").mix("efs/figure-7", 4_000);
+    let four = || JobScene::on("i5-2500").mix("efs/figure-7", 4_000);
     for seed in SEEDS {
         let mut watch = AtOnce::default();
         let run = four().watched("efs", seed, &mut watch);
@@ -362,7 +362,7 @@ fn efs_saves_energy_where_four_programs_only_miss() {
     mixed.wins("turnaround_s", "bandwidth", 0.99, &["efs"]);
     mixed.wins("unfairness", "fair", 0.5, &["efs"]);
     // Four programs that also share a cache gain time too: fewer at once evict less of each other's contents.
-    let mut cache = Shown::new(Scene::on("i5-2500").mix("efs/four-sphinx3", 4_000));
+    let mut cache = Shown::new(JobScene::on("i5-2500").mix("efs/four-sphinx3", 4_000));
     cache.wins("energy_j", "efs", 0.9, &["linux"]);
     cache.wins("turnaround_s", "efs", 0.97, &["linux"]);
 }
@@ -401,7 +401,7 @@ fn calm_programs() -> Vec<&'static str> {
     let asks = |name: &str| {
         let program = builtin_program(name).unwrap();
         let machine = std::sync::Arc::new(builtin_machine("i5-2500").unwrap());
-        let work = Work::SoloTime(Nanos::from_ms(4_000));
+        let work = JobWork::SoloTime(Nanos::from_ms(4_000));
         let memory = &program.memory;
         let writes = if memory.reads_per_ki > 0.0 {
             memory.writes_per_ki / memory.reads_per_ki
@@ -430,7 +430,7 @@ fn efs_is_not_slower_than_linux_where_the_bus_is_not_stressed() {
     let calm = calm_programs();
     assert!(calm.len() >= 12, "{calm:?}");
     let mut worst = 0.0_f64;
-    let mut compare = |scene: Scene, what: &str, seed: u64| {
+    let mut compare = |scene: JobScene, what: &str, seed: u64| {
         let runs = ["efs", "linux"].map(|policy| scene.run(policy, seed));
         for metric in ["turnaround_s", "energy_j"] {
             let [efs, linux] = [&runs[0], &runs[1]].map(|run| run.get(metric));
@@ -440,8 +440,8 @@ fn efs_is_not_slower_than_linux_where_the_bus_is_not_stressed() {
     };
     for name in &calm {
         for seed in 1..=2 {
-            compare(Scene::on("i5-2500").copies(4, name, 2_000), name, seed);
-            compare(Scene::on("i5-2500").copies(8, name, 2_000), name, seed);
+            compare(JobScene::on("i5-2500").copies(4, name, 2_000), name, seed);
+            compare(JobScene::on("i5-2500").copies(8, name, 2_000), name, seed);
         }
     }
     let mut rng = Rng::new(7);
@@ -449,7 +449,7 @@ fn efs_is_not_slower_than_linux_where_the_bus_is_not_stressed() {
         let mix: Vec<&str> = (0..jobs)
             .map(|_| calm[(rng.next_u64() % calm.len() as u64) as usize])
             .collect();
-        compare(Scene::on("i5-2500").each(&mix, 2_000), &mix.join(" "), 1);
+        compare(JobScene::on("i5-2500").each(&mix, 2_000), &mix.join(" "), 1);
     }
     println!("at worst {worst:.4} of linux");
 }
@@ -457,10 +457,10 @@ fn efs_is_not_slower_than_linux_where_the_bus_is_not_stressed() {
 #[test]
 fn efs_uses_both_cpus_of_a_core_and_all_cores() {
     // A light mix of 24 on six cores of two CPUs.
-    let mut light = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
+    let mut light = Shown::new(JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
     light.wins("turnaround_s", "efs", 1.0, &["linux"]);
     // With as many tasks as cores, each task has one.
-    let scene = Scene::on("xeon-e5645-1ch").copies(6, "gamess", 3_000);
+    let scene = JobScene::on("xeon-e5645-1ch").copies(6, "gamess", 3_000);
     assert!(scene.run("efs", 1).get("turnaround_s") < 1.05 * 3.0);
 }
 
@@ -471,7 +471,7 @@ fn even_for_the_mean_runs_who_visibly_ends_soon() {
             machine.counters.counts[counter] = false;
         }
     };
-    let hidden = Scene::on("epyc-2cpu")
+    let hidden = JobScene::on("epyc-2cpu")
         .change(without_counts)
         .copies(2, "workload-compute", 20_000)
         .copies(2, "workload-compute", 8_000)

@@ -54,7 +54,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
         llc: LlcSpec {
             mb: 8.0,
             hit_ns: 15.0,
-            replacement: Replacement::ByAge,
+            replacement: CacheReplacement::ByAge,
             inclusive: false,
         },
         memory: MemorySpec {
@@ -142,7 +142,7 @@ pub fn chase(mb: f64) -> ProgramSpec {
 pub fn job(program: &ProgramSpec, solo_ms: u64) -> SimJob {
     SimJob {
         program: Arc::new(program.clone()),
-        work: Work::SoloTime(Nanos::from_ms(solo_ms)),
+        work: JobWork::SoloTime(Nanos::from_ms(solo_ms)),
         cpus: 1,
         nice: 0,
     }

@@ -8,7 +8,7 @@ fn progress_is_that_alone_on_the_fastest_core_wherever_a_job_runs() {
     for (noise, capacity) in [(0.0, None), (0.01, Some(350))] {
         let (mut solo, mut progress, mut slow) = (0.0f64, 0.0f64, 0.0f64);
         for seed in SEEDS {
-            let mut world = World::on_two_types(seed, noise, capacity);
+            let mut world = TestWorld::on_two_types(seed, noise, capacity);
             world.mix(160, true);
             let errors = world.errors();
             (solo, progress) = (solo.max(errors.0), progress.max(errors.1));
@@ -35,7 +35,7 @@ fn progress_is_that_alone_on_the_fastest_core_wherever_a_job_runs() {
 
 #[test]
 fn what_was_learnt_on_a_type_of_core_that_is_not_there_is_dropped() {
-    let mut world = World::on_two_types(1, 0.0, None);
+    let mut world = TestWorld::on_two_types(1, 0.0, None);
     world.mix(80, true);
     let kept = world.kept();
     assert!(
@@ -44,7 +44,7 @@ fn what_was_learnt_on_a_type_of_core_that_is_not_there_is_dropped() {
             .flat_map(|earlier| &earlier.phases)
             .any(|phase| phase.core_type == 1)
     );
-    let mut later = World::knowing(1, 0.0, &kept);
+    let mut later = TestWorld::knowing(1, 0.0, &kept);
     for job in 0..12 {
         let known = later.learner.known(TaskId(job)).value();
         assert!(known.is_none_or(|known| known.slower.is_empty()), "{job}");
@@ -62,7 +62,7 @@ fn what_was_learnt_on_a_type_of_core_that_is_not_there_is_dropped() {
 fn what_a_job_does_on_a_core_where_it_never_was_follows_from_the_others() {
     let (mut unseen, mut count, mut progress) = (0.0, 0.0, 0.0f64);
     for seed in SEEDS {
-        let mut world = World::on_two_types(seed, 0.0, None);
+        let mut world = TestWorld::on_two_types(seed, 0.0, None);
         // The last four jobs never run on the slow core, and the first four run only there.
         for n in 0..120u32 {
             let job = |first: u32, nth: u32| first + (n + nth) % 4;

@@ -5,13 +5,13 @@ use super::*;
 #[test]
 fn what_an_earlier_run_learnt_is_known_from_the_beginning() {
     for seed in SEEDS {
-        let mut first = World::new(seed, 0.01);
+        let mut first = TestWorld::new(seed, 0.01);
         first.mix(80, true);
         let known = first.kept();
         assert!(known.iter().all(Option::is_some));
-        let mut second = World::knowing(seed, 0.01, &known);
+        let mut second = TestWorld::knowing(seed, 0.01, &known);
         let start = second.mean_error();
-        let mut fresh = World::new(seed, 0.01);
+        let mut fresh = TestWorld::new(seed, 0.01);
         second.mix(6, false);
         fresh.mix(6, false);
         let ran = |job: &u32| fresh.learner.phase_of(TaskId(*job)).is_some();
@@ -29,7 +29,7 @@ fn what_an_earlier_run_learnt_is_known_from_the_beginning() {
 
 #[test]
 fn what_is_wrong_about_it_is_found_out() {
-    let mut first = World::new(1, 0.01);
+    let mut first = TestWorld::new(1, 0.01);
     first.mix(80, true);
     let known = first.kept();
     let changed = |change: fn(&mut EarlierPhase)| {
@@ -39,7 +39,7 @@ fn what_is_wrong_about_it_is_found_out() {
             .flatten()
             .flat_map(|earlier| &mut earlier.phases)
             .for_each(change);
-        let mut world = World::knowing(1, 0.01, &known);
+        let mut world = TestWorld::knowing(1, 0.01, &known);
         world.mix(80, true);
         world.mean_error()
     };
@@ -64,7 +64,7 @@ fn scale(phase: &mut EarlierPhase, by: f64) {
 
 #[test]
 fn what_was_never_measured_is_not_kept() {
-    let mut world = World::new(1, 0.01);
+    let mut world = TestWorld::new(1, 0.01);
     world.mix(20, false);
     assert!(world.kept().iter().all(Option::is_none));
 }

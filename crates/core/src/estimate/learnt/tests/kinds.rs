@@ -4,8 +4,8 @@ use super::*;
 use crate::snapshot::Measured;
 
 /// A world in which jobs 6 to 11 run the programs of jobs 0 to 5, and only these are measured.
-fn twins(seed: u64) -> World {
-    let mut world = World::new(seed, 0.001);
+fn twins(seed: u64) -> TestWorld {
+    let mut world = TestWorld::new(seed, 0.001);
     for job in 0..6 {
         world.programs[job + 6] = world.programs[job];
     }
@@ -24,7 +24,7 @@ fn twins(seed: u64) -> World {
 }
 
 /// The jobs that are taken for their twins.
-fn taken_for_twins(world: &World) -> Vec<u32> {
+fn taken_for_twins(world: &TestWorld) -> Vec<u32> {
     (6..12)
         .filter(|&job| world.known(job).measured == Measured::Alike)
         .collect()

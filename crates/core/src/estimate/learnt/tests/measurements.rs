@@ -12,7 +12,7 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
     ] {
         let (mut solo, mut progress, mut ratio) = (0.0f64, 0.0f64, 0.0);
         for seed in SEEDS {
-            let mut world = World::new(seed, noise);
+            let mut world = TestWorld::new(seed, noise);
             // A round of measurements takes 48 quanta.
             world.mix(320, true);
             let errors = world.errors();
@@ -36,7 +36,7 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
 #[test]
 fn without_any_it_is_worse_and_says_so() {
     for seed in SEEDS {
-        let (mut with, mut without) = (World::new(seed, 0.01), World::new(seed, 0.01));
+        let (mut with, mut without) = (TestWorld::new(seed, 0.01), TestWorld::new(seed, 0.01));
         with.mix(80, true);
         without.mix(80, false);
         let (one, other) = (with.mean_error(), without.mean_error());
@@ -50,7 +50,7 @@ fn without_any_it_is_worse_and_says_so() {
 
 #[test]
 fn what_is_not_counted_is_absent_with_its_reason() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     let none = sample(
         0,
         CpuId(0),
@@ -108,7 +108,7 @@ fn one_counter_that_is_missing_costs_little() {
     ] {
         let (mut progress, mut phases) = (0.0f64, 0);
         for seed in SEEDS {
-            let mut world = World::new(seed, 0.01);
+            let mut world = TestWorld::new(seed, 0.01);
             world.missing = Some(missing);
             world.mix(80, true);
             progress = progress.max(world.errors().1);
@@ -122,7 +122,7 @@ fn one_counter_that_is_missing_costs_little() {
 
 #[test]
 fn a_warm_up_shows_nothing_but_its_work() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     let job = (0..12).find(|&job| world.programs[job as usize].near.0 > 0.0);
     let job = job.unwrap();
     world.run(&[(job, 0), ((job + 1) % 12, 2)]);
@@ -145,7 +145,7 @@ fn a_warm_up_shows_nothing_but_its_work() {
 #[test]
 fn a_job_that_runs_alone_needs_no_other_measurement() {
     for seed in SEEDS {
-        let mut world = World::new(seed, 0.01);
+        let mut world = TestWorld::new(seed, 0.01);
         world.mix(8, false);
         let job = (0..12).find(|&job| world.learner.phase_of(TaskId(job)).is_some());
         let job = job.unwrap();
@@ -154,7 +154,7 @@ fn a_job_that_runs_alone_needs_no_other_measurement() {
         assert_eq!(world.known(job).measured, crate::snapshot::Measured::Phase);
         assert!(world.solo_error(job) < NOISE);
         // In a later run that is so from the beginning, in ns: beside others the clock is lower.
-        let mut later = World::knowing(seed, 0.01, &world.kept());
+        let mut later = TestWorld::knowing(seed, 0.01, &world.kept());
         later.mix(8, false);
         if later.learner.phase_of(TaskId(job)).is_some() {
             assert!(later.solo_error(job) < NOISE);
@@ -164,9 +164,9 @@ fn a_job_that_runs_alone_needs_no_other_measurement() {
 
 #[test]
 fn a_longer_time_alone_is_one_measurement_with_its_mean() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     let slow = world.programs[0];
-    let fast = Program {
+    let fast = TestProgram {
         width: 1.1 * slow.width,
         ..slow
     };
@@ -184,9 +184,9 @@ fn a_longer_time_alone_is_one_measurement_with_its_mean() {
 
 #[test]
 fn what_was_seen_of_a_job_that_was_never_measured_is_not_forgotten() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     // It never waits for a line, and takes four times the cycles of most programs.
-    world.programs[0] = Program {
+    world.programs[0] = TestProgram {
         width: 0.5,
         near: (0.01, 0.5),
         wide: (0.0, 1.0),
@@ -232,7 +232,7 @@ fn while_one_thread_of_a_gang_works_the_others_wait_as_long_as_it_takes() {
 
 #[test]
 fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
-    let mut world = World::new(1, 0.03);
+    let mut world = TestWorld::new(1, 0.03);
     world.learner.begin(TaskId(2), 1, 7.0, None);
     for _ in 0..5 {
         world.step(&[(2, 0)], Q, Purpose::MeasureAlone);
@@ -248,5 +248,7 @@ fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
 
 #[test]
 fn a_job_takes_at_most_8_kb() {
-    assert!(size_of::<Job>() + PHASES * (Phase::most_bytes() + size_of::<u32>()) <= 8 << 10);
+    assert!(
+        size_of::<LearntJob>() + PHASES * (LearntPhase::most_bytes() + size_of::<u32>()) <= 8 << 10
+    );
 }

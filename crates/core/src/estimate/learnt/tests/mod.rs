@@ -1,4 +1,4 @@
-//! Tests the learner in worlds with a law of their own ([`foreign`](super::foreign)), so that a wrong equation shows.
+//! Tests the learner in worlds with a law of their own ([`test_law`](super::test_law)), so that a wrong equation shows.
 
 mod core_types;
 mod earlier;
@@ -8,11 +8,11 @@ mod phases;
 mod siblings;
 mod trust;
 
-use super::foreign::{Place, Program, Speed, run};
-use super::rise::Doubt;
+use super::rise::SiblingVariance;
+use super::test_law::{PlacedProgram, Speed, TestProgram, run};
 use super::*;
 use crate::counter::Counter;
-use crate::model::contention::{Seat, Siblings};
+use crate::model::contention::{PlacedJob, SiblingEffect};
 use crate::placement::Purpose;
 use crate::rng::Rng;
 use crate::sample::{Counts, Usage};
@@ -44,11 +44,11 @@ fn between(rng: &mut Rng, least: f64, most: f64) -> f64 {
 }
 
 /// Twelve random programs, from compute-bound to memory-bound.
-fn programs(rng: &mut Rng) -> Vec<Program> {
+fn programs(rng: &mut Rng) -> Vec<TestProgram> {
     let heaviness = [0.0_f64, 0.01, 0.05, 0.15, 0.4, 0.8];
     let mut one = |n: usize| {
         let heavy = heaviness[n % 6];
-        Program {
+        TestProgram {
             width: between(rng, 1.2, 3.6),
             l1: between(rng, 0.25, 0.5),
             near: (
@@ -67,8 +67,8 @@ fn programs(rng: &mut Rng) -> Vec<Program> {
 }
 
 /// A program alone on a kind of core.
-fn alone(program: Program, kind: usize) -> Speed {
-    run(&[Place {
+fn alone(program: TestProgram, kind: usize) -> Speed {
+    run(&[PlacedProgram {
         program,
         core: 0,
         kind,
@@ -85,9 +85,9 @@ struct Done {
     reads: f64,
 }
 
-struct World {
+struct TestWorld {
     machine: Machine,
-    programs: Vec<Program>,
+    programs: Vec<TestProgram>,
     learner: Learner,
     now: u64,
     rng: Rng,
@@ -97,20 +97,20 @@ struct World {
     /// An event that is not counted.
     missing: Option<Counter>,
     /// A job that goes on as another program in the middle of the next step.
-    change: Option<(u32, Program)>,
+    change: Option<(u32, TestProgram)>,
     /// The next job to be measured.
     turn: usize,
     /// The relative errors of predicted cycles, and those of "as in the last interval".
     misses: Vec<(f64, f64)>,
 }
 
-impl World {
-    fn new(seed: u64, noise: f64) -> World {
-        World::on(Machine::uniform("world", 3, 2), seed, noise)
+impl TestWorld {
+    fn new(seed: u64, noise: f64) -> TestWorld {
+        TestWorld::on(Machine::uniform("world", 3, 2), seed, noise)
     }
 
     /// A world whose last core is slow, with or without the kernel's capacity.
-    fn on_two_types(seed: u64, noise: f64, capacity: Option<u32>) -> World {
+    fn on_two_types(seed: u64, noise: f64, capacity: Option<u32>) -> TestWorld {
         let mut machine = Machine::uniform("two types", 3, 2);
         machine
             .cpus
@@ -123,15 +123,15 @@ impl World {
             max_khz: None,
         };
         machine.core_types = vec![kind("big", capacity.map(|_| 1024)), kind("small", capacity)];
-        World::on(machine, seed, noise)
+        TestWorld::on(machine, seed, noise)
     }
 
-    fn on(machine: Machine, seed: u64, noise: f64) -> World {
+    fn on(machine: Machine, seed: u64, noise: f64) -> TestWorld {
         let mut rng = Rng::new(seed);
         let programs = programs(&mut rng);
         let mut learner = Learner::new(&machine.core_types, Nanos(Q));
         (0..programs.len() as u32).for_each(|job| learner.begin(TaskId(job), 1, 0.0, None));
-        World {
+        TestWorld {
             machine,
             progress: vec![0.0; programs.len()],
             programs,
@@ -191,13 +191,13 @@ impl World {
             let &Cpu {
                 core, core_type, ..
             } = &self.machine.cpus[cpu as usize];
-            Place {
+            PlacedProgram {
                 program: self.programs[job as usize],
                 core,
                 kind: core_type,
             }
         };
-        let places: Vec<Place> = placed.iter().map(place).collect();
+        let places: Vec<PlacedProgram> = placed.iter().map(place).collect();
         let speeds = run(&places);
         for (at, &(job, _)) in placed.iter().enumerate() {
             let (program, speed) = (places[at].program, &speeds[at]);
@@ -242,7 +242,7 @@ impl World {
             let Cpu {
                 core, core_type, ..
             } = self.machine.cpus[cpu as usize];
-            Seat {
+            PlacedJob {
                 asks: *known.asks_on(core_type),
                 core,
                 llc: 0,
@@ -250,9 +250,9 @@ impl World {
                 away: false,
             }
         };
-        let seats: Vec<Seat> = placed.iter().zip(&known).map(seat).collect();
+        let seats: Vec<PlacedJob> = placed.iter().zip(&known).map(seat).collect();
         let shared = self.learner.shared();
-        let mut prediction = Prediction::default();
+        let mut prediction = SpeedPrediction::default();
         prediction.make(&shared, &seats);
         for ((known, job), speed) in known.iter().zip(&prediction.jobs).zip(speeds) {
             let Some(last) = known.last else { continue };
@@ -330,15 +330,15 @@ impl World {
     }
 
     /// A world in which jobs start with known phases.
-    fn knowing(seed: u64, noise: f64, known: &[Option<Earlier>]) -> World {
-        let mut world = World::new(seed, noise);
+    fn knowing(seed: u64, noise: f64, known: &[Option<EarlierPhases>]) -> TestWorld {
+        let mut world = TestWorld::new(seed, noise);
         for (job, earlier) in (0..).zip(known) {
             world.learner.begin(TaskId(job), 1, 0.0, earlier.as_ref());
         }
         world
     }
 
-    fn kept(&self) -> Vec<Option<Earlier>> {
+    fn kept(&self) -> Vec<Option<EarlierPhases>> {
         (0..self.programs.len() as u32)
             .map(|job| self.learner.keep(TaskId(job)))
             .collect()

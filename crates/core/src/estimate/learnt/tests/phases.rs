@@ -7,11 +7,11 @@ use crate::snapshot::Measured;
 fn a_phase_that_comes_back_is_known() {
     let (mut solo, mut progress) = (0.0f64, 0.0f64);
     for seed in SEEDS {
-        let mut world = World::new(seed, 0.005);
+        let mut world = TestWorld::new(seed, 0.005);
         world.mix(60, true);
         let before = world.known(3);
         let calm = world.programs[3];
-        world.programs[3] = Program {
+        world.programs[3] = TestProgram {
             near: (4.0 * calm.near.0, calm.near.1),
             once: 0.006,
             ..calm
@@ -35,8 +35,8 @@ fn a_phase_that_comes_back_is_known() {
 fn phases_that_differ_by_less_than_siblings_raise_are_told_apart() {
     let mut progress = 0.0f64;
     for seed in SEEDS {
-        let mut world = World::new(seed, 0.005);
-        let calm = Program {
+        let mut world = TestWorld::new(seed, 0.005);
+        let calm = TestProgram {
             width: 2.5,
             l1: 0.35,
             near: (0.06, 0.5),
@@ -44,12 +44,12 @@ fn phases_that_differ_by_less_than_siblings_raise_are_told_apart() {
             once: 0.0002,
             overlap: 1.5,
         };
-        let busy = Program {
+        let busy = TestProgram {
             near: (1.5 * calm.near.0, calm.near.1),
             ..calm
         };
         let raised = |core| {
-            let place = |program, core| Place {
+            let place = |program, core| PlacedProgram {
                 program,
                 core,
                 kind: 0,
@@ -82,8 +82,8 @@ fn phases_that_differ_by_less_than_siblings_raise_are_told_apart() {
 }
 
 /// Two phases of a job, which differ in all counts and in speed.
-const PHASES_OF_A_JOB: [Program; 2] = [
-    Program {
+const PHASES_OF_A_JOB: [TestProgram; 2] = [
+    TestProgram {
         width: 2.5,
         l1: 0.32,
         near: (0.001, 0.5),
@@ -91,7 +91,7 @@ const PHASES_OF_A_JOB: [Program; 2] = [
         once: 0.0001,
         overlap: 2.0,
     },
-    Program {
+    TestProgram {
         width: 2.5,
         l1: 0.42,
         near: (0.002, 0.5),
@@ -104,7 +104,7 @@ const PHASES_OF_A_JOB: [Program; 2] = [
 #[test]
 fn the_steadier_a_phase_is_the_less_a_sample_may_differ() {
     for (noise, after) in [(0.0, Measured::OtherPhase), (0.02, Measured::Phase)] {
-        let mut world = World::new(1, noise);
+        let mut world = TestWorld::new(1, noise);
         world.mix(40, true);
         let beside = [(3, 0), (9, 3), (4, 1), (10, 4)];
         (0..20).for_each(|_| world.run(&beside));
@@ -119,7 +119,7 @@ fn the_steadier_a_phase_is_the_less_a_sample_may_differ() {
 #[test]
 fn an_interval_in_two_measured_phases_is_rated_as_their_mixture() {
     for seed in SEEDS {
-        let mut world = World::new(seed, 0.0);
+        let mut world = TestWorld::new(seed, 0.0);
         world.mix(40, true);
         for program in PHASES_OF_A_JOB {
             world.programs[3] = program;
@@ -141,7 +141,7 @@ fn an_interval_in_two_measured_phases_is_rated_as_their_mixture() {
 #[test]
 fn a_measurement_of_one_phase_does_not_rate_the_other() {
     for seed in SEEDS {
-        let mut world = World::new(seed, 0.0);
+        let mut world = TestWorld::new(seed, 0.0);
         world.mix(40, true);
         // The slow phase is seen in many intervals, the fast one is measured.
         world.programs[3] = PHASES_OF_A_JOB[1];
@@ -157,7 +157,7 @@ fn a_measurement_of_one_phase_does_not_rate_the_other() {
 #[test]
 fn what_siblings_were_held_for_is_one_phase_after_the_measurement() {
     for seed in SEEDS {
-        let mut world = World::new(seed, 0.0);
+        let mut world = TestWorld::new(seed, 0.0);
         // Siblings raise nothing of it, but at first that is not known.
         world.programs[3] = PHASES_OF_A_JOB[1];
         let beside = [(3, 0), (5, 1), (11, 2), (4, 3), (10, 4), (9, 5)];
@@ -174,7 +174,7 @@ fn what_siblings_were_held_for_is_one_phase_after_the_measurement() {
 
 #[test]
 fn work_beside_unknown_co_runners_counts_at_its_speed_alone() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     world.programs[3] = PHASES_OF_A_JOB[1];
     world.run(&[(3, 0), (4, 2)]);
     world.measure(&[(3, 0)]);
@@ -195,15 +195,15 @@ fn work_beside_unknown_co_runners_counts_at_its_speed_alone() {
 
 #[test]
 fn a_guessed_phase_that_becomes_a_measured_one_is_that_one() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     world.missing = Some(Counter::L1Accesses);
-    let reads_once = |once: f64| Program {
+    let reads_once = |once: f64| TestProgram {
         near: (0.0, 0.5),
         wide: (0.0, 1.0),
         once,
         ..world.programs[0]
     };
-    let programs: Vec<Program> = (0..45)
+    let programs: Vec<TestProgram> = (0..45)
         .map(|step| reads_once(0.01 * libm::pow(0.995, f64::from(step))))
         .collect();
     world.programs[0] = programs[0];
@@ -220,7 +220,7 @@ fn a_guessed_phase_that_becomes_a_measured_one_is_that_one() {
 
 #[test]
 fn phases_that_came_once_make_room_for_those_that_last() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     let lasting = world.programs[3];
     world.programs[0] = lasting;
     (0..20).for_each(|_| world.run_alone(0));

@@ -12,8 +12,8 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
     gang.cpus = "0-2".parse().unwrap();
     let other = sample(1, CpuId(3), Q, Q, counts, Purpose::Run);
     let seen = vec![
-        Seen::of(&machine, &gang, 3, Nanos(Q)).unwrap(),
-        Seen::of(&machine, &other, 1, Nanos(Q)).unwrap(),
+        TaskActivity::of(&machine, &gang, 3, Nanos(Q)).unwrap(),
+        TaskActivity::of(&machine, &other, 1, Nanos(Q)).unwrap(),
     ];
     let met = |at: usize| -> Vec<(u32, f64)> {
         siblings(&seen, at)
@@ -28,7 +28,7 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
 
 #[test]
 fn what_was_not_counted_alone_may_be_counted_beside_siblings() {
-    let mut world = World::new(1, 0.0);
+    let mut world = TestWorld::new(1, 0.0);
     for missing in [None, Some(Counter::LlcAccesses)] {
         world.missing = missing;
         for at in 0..2 {
@@ -55,7 +55,7 @@ fn what_siblings_raise_is_learnt_also_for_pairs_that_never_ran() {
             (sensitivity, between(&mut rng, 0.1, 0.8))
         })
         .collect();
-    let mut learnt = vec![(Siblings::default(), Doubt::default()); table.len()];
+    let mut learnt = vec![(SiblingEffect::default(), SiblingVariance::default()); table.len()];
     // Every second pair may run. 120 pairs are 20 samples a job.
     for _ in 0..120 {
         let (one, other) = loop {
@@ -67,8 +67,8 @@ fn what_siblings_raise_is_learnt_also_for_pairs_that_never_ran() {
         for (one, other) in [(one, other), (other, one)] {
             let noise = between(&mut rng, -0.02, 0.02);
             let growth = (1.0 + table[one].0 * table[other].1) * (1.0 + noise);
-            let beside = [Beside::of(1.0, learnt[other].0, learnt[other].1)];
-            let lesson = Lesson::of(learnt[one], &beside, growth - 1.0, ROUGH);
+            let beside = [SiblingPressure::of(1.0, learnt[other].0, learnt[other].1)];
+            let lesson = SiblingUpdate::of(learnt[one], &beside, growth - 1.0, ROUGH);
             let (of, doubt) = &mut learnt[one];
             doubt.learn_sensitivity(of, &lesson);
             let (of, doubt) = &mut learnt[other];

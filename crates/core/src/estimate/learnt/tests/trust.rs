@@ -7,14 +7,14 @@ use super::*;
 fn forecast(
     counted: fn(f64, [f64; 2]) -> f64,
     modelled: fn(f64, [f64; 2]) -> f64,
-) -> (Forecast, Contention) {
+) -> (ModelTrust, Contention) {
     let mut rng = Rng::new(4);
-    let (mut forecast, mut shared) = (Forecast::default(), Contention::default());
-    let mut last: Option<Look> = None;
+    let (mut forecast, mut shared) = (ModelTrust::default(), Contention::default());
+    let mut last: Option<LastInterval> = None;
     for _ in 0..2_000 {
         let random = [0, 1].map(|_| between(&mut rng, -1.0, 1.0));
         let now = counted(last.map_or(0.0, |last| last.counted), random);
-        let look = Look {
+        let look = LastInterval {
             counted: now,
             modelled: modelled(now, random),
             phase: 0,

@@ -1,16 +1,16 @@
 //! The load of a job on its core and on memory, and the throughput of the jobs of a core.
 
 use super::market::Market;
-use crate::model::contention::{Contention, Siblings};
+use crate::model::contention::{Contention, SiblingEffect};
 
 /// Load of a job on its core and on memory, per instruction, with its present share of the cache.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Load {
+pub(super) struct JobLoad {
     pub(super) own: f64,
     /// How siblings stretch its time, and how it stretches theirs.
-    pub(super) time: Siblings,
+    pub(super) time: SiblingEffect,
     /// The same of its accesses.
-    pub(super) accesses: Siblings,
+    pub(super) accesses: SiblingEffect,
     /// Cycles of waiting for the last-level cache if it had all, and the part of them that reads from memory replace.
     pub(super) touches: f64,
     pub(super) replaced: f64,
@@ -30,7 +30,7 @@ pub(super) struct Load {
 
 /// Throughput of the jobs of a core: their part of the sum, and lines read and instructions per ns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done {
+pub(super) struct CoreThroughput {
     pub(super) sum: f64,
     pub(super) reads: f64,
     /// Lines read by jobs that are away from their memory, and its domain; of several the last.
@@ -42,14 +42,14 @@ pub(super) struct Done {
 
 /// Throughput of the jobs of a core in this domain.
 pub(super) fn together<'a>(
-    jobs: impl Iterator<Item = &'a Load> + Clone,
+    jobs: impl Iterator<Item = &'a JobLoad> + Clone,
     domain: usize,
     markets: &[Market],
     shared: &Contention,
-) -> Done {
+) -> CoreThroughput {
     let time: f64 = jobs.clone().map(|job| job.time.pressure).sum();
     let accesses: f64 = jobs.clone().map(|job| job.accesses.pressure).sum();
-    let mut done = Done::default();
+    let mut done = CoreThroughput::default();
     for job in jobs {
         let home = job.home.unwrap_or(domain);
         let way = if home == domain { 0.0 } else { shared.far };

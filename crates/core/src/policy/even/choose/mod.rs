@@ -20,15 +20,15 @@ mod power;
 mod tests;
 
 use crate::estimate::NOISE;
-use crate::model::contention::{Contention, Prediction, Seat};
+use crate::model::contention::{Contention, PlacedJob, SpeedPrediction};
 use crate::snapshot::Learnt;
-use jobs::{Done, Load, together};
+use jobs::{CoreThroughput, JobLoad, together};
 use market::Market;
 pub(super) use power::{Model, Power};
 
 /// A job that may run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate<'a> {
+pub(super) struct JobCandidate<'a> {
     /// Its index in the snapshot.
     pub(super) ix: u32,
     pub(super) weight: f64,
@@ -57,7 +57,7 @@ struct Worth {
 }
 
 impl Worth {
-    fn of(one: &Candidate<'_>, shared: &Contention) -> Worth {
+    fn of(one: &JobCandidate<'_>, shared: &Contention) -> Worth {
         let learnt = one.learnt;
         let alone = one.weight * learnt.solo_cpi / learnt.asks.ghz;
         let Some(last) = learnt.last else {
@@ -75,7 +75,7 @@ impl Worth {
 
 /// A CPU to give out, or one that a job keeps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CpuPlace {
     pub(super) core: usize,
     pub(super) llc: usize,
     pub(super) domain: usize,
@@ -118,9 +118,9 @@ const ROUNDS: usize = 3;
 /// The search for one quantum.
 pub(super) struct Search<'a> {
     shared: &'a Contention,
-    candidates: &'a [Candidate<'a>],
+    candidates: &'a [JobCandidate<'a>],
     worths: Vec<Worth>,
-    places: &'a [Place],
+    places: &'a [CpuPlace],
     power: Power<'a>,
     /// The job in each place.
     who: Vec<Option<usize>>,
@@ -133,8 +133,8 @@ pub(super) struct Search<'a> {
     kinds: Vec<usize>,
     kind_of: Vec<usize>,
     /// The present set as input of the model, and its prediction.
-    seats: Vec<Seat>,
-    prediction: Prediction,
+    seats: Vec<PlacedJob>,
+    prediction: SpeedPrediction,
     /// Its weighted speeds minus the cost of power, its weighted speeds, and its power in W.
     sum: f64,
     work: f64,
@@ -146,9 +146,9 @@ pub(super) struct Search<'a> {
     /// Active cores, per memory domain.
     active: Vec<usize>,
     /// Load of each candidate on each type of core.
-    loads: Vec<Load>,
+    loads: Vec<JobLoad>,
     /// Throughput of the jobs of each core at present prices.
-    done: Vec<Done>,
+    done: Vec<CoreThroughput>,
     /// Gain at present prices if each place were cleared.
     vacating: Vec<f64>,
 }
@@ -156,8 +156,8 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(super) fn new(
         shared: &'a Contention,
-        candidates: &'a [Candidate<'a>],
-        places: &'a [Place],
+        candidates: &'a [JobCandidate<'a>],
+        places: &'a [CpuPlace],
         power: Power<'a>,
     ) -> Search<'a> {
         let numbers = distinct(places.iter().map(|place| place.core));
@@ -176,7 +176,7 @@ impl<'a> Search<'a> {
             .collect();
         let mut who = vec![None; places.len()];
         // On a large machine the search improves the present set.
-        let is_start = |one: &&Candidate<'_>| one.runs && places.len() > SMALL;
+        let is_start = |one: &&JobCandidate<'_>| one.runs && places.len() > SMALL;
         for (at, candidate) in candidates.iter().enumerate() {
             let start = Some(candidate).filter(is_start).and_then(|one| one.last);
             if let Some(place) = candidate.fixed.or(start) {
@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
             kinds,
             kind_of,
             seats: Vec::new(),
-            prediction: Prediction::default(),
+            prediction: SpeedPrediction::default(),
             sum: 0.0,
             work: 0.0,
             watts: 0.0,
@@ -296,9 +296,9 @@ impl<'a> Search<'a> {
             .cores
             .iter()
             .any(|core| core.iter().all(|&place| self.who[place].is_none()));
-        let others = Done {
+        let others = CoreThroughput {
             is_busy: !has_idle_core,
-            ..Done::default()
+            ..CoreThroughput::default()
         };
         let mut left_out = Vec::new();
         for candidate in self.waiting() {
@@ -330,10 +330,10 @@ impl<'a> Search<'a> {
     }
 
     /// Throughput of a waiting job alone on a core, and the loss of the others by it.
-    fn job_and_loss(&self, candidate: usize, core: usize) -> (Done, f64) {
+    fn job_and_loss(&self, candidate: usize, core: usize) -> (CoreThroughput, f64) {
         let job = self.alone_on(candidate, core);
         let domain = self.places[self.cores[core][0]].domain;
-        (job, self.loss_by(domain, Done::default(), job))
+        (job, self.loss_by(domain, CoreThroughput::default(), job))
     }
 
     /// The worth of a waiting job alone on a core, minus the loss of the others.
@@ -343,14 +343,14 @@ impl<'a> Search<'a> {
     }
 
     /// Throughput of a candidate alone on a core.
-    fn alone_on(&self, candidate: usize, core: usize) -> Done {
+    fn alone_on(&self, candidate: usize, core: usize) -> CoreThroughput {
         let domain = self.places[self.cores[core][0]].domain;
         let load = self.load_on(candidate, core);
         together(std::iter::once(load), domain, &self.markets, self.shared)
     }
 
     /// The loss of the others if a core of this domain changes from `before` to `after`.
-    fn loss_by(&self, domain: usize, before: Done, after: Done) -> f64 {
+    fn loss_by(&self, domain: usize, before: CoreThroughput, after: CoreThroughput) -> f64 {
         if before.away.is_none() && after.away.is_none() {
             let more = after.reads - before.reads;
             return self.markets[domain].loss(self.shared, more);
@@ -385,7 +385,7 @@ impl<'a> Search<'a> {
         self.seats.clear();
         for (place, who) in self.places.iter().zip(&self.who) {
             if let Some(who) = who {
-                self.seats.push(Seat {
+                self.seats.push(PlacedJob {
                     asks: *self.candidates[*who].learnt.asks_on(place.kind),
                     core: place.core,
                     llc: place.llc,
@@ -438,7 +438,7 @@ impl<'a> Search<'a> {
     fn find_loads(&mut self) {
         let is_first = self.loads.is_empty();
         self.loads
-            .resize(self.candidates.len() * self.kinds.len(), Load::default());
+            .resize(self.candidates.len() * self.kinds.len(), JobLoad::default());
         if is_first || self.is_small() {
             for at in self.waiting() {
                 self.find_load(at, self.candidates[at].last.unwrap_or(0));
@@ -472,11 +472,11 @@ impl<'a> Search<'a> {
     }
 
     /// The load of a candidate on the type of a core.
-    fn load_on(&self, candidate: usize, core: usize) -> &Load {
+    fn load_on(&self, candidate: usize, core: usize) -> &JobLoad {
         &self.loads[candidate * self.kinds.len() + self.kind_of[core]]
     }
 
-    fn load(&self, candidate: usize, kind: usize, llc: usize) -> Load {
+    fn load(&self, candidate: usize, kind: usize, llc: usize) -> JobLoad {
         let one = &self.candidates[candidate];
         let asks = one.learnt.asks_on(kind);
         let cached = self.cached[llc];
@@ -493,7 +493,7 @@ impl<'a> Search<'a> {
             let more = asks.stall(self.shared, m, 1.0) - asks.stall(self.shared, asks.reads, 1.0);
             rate = m * asks.ghz / (solo + more);
         }
-        Load {
+        JobLoad {
             own: asks.own,
             time: asks.time,
             accesses: asks.accesses,
@@ -521,13 +521,13 @@ impl<'a> Search<'a> {
     }
 
     /// Throughput of the jobs of a core at the present latency.
-    fn done_on(&self, core: usize) -> Done {
+    fn done_on(&self, core: usize) -> CoreThroughput {
         let first = self.cores[core][0];
         self.done_with(core, first, self.who[first])
     }
 
     /// The same with this job, or none, in a place of the core.
-    fn done_with(&self, core: usize, to: usize, who: Option<usize>) -> Done {
+    fn done_with(&self, core: usize, to: usize, who: Option<usize>) -> CoreThroughput {
         let places = &self.cores[core];
         let domain = self.places[to].domain;
         let jobs = places
@@ -567,7 +567,11 @@ impl<'a> Search<'a> {
 }
 
 /// The change of the lines read from each memory domain as a core of a domain changes.
-fn changed_reads(domain: usize, before: Done, after: Done) -> [Option<(usize, f64)>; 3] {
+fn changed_reads(
+    domain: usize,
+    before: CoreThroughput,
+    after: CoreThroughput,
+) -> [Option<(usize, f64)>; 3] {
     let came = after.away;
     let went = before.away.map(|(home, reads)| (home, -reads));
     [Some((domain, after.reads - before.reads)), came, went]

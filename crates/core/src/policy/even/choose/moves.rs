@@ -1,6 +1,6 @@
 //! Improves a set by moves that prices propose. On a small machine the whole set is predicted for each.
 
-use super::jobs::Done;
+use super::jobs::CoreThroughput;
 use super::{LEAST_GAIN, SMALL, Search, changed_reads};
 use crate::estimate::NOISE;
 
@@ -24,7 +24,7 @@ struct Move {
 
 impl Search<'_> {
     /// Gain if a place's core changes from `before` to `after`.
-    fn gain_of(&self, place: usize, before: Done, after: Done) -> f64 {
+    fn gain_of(&self, place: usize, before: CoreThroughput, after: CoreThroughput) -> f64 {
         let loss = self.loss_by(self.places[place].domain, before, after);
         after.sum - before.sum - loss - self.cost(place, before, after)
     }

@@ -1,7 +1,7 @@
 //! The cost of active cores: power is part of the sum, at a price.
 
-use super::jobs::Done;
-use super::{Place, Search};
+use super::jobs::CoreThroughput;
+use super::{CpuPlace, Search};
 use crate::model::power::PowerModel;
 
 /// Model of the machine's power.
@@ -68,7 +68,7 @@ impl Search<'_> {
         active.clear();
         active.extend(self.power.elsewhere);
         for core in &self.cores {
-            let Place { domain, awake, .. } = self.places[core[0]];
+            let CpuPlace { domain, awake, .. } = self.places[core[0]];
             if !awake && core.iter().any(|&place| self.who[place].is_some()) {
                 active[domain] += 1;
             }
@@ -77,8 +77,8 @@ impl Search<'_> {
     }
 
     /// Change of the cost of a core's power from `before` to `after`. `place` is any place of the core.
-    pub(super) fn cost(&self, place: usize, before: Done, after: Done) -> f64 {
-        let Place {
+    pub(super) fn cost(&self, place: usize, before: CoreThroughput, after: CoreThroughput) -> f64 {
+        let CpuPlace {
             domain,
             kind,
             awake,
@@ -99,8 +99,8 @@ impl Search<'_> {
     }
 
     /// Records that a core fell idle or woke.
-    pub(super) fn turn(&mut self, place: usize, before: Done, after: Done) {
-        let Place { domain, awake, .. } = self.places[place];
+    pub(super) fn turn(&mut self, place: usize, before: CoreThroughput, after: CoreThroughput) {
+        let CpuPlace { domain, awake, .. } = self.places[place];
         let active = &mut self.active[domain];
         match (before.is_busy, after.is_busy) {
             _ if awake => {}

@@ -1,7 +1,7 @@
 //! Compares the search with trying all sets.
 
 use super::*;
-use crate::model::contention::{Asks, Latency, Siblings};
+use crate::model::contention::{Latency, PhaseDemand, SiblingEffect};
 use crate::model::power::PowerModel;
 use crate::rng::Rng;
 use crate::snapshot::{LastCpi, Measured};
@@ -11,20 +11,20 @@ static MODEL: LazyLock<PowerModel> =
     LazyLock::new(|| PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap());
 
 /// What a job asks that reads nothing from memory.
-fn light() -> Asks {
-    Asks {
+fn light() -> PhaseDemand {
+    PhaseDemand {
         own: 0.5,
         l1: 0.1,
         ghz: 2.0,
-        ..Asks::default()
+        ..PhaseDemand::default()
     }
 }
 
 fn priced<'a>(
     price: f64,
     shared: &'a Contention,
-    candidates: &'a [Candidate<'a>],
-    places: &'a [Place],
+    candidates: &'a [JobCandidate<'a>],
+    places: &'a [CpuPlace],
 ) -> Search<'a> {
     let is_one = places.iter().all(|place| place.kind == 0);
     let model = if is_one {
@@ -50,14 +50,14 @@ fn priced<'a>(
 /// Power costs nothing.
 fn free_power<'a>(
     shared: &'a Contention,
-    candidates: &'a [Candidate<'a>],
-    places: &'a [Place],
+    candidates: &'a [JobCandidate<'a>],
+    places: &'a [CpuPlace],
 ) -> Search<'a> {
     priced(0.0, shared, candidates, places)
 }
 
 /// Exchanges while the prediction of the whole set rises: slow and obvious.
-fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f64 {
+fn slowly(shared: &Contention, candidates: &[JobCandidate], places: &[CpuPlace]) -> f64 {
     let mut search = free_power(shared, candidates, places);
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| candidates[b].weight.total_cmp(&candidates[a].weight));
@@ -99,7 +99,7 @@ fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f6
 /// A job with its weight.
 type Job = (f64, Learnt);
 
-fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
+fn learnt(asks: PhaseDemand, solo_cpi: f64) -> Learnt {
     Learnt {
         asks,
         solo_cpi,
@@ -112,10 +112,10 @@ fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
     }
 }
 
-fn candidates(jobs: &[Job]) -> Vec<Candidate<'_>> {
+fn candidates(jobs: &[Job]) -> Vec<JobCandidate<'_>> {
     (0..)
         .zip(jobs)
-        .map(|(ix, (weight, learnt))| Candidate {
+        .map(|(ix, (weight, learnt))| JobCandidate {
             ix,
             weight: *weight,
             learnt,
@@ -137,7 +137,7 @@ fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
             } else {
                 0.001 * random(100)
             };
-            let asks = Asks {
+            let asks = PhaseDemand {
                 own: 0.3 + 0.5 * random(100),
                 penalty: 20.0 + 80.0 * random(100),
                 l1: 0.2 + 0.3 * random(100),
@@ -145,10 +145,10 @@ fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
                 reads: heavy,
                 steepness: 0.6 * random(100),
                 ghz: 2.4,
-                ..Asks::default()
+                ..PhaseDemand::default()
             };
             let weight = libm::exp(-3.0 * random(100));
-            let slow = Asks {
+            let slow = PhaseDemand {
                 own: asks.own * (1.0 + random(100)),
                 penalty: 0.5 * asks.penalty,
                 ghz: 1.2,
@@ -165,9 +165,9 @@ fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
         .collect()
 }
 
-fn places(cores: usize, threads: usize) -> Vec<Place> {
+fn places(cores: usize, threads: usize) -> Vec<CpuPlace> {
     (0..cores * threads)
-        .map(|cpu| Place {
+        .map(|cpu| CpuPlace {
             core: cpu % cores,
             llc: 0,
             domain: 0,
@@ -233,15 +233,15 @@ fn those_that_stay_stay_and_nobody_runs_twice() {
 fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
     // Two jobs that compute have great weights, the third hardly any, and siblings cost a lot.
     let shared = Contention::default();
-    let asks = Asks {
+    let asks = PhaseDemand {
         own: 0.5,
         l1: 0.3,
         ghz: 2.0,
-        time: Siblings {
+        time: SiblingEffect {
             sensitivity: 1.0,
             pressure: 0.8,
         },
-        ..Asks::default()
+        ..PhaseDemand::default()
     };
     let jobs = [1.0, 1.0, 0.01].map(|weight| (weight, learnt(asks, 0.5)));
     let first = candidates(&jobs);
@@ -273,7 +273,7 @@ fn nothing_to_fill_and_nobody_to_run() {
 
 #[test]
 fn jobs_that_read_run_at_their_memory_while_it_has_places_and_is_not_full() {
-    let asks = Asks {
+    let asks = PhaseDemand {
         llc: 0.02,
         reads: 0.02,
         penalty: 30.0,
@@ -306,8 +306,8 @@ fn jobs_that_read_run_at_their_memory_while_it_has_places_and_is_not_full() {
 fn by_trying_all(
     price: f64,
     shared: &Contention,
-    candidates: &[Candidate],
-    places: &[Place],
+    candidates: &[JobCandidate],
+    places: &[CpuPlace],
 ) -> (f64, f64) {
     let mut search = priced(price, shared, candidates, places);
     let mut best = (f64::NEG_INFINITY, 0.0);
@@ -380,7 +380,7 @@ fn a_core_that_is_awake_anyway_costs_no_power() {
     let jobs = [(1.0, learnt(asks, 0.5))];
     let candidates = candidates(&jobs);
     let runs = |awake: bool| {
-        let place = Place {
+        let place = CpuPlace {
             core: 0,
             llc: 0,
             domain: 0,
@@ -453,10 +453,10 @@ fn on_a_large_machine_those_that_are_behind_take_the_places_of_those_that_run() 
 }
 
 /// Cores of alternating types, the first one fast.
-fn two_types(cores: usize, threads: usize) -> Vec<Place> {
+fn two_types(cores: usize, threads: usize) -> Vec<CpuPlace> {
     places(cores, threads)
         .into_iter()
-        .map(|place| Place {
+        .map(|place| CpuPlace {
             kind: place.core % 2,
             ..place
         })
@@ -504,7 +504,7 @@ fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
         (
             1.0,
             Learnt {
-                slower: vec![Asks {
+                slower: vec![PhaseDemand {
                     own: 0.5 * slower,
                     ghz: 1.0,
                     ..asks
@@ -540,12 +540,12 @@ fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
 #[test]
 fn a_slow_core_is_as_slow_as_it_is_however_little_the_model_of_co_runners_is_trusted() {
     let fast = light();
-    let slow = Asks {
+    let slow = PhaseDemand {
         own: 0.6,
         ghz: 0.5,
         ..fast
     };
-    let places = [1, 0].map(|kind| Place {
+    let places = [1, 0].map(|kind| CpuPlace {
         core: kind,
         llc: 0,
         domain: 0,
@@ -567,7 +567,7 @@ fn a_slow_core_is_as_slow_as_it_is_however_little_the_model_of_co_runners_is_tru
         });
         let jobs = [(1.0, job)];
         let candidates = candidates(&jobs);
-        let work_on = |places: &[Place]| free_power(&shared, &candidates, places).run().work;
+        let work_on = |places: &[CpuPlace]| free_power(&shared, &candidates, places).run().work;
         let ratio = 0.5 / 0.6 * 0.5 / 2.0;
         assert!((work_on(&places[1..]) - 1.0).abs() < 0.01);
         assert!((work_on(&places[..1]) - ratio).abs() < 0.01);

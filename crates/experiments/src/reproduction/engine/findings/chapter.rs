@@ -1,7 +1,7 @@
 //! A chapter: the experiments of one paper.
 
-use super::table::Table;
-use super::verdict::Verdict;
+use super::table::FindingTable;
+use super::verdict::PublishedComparison;
 use cosched_report::chart::Chart;
 
 /// The experiments of one paper.
@@ -12,31 +12,31 @@ pub struct Chapter {
     /// Its heading.
     pub title: String,
     /// Its content, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ChapterPart>,
     /// The published figures, and ours.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<PublishedComparison>,
 }
 
 /// A piece of a chapter.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum ChapterPart {
     /// A heading.
     Heading(String),
     /// A paragraph.
     Text(String),
     /// A table.
-    Table(Table),
+    Table(FindingTable),
     /// A figure, with its numbers.
-    Figure(Box<Figure>),
+    Figure(Box<ChapterFigure>),
     /// The table of the chapter's verdicts.
     Verdicts,
 }
 
 /// A figure.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub struct ChapterFigure {
     /// The numbers that it shows.
-    pub table: Table,
+    pub table: FindingTable,
     /// The picture.
     pub chart: Chart,
 }

@@ -1,7 +1,7 @@
 //! The findings as a Markdown document.
 
-use super::chapter::{Chapter, Figure, Part};
-use super::table::Table;
+use super::chapter::{Chapter, ChapterFigure, ChapterPart};
+use super::table::FindingTable;
 use super::{Findings, verdict};
 use cosched_report::wrap;
 use std::fmt::Write as _;
@@ -32,24 +32,24 @@ pub fn markdown(findings: &Findings, figures: Option<&str>) -> String {
     text
 }
 
-fn part(text: &mut String, chapter: &Chapter, part: &Part, figures: Option<&str>) {
+fn part(text: &mut String, chapter: &Chapter, part: &ChapterPart, figures: Option<&str>) {
     match part {
-        Part::Heading(words) => _ = writeln!(text, "### {words}\n"),
-        Part::Text(words) => paragraph(text, words),
-        Part::Table(one) => {
+        ChapterPart::Heading(words) => _ = writeln!(text, "### {words}\n"),
+        ChapterPart::Text(words) => paragraph(text, words),
+        ChapterPart::Table(one) => {
             paragraph(text, &one.caption);
             table(text, one);
         }
-        Part::Figure(one) => figure(text, one, figures),
-        Part::Verdicts => {
+        ChapterPart::Figure(one) => figure(text, one, figures),
+        ChapterPart::Verdicts => {
             let _ = writeln!(text, "### Verdicts\n");
             table(text, &verdict::table(chapter.id, &chapter.verdicts));
         }
     }
 }
 
-fn figure(text: &mut String, figure: &Figure, figures: Option<&str>) {
-    let Table { id, caption, .. } = &figure.table;
+fn figure(text: &mut String, figure: &ChapterFigure, figures: Option<&str>) {
+    let FindingTable { id, caption, .. } = &figure.table;
     if let Some(folder) = figures {
         let _ = writeln!(text, "![{caption}]({folder}/{id}.svg)\n");
     }
@@ -70,7 +70,7 @@ fn paragraph(text: &mut String, words: &str) {
     text.push('\n');
 }
 
-fn table(text: &mut String, table: &Table) {
+fn table(text: &mut String, table: &FindingTable) {
     let _ = writeln!(text, "| {} |", table.columns.join(" | "));
     for at in 0..table.columns.len() {
         text.push_str("| ");
@@ -90,7 +90,7 @@ fn table(text: &mut String, table: &Table) {
 }
 
 /// The rule below the head of a column: numbers stand at the right.
-fn rule(table: &Table, column: usize) -> &'static str {
+fn rule(table: &FindingTable, column: usize) -> &'static str {
     if table.rows.iter().all(|row| row[column].is_number) {
         "---:"
     } else {

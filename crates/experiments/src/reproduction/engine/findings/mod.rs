@@ -7,10 +7,10 @@ mod table;
 mod tally;
 mod verdict;
 
-pub use chapter::{Chapter, Figure, Part};
+pub use chapter::{Chapter, ChapterFigure, ChapterPart};
 pub(crate) use published::{ByName, Published};
-pub use table::{Cell, Table};
-pub use verdict::{Agreement, Standing, Verdict};
+pub use table::{FindingCell, FindingTable};
+pub use verdict::{Agreement, PublishedComparison, Standing};
 
 use super::words::fill;
 use cosched_report::chart::Chart;
@@ -34,12 +34,12 @@ impl Findings {
     }
 
     /// Every table of all chapters, with its chart if it has one, in order.
-    pub fn tables(&self) -> impl Iterator<Item = (&Table, Option<&Chart>)> {
+    pub fn tables(&self) -> impl Iterator<Item = (&FindingTable, Option<&Chart>)> {
         let parts = self.chapters.iter().flat_map(|chapter| &chapter.parts);
         parts.filter_map(|part| match part {
-            Part::Table(table) => Some((table, None)),
-            Part::Figure(figure) => Some((&figure.table, Some(&figure.chart))),
-            Part::Heading(_) | Part::Text(_) | Part::Verdicts => None,
+            ChapterPart::Table(table) => Some((table, None)),
+            ChapterPart::Figure(figure) => Some((&figure.table, Some(&figure.chart))),
+            ChapterPart::Heading(_) | ChapterPart::Text(_) | ChapterPart::Verdicts => None,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! A published result, and how ours is held against it.
 
 use super::super::number::plain;
-use super::table::Cell;
-use super::verdict::{Agreement, Standing, Verdict};
-use crate::statistics::{Estimate, mean, quantile};
+use super::table::FindingCell;
+use super::verdict::{Agreement, PublishedComparison, Standing};
+use crate::statistics::{MeanEstimate, mean, quantile};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -88,20 +88,20 @@ impl Published {
     }
 
     /// Holds a figure against ours, by repetition or draw.
-    pub(crate) fn judge(&self, ours: &[f64]) -> Verdict {
+    pub(crate) fn judge(&self, ours: &[f64]) -> PublishedComparison {
         let (mut verdict, middle) = match self.claim {
             Claim::Draw(_) => (self.judge_draws(ours), quantile(ours, 0.5)),
-            _ => (self.judge_estimate(Estimate::of(ours)), mean(ours)),
+            _ => (self.judge_estimate(MeanEstimate::of(ours)), mean(ours)),
         };
         verdict.ratio = middle.and_then(|ours| ratio(ours, self.figure()));
         verdict
     }
 
-    fn judge_estimate(&self, ours: Option<Estimate>) -> Verdict {
+    fn judge_estimate(&self, ours: Option<MeanEstimate>) -> PublishedComparison {
         let Some(ours) = ours else {
             return self.not_measured();
         };
-        let cell = Cell::estimate(Some(ours), self.decimals);
+        let cell = FindingCell::estimate(Some(ours), self.decimals);
         let mut verdict = self.verdict(self.claim.agreement(&ours), cell);
         if let Claim::Gain(paper) = self.claim {
             verdict.sign = match verdict.agreement {
@@ -113,43 +113,43 @@ impl Published {
         verdict
     }
 
-    fn judge_draws(&self, ours: &[f64]) -> Verdict {
+    fn judge_draws(&self, ours: &[f64]) -> PublishedComparison {
         if ours.is_empty() {
             return self.not_measured();
         }
         let paper = self.figure();
         let verdicts = ours.iter().map(|ours| agreement_in_size(*ours, paper));
         let verdicts = DrawVerdicts::of(verdicts);
-        let draws = Cell::draws(ours, self.decimals).text;
+        let draws = FindingCell::draws(ours, self.decimals).text;
         let cell = format!("{draws}, {}", verdicts.text());
-        self.verdict(verdicts.middle(), Cell::text(cell))
+        self.verdict(verdicts.middle(), FindingCell::text(cell))
     }
 
     /// Holds an order against ours.
-    pub(crate) fn judge_order(&self, ours: &ByName<'_>) -> Verdict {
+    pub(crate) fn judge_order(&self, ours: &ByName<'_>) -> PublishedComparison {
         let agreement = order_agreement(self.order(), ours);
-        self.verdict(agreement, Cell::text(order(ours)))
+        self.verdict(agreement, FindingCell::text(order(ours)))
     }
 
     /// Holds an order of something that was drawn once against those of our draws.
-    pub(crate) fn judge_drawn_order(&self, draws: &[ByName<'_>]) -> Verdict {
+    pub(crate) fn judge_drawn_order(&self, draws: &[ByName<'_>]) -> PublishedComparison {
         let orders = draws.iter().map(|ours| order_agreement(self.order(), ours));
         let verdicts = DrawVerdicts::of(orders);
-        self.verdict(verdicts.middle(), Cell::text(verdicts.text()))
+        self.verdict(verdicts.middle(), FindingCell::text(verdicts.text()))
     }
 
     /// The verdict where nothing was measured.
-    pub(crate) fn not_measured(&self) -> Verdict {
-        self.verdict(Agreement::NotMeasured, Cell::absent())
+    pub(crate) fn not_measured(&self) -> PublishedComparison {
+        self.verdict(Agreement::NotMeasured, FindingCell::absent())
     }
 
-    fn verdict(&self, agreement: Agreement, ours: Cell) -> Verdict {
-        Verdict {
+    fn verdict(&self, agreement: Agreement, ours: FindingCell) -> PublishedComparison {
+        PublishedComparison {
             key: self.key.clone(),
             what: self.what.clone(),
             standing: self.standing.clone().unwrap_or_default(),
             agreement,
-            paper: Cell::text(self.text()),
+            paper: FindingCell::text(self.text()),
             ours,
             sign: "-",
             ratio: None,
@@ -167,7 +167,7 @@ fn ratio(ours: f64, paper: f64) -> Option<f64> {
 
 impl Claim {
     /// How well our figure agrees.
-    fn agreement(&self, ours: &Estimate) -> Agreement {
+    fn agreement(&self, ours: &MeanEstimate) -> Agreement {
         let (low, high) = ours.interval();
         match *self {
             // One repetition shows no sign.
@@ -289,7 +289,7 @@ fn difference(one: &[f64], other: &[f64]) -> Ordering {
     for (one, other) in one.iter().zip(other) {
         differences.push(one - other);
     }
-    let Some(estimate) = Estimate::of(&differences) else {
+    let Some(estimate) = MeanEstimate::of(&differences) else {
         return Ordering::Equal;
     };
     let (low, high) = estimate.interval();
@@ -326,7 +326,10 @@ mod tests {
         paper.iter().map(|place| (*place).to_owned()).collect()
     }
 
-    fn judge_order<const N: usize>(paper: &[&str], ours: &[(&str, Vec<f64>); N]) -> Verdict {
+    fn judge_order<const N: usize>(
+        paper: &[&str],
+        ours: &[(&str, Vec<f64>); N],
+    ) -> PublishedComparison {
         let claim = Claim::Order(places(paper));
         published(claim).judge_order(&ByName::from(ours.clone()))
     }
@@ -376,7 +379,7 @@ mod tests {
         let within = |near: &dyn Fn(&f64) -> bool| wide.iter().filter(|draw| near(draw)).count();
         let agree = within(&|draw| (48.0..=75.0).contains(draw));
         let text = format!("60.0 (28.0 to 92.0), {agree} of 101 draws agree");
-        assert_eq!(verdict.ours, Cell::text(text));
+        assert_eq!(verdict.ours, FindingCell::text(text));
         // Their middle is near the paper's, and none is: a verdict is that of draws.
         let apart = [10.0, 20.0, 90.0, 70.0];
         assert_eq!(judge(Claim::Draw(45.0), &apart), Agreement::Roughly);
@@ -402,7 +405,7 @@ mod tests {
         };
         assert_eq!(of(10).agreement, Agreement::Agrees);
         assert_eq!(of(9).agreement, Agreement::Differs);
-        assert_eq!(of(1).ours, Cell::text("1 of 20 draws agree"));
+        assert_eq!(of(1).ours, FindingCell::text("1 of 20 draws agree"));
     }
 
     #[test]
@@ -413,7 +416,7 @@ mod tests {
             ("c", vec![2.01, 2.0, 1.99]),
         ];
         let of = |paper: &[&str]| judge_order(paper, &values);
-        assert_eq!(of(&["a", "b", "c"]).ours, Cell::text("a > b ~ c"));
+        assert_eq!(of(&["a", "b", "c"]).ours, FindingCell::text("a > b ~ c"));
         assert_eq!(of(&["a", "b ~ c"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["a", "b"]).agreement, Agreement::Agrees);
         // What ties here does not show the order of the paper.

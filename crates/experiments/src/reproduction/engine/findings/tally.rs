@@ -2,7 +2,7 @@
 
 use super::super::words::Values;
 use super::Findings;
-use super::verdict::{Agreement, Standing, Verdict};
+use super::verdict::{Agreement, PublishedComparison, Standing};
 
 /// Counts of published results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn of<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Tally {
+    fn of<'a>(verdicts: impl Iterator<Item = &'a PublishedComparison>) -> Tally {
         let mut tally = Tally::default();
         for verdict in verdicts {
             tally.published += 1;
@@ -74,7 +74,7 @@ pub(super) fn values(findings: &Findings) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cell, Chapter};
+    use super::super::{Chapter, FindingCell};
     use super::*;
 
     const AGREEMENTS: [Agreement; 6] = [
@@ -87,14 +87,14 @@ mod tests {
     ];
 
     /// A verdict of each agreement.
-    fn all(standing: &Standing) -> Vec<Verdict> {
-        let verdicts = AGREEMENTS.map(|agreement| Verdict {
+    fn all(standing: &Standing) -> Vec<PublishedComparison> {
+        let verdicts = AGREEMENTS.map(|agreement| PublishedComparison {
             key: format!("{standing:?} {agreement:?}"),
             what: String::new(),
             standing: standing.clone(),
             agreement,
-            paper: Cell::absent(),
-            ours: Cell::absent(),
+            paper: FindingCell::absent(),
+            ours: FindingCell::absent(),
             sign: "-",
             ratio: None,
         });

@@ -1,6 +1,6 @@
 //! What came of a published result.
 
-use super::table::{Cell, Table};
+use super::table::{FindingCell, FindingTable};
 
 /// Whether a published result counts. The file of its chapter says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -19,7 +19,7 @@ pub enum Standing {
 
 /// A published result and ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct PublishedComparison {
     /// The key of the result, unique in its chapter.
     pub key: String,
     /// What it is, with its unit.
@@ -29,9 +29,9 @@ pub struct Verdict {
     /// How well ours agrees.
     pub agreement: Agreement,
     /// The published result.
-    pub paper: Cell,
+    pub paper: FindingCell,
     /// Ours.
-    pub ours: Cell,
+    pub ours: FindingCell,
     /// Whether ours has the paper's sign, where that is a result.
     pub(super) sign: &'static str,
     /// Ours / the paper's, where both have the same sign.
@@ -68,7 +68,7 @@ impl Agreement {
     }
 }
 
-impl Verdict {
+impl PublishedComparison {
     /// Standing and agreement in words.
     fn text(&self) -> String {
         let agreement = self.agreement.text();
@@ -80,25 +80,25 @@ impl Verdict {
         }
     }
 
-    fn row(&self) -> Vec<Cell> {
+    fn row(&self) -> Vec<FindingCell> {
         vec![
-            Cell::text(&self.what),
+            FindingCell::text(&self.what),
             self.paper.clone(),
             self.ours.clone(),
-            Cell::text(self.sign),
-            Cell::number(self.ratio.unwrap_or(f64::NAN), 2),
-            Cell::text(self.text()),
+            FindingCell::text(self.sign),
+            FindingCell::number(self.ratio.unwrap_or(f64::NAN), 2),
+            FindingCell::text(self.text()),
         ]
     }
 }
 
 /// The verdicts of a chapter as a table.
-pub(super) fn table(chapter: &str, verdicts: &[Verdict]) -> Table {
+pub(super) fn table(chapter: &str, verdicts: &[PublishedComparison]) -> FindingTable {
     let columns = ["what", "paper", "here", "sign", "here / paper", "verdict"];
-    Table {
+    FindingTable {
         id: format!("{chapter}-verdicts"),
         caption: "The published figures, and ours with 95 % intervals.".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
-        rows: verdicts.iter().map(Verdict::row).collect(),
+        rows: verdicts.iter().map(PublishedComparison::row).collect(),
     }
 }

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 const SHARE: u64 = 1_000;
 
 /// Looks at the progress of the jobs from outside.
-pub(super) struct Sight {
+pub(super) struct ProgressReader {
     pattern: Option<ProgressPattern>,
     inputs: BTreeMap<TaskId, Input>,
     /// Time of the next look.
     next: Nanos,
 }
 
-impl Sight {
-    pub(super) fn new(pattern: Option<ProgressPattern>) -> Sight {
-        Sight {
+impl ProgressReader {
+    pub(super) fn new(pattern: Option<ProgressPattern>) -> ProgressReader {
+        ProgressReader {
             pattern,
             inputs: BTreeMap::new(),
             next: Nanos::ZERO,

@@ -1,20 +1,20 @@
 //! The CPUs that `even` gives out in a round.
 
-use super::choose::Place;
+use super::choose::CpuPlace;
 use super::is_predictable;
 use crate::policy::prelude::*;
 use crate::topology::{CpuId, CpuSet};
 
 /// The CPUs to fill, and those of predictable tasks that stay; in ascending order.
-pub(super) struct Room {
+pub(super) struct RoundCpus {
     pub(super) cpus: Vec<CpuId>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<CpuPlace>,
     /// Number of cores of each memory domain that are busy with other tasks.
     pub(super) elsewhere: Vec<usize>,
 }
 
-impl Room {
-    pub(super) fn new(round: &Round<'_>) -> Room {
+impl RoundCpus {
+    pub(super) fn new(round: &Round<'_>) -> RoundCpus {
         let machine = &*round.snap.machine;
         let mut set: CpuSet = machine
             .cpus
@@ -42,7 +42,7 @@ impl Room {
         let (mut cpus, mut places) = (Vec::new(), Vec::new());
         for cpu in set.iter().filter_map(|cpu| machine.cpu(cpu)) {
             cpus.push(cpu.id);
-            places.push(Place {
+            places.push(CpuPlace {
                 core: cpu.core,
                 llc: cpu.llc,
                 domain: cpu.memory_domain,
@@ -50,7 +50,7 @@ impl Room {
                 awake: awake[cpu.core],
             });
         }
-        Room {
+        RoundCpus {
             cpus,
             places,
             elsewhere,

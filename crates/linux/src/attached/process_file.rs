@@ -11,17 +11,17 @@ use std::path::PathBuf;
 const BYTES: usize = 128;
 
 /// A file of a process.
-pub(super) struct Source {
+pub(super) struct ProcessFile {
     path: PathBuf,
     file: Option<File>,
 }
 
-impl Source {
-    pub(super) fn new(root: &Root, path: &str) -> Source {
+impl ProcessFile {
+    pub(super) fn new(root: &Root, path: &str) -> ProcessFile {
         let path = root.path(path);
         let has_room = sys::spare_descriptors() > 0;
         let file = has_room.then(|| File::open(&path).ok()).flatten();
-        Source { path, file }
+        ProcessFile { path, file }
     }
 
     /// Reads with `read`; `None` if there is no such file.

@@ -27,13 +27,13 @@ const MOST_FILES: usize = 1024;
 
 /// The folder.
 #[derive(Debug)]
-pub(crate) struct Commons {
+pub(crate) struct SharedFolder {
     fd: OwnedFd,
 }
 
-impl Commons {
+impl SharedFolder {
     /// Opens the folder, and creates it if there is none. `None` if it cannot be trusted.
-    pub(crate) fn open(root: &Root) -> Option<Commons> {
+    pub(crate) fn open(root: &Root) -> Option<SharedFolder> {
         let dir = root.common_folder().join(NAME);
         let mut fd = open_dir(&dir);
         if matches!(fd, Err(Errno::NOENT)) {
@@ -42,7 +42,7 @@ impl Commons {
         }
         let fd = fd.ok()?;
         let mode = fstat(&fd).ok()?.st_mode & 0o7777;
-        (mode == MODE).then_some(Commons { fd })
+        (mode == MODE).then_some(SharedFolder { fd })
     }
 
     /// Publishes a file that everyone can read. It counts while the returned file is open, which holds a lock on it.
@@ -103,18 +103,21 @@ mod tests {
     fn only_a_sticky_folder_is_trusted() {
         let (dir, root, _) = tree();
         let path = dir.path().join("tmp").join(NAME);
-        assert!(Commons::open(&root).is_some(), "it is created");
+        assert!(SharedFolder::open(&root).is_some(), "it is created");
         let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&path), MODE);
-        assert!(Commons::open(&root).is_some(), "it is there");
+        assert!(SharedFolder::open(&root).is_some(), "it is there");
         make(&path);
         let folders = path.parent().unwrap().read_dir().unwrap();
         assert_eq!(folders.count(), 1, "a second one is not left over");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Commons::open(&root).is_none(), "others could remove files");
+        assert!(
+            SharedFolder::open(&root).is_none(),
+            "others could remove files"
+        );
         std::fs::rename(&path, dir.path().join("tmp/elsewhere")).unwrap();
         symlink("elsewhere", &path).unwrap();
-        assert!(Commons::open(&root).is_none(), "a link");
+        assert!(SharedFolder::open(&root).is_none(), "a link");
     }
 
     #[test]
@@ -130,7 +133,7 @@ mod tests {
                     }
                 }
             });
-            drop(Commons::open(&root).unwrap());
+            drop(SharedFolder::open(&root).unwrap());
             assert_eq!(first_mode.join().unwrap(), MODE);
             std::fs::remove_dir(&path).unwrap();
         }
@@ -139,18 +142,18 @@ mod tests {
     #[test]
     fn files_are_published_whole_and_links_are_not_read() {
         let (dir, root, _) = tree();
-        let commons = Commons::open(&root).unwrap();
-        let held = commons.publish("cpus-1", "0-3\n").unwrap();
-        assert_eq!(commons.names("cpus-"), ["cpus-1"]);
-        let (file, owner) = commons.open_file(OsStr::new("cpus-1")).unwrap();
+        let shared_folder = SharedFolder::open(&root).unwrap();
+        let held = shared_folder.publish("cpus-1", "0-3\n").unwrap();
+        assert_eq!(shared_folder.names("cpus-"), ["cpus-1"]);
+        let (file, owner) = shared_folder.open_file(OsStr::new("cpus-1")).unwrap();
         assert_eq!(owner, geteuid().as_raw());
         assert!(flock(&file, FlockOperation::NonBlockingLockShared).is_err());
         drop(held);
         assert!(flock(&file, FlockOperation::NonBlockingLockShared).is_ok());
         let path = dir.path().join("tmp").join(NAME);
         symlink("cpus-1", path.join("cpus-2")).unwrap();
-        assert!(commons.open_file(OsStr::new("cpus-2")).is_none());
+        assert!(shared_folder.open_file(OsStr::new("cpus-2")).is_none());
         std::fs::hard_link(path.join("cpus-1"), path.join("cpus-3")).unwrap();
-        assert!(commons.open_file(OsStr::new("cpus-3")).is_none());
+        assert!(shared_folder.open_file(OsStr::new("cpus-3")).is_none());
     }
 }

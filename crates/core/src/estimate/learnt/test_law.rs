@@ -27,7 +27,7 @@ const ROUNDS: usize = 40;
 
 /// A program. Its accesses are per instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Program {
+pub(super) struct TestProgram {
     /// Dispatch slots that it fills in a cycle if it does not wait; an instruction takes one.
     pub(super) width: f64,
     /// Accesses to the first-level cache.
@@ -44,8 +44,8 @@ pub(super) struct Program {
 
 /// A program on a core of a kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) program: Program,
+pub(super) struct PlacedProgram {
+    pub(super) program: TestProgram,
     pub(super) core: usize,
     pub(super) kind: usize,
 }
@@ -63,7 +63,7 @@ pub(super) struct Speed {
 }
 
 /// Speeds of programs that run together.
-pub(super) fn run(places: &[Place]) -> Vec<Speed> {
+pub(super) fn run(places: &[PlacedProgram]) -> Vec<Speed> {
     let mut cores: Vec<usize> = places.iter().map(|place| place.core).collect();
     cores.sort_unstable();
     cores.dedup();
@@ -124,10 +124,10 @@ impl Speed {
 }
 
 /// The cache that each program holds: in proportion to its accesses. What exceeds its footprint goes to the others.
-fn cache_held(places: &[Place], speeds: &[Speed]) -> Vec<f64> {
-    let most = |place: &Place| match place.program {
-        Program { once, .. } if once > 0.0 => CACHE,
-        Program { wide, .. } => FOOTPRINT * wide.1,
+fn cache_held(places: &[PlacedProgram], speeds: &[Speed]) -> Vec<f64> {
+    let most = |place: &PlacedProgram| match place.program {
+        TestProgram { once, .. } if once > 0.0 => CACHE,
+        TestProgram { wide, .. } => FOOTPRINT * wide.1,
     };
     let rate = |at: usize| (speeds[at].llc / speeds[at].ns).max(1e-9);
     let mut held = vec![0.0; places.len()];

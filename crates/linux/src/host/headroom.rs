@@ -13,7 +13,7 @@ const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 
 /// The limits on memory and load under which one more job may start.
 #[derive(Clone, Copy, Debug)]
-pub struct RoomLimits {
+pub struct HeadroomLimits {
     /// No further job starts while less memory than this is available, in bytes; 0 for no limit.
     pub mem_keep: u64,
     /// Memory that all jobs together were given, in bytes; `None` for that of the machine and of its cgroups.
@@ -24,10 +24,10 @@ pub struct RoomLimits {
     pub most_load: Option<f64>,
 }
 
-impl Default for RoomLimits {
+impl Default for HeadroomLimits {
     /// No limit.
-    fn default() -> RoomLimits {
-        RoomLimits {
+    fn default() -> HeadroomLimits {
+        HeadroomLimits {
             mem_keep: 0,
             given: None,
             guess_from: usize::MAX,
@@ -37,8 +37,8 @@ impl Default for RoomLimits {
 }
 
 /// Keeps memory free and the load low, and starts no job whose need exceeds free memory.
-pub(crate) struct Room {
-    limits: RoomLimits,
+pub(crate) struct HeadroomCheck {
+    limits: HeadroomLimits,
     /// Live jobs, with their needs where known.
     live: BTreeMap<TaskId, Option<u64>>,
     /// Known needs of rejected jobs, which may be started anyway.
@@ -61,9 +61,9 @@ struct Look {
     guessed: Option<i128>,
 }
 
-impl Room {
-    pub(crate) fn new(limits: RoomLimits) -> Room {
-        Room {
+impl HeadroomCheck {
+    pub(crate) fn new(limits: HeadroomLimits) -> HeadroomCheck {
+        HeadroomCheck {
             limits,
             live: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -129,7 +129,7 @@ impl Room {
         MayStart::Yes
     }
 
-    /// Whether less memory is available than must be kept free. Unlike [`Room::may_start`] this measures at each call.
+    /// Whether less memory is available than must be kept free. Unlike [`HeadroomCheck::may_start`] this measures at each call.
     pub(crate) fn is_short(&self, root: &Root) -> bool {
         meminfo::read(root).is_ok_and(|memory| memory.usable() < self.limits.mem_keep)
     }
@@ -245,11 +245,11 @@ mod tests {
         std::fs::write(dir.join("proc/meminfo"), text).unwrap();
     }
 
-    fn keep(kb: u64, guess_from: usize) -> Room {
-        Room::new(RoomLimits {
+    fn keep(kb: u64, guess_from: usize) -> HeadroomCheck {
+        HeadroomCheck::new(HeadroomLimits {
             mem_keep: kb << 10,
             guess_from,
-            ..RoomLimits::default()
+            ..HeadroomLimits::default()
         })
     }
 
@@ -260,50 +260,60 @@ mod tests {
         let root = Root::new(dir.path());
         let holds = std::cell::Cell::new(0);
         let next = std::cell::Cell::new(0);
-        let ask = |room: &mut Room, at: f64| {
+        let ask = |headroom: &mut HeadroomCheck, at: f64| {
             next.set(next.get() + 1);
             let task = TaskId(next.get());
-            room.may_start(&root, Nanos::from_s(at), (task, None), |_| {
+            headroom.may_start(&root, Nanos::from_s(at), (task, None), |_| {
                 holds.get() << 10
             })
         };
         left(89);
-        let mut room = keep(50, 2);
-        assert_eq!([0.0; 2].map(|at| ask(&mut room, at)), [MayStart::Yes; 2]);
+        let mut headroom = keep(50, 2);
         assert_eq!(
-            ask(&mut room, 0.0),
+            [0.0; 2].map(|at| ask(&mut headroom, at)),
+            [MayStart::Yes; 2]
+        );
+        assert_eq!(
+            ask(&mut headroom, 0.0),
             MayStart::Later,
             "what the first two need is not known"
         );
         holds.set(10);
         assert_eq!(
-            [1.0; 4].map(|at| ask(&mut room, at)),
+            [1.0; 4].map(|at| ask(&mut headroom, at)),
             [MayStart::Yes, MayStart::Yes, MayStart::Yes, MayStart::Later],
             "39 are left for jobs of 10"
         );
         holds.set(0);
-        room.ended(TaskId(1), &peak(30));
+        headroom.ended(TaskId(1), &peak(30));
         assert_eq!(
-            ask(&mut room, 2.0),
+            ask(&mut headroom, 2.0),
             MayStart::Later,
             "four may grow by 30 each"
         );
         left(49);
-        assert_eq!(ask(&mut room, 3.0), MayStart::NeedsMemory);
-        let mut room = keep(50, usize::MAX);
-        assert_eq!(ask(&mut room, 3.0), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut headroom, 3.0), MayStart::NeedsMemory);
+        let mut headroom = keep(50, usize::MAX);
+        assert_eq!(ask(&mut headroom, 3.0), MayStart::NeedsMemory);
         left(50);
-        assert!((0..100).all(|_| ask(&mut room, 4.0) == MayStart::Yes));
+        assert!((0..100).all(|_| ask(&mut headroom, 4.0) == MayStart::Yes));
         left(0);
-        let mut room = keep(0, usize::MAX);
-        assert_eq!(ask(&mut room, 4.0), MayStart::Yes, "nothing is to be kept");
-        left(90);
-        let mut room = keep(10, usize::MAX);
-        room.limits.given = Some(30 << 10);
-        holds.set(15);
-        assert_eq!([5.0; 2].map(|at| ask(&mut room, at)), [MayStart::Yes; 2]);
+        let mut headroom = keep(0, usize::MAX);
         assert_eq!(
-            ask(&mut room, 6.0),
+            ask(&mut headroom, 4.0),
+            MayStart::Yes,
+            "nothing is to be kept"
+        );
+        left(90);
+        let mut headroom = keep(10, usize::MAX);
+        headroom.limits.given = Some(30 << 10);
+        holds.set(15);
+        assert_eq!(
+            [5.0; 2].map(|at| ask(&mut headroom, at)),
+            [MayStart::Yes; 2]
+        );
+        assert_eq!(
+            ask(&mut headroom, 6.0),
             MayStart::NeedsMemory,
             "two hold all that was given"
         );
@@ -321,72 +331,72 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let left = |kb| leave(dir.path(), kb);
         let root = Root::new(dir.path());
-        let mut room = keep(0, usize::MAX);
+        let mut headroom = keep(0, usize::MAX);
         let nothing = Resources::absent(Absence::NotTold);
         left(80);
         let holds = std::cell::Cell::new(0);
-        let ask = |room: &mut Room, at: f64, id: u32, kb: Option<u64>| {
-            room.may_start(
+        let ask = |headroom: &mut HeadroomCheck, at: f64, id: u32, kb: Option<u64>| {
+            headroom.may_start(
                 &root,
                 Nanos::from_s(at),
                 (TaskId(id), kb.map(|kb| kb << 10)),
                 |_| holds.get() << 10,
             )
         };
-        assert_eq!(ask(&mut room, 0.0, 0, Some(50)), MayStart::Yes);
+        assert_eq!(ask(&mut headroom, 0.0, 0, Some(50)), MayStart::Yes);
         // The first has not taken its memory yet.
-        assert_eq!(ask(&mut room, 0.1, 1, Some(40)), MayStart::NeedsMemory);
-        assert_eq!(ask(&mut room, 0.1, 2, Some(30)), MayStart::Yes);
+        assert_eq!(ask(&mut headroom, 0.1, 1, Some(40)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut headroom, 0.1, 2, Some(30)), MayStart::Yes);
         assert_eq!(
-            ask(&mut room, 0.1, 3, None),
+            ask(&mut headroom, 0.1, 3, None),
             MayStart::Yes,
             "what nobody knows waits for nothing"
         );
-        room.ended(TaskId(0), &nothing);
-        assert_eq!(ask(&mut room, 0.2, 1, Some(40)), MayStart::Yes);
-        assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::NeedsMemory);
+        headroom.ended(TaskId(0), &nothing);
+        assert_eq!(ask(&mut headroom, 0.2, 1, Some(40)), MayStart::Yes);
+        assert_eq!(ask(&mut headroom, 0.3, 4, Some(50)), MayStart::NeedsMemory);
         // Both have mapped a file, which does not count as used.
         holds.set(30);
         assert_eq!(
-            ask(&mut room, 0.9, 4, Some(50)),
+            ask(&mut headroom, 0.9, 4, Some(50)),
             MayStart::NeedsMemory,
             "it looks once a second"
         );
-        assert_eq!(ask(&mut room, 1.0, 4, Some(50)), MayStart::Yes);
+        assert_eq!(ask(&mut headroom, 1.0, 4, Some(50)), MayStart::Yes);
         holds.set(0);
         // Other programs use memory too.
         left(20);
-        (1..5).for_each(|id| room.ended(TaskId(id), &nothing));
-        assert_eq!(ask(&mut room, 2.0, 4, Some(21)), MayStart::NeedsMemory);
-        assert_eq!(ask(&mut room, 2.0, 4, Some(20)), MayStart::Yes);
-        assert_eq!(ask(&mut room, 2.0, 5, Some(20)), MayStart::NeedsMemory);
+        (1..5).for_each(|id| headroom.ended(TaskId(id), &nothing));
+        assert_eq!(ask(&mut headroom, 2.0, 4, Some(21)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut headroom, 2.0, 4, Some(20)), MayStart::Yes);
+        assert_eq!(ask(&mut headroom, 2.0, 5, Some(20)), MayStart::NeedsMemory);
         // It could not be started, so it takes nothing.
-        room.not_started(TaskId(4));
-        assert_eq!(ask(&mut room, 2.0, 5, Some(20)), MayStart::Yes);
-        room.ended(TaskId(5), &nothing);
-        assert_eq!(ask(&mut room, 2.0, 6, Some(100)), MayStart::NeedsMemory);
+        headroom.not_started(TaskId(4));
+        assert_eq!(ask(&mut headroom, 2.0, 5, Some(20)), MayStart::Yes);
+        headroom.ended(TaskId(5), &nothing);
+        assert_eq!(ask(&mut headroom, 2.0, 6, Some(100)), MayStart::NeedsMemory);
         assert_eq!(
-            ask(&mut room, 2.0, 7, Some(10 << 30)),
+            ask(&mut headroom, 2.0, 7, Some(10 << 30)),
             MayStart::Yes,
             "10 TB on a machine with 100 KB"
         );
         assert_eq!(
-            ask(&mut room, 2.0, 8, Some(20)),
+            ask(&mut headroom, 2.0, 8, Some(20)),
             MayStart::Yes,
             "nobody waits for what can't be"
         );
-        room.ended(TaskId(8), &nothing);
+        headroom.ended(TaskId(8), &nothing);
         // A job that was admitted anyway counts.
-        room.started(Nanos::from_s(2.0), TaskId(6));
-        assert_eq!(ask(&mut room, 2.0, 8, Some(1)), MayStart::NeedsMemory);
+        headroom.started(Nanos::from_s(2.0), TaskId(6));
+        assert_eq!(ask(&mut headroom, 2.0, 8, Some(1)), MayStart::NeedsMemory);
         // Memory to keep free is not available to jobs.
-        let mut room = keep(15, usize::MAX);
-        assert_eq!(ask(&mut room, 2.0, 6, Some(6)), MayStart::NeedsMemory);
-        assert_eq!(ask(&mut room, 2.0, 6, Some(5)), MayStart::Yes);
+        let mut headroom = keep(15, usize::MAX);
+        assert_eq!(ask(&mut headroom, 2.0, 6, Some(6)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut headroom, 2.0, 6, Some(5)), MayStart::Yes);
         std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
-        let mut room = keep(0, usize::MAX);
+        let mut headroom = keep(0, usize::MAX);
         assert_eq!(
-            ask(&mut room, 3.0, 7, Some(50)),
+            ask(&mut headroom, 3.0, 7, Some(50)),
             MayStart::Yes,
             "what the machine does not tell is not too little"
         );

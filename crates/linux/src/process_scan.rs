@@ -3,13 +3,13 @@
 use crate::ledger;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, Mark, RunId, mark};
+use crate::run_id::{RunFate, RunId, RunMark, mark};
 use crate::sys::RawPid;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All processes except this one and those that have ended.
-pub(crate) struct Look<'a> {
+pub(crate) struct ProcessScan<'a> {
     pub root: &'a Root,
     all: BTreeMap<RawPid, Seen>,
     /// What live runs have taken over from dead ones.
@@ -18,12 +18,12 @@ pub(crate) struct Look<'a> {
 
 struct Seen {
     process: Process,
-    mark: Option<Mark>,
+    mark: Option<RunMark>,
     users: OnceCell<Vec<u32>>,
 }
 
-impl<'a> Look<'a> {
-    pub(crate) fn new(root: &'a Root) -> Look<'a> {
+impl<'a> ProcessScan<'a> {
+    pub(crate) fn new(root: &'a Root) -> ProcessScan<'a> {
         let own = std::process::id() as RawPid;
         let mut all = BTreeMap::new();
         for pid in process::all_pids(root) {
@@ -37,7 +37,7 @@ impl<'a> Look<'a> {
                 all.insert(pid, seen);
             }
         }
-        let mut look = Look {
+        let mut look = ProcessScan {
             root,
             all,
             adopted: BTreeSet::new(),
@@ -50,7 +50,7 @@ impl<'a> Look<'a> {
     /// it.
     fn find_adopted(&self) -> BTreeSet<RawPid> {
         let mut adopted = BTreeSet::new();
-        for found in ledger::found(self.root, |run| run.fate(self.root) == Fate::Alive) {
+        for found in ledger::found(self.root, |run| run.fate(self.root) == RunFate::Alive) {
             for job in found.record.jobs.iter().filter(|job| job.adopted) {
                 let is_job = self
                     .process(job.pid)
@@ -79,7 +79,7 @@ impl<'a> Look<'a> {
     }
 
     /// The processes with a run's variable in their environment.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = (RawPid, &Mark)> {
+    pub(crate) fn marked(&self) -> impl Iterator<Item = (RawPid, &RunMark)> {
         self.all
             .iter()
             .filter_map(|(&pid, seen)| Some((pid, seen.mark.as_ref()?)))

@@ -2,7 +2,7 @@
 
 use crate::counter::Counter;
 use crate::estimate::progress::ran_alone;
-use crate::model::contention::{Asks, Seat};
+use crate::model::contention::{PhaseDemand, PlacedJob};
 use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::task::TaskId;
@@ -14,7 +14,7 @@ const LEAST_INSTRUCTIONS: f64 = 1e5;
 
 /// A task's activity in an interval.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct TaskActivity {
     pub(super) task: TaskId,
     /// Its cores, with the number of its CPUs in each.
     cores: Vec<(usize, f64)>,
@@ -43,7 +43,7 @@ pub(super) struct Seen {
     pub(super) ran_alone: bool,
 }
 
-impl Seen {
+impl TaskActivity {
     /// The activity in a sample of a task with `width` exclusive CPUs.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Seen {
         sample: &Sample,
         width: u32,
         quantum: Nanos,
-    ) -> Result<Seen, Absence> {
+    ) -> Result<TaskActivity, Absence> {
         if sample.purpose == Purpose::WarmUp {
             return Err(Absence::NotYetMeasured);
         }
@@ -86,7 +86,7 @@ impl Seen {
         // If one of the two is not counted, the other is the best substitute.
         let accesses = count(sample, Counter::LlcAccesses).ok();
         let reads = count(sample, Counter::MmReads).ok();
-        Ok(Seen {
+        Ok(TaskActivity {
             task: sample.task,
             cores: threads_on_cores(machine, &cpus),
             core_type: cpu.core_type,
@@ -109,11 +109,11 @@ impl Seen {
     }
 
     /// Its seat, if it has one CPU.
-    pub(super) fn seat(&self, asks: Asks) -> Option<Seat> {
+    pub(super) fn seat(&self, asks: PhaseDemand) -> Option<PlacedJob> {
         let &[(core, threads)] = self.cores.as_slice() else {
             return None;
         };
-        (threads == 1.0).then_some(Seat {
+        (threads == 1.0).then_some(PlacedJob {
             asks,
             core,
             llc: self.llc,
@@ -155,7 +155,7 @@ impl Seen {
     }
 
     /// The part of this interval that overlaps that of another task.
-    fn overlap(&self, other: &Seen) -> f64 {
+    fn overlap(&self, other: &TaskActivity) -> f64 {
         let both = self
             .until
             .min(other.until)
@@ -192,7 +192,7 @@ fn threads_on_cores(machine: &Machine, cpus: &[usize]) -> Vec<(usize, f64)> {
 
 /// A job's surroundings in an interval: of all tasks in `all`, those that overlap the one at position `at`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Met {
+pub(super) struct TaskSurroundings {
     /// Its position.
     pub(super) at: usize,
     /// Total lines per ns read from its memory domain, and into its last-level cache.
@@ -200,8 +200,8 @@ pub(super) struct Met {
     pub(super) cached: f64,
 }
 
-impl Met {
-    pub(super) fn of(all: &[Seen], at: usize) -> Met {
+impl TaskSurroundings {
+    pub(super) fn of(all: &[TaskActivity], at: usize) -> TaskSurroundings {
         let seen = &all[at];
         let (mut reads, mut cached) = (0.0, 0.0);
         for other in all {
@@ -213,13 +213,13 @@ impl Met {
                 cached += rate;
             }
         }
-        Met { at, reads, cached }
+        TaskSurroundings { at, reads, cached }
     }
 }
 
 /// For each thread of the job at position `at`: the tasks beside it in its core, with their mean number of threads.
 /// Threads of one job are siblings too.
-pub(super) fn siblings(all: &[Seen], at: usize) -> Vec<(&Seen, f64)> {
+pub(super) fn siblings(all: &[TaskActivity], at: usize) -> Vec<(&TaskActivity, f64)> {
     let seen = &all[at];
     let mut siblings = Vec::new();
     for (number, other) in all.iter().enumerate() {
