@@ -25,7 +25,7 @@ pub(crate) enum JobClaim {
     /// Its reaper lives.
     Running(Reaper),
     /// It ended.
-    Ended(ReapedEnd),
+    Ended(Box<ReapedEnd>),
     /// Its reaper is dead, and did not write how the job ended.
     Killed,
     /// It was started before the machine restarted.

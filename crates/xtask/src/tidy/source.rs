@@ -169,7 +169,9 @@ fn is_qualifier(word: &str) -> bool {
 
 /// Lines from the first to the closing brace of the same indent.
 fn length_of_block(lines: &[&str]) -> usize {
-    let head = lines.iter().position(|line| line.ends_with(['{', '}', ';']));
+    let head = lines
+        .iter()
+        .position(|line| line.ends_with(['{', '}', ';']));
     if let Some(head) = head.filter(|&head| !lines[head].ends_with('{')) {
         // A declaration without a body, or a body of one line.
         return head + 1;
