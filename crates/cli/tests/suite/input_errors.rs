@@ -318,12 +318,12 @@ fn files_that_options_name() {
         ),
         (
             &["--solo", "f"],
-            "{\"schema\": \"cosched.series/2\"}\n[\"b\",0,0]\n",
+            "{\"schema\": \"cosched.series/9\"}\n[\"b\",0,0]\n",
             &[
                 "--solo f",
                 "cosched.run/1",
                 "cosched.solo/1",
-                "found `cosched.series/2`",
+                "found `cosched.series/9`",
             ],
         ),
         (

@@ -246,7 +246,7 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     write(
         &folder,
         "later",
-        &series.replacen("cosched.series/2", "cosched.series/2", 1),
+        &series.replacen("cosched.series/2", "cosched.series/9", 1),
     );
     write(&folder, "none", "");
     std::fs::create_dir(folder.path().join("empty")).expect("a folder");
@@ -265,7 +265,7 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
         (
             "later",
             "out",
-            &["found `cosched.series/2`", "needs that version"],
+            &["found `cosched.series/9`", "needs that version"],
         ),
         (
             "none",
