@@ -45,7 +45,7 @@ if ! [ "$(id -u)" = 0 ] || ! command -v slurmctld slurmd munged > /dev/null; the
     exit
 fi
 export COSCHED_CLUSTER=/tmp/cosched-tour
-cluster=crates/cli/tests/slurm/cluster.sh
+cluster=crates/cli/tests/suite/batch_jobs/cluster.sh
 trap 'sh $cluster stop' EXIT
 sh $cluster start 2
 export SLURM_CONF=$COSCHED_CLUSTER/slurm.conf

@@ -1,5 +1,5 @@
 //! Prints the tables of results/auto-measured.md, which choose the rows of `auto`.
-//! `cargo run --release -p cosched-sim --example auto`
+//! `cargo run --release -p cosched-sim --features examples --example auto`
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]

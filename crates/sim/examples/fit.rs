@@ -1,5 +1,5 @@
 //! Prints the parameters of policies on a built-in machine, as the table `params` of its file; without a name, of all
-//! machines: `cargo run --release -p cosched-sim --example fit -- server-2x64`.
+//! machines: `cargo run --release -p cosched-sim --features examples --example fit -- server-2x64`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::model::cross_core::RegressionFit;

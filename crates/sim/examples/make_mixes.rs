@@ -1,6 +1,6 @@
 //! Writes the folder `mixes`: which programs run together in the experiments of the papers. A rule decides where the
-//! papers do not say. `cargo run --release -p cosched-sim --example make_mixes` in the repository's root writes the
-//! same files each time; mixes/README.md explains the rules.
+//! papers do not say. `cargo run --release -p cosched-sim --features examples --example make_mixes` in the repository's root
+//! writes the same files each time; mixes/README.md explains the rules.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::*;

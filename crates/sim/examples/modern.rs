@@ -1,6 +1,6 @@
 //! Prints the tables of results/modern.md: the papers' policies on machines of today, beside `linux`.
-//! `cargo run --release -p cosched-sim --example modern -- TABLE [WORD...]`; without a table it lists them. Words choose
-//! machines, policies, kinds of mixes, jobs per CPU and, as `seeds=2`, how many seeds.
+//! `cargo run --release -p cosched-sim --features examples --example modern -- TABLE [WORD...]`; without a table it lists
+//! them. Words choose machines, policies, kinds of mixes, jobs per CPU and, as `seeds=2`, how many seeds.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]

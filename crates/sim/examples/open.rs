@@ -1,5 +1,5 @@
 //! Prints how jobs fare that arrive one after the other, in 30 mixes: mean turnaround and unfairness.
-//! `cargo run --release -p cosched-sim --example open -- POLICY[@PARAM=VALUE,...]...`
+//! `cargo run --release -p cosched-sim --features examples --example open -- POLICY[@PARAM=VALUE,...]...`
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]

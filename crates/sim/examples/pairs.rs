@@ -1,5 +1,5 @@
 //! Prints after how many runs of each program the pairs that are predicted from times alone are good: real programs, real
-//! pairs. `COSCHED_PAIRS=pairs_spec2017.csv cargo run --release -p cosched-sim --example pairs`.
+//! pairs. `COSCHED_PAIRS=pairs_spec2017.csv cargo run --release -p cosched-sim --features examples --example pairs`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 #![allow(clippy::needless_range_loop)] // Both indices of a matrix.
 

@@ -1,5 +1,5 @@
 //! Prints the table on `place` in results/benchmarks.md: what it gains on four simulated nodes by what is known of the
-//! jobs, against free slots alone. `cargo run --release -p cosched-sim --example place`.
+//! jobs, against free slots alone. `cargo run --release -p cosched-sim --features examples --example place`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::*;

@@ -1,5 +1,5 @@
 //! Prints the figures of docs/policies.md: every policy in the scenes of the tests, over their seeds. `cargo run --release
-//! -p cosched-sim --example policies`.
+//! -p cosched-sim --features examples --example policies`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]

@@ -1,7 +1,7 @@
 //! Prints the turnaround of batches that are repeated under fifo, each with what the history knows from the ones before:
 //! min, median and max of the last three of eighteen, with three seeds. Three orders: longest first, as in the list while
 //! there is room, and what fits best beside the running ones while there is room.
-//! `cargo run --release -p cosched-sim --example repeated`.
+//! `cargo run --release -p cosched-sim --features examples --example repeated`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::*;

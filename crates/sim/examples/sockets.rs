@@ -1,5 +1,5 @@
 //! Prints how policies do on machines of two sockets, beside `linux`.
-//! `cargo run --release -p cosched-sim --example sockets [POLICY...]`
+//! `cargo run --release -p cosched-sim --features examples --example sockets [POLICY...]`
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]

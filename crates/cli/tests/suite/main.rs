@@ -2,6 +2,7 @@
 
 mod allocation;
 mod attach;
+mod batch_jobs;
 mod beside;
 mod calibrate;
 mod common;

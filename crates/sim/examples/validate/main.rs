@@ -1,6 +1,6 @@
 //! Holds the simulated machine and the estimators against measurements that are not their own, one module for each.
 //!
-//! `cargo run --release -p cosched-sim --example validate -- FOLDER`; `--help` says more.
+//! `cargo run --release -p cosched-sim --features examples --example validate -- FOLDER`; `--help` says more.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 mod backend;

@@ -12,7 +12,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The time between two questions to Slurm grows up to this: many users may wait for its one controller.
+/// The time between two questions to Slurm grows up to this while the job's state stays: many users may wait for its one
+/// controller.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
@@ -37,11 +38,16 @@ const ENDED: [&str; 10] = [
 pub fn until_end(id: &str, batch: &Batch, total: Option<usize>, quiet: bool) -> Result<Exit> {
     let in_place = std::io::stderr().is_terminal();
     let mut pause = FIRST_PAUSE;
+    let mut last_state = String::new();
     let mut shown = String::new();
     loop {
         if let Some(job) = ask(id)? {
             let is_over = ENDED.contains(&field(&job, "JobState"));
             let mut line = state(id, &job);
+            if line != last_state {
+                pause = FIRST_PAUSE;
+                last_state.clone_from(&line);
+            }
             if in_place || is_over {
                 line += &progress(batch, total);
             }

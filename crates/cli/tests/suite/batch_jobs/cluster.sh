@@ -4,7 +4,6 @@
 #   cluster.sh start N     N nodes with two CPUs each, node1 to nodeN; then SLURM_CONF=$COSCHED_CLUSTER/slurm.conf
 #   cluster.sh hold N      the same, until standard input ends; then stop
 #   cluster.sh kill NODE   the node dies with all of its processes
-#   cluster.sh node NODE   it comes back
 #   cluster.sh stop        everything ends, and the folder is removed
 #
 # A node is a process namespace with a host name of its own: the death of its first process is the death of all.
@@ -40,7 +39,7 @@ MpiDefault=none
 JobAcctGatherType=jobacct_gather/linux
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
-SlurmdTimeout=15
+SlurmdTimeout=5
 KillWait=5
 SchedulerParameters=sched_interval=1,bf_interval=1
 NodeName=node[1-$1] NodeHostname=localhost NodeAddr=127.0.0.1 Port=$ports CPUs=2 CoresPerSocket=2 RealMemory=2000
@@ -102,6 +101,5 @@ case $1 in
         cat > /dev/null
         ;;
     kill) end "$dir/pids/$2" ;;
-    node) node "$2" ;;
     stop) stop ;;
 esac

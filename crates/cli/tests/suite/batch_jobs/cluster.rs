@@ -1,42 +1,39 @@
-//! A Slurm cluster of four nodes on this machine, for all tests of this program. `cluster.sh` explains it.
+//! A Slurm cluster on this machine, for all tests of this folder. `cluster.sh` explains it.
 
-use crate::common::{command, skipped};
+use crate::common::{command, skipped, until};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::OnceLock;
+use std::time::Duration;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/slurm/cluster.sh");
+const SCRIPT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/suite/batch_jobs/cluster.sh"
+);
+
+/// Number of nodes: enough for all tests at once, with those that two of them kill.
+const NODES: &str = "16";
+
+/// Time between two questions to Slurm, whose clients take much CPU time.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// It ends with this process: its standard input does.
-static CLUSTER: Mutex<Option<Cluster>> = Mutex::new(None);
+static CLUSTER: OnceLock<Cluster> = OnceLock::new();
 
-/// A cluster with the nodes node1 to node4.
-pub(crate) struct Cluster {
+/// A cluster with the nodes node1 to node16.
+pub(super) struct Cluster {
     folder: PathBuf,
     _script: Child,
 }
 
-/// The cluster, for one test at a time; `None` where there can be none.
-pub(crate) fn cluster() -> Option<Held> {
+/// The cluster; `None` where there can be none.
+pub(super) fn cluster() -> Option<&'static Cluster> {
     if let Some(why) = why_not() {
         skipped(why);
         return None;
     }
-    let mut cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
-    cluster.get_or_insert_with(Cluster::start);
-    Some(Held(cluster))
-}
-
-/// The cluster, locked.
-pub(crate) struct Held(MutexGuard<'static, Option<Cluster>>);
-
-impl std::ops::Deref for Held {
-    type Target = Cluster;
-
-    fn deref(&self) -> &Cluster {
-        self.0.as_ref().expect("it was started")
-    }
+    Some(CLUSTER.get_or_init(Cluster::start))
 }
 
 fn why_not() -> Option<&'static str> {
@@ -61,7 +58,7 @@ impl Cluster {
     fn start() -> Cluster {
         let folder = std::env::temp_dir().join(format!("cosched-cluster-{}", std::process::id()));
         let mut script = Command::new(SCRIPT);
-        script.args(["hold", "4"]).env("COSCHED_CLUSTER", &folder);
+        script.args(["hold", NODES]).env("COSCHED_CLUSTER", &folder);
         let script = script.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = script.spawn().expect("it starts");
         let mut line = String::new();
@@ -75,28 +72,40 @@ impl Cluster {
     }
 
     /// A call of cosched that finds the cluster.
-    pub(crate) fn command(&self, folder: &Path, words: &[&str]) -> Command {
+    pub(super) fn command(&self, folder: &Path, words: &[&str]) -> Command {
         let mut command = command(folder, words);
         command.env("SLURM_CONF", self.folder.join("slurm.conf"));
         command
     }
 
     /// Runs a client of Slurm, and returns its output.
-    pub(crate) fn slurm(&self, line: &str) -> String {
+    pub(super) fn slurm(&self, line: &str) -> String {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]);
         shell.env("SLURM_CONF", self.folder.join("slurm.conf"));
         text(&shell.output().expect("a shell"))
     }
 
-    /// Kills a node with all of its processes.
-    pub(crate) fn kill(&self, node: &str) {
-        self.script(&["kill", node]);
+    /// Waits until this holds of a job, as scontrol shows it.
+    pub(super) fn until(&self, what: &str, id: &str, holds: impl Fn(&str) -> bool) {
+        until(what, || {
+            let job = self.job(id);
+            let it_holds = holds(&job);
+            if !it_holds {
+                std::thread::sleep(PAUSE);
+            }
+            it_holds
+        });
     }
 
-    /// Starts a node again.
-    pub(crate) fn revive(&self, node: &str) {
-        self.script(&["node", node]);
+    /// A job, as scontrol shows it.
+    pub(super) fn job(&self, id: &str) -> String {
+        self.slurm(&format!("scontrol show job -o {id}"))
+    }
+
+    /// Kills a node with all of its processes.
+    pub(super) fn kill(&self, node: &str) {
+        self.script(&["kill", node]);
     }
 
     fn script(&self, words: &[&str]) {

@@ -1,8 +1,9 @@
 //! Runs over the nodes of an allocation.
 
-use crate::batch::{column, submit};
-use crate::cluster::{Cluster, cluster};
+use super::batch::{column, submit};
+use super::cluster::{Cluster, cluster};
 use crate::common::{err, read, until, write};
+use std::collections::BTreeSet;
 use tempfile::{TempDir, tempdir};
 
 /// A job that notes its begin and waits for the file `go`.
@@ -43,8 +44,7 @@ fn word(job: &str, before: &str) -> String {
 }
 
 fn await_end(cluster: &Cluster, id: &str) {
-    until("the batch job ends", || {
-        let job = cluster.slurm(&format!("scontrol show job -o {id}"));
+    cluster.until("the batch job ends", id, |job| {
         assert!(!job.contains("JobState=FAILED"), "{job}");
         job.contains("JobState=COMPLETED")
     });
@@ -70,8 +70,10 @@ fn all_nodes_of_a_batch_job_run_jobs_at_once() {
     write(&folder, "go", "");
     let output = run.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    let nodes = [1, 1, 2, 2, 3, 3, 4, 4].map(|node| format!("node{node}"));
-    assert_eq!(hosts(&folder), nodes);
+    let hosts = hosts(&folder);
+    let of_two_jobs: BTreeSet<&[String]> = hosts.chunks(2).collect();
+    assert!(of_two_jobs.iter().all(|pair| pair[0] == pair[1]));
+    assert_eq!(of_two_jobs.len(), 4, "each node has two jobs: {hosts:?}");
     let shown = read(&folder, "L/slurm.out");
     let of_jobs = shown.lines().filter_map(|line| line.split_once(" node"));
     let numbers = of_jobs.map(|(job, _)| job).filter(|job| job.len() == 1);
@@ -86,25 +88,23 @@ fn the_jobs_of_a_dead_node_run_on_others() {
     let folder = tempdir().expect("a folder");
     write_list(&folder, 8);
     let id = submit(
-        &cluster,
+        cluster,
         &folder,
         &["-N4", "-c2", "-f", "list", "--logs", "L"],
     );
     await_begun(&folder, 8);
-    let node = cluster.slurm(&format!("scontrol show job -o {id} | grep -o BatchHost=.*"));
-    let batch = node.split_whitespace().next().unwrap_or_default();
-    let victim = if batch == "BatchHost=node4" {
-        "node3"
-    } else {
-        "node4"
-    };
+    let of_script = word(&cluster.job(&id), "BatchHost=");
+    let nodes = cluster.slurm(&format!(
+        "squeue -h -j {id} -o %N | xargs scontrol show hostnames"
+    ));
+    let victim = nodes.lines().find(|node| *node != of_script);
+    let victim = victim.expect("a node without the script");
     cluster.kill(victim);
     until("the run notices it", || {
-        read(&folder, "L/slurm.out").contains(victim)
+        read(&folder, "L/slurm.out").contains(&format!("node {victim} is lost"))
     });
     write(&folder, "go", "");
-    await_end(&cluster, &id);
-    cluster.revive(victim);
+    await_end(cluster, &id);
     let hosts = hosts(&folder);
     assert_eq!(hosts.len(), 8);
     assert!(!hosts.iter().any(|host| host == victim), "{hosts:?}");
@@ -120,23 +120,21 @@ fn a_batch_job_whose_script_is_dead_is_requeued() {
     let folder = tempdir().expect("a folder");
     write_list(&folder, 4);
     let id = submit(
-        &cluster,
+        cluster,
         &folder,
         &["-N2", "-c2", "-f", "list", "--logs", "L"],
     );
     await_begun(&folder, 4);
-    let job = || cluster.slurm(&format!("scontrol show job -o {id}"));
-    let of_script = word(&job(), "BatchHost=");
+    let of_script = word(&cluster.job(&id), "BatchHost=");
     cluster.kill(&of_script);
-    until("Slurm takes the node away", || {
-        !word(&job(), " NodeList=").contains('[')
+    cluster.until("Slurm takes the node away", &id, |job| {
+        !word(job, " NodeList=").contains(['[', ','])
     });
-    until("a worker requeues the job", || {
-        job().contains("JobState=PENDING")
+    cluster.until("a worker requeues the job", &id, |job| {
+        job.contains("JobState=PENDING")
     });
     write(&folder, "go", "");
     cluster.slurm(&format!("scontrol update jobid={id} StartTime=now"));
-    await_end(&cluster, &id);
-    cluster.revive(&of_script);
+    await_end(cluster, &id);
     assert_eq!(hosts(&folder).len(), 4);
 }

@@ -1,12 +1,12 @@
 //! `cosched slurm`: a run as a batch job.
 
-use crate::cluster::{Cluster, cluster};
+use super::cluster::{Cluster, cluster};
 use crate::common::{ended, err, out, read, until, write};
 use std::process::{Output, Stdio};
 use tempfile::{TempDir, tempdir};
 
 /// Submits a run, and returns the job's number.
-pub(crate) fn submit(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> String {
+pub(super) fn submit(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> String {
     let output = call(cluster, folder, words);
     assert!(output.status.success(), "{}", err(&output));
     out(&output).trim_end().to_owned()
@@ -18,7 +18,7 @@ fn call(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> Output {
 }
 
 /// The values of a column in a job log, without its title.
-pub(crate) fn column(folder: &TempDir, log: &str, ix: usize) -> Vec<String> {
+pub(super) fn column(folder: &TempDir, log: &str, ix: usize) -> Vec<String> {
     let log = read(folder, log);
     let values = log
         .lines()
@@ -51,7 +51,7 @@ fn a_batch_job_is_followed_to_its_end() {
     );
     assert_eq!(column(&folder, "logs %j 'x'/joblog", 6).len(), 3);
 
-    let again = call(&cluster, &folder, &["-f", "list", "--logs", "logs %j 'x'"]);
+    let again = call(cluster, &folder, &["-f", "list", "--logs", "logs %j 'x'"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(
         err(&again).contains("another job has this folder"),
@@ -65,7 +65,7 @@ fn a_batch_job_that_is_cancelled_ends_in_good_order() {
     let Some(cluster) = cluster() else { return };
     let folder = tempdir().expect("a folder");
     let line = "trap 'exit 7' TERM; touch begun; sleep 100 & wait";
-    let id = submit(&cluster, &folder, &["--logs", "L", "--", line]);
+    let id = submit(cluster, &folder, &["--logs", "L", "--", line]);
     until("the job starts", || folder.path().join("begun").exists());
     cluster.slurm(&format!("scancel {id}"));
     until("there is a record", || {
@@ -101,7 +101,6 @@ fn a_requeued_batch_job_does_what_is_left() {
     write(&folder, "go", "");
     cluster.slurm(&format!("scontrol update jobid={id} StartTime=now"));
     assert!(ended(&mut follower).success(), "{}", read(&folder, "told"));
-    cluster.revive(node.trim());
     assert_eq!(read(&folder, "begun"), "b\nb\n");
     assert_eq!(read(&folder, "done"), "a\nb\n");
     assert_eq!(column(&folder, "L/joblog", 0), ["1", "2"]);
