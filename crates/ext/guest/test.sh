@@ -28,7 +28,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cargo test --quiet -p cosched-ext --features bpf
 cargo build --quiet -p cosched --features sched-ext
-strip -s -o "$work/cosched" target/debug/cosched
+strip -s -o "$work/cosched" "${CARGO_TARGET_DIR:-target}/debug/cosched"
 files=(-f "$work/cosched" -f "$here/accept.sh")
 if [ "$1" != - ]; then
     built=$(cargo test --quiet --no-run -p cosched --features sched-ext --test conformance --message-format=json 2>/dev/null |
