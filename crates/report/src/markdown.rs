@@ -77,18 +77,13 @@ fn job_row(job: &Job) -> String {
         (None, Some(estimate)) => format!("~{estimate:.2}"),
         (None, None) => "-".to_owned(),
     };
-    let ended = job
-        .exit_text
-        .as_deref()
-        .or(job.absent.why("exit"))
-        .unwrap_or("-");
     let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s]
         .map(time)
         .join(" | ");
     format!(
         "| {} | {slowdown} | {times} | {} |\n",
         cell(&job.name),
-        cell(ended)
+        cell(&job.end_text())
     )
 }
 

@@ -147,7 +147,7 @@ fn resume_text(orphans: &[&Orphan]) -> Option<String> {
     let folder = told(&folder);
     orphans.iter().any(|orphan| orphan.run == run).then(|| {
         format!(
-            "`cosched run --resume={folder} --orphans wait` awaits them and runs what is left\n"
+            "`cosched run --resume={folder} --orphans wait` awaits them, then runs them again and what is left\n"
         )
     })
 }

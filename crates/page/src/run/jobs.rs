@@ -64,14 +64,13 @@ fn command_cell(row: &BatchJob<'_>) -> HtmlCell {
 
 fn exit_cell(row: &BatchJob<'_>) -> HtmlCell {
     let job = row.job;
-    let text = job.exit_text.as_deref().or(job.absent.why("exit"));
-    let text = text.unwrap_or("did not end");
+    let text = job.end_text();
     match job.exit {
-        _ if job.timed_out => HtmlCell::Marked("bad", format!("failed: {text}, timed out")),
+        _ if job.timed_out => HtmlCell::Marked("bad", format!("failed: {text}")),
         Some(0) => HtmlCell::text(text),
         Some(_) if job.interrupted => HtmlCell::text(format!("interrupted: {text}")),
         Some(_) => HtmlCell::Marked("bad", format!("failed: {text}")),
-        None => HtmlCell::Marked("bad", text.to_owned()),
+        None => HtmlCell::Marked("bad", text),
     }
 }
 

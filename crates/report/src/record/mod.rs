@@ -296,6 +296,17 @@ impl Job {
         self.timed_out || self.exit.is_some_and(|exit| exit != 0)
     }
 
+    /// How it ended, in words, or why that is not known.
+    pub fn end_text(&self) -> String {
+        let text = self.exit_text.as_deref().or(self.absent.why("exit"));
+        let text = text.unwrap_or("did not end");
+        if self.timed_out {
+            format!("{text}, timed out")
+        } else {
+            text.to_owned()
+        }
+    }
+
     /// The last line of its standard error in the logs, at most 200 characters of it.
     pub fn last_error(&self) -> Option<String> {
         last_line(Path::new(self.log_stderr.as_ref()?), 200)
