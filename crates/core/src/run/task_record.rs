@@ -8,7 +8,7 @@ use crate::estimate::{
 };
 use crate::placement::Purpose;
 use crate::resources::Resources;
-use crate::sample::Usage;
+use crate::sample::{Counts, Usage};
 use crate::snapshot::ProgressBasis;
 use crate::task::{Exit, Origin, TaskId, TaskSpec, Width};
 use crate::topology::CpuSet;
@@ -221,7 +221,11 @@ impl TaskRecord {
             waited_max: self.waited_max,
             ran: self.ran,
             shared: self.shared,
-            counts: self.used.counts,
+            counts: if started {
+                self.used.counts
+            } else {
+                Counts::absent(Absence::NotStarted)
+            },
             multiplexed: self.used.multiplexed,
             resources: self.resources.unwrap_or_else(|| {
                 Resources::absent(if started {
