@@ -11,6 +11,14 @@ BUBBLES_MB = np.arange(0, 113, 4.0)
 HALVES = ["probe_random_ns", "probe_stream_ns"]
 
 
+def log_means(measured):
+    """The log mean of each pair's performances."""
+    logs = {}
+    for pair, performance in measured:
+        logs.setdefault(pair, []).append(np.log(performance))
+    return {pair: np.exp(np.mean(values)) for pair, values in sorted(logs.items())}
+
+
 class Measurements:
     """What is known of each program alone, of the probe, and of the pairs."""
 
@@ -64,14 +72,18 @@ class Measurements:
         (alone,) = [row for row in rows if row["set"] == one and float(row["bubble_mb"]) == 0]
         return float(alone[column])
 
-    def pairs(self):
-        """The log mean over the sets of each pair's performance, by index of program and neighbour."""
-        logs = {}
+    def runs(self):
+        """Each run of a pair: its set, the number of the pair, the indices of program and neighbour, the performance."""
+        runs = []
         for row in self._rows("pairs_spec2017.csv"):
             if row["set"] in SETS:
                 pair = self.programs.index(row["program"]), self.programs.index(row["corunner"])
-                logs.setdefault(pair, []).append(np.log(float(row["normalised_performance"])))
-        return {pair: np.exp(np.mean(values)) for pair, values in sorted(logs.items())}
+                runs.append((row["set"], int(row["pair"]), pair, float(row["normalised_performance"])))
+        return runs
+
+    def pairs(self):
+        """The log mean over the sets of each pair's performance, by index of program and neighbour."""
+        return log_means((pair, performance) for _, _, pair, performance in self.runs())
 
     def pair_numbers(self):
         """The numbers of all pairs."""
