@@ -94,7 +94,7 @@ def test_values_are_written_as_toml(folder):
 def test_a_decorated_function_runs_in_a_process_of_its_own(mine, takes_policies):
     record = cosched.simulate(JOBS, "i5-2500", mine.least_progress, params={"k": 1})
     assert record["policy"] == "least-progress" and record["overhead"]["policy_faults"] == 0
-    spans = sorted((job["start_s"], job["finish_s"]) for job in record["jobs"])
+    spans = sorted((job["start_s"], job["end_s"]) for job in record["jobs"])
     assert record["metrics"]["turnaround_s"] >= sum(job["cpu_s"] for job in record["jobs"]) * 0.999, spans
     same = cosched.simulate(JOBS, "i5-2500", f"cmd:{sys.executable} mine.py", params={"k": 1})
     assert same["jobs"] == record["jobs"]
@@ -182,7 +182,7 @@ def test_the_replay_runs_under_a_policy(takes_worlds):
     record = cosched.simulate(jobs, REPLAY, "fifo")
     walker, = (job for job in record["jobs"] if job["name"] == "walker")
     # Beside the three others until they have ended.
-    assert 2 * 2.0 < walker["finish_s"] < 2 * 3.0 and record["totals"]["succeeded"] == 4
+    assert 2 * 2.0 < walker["end_s"] < 2 * 3.0 and record["totals"]["succeeded"] == 4
 
 
 def test_the_mix_of_the_replay_runs_and_its_cpus_are_shared_under_linux(takes_worlds):

@@ -151,7 +151,7 @@ mod tests {
             (html.as_bytes(), None),
             (svg.as_bytes(), Some(Made::Svg)),
             (&svg.as_bytes()[..30], None),
-            (b"{\"schema\": \"cosched.run/1\"}", None),
+            (b"{\"schema\": \"cosched.run/2\"}", None),
             (b"\n", None),
         ] {
             std::fs::write(&file, content).unwrap();

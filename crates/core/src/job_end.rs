@@ -1,4 +1,5 @@
-//! How a job ended, as it is told: in the files of a run, to a coordinator, by a reaper, in the queue and to those who watch.
+//! How a job ended, as it is told: in the record and the series of a run, to a coordinator, by a reaper, in the queue and to
+//! those who watch.
 
 use crate::counter::Counter;
 use crate::resources::Resources;
@@ -10,7 +11,7 @@ use crate::units::{Absence, Nanos, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a job ended, and what it used. What is not known is left out.
+/// How a job ended, and what it used. What is not known is left out. Of a job that has not ended, what it used so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobEnd {
     /// Its exit status, [as in a shell](Exit::status).
@@ -101,7 +102,7 @@ impl JobEnd {
         }
     }
 
-    /// The end of a task of a run.
+    /// The end of a task of a run; what it used so far, if it has not ended.
     pub fn of(result: &TaskResult) -> JobEnd {
         let used = &result.resources;
         JobEnd {
@@ -126,38 +127,71 @@ impl JobEnd {
             progress_learnt: result.progress_learnt.value(),
             counts: known(&result.counts),
             multiplexed: result.multiplexed,
-            ..JobEnd::of_exit(result.exit.as_ref().unwrap_or(&Exit::Unknown))
+            ..result
+                .exit
+                .as_ref()
+                .map(JobEnd::of_exit)
+                .unwrap_or_default()
         }
     }
 
-    /// The result of a task that ended so. `why` tells why a figure is absent, by the name of its counter, or `cpu_ns`.
+    /// Each value of a task that is not known, and why.
+    pub fn lacks(result: &TaskResult) -> Vec<(&'static str, Absence)> {
+        let used = &result.resources;
+        let mut whys = vec![
+            ("cpu_s", result.cpu_time.absence()),
+            ("user_s", used.user_time.absence()),
+            ("system_s", used.system_time.absence()),
+            ("max_rss_bytes", used.max_rss.absence()),
+            ("read_bytes", used.read_bytes.absence()),
+            ("written_bytes", used.written_bytes.absence()),
+            ("width", result.width.absence()),
+            ("progress", result.progress.absence()),
+            ("progress_learnt", result.progress_learnt.absence()),
+        ];
+        let counts = result.counts.iter();
+        whys.extend(counts.map(|(counter, count)| (counter.name(), count.absence())));
+        let mut lacks = Vec::new();
+        for (name, why) in whys {
+            lacks.extend(why.map(|why| (name, why)));
+        }
+        lacks
+    }
+
+    /// The result of a task that ended so. `why` tells why a value is absent, by its name in [`JobEnd::lacks`].
     /// What was learnt of it and who was beside it is not told.
     pub fn result(&self, spec: TaskSpec, why: impl Fn(&str) -> Absence) -> TaskResult {
         TaskResult {
             spec,
             started: self.start_s.map(Nanos::from_s),
             finished: self.end_s.map(Nanos::from_s),
-            exit: Some(self.exit()),
+            exit: (!self.exit_text.is_empty()).then(|| self.exit()),
             timed_out: self.timed_out,
             told_to_end: self.interrupted,
             ended_by_user: self.ended_by_user,
-            cpu_time: Reading::from_option(self.cpu_s.map(Nanos::from_s), why("cpu_ns")),
+            cpu_time: time(self.cpu_s, why("cpu_s")),
             waited_max: Nanos::from_s(self.waited_max_s.unwrap_or_default()),
             ran: Nanos::from_s(self.ran_s.unwrap_or_default()),
             shared: self.shared,
-            counts: Counts::from_fn(|counter| {
-                let count = self.counts.get(&counter).copied();
-                Reading::from_option(count, why(counter.name()))
-            }),
+            counts: self.counts(&why),
             multiplexed: self.multiplexed,
-            resources: self.resources(),
-            progress: told(self.progress),
+            resources: self.resources(&why),
+            progress: Reading::from_option(self.progress, why("progress")),
             progress_basis: self.progress_basis.unwrap_or_default(),
-            progress_learnt: told(self.progress_learnt),
+            progress_learnt: Reading::from_option(self.progress_learnt, why("progress_learnt")),
             runs: self.runs.unwrap_or(1),
-            width: told(self.width),
+            width: Reading::from_option(self.width, why("width")),
             learnt: None,
             beside: None,
+        }
+    }
+
+    /// How it ended, in words: `exit 3`, or `timed out with SIGTERM`.
+    pub fn text(&self) -> String {
+        if self.timed_out {
+            format!("timed out with {}", self.exit_text)
+        } else {
+            self.exit_text.clone()
         }
     }
 
@@ -176,19 +210,27 @@ impl JobEnd {
         self.exit.map_or(Exit::Unknown, Exit::Code)
     }
 
-    /// CPU time of all its processes.
-    pub fn cpu_time(&self) -> Reading<Nanos> {
-        time(self.cpu_s)
+    /// CPU time of all its processes. `why` tells why it is absent.
+    pub fn cpu_time(&self, why: Absence) -> Reading<Nanos> {
+        time(self.cpu_s, why)
     }
 
-    /// What it used beside CPU time.
-    pub fn resources(&self) -> Resources {
+    /// The events that were counted. `why` tells why one is absent, by the name of its counter.
+    pub fn counts(&self, why: impl Fn(&str) -> Absence) -> Counts {
+        Counts::from_fn(|counter| {
+            let count = self.counts.get(&counter).copied();
+            Reading::from_option(count, why(counter.name()))
+        })
+    }
+
+    /// What it used beside CPU time. `why` tells why a value is absent, by its name.
+    pub fn resources(&self, why: impl Fn(&str) -> Absence) -> Resources {
         Resources {
-            max_rss: told(self.max_rss_bytes),
-            user_time: time(self.user_s),
-            system_time: time(self.system_s),
-            read_bytes: told(self.read_bytes),
-            written_bytes: told(self.written_bytes),
+            max_rss: Reading::from_option(self.max_rss_bytes, why("max_rss_bytes")),
+            user_time: time(self.user_s, why("user_s")),
+            system_time: time(self.system_s, why("system_s")),
+            read_bytes: Reading::from_option(self.read_bytes, why("read_bytes")),
+            written_bytes: Reading::from_option(self.written_bytes, why("written_bytes")),
         }
     }
 }
@@ -201,12 +243,8 @@ fn known(counts: &Counts) -> BTreeMap<Counter, u64> {
     known
 }
 
-fn told<T>(value: Option<T>) -> Reading<T> {
-    Reading::from_option(value, Absence::NotTold)
-}
-
-fn time(seconds: Option<f64>) -> Reading<Nanos> {
-    told(seconds.map(Nanos::from_s))
+fn time(seconds: Option<f64>, why: Absence) -> Reading<Nanos> {
+    Reading::from_option(seconds.map(Nanos::from_s), why)
 }
 
 #[cfg(test)]
@@ -240,8 +278,8 @@ mod tests {
         let text = serde_json::to_string(&end).unwrap();
         let told = r#"{"exit":0,"exit_text":"exit 0","timed_out":false,"cpu_s":0.5}"#;
         assert_eq!(text, told);
-        assert_eq!(end.cpu_time(), Reading::Value(Nanos::from_ms(500)));
-        let not_told = Reading::Absent(Absence::NotTold);
-        assert_eq!(end.resources().max_rss, not_told);
+        let why = Absence::NotTold;
+        assert_eq!(end.cpu_time(why), Reading::Value(Nanos::from_ms(500)));
+        assert_eq!(end.resources(|_| why).max_rss, Reading::Absent(why));
     }
 }

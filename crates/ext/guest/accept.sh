@@ -78,9 +78,9 @@ whole() {
 wide() {
     long="$spin; $spin; $spin; $spin; $spin; $spin"
     cosched run -q --actuator sched-ext --policy round-robin --record wide.json --logs wide "($long) & ($long) & ($long) & ($long) & wait; : {}" ::: 1 || return 1
-    sed -n 's/^ *"\(start_s\|finish_s\|cpu_s\)": \([0-9.]*\),*$/\1 \2/p' wide.json
-    sed -n 's/^ *"\(start_s\|finish_s\|cpu_s\)": \([0-9.]*\),*$/\1 \2/p' wide.json |
-        awk '!($1 in of) { of[$1] = $2 } END { exit !(of["cpu_s"] > 1.5 * (of["finish_s"] - of["start_s"])) }' || return 1
+    sed -n 's/^ *"\(start_s\|end_s\|cpu_s\)": \([0-9.]*\),*$/\1 \2/p' wide.json
+    sed -n 's/^ *"\(start_s\|end_s\|cpu_s\)": \([0-9.]*\),*$/\1 \2/p' wide.json |
+        awk '!($1 in of) { of[$1] = $2 } END { exit !(of["cpu_s"] > 1.5 * (of["end_s"] - of["start_s"])) }' || return 1
     is_off
 }
 

@@ -81,12 +81,7 @@ impl ReapedEnd {
         read(&beside(key, "end"))
     }
 
-    pub(crate) fn new(status: ChildStatus, used: ProcessUsage, started_at: f64) -> ReapedEnd {
-        let exit = match status {
-            ChildStatus::Exited(code) => Exit::Code(code),
-            ChildStatus::Signaled(signal) => Exit::Signal { signal, oom: false },
-            ChildStatus::Stopped | ChildStatus::Continued => Exit::Unknown,
-        };
+    pub(crate) fn new(exit: &Exit, used: ProcessUsage, started_at: f64) -> ReapedEnd {
         let end = JobEnd {
             cpu_s: Some(used.cpu_time().as_s()),
             user_s: Some(used.user.as_s()),
@@ -94,7 +89,7 @@ impl ReapedEnd {
             max_rss_bytes: (used.max_rss > 0).then_some(used.max_rss),
             read_bytes: Some(used.read_bytes),
             written_bytes: Some(used.written_bytes),
-            ..JobEnd::of_exit(&exit)
+            ..JobEnd::of_exit(exit)
         };
         ReapedEnd {
             end,
@@ -117,12 +112,12 @@ impl ReapedEnd {
         std::fs::rename(unfinished, beside(key, "end"))
     }
 
-    /// How its first process ended.
+    /// How its reaper ended: as its first process.
     pub(crate) fn status(&self) -> Option<ChildStatus> {
-        match self.end.exit() {
-            Exit::Code(code) => Some(ChildStatus::Exited(code)),
-            Exit::Signal { signal, .. } => Some(ChildStatus::Signaled(signal)),
-            Exit::ToldToEnd | Exit::NotStarted(_) | Exit::Unknown => None,
+        match (self.end.signal, self.end.exit) {
+            (Some(signal), _) => Some(ChildStatus::Signaled(signal)),
+            (None, Some(code)) => Some(ChildStatus::Exited(code)),
+            (None, None) => None,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::process::{self, Process};
 use crate::reaped::{ReapedEnd, Reaper};
 use crate::root::Root;
 use crate::sys::{self, ChildStatus, ProcessUsage, RawPid, SignalMask};
+use cosched_core::Exit;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, getpid, getppid, set_child_subreaper};
 use std::ffi::{CStr, OsStr, OsString};
@@ -96,17 +97,20 @@ impl Begun<'_> {
         inherited: Option<InheritedAttributes>,
         ignored: &'static [i32],
     ) -> ChildStatus {
-        let (status, run_lives) = match self.start(program, args, inherited, ignored) {
+        let mut run_lives = true;
+        let exit = match self.start(program, args, inherited, ignored) {
             Ok(main) => {
                 self.forward_early_term(main);
-                self.wait(main)
+                let status;
+                (status, run_lives) = self.wait(main);
+                status.exit()
             }
-            Err(error) => (cannot_start(program, &error), true),
+            Err(error) => cannot_start(program, &error),
         };
         let used = ProcessUsage::of_children();
         let is_told = used.max_rss > self.own_rss + meminfo::RSS_ERROR;
         let max_rss = if is_told { used.max_rss } else { 0 };
-        let ended = ReapedEnd::new(status, ProcessUsage { max_rss, ..used }, self.at);
+        let ended = ReapedEnd::new(&exit, ProcessUsage { max_rss, ..used }, self.at);
         let mut pause = Duration::from_secs(1);
         while let Err(error) = ended.write(self.key, !run_lives) {
             if error.kind() == ErrorKind::NotFound {
@@ -116,7 +120,7 @@ impl Begun<'_> {
             std::thread::sleep(pause);
             pause = (2 * pause).min(PATIENCE);
         }
-        status
+        ended.status().unwrap_or(ChildStatus::Exited(UNKNOWN))
     }
 
     /// Starts the program as a run does: a script without an interpreter line is for the shell.
@@ -179,11 +183,11 @@ impl Begun<'_> {
     }
 }
 
-/// Says why the program can't be started, and how the job ends.
-fn cannot_start(program: &OsStr, error: &io::Error) -> ChildStatus {
-    say(format_args!("{}: {error}", program.display()));
-    let is_missing = error.kind() == ErrorKind::NotFound;
-    ChildStatus::Exited(if is_missing { 127 } else { 126 })
+/// Says why the program can't be started, and returns how the job ends.
+fn cannot_start(program: &OsStr, error: &io::Error) -> Exit {
+    let why = format!("{}: {error}", program.display());
+    say(format_args!("{why}"));
+    Exit::NotStarted(why)
 }
 
 /// Waits for the end of a job that another reaper has started.

@@ -1,8 +1,6 @@
 //! The jobs of a run over nodes: their lines, where each is, and what it used.
 
-use cosched_core::{
-    Absence, Counts, DeviceTime, Event, Exit, JobEnd, Reading, Resources, TaskId, Usage,
-};
+use cosched_core::{Absence, DeviceTime, Event, Exit, JobEnd, Reading, Resources, TaskId, Usage};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -155,20 +153,28 @@ impl ClusterJobs {
 
     /// What a job has used. It is known once it has ended.
     pub(crate) fn usage(&self, task: TaskId) -> Usage {
-        let end = self.0.get(&task).and_then(|job| job.end.as_ref());
+        let (end, why) = self.used(task);
         Usage {
             task,
-            cpu_time: end.map_or(Reading::Absent(Absence::NotEnded), JobEnd::cpu_time),
-            counts: Counts::absent(Absence::NotOffered),
-            multiplexed: false,
+            cpu_time: end.cpu_time(why),
+            counts: end.counts(|_| why),
+            multiplexed: end.multiplexed,
             residency: Reading::Absent(Absence::NotOffered),
             device_time: DeviceTime::from_fn(|_| Reading::Absent(Absence::NotOffered)),
         }
     }
 
     pub(crate) fn resources(&self, task: TaskId) -> Resources {
-        let end = self.0.get(&task).and_then(|job| job.end.as_ref());
-        end.map_or(Resources::absent(Absence::NotEnded), JobEnd::resources)
+        let (end, why) = self.used(task);
+        end.resources(|_| why)
+    }
+
+    /// What is known of a job, and why the rest is not.
+    fn used(&self, task: TaskId) -> (JobEnd, Absence) {
+        match self.0.get(&task).and_then(|job| job.end.as_ref()) {
+            Some(end) => (end.clone(), Absence::NotTold),
+            None => (JobEnd::default(), Absence::NotEnded),
+        }
     }
 }
 

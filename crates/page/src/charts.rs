@@ -35,7 +35,7 @@ fn chart_of(curves: Vec<Curve>, title: &str, x: Axis, y: Axis) -> Option<Chart> 
 }
 
 fn ends(record: &Record) -> Vec<(f64, f64)> {
-    let mut ends: Vec<f64> = record.jobs.iter().filter_map(|job| job.finish_s).collect();
+    let mut ends: Vec<f64> = record.jobs.iter().filter_map(|job| job.end.end_s).collect();
     ends.sort_by(f64::total_cmp);
     let mut points = vec![(0.0, 0.0)];
     for (before, end) in ends.into_iter().enumerate() {

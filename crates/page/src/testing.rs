@@ -21,16 +21,15 @@ pub(crate) fn record_of(names: &[&str]) -> Record {
         let n = (at + 1) as f64;
         json!({
             "name": name, "program": null, "command": format!("./{name} <in>"), "cpus": 1, "arrival_s": 0.0, "start_s": 0.0,
-            "finish_s": n, "exit": 0, "exit_text": "exit 0", "timed_out": false, "cpu_s": n, "ran_s": n, "waited_max_s": 0.5,
-            "instructions": null, "ipc": null, "progress": 5.0, "progress_basis": "ipc", "progress_learnt": 4.5,
-            "solo_s": 1.0, "solo_source": "measured", "slowdown": n, "slowdown_estimate": null, "counts": {},
-            "multiplexed": false, "log": null, "log_stderr": null,
+            "end_s": n, "exit": 0, "exit_text": "exit 0", "timed_out": false, "cpu_s": n, "ran_s": n, "waited_max_s": 0.5,
+            "ipc": null, "progress": 5.0, "progress_basis": "ipc", "progress_learnt": 4.5,
+            "solo_s": 1.0, "solo_source": "measured", "slowdown": n, "slowdown_estimate": null, "log": null, "log_stderr": null,
             "given": {"env": {}}, "width_source": "stated", "lost": false, "runs": 1,
         })
     };
     let jobs: Vec<_> = names.iter().enumerate().map(job).collect();
     let record = json!({
-        "schema": "cosched.run/1", "cosched_version": "0", "policy": "fair", "backend": "host", "machine": "two <cores>",
+        "schema": "cosched.run/2", "cosched_version": "0", "policy": "fair", "backend": "host", "machine": "two <cores>",
         "machine_details": {
             "cpus": 2, "cores": 2, "llcs": 1, "memory_domains": 1, "core_types": ["core"], "llc_bytes": null
         },

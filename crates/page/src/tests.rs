@@ -121,8 +121,8 @@ fn many_jobs_share_rows_and_the_failed_one_comes_first() {
     let names: Vec<String> = (1..=1_000).map(|number| format!("gzip#{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut record = record_of(&names);
-    record.jobs[499].exit = Some(3);
-    record.jobs[499].exit_text = Some("exit 3".to_owned());
+    record.jobs[499].end.exit = Some(3);
+    record.jobs[499].end.exit_text = "exit 3".to_owned();
     let mut timeline = timeline();
     timeline.stays = (0..1_000)
         .map(|job| vec![placed(2 * job, 2 * job + 4, "0-1", Mode::Shared)])

@@ -238,9 +238,10 @@ fn all_spans(
 
 /// The name of a job, and how it failed.
 fn span_name(job: &Job) -> String {
-    match &job.exit_text {
-        Some(how) if job.exit != Some(0) => format!("{} ({how})", job.name),
-        _ => job.name.clone(),
+    if job.has_ended() && job.end.exit != Some(0) {
+        format!("{} ({})", job.name, job.end.exit_text)
+    } else {
+        job.name.clone()
     }
 }
 

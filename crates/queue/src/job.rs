@@ -168,12 +168,9 @@ impl fmt::Display for QueuedJob {
         if self.state != QueuedJobState::Ended {
             return f.write_str(self.state.text());
         }
-        if self.end.timed_out {
-            return f.write_str("timed out");
-        }
         match self.end.exit() {
             Exit::NotStarted(_) => f.write_str("not started"),
-            exit => exit.fmt(f),
+            _ => f.write_str(&self.end.text()),
         }
     }
 }
@@ -202,7 +199,10 @@ pub(crate) mod tests {
         job.end = JobEnd::of_exit(&Exit::Signal { signal, oom });
         assert_eq!((job.code(), &*job.to_string()), (Some(137), "SIGKILL"));
         job.end.timed_out = true;
-        assert_eq!((job.code(), &*job.to_string()), (Some(124), "timed out"));
+        assert_eq!(
+            (job.code(), &*job.to_string()),
+            (Some(124), "timed out with SIGKILL")
+        );
         job.end = JobEnd::of_exit(&Exit::Code(3));
         job.ended_at = Some(2e9);
         assert_eq!((job.code(), &*job.to_string()), (Some(3), "exit 3"));

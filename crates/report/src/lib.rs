@@ -68,13 +68,13 @@ pub use progress::{
 };
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
-    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
-    Rebuilt, Record, Totals, WarningRecord, record,
+    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, NoRecord, OverheadRecord,
+    RECORD_SCHEMA, Rebuilt, Record, Totals, WarningRecord, record, record_of_series,
 };
 pub use recorder::{FileRecorder, Output, Told};
 pub use series::{
-    KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow, SeriesError,
-    SeriesFile, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,
+    KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesFile,
+    SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run,
 };
 pub use setting::{
     AllocationSetting, Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile,

@@ -77,9 +77,14 @@ fn job_row(job: &Job) -> String {
         (None, Some(estimate)) => format!("~{estimate:.2}"),
         (None, None) => "-".to_owned(),
     };
-    let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s]
-        .map(time)
-        .join(" | ");
+    let times = [
+        job.turnaround_s(),
+        job.solo_s,
+        job.end.waited_max_s,
+        job.end.cpu_s,
+    ]
+    .map(time)
+    .join(" | ");
     format!(
         "| {} | {slowdown} | {times} | {} |\n",
         cell(&job.name),

@@ -4,8 +4,8 @@ use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{
-    ByTask, Expected, ExpectedFrom, Fact, Nanos, Pace, Snapshot, TaskId, TaskResult, TaskSpec,
-    WatchedTask,
+    ByTask, Expected, ExpectedFrom, Fact, JobEnd, Nanos, Pace, Snapshot, TaskId, TaskResult,
+    TaskSpec, WatchedTask,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,10 +164,7 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
         Some(info) => info.what(),
         None => visible(&result.spec.name),
     };
-    let exit = match &result.exit {
-        Some(exit) => visible(&exit.to_string()),
-        None => "ended".to_owned(),
-    };
+    let end = visible(&JobEnd::of(result).text());
     let time = match (result.started, result.finished) {
         (Some(started), Some(finished)) => {
             format!(" after {}", seconds((finished - started).as_s()))
@@ -179,7 +176,6 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
     } else {
         String::new()
     };
-    let timed_out = if result.timed_out { " (timed out)" } else { "" };
     let simulated = if progress.simulated {
         "[simulated] "
     } else {
@@ -187,7 +183,7 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
     };
     let LiveProgress { done, total, .. } = progress;
     let digits = total.to_string().len();
-    format!("{simulated}[{done:digits$}/{total}] {what}: {exit}{time}{timed_out}{attempts}")
+    format!("{simulated}[{done:digits$}/{total}] {what}: {end}{time}{attempts}")
 }
 
 /// Counts jobs and work during a run.
@@ -546,7 +542,7 @@ mod tests {
         };
         assert_eq!(
             ended_line(&sim, &result, None),
-            "[simulated] [ 3/24] mcf\\x1b[2J: SIGTERM after 12.5 s (timed out)"
+            "[simulated] [ 3/24] mcf\\x1b[2J: timed out with SIGTERM after 12.5 s"
         );
     }
 

@@ -77,15 +77,14 @@ impl SoloJob {
 
     /// Add what was counted while the job was alone.
     fn with_counters(mut self, job: &Job, tracer: Tracer) -> SoloJob {
-        let counter = Counter::MmReads.name();
-        let why = job.counts.why(counter);
+        let why = job.absent.why(Counter::MmReads.name());
         let why = why.unwrap_or(Absence::NotYetMeasured.text());
         let time = Nanos::from_s(self.time_s);
-        let reads = job.counts.get(counter);
+        let reads = job.end.counts.get(&Counter::MmReads);
         let reads = reads.and_then(|reads| Rate::from_count(*reads, time));
         let trace = match tracer.finish() {
             // The samples of later runs would be appended to those of the first.
-            _ if job.runs > 1 => Err("it was started several times"),
+            _ if job.end.runs > Some(1) => Err("it was started several times"),
             trace => trace,
         };
         self.absent.forget("mm_reads_per_us");
@@ -159,7 +158,7 @@ impl SoloFile {
         let mut jobs = Vec::new();
         for (job, tracer) in record.jobs.iter().zip(tracers) {
             let solo = file.jobs.iter().find(|solo| solo.name == job.name);
-            if let Some(solo) = solo.filter(|_| job.exit == Some(0)) {
+            if let Some(solo) = solo.filter(|_| job.end.exit == Some(0)) {
                 jobs.push(solo.clone().with_counters(job, tracer));
             }
         }
@@ -234,8 +233,8 @@ impl SoloFile {
 
 /// The solo time of a job in seconds; `one_by_one` if no two jobs of its run overlapped.
 fn solo_time(job: &Job, one_by_one: bool) -> Option<f64> {
-    let span = job.start_s.zip(job.finish_s);
-    let alone = span.filter(|_| one_by_one && job.exit == Some(0));
+    let span = job.end.start_s.zip(job.end.end_s);
+    let alone = span.filter(|_| one_by_one && job.end.exit == Some(0));
     let time_s = job.solo_s.or(alone.map(|(start, finish)| finish - start));
     time_s.filter(|time_s| *time_s >= LEAST_S)
 }
@@ -248,8 +247,8 @@ fn has_warning(record: &Record, code: &str) -> bool {
 fn one_by_one(record: &Record) -> bool {
     let mut spans: Vec<(f64, f64)> = Vec::new();
     for job in &record.jobs {
-        if let Some(start) = job.start_s {
-            spans.push((start, job.finish_s.unwrap_or(f64::INFINITY)));
+        if let Some(start) = job.end.start_s {
+            spans.push((start, job.end.end_s.unwrap_or(f64::INFINITY)));
         }
     }
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -86,7 +86,7 @@ const JOB: [&str; 33] = [
     "width",
     "arrival_s",
     "start_s",
-    "finish_s",
+    "end_s",
     "turnaround_s",
     "exit",
     "exit_text",
@@ -252,6 +252,7 @@ mod tests {
         let others = [
             "given",
             "counts",
+            "signal",
             "expected",
             "width_source",
             "multiplexed",

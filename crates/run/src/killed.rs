@@ -12,7 +12,9 @@ use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, RunFate, fate_of};
-use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesFile, rebuild, visible};
+use cosched_report::{
+    NoRecord, OrphansDone, Record, RunWarning, SeriesFile, record_of_series, visible,
+};
 use rustix::process::geteuid;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -309,7 +311,7 @@ fn write_back(before: &mut Before, ix: usize) {
             running.push(&*orphan.job);
         }
     }
-    let rebuilt = rebuild(
+    let rebuilt = record_of_series(
         series,
         NoRecord::Killed,
         |job| logs_of(&folder, job),

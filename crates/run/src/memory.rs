@@ -1,7 +1,7 @@
 //! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
 //! and the run continues without the history.
 
-use cosched_core::{EarlierPhases, Exit, ExpectedFrom, RateAt, TaskResult, TaskSpec};
+use cosched_core::{EarlierPhases, Exit, ExpectedFrom, JobEnd, RateAt, TaskResult, TaskSpec};
 use cosched_linux::unix_time;
 use cosched_memory::{
     CommandKey, HistoryError, HistoryProblem, HistoryStore, LockPatience, RecalledCommand,
@@ -13,8 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time between two writes: a killed run loses no more than this.
-const EVERY: Duration = Duration::from_secs(30);
+/// Shortest time between two writes: a killed run loses no more than this, where writing is fast.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause after a write is this many times as long as the write, so that a slow disk does not hold up the jobs.
+const PAUSE_PER_WRITE: u32 = 100;
 
 /// A shorter job is recorded for its program, not for its command, unless it was expected to be longer. Thousands of short
 /// commands would push out useful ones.
@@ -32,7 +35,8 @@ pub(crate) struct Memory {
     /// The template of the jobs, and the rates of them at once that this run learnt.
     template: Option<CommandKey>,
     rates: Vec<RateAt>,
-    written: Instant,
+    /// When to write again.
+    next_write: Instant,
 }
 
 impl Default for Memory {
@@ -43,7 +47,7 @@ impl Default for Memory {
             noted: Vec::new(),
             template: None,
             rates: Vec::new(),
-            written: Instant::now(),
+            next_write: Instant::now() + LEAST_PAUSE,
         }
     }
 }
@@ -147,13 +151,10 @@ impl Memory {
         let mut ended = RememberedEnd {
             key,
             at,
-            exit: exit.to_string(),
+            exit: JobEnd::of(result).text(),
             run: None,
             learnt: None,
         };
-        if result.timed_out {
-            ended.exit.push_str(" (ran out of its time)");
-        }
         if is_whole {
             ended.run = run(result, &ended.key, at);
         }
@@ -185,11 +186,14 @@ impl Memory {
 
     /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
     pub(crate) fn pass(&mut self) -> Option<RunWarning> {
-        if self.noted.is_empty() || self.written.elapsed() < EVERY {
+        let begun = Instant::now();
+        if self.noted.is_empty() || begun < self.next_write {
             return None;
         }
-        self.written = Instant::now();
-        self.write(LockPatience::None)
+        let warning = self.write(LockPatience::None);
+        let pause = begun.elapsed() * PAUSE_PER_WRITE;
+        self.next_write = Instant::now() + pause.max(LEAST_PAUSE);
+        warning
     }
 
     /// Writes what is left.

@@ -12,7 +12,7 @@ use super::screen::Screen;
 use super::signals::Signals;
 use super::stream::AllKnown;
 use super::watch::Watch;
-use cosched_core::{ByTask, Exit, Fact, Nanos, TaskId, TaskResult, TaskSpec};
+use cosched_core::{ByTask, Exit, Fact, JobEnd, Nanos, TaskId, TaskResult, TaskSpec};
 use cosched_linux::time_of_day;
 use cosched_report::{JobInfo, LiveProgress, RunWarning, Told, ended_line, progress_line};
 use std::cell::RefCell;
@@ -129,11 +129,10 @@ impl Reporter<'_> {
         self.show_again(task);
         let mark = self.mark;
         let what = what(task, info);
-        let exit = result.exit.as_ref().map(Exit::to_string);
-        let exit = exit.unwrap_or_default();
+        let end = JobEnd::of(result).text();
         let attempt = result.runs;
         self.say(&format!(
-            "{mark}{what}: {exit} in attempt {attempt}; retrying"
+            "{mark}{what}: {end} in attempt {attempt}; retrying"
         ));
     }
 

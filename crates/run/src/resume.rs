@@ -290,7 +290,7 @@ fn recorded(before: &Before) -> BTreeMap<&str, Vec<Recorded<'_>>> {
             let Some(command) = &job.command else {
                 continue;
             };
-            let Some(start) = job.start_s.filter(|_| job.exit == Some(0)) else {
+            let Some(start) = job.end.start_s.filter(|_| job.end.exit == Some(0)) else {
                 continue;
             };
             recorded.entry(command).or_default().push(Recorded {

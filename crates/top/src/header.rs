@@ -113,8 +113,7 @@ pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
 /// The time for which the job on a CPU has run so far, in s. Without a break it has often just begun.
 fn ran_s(status: &Status, cpu: &CpuNow) -> f64 {
     let job = cpu.job.and_then(|job| status.job(job));
-    let ran_s = job.and_then(|job| job.figures.get("ran_s"));
-    ran_s.copied().unwrap_or(0.0)
+    job.and_then(|job| job.end.ran_s).unwrap_or(0.0)
 }
 
 /// Draws the bars. Each is as long as its job has run so far, beside the longest of them.

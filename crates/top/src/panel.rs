@@ -76,8 +76,8 @@ fn state_text(job: &JobNow, now_s: f64) -> String {
             "It has received SIGTERM, and gets SIGKILL if it does not end (--grace).".to_owned()
         }
         JobState::Ended => {
-            let exit = job.exit_text.as_deref().unwrap_or_default();
-            format!("It has ended: {exit}.")
+            let end = job.end.text();
+            format!("It has ended: {end}.")
         }
         JobState::Queued => {
             "It has not started. It starts when there is room for one more job (--jobs).".to_owned()

@@ -54,7 +54,7 @@ pub fn rows(status: &Status, sort: Sort, filter: &str) -> Vec<usize> {
     // Keys in ascending order; a job without the figure comes last.
     match sort {
         Sort::Listed => {}
-        Sort::Time => sort_by(&mut rows, |ix| -figure(&status.jobs[ix], "ran_s")),
+        Sort::Time => sort_by(&mut rows, |ix| -status.jobs[ix].end.ran_s.unwrap_or(-1.0)),
         Sort::Wait => sort_by(&mut rows, |ix| since_s(&status.jobs[ix])),
         Sort::Slowdown => sort_by(&mut rows, |ix| -figure(&status.jobs[ix], "slowdown")),
         Sort::Memory => sort_by(&mut rows, |ix| -figure(&status.jobs[ix], "resident_bytes")),

@@ -1,4 +1,5 @@
 use crate::{KeyEffect, Panel, Sort, TopScene, TopView, draw, page, rows};
+use cosched_core::JobEnd;
 use cosched_report::{
     Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
     LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
@@ -10,10 +11,11 @@ use termina::event::{KeyCode, KeyEvent, Modifiers};
 
 fn job(number: u32, name: &str, state: JobState) -> JobNow {
     let mut figures = Figures::default();
+    let mut end = JobEnd::default();
     if state != JobState::Queued {
-        figures.push("started_s", Ok(1.0));
-        figures.push("ran_s", Ok(100.0 + f64::from(number)));
-        figures.push("cpu_s", Ok(99.0));
+        end.start_s = Some(1.0);
+        end.ran_s = Some(100.0 + f64::from(number));
+        end.cpu_s = Some(99.0);
         figures.push("ipc", Ok(1.25));
         figures.push("read_bytes_per_s", Ok(2.5e9));
         figures.push("slowdown", Ok(1.5 + f64::from(number) / 10.0));
@@ -26,6 +28,11 @@ fn job(number: u32, name: &str, state: JobState) -> JobNow {
             },
         );
         figures.push("resident_bytes", Ok(1.5e8 * f64::from(number + 1)));
+    }
+    if state == JobState::Ended {
+        let is_seven = number == 7;
+        end.exit = Some(if is_seven { 139 } else { 0 });
+        end.exit_text = if is_seven { "SIGSEGV" } else { "exit 0" }.to_owned();
     }
     let waits = state == JobState::Waiting;
     if waits {
@@ -45,9 +52,7 @@ fn job(number: u32, name: &str, state: JobState) -> JobNow {
                    39.9 % would still fit."
                 .to_owned(),
         }),
-        exit: (state == JobState::Ended).then_some(if number == 7 { 139 } else { 0 }),
-        exit_text: (state == JobState::Ended).then(|| if number == 7 { "SIGSEGV" } else { "exit 0" }.to_owned()),
-        runs: None,
+        end,
         progress_from: (number == 2).then(|| "cpu-time".to_owned()),
         share_from: None,
         figures,

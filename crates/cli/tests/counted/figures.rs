@@ -86,11 +86,8 @@ impl Faults {
 
 /// The count of a job in a record.
 fn count(job: &Value, counter: Counter) -> (Option<f64>, &Value) {
-    let (of, name) = match counter {
-        Counter::Instructions => (job, "instructions"),
-        other => (&job["counts"], other.name()),
-    };
-    (of[name].as_f64(), &of[format!("{name}_absent")])
+    let name = counter.name();
+    (job["counts"][name].as_f64(), &job[format!("{name}_absent")])
 }
 
 /// Holds every figure of every job against the truth.
@@ -369,5 +366,5 @@ fn true_job<'a>(ended: &'a EndedRun, job: &Value) -> &'a TrueJob {
 /// Its time in the run by the time that its work takes alone.
 pub(crate) fn true_slowdown(ended: &EndedRun, job: &Value) -> f64 {
     let time = |name: &str| job[name].as_f64().expect("it has ended");
-    (time("finish_s") - time("arrival_s")) / true_job(ended, job).alone_s
+    (time("end_s") - time("arrival_s")) / true_job(ended, job).alone_s
 }

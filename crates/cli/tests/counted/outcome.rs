@@ -95,7 +95,7 @@ impl Outcome {
 
 /// When the jobs ended. All have come at the start.
 fn finishes_s(ended: &EndedRun) -> Vec<f64> {
-    let time = |job: &Value| job["finish_s"].as_f64().expect("it has ended");
+    let time = |job: &Value| job["end_s"].as_f64().expect("it has ended");
     jobs(ended).map(time).collect()
 }
 

@@ -311,7 +311,7 @@ fn files_that_options_name() {
             "{\"a\": 1}\n",
             &[
                 "--solo f",
-                "cosched.run/1",
+                "cosched.run/2",
                 "cosched.solo/1",
                 "found no `schema`",
             ],
@@ -321,7 +321,7 @@ fn files_that_options_name() {
             "{\"schema\": \"cosched.series/9\"}\n[\"b\",0,0]\n",
             &[
                 "--solo f",
-                "cosched.run/1",
+                "cosched.run/2",
                 "cosched.solo/1",
                 "found `cosched.series/9`",
             ],
@@ -329,7 +329,7 @@ fn files_that_options_name() {
         (
             &["--solo", "f"],
             "nonsense\n",
-            &["--solo f", "line 1", "cosched.run/1", "cosched.solo/1"],
+            &["--solo f", "line 1", "cosched.run/2", "cosched.solo/1"],
         ),
         (
             &["--solo", "f"],

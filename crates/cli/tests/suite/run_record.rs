@@ -454,7 +454,7 @@ fn the_record_of_a_resumed_run_holds_all_jobs() {
     );
     let turnaround = third["metrics"]["turnaround_s"].as_f64().expect("a time");
     assert_eq!(
-        third["jobs"][0]["finish_s"].as_f64(),
+        third["jobs"][0]["end_s"].as_f64(),
         Some(turnaround),
         "of this run alone"
     );

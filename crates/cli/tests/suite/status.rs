@@ -16,7 +16,7 @@ fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
         let same = status(name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(same["run"], by_pid["run"], "{name}");
     }
-    assert_eq!(by_pid["schema"], "cosched.status/1");
+    assert_eq!(by_pid["schema"], "cosched.status/2");
     assert_eq!(
         (&by_pid["run"]["policy"], &by_pid["totals"]["jobs"]),
         (&"round-robin".into(), &5.into())

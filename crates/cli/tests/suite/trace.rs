@@ -63,7 +63,7 @@ fn compare(decoded: &Decoded, record: &Value, what: &str) {
             .on(track)
             .find(|event| event.name.starts_with("ended: "))
             .expect("it ended");
-        let finish = job["finish_s"].as_f64().expect("a time");
+        let finish = job["end_s"].as_f64().expect("a time");
         assert!(
             near(end.at as f64 / 1e9, finish),
             "{what}, {name}: {} {finish}",

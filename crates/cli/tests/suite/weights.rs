@@ -122,7 +122,7 @@ fn niceness_is_a_weight_unless_one_is_given() {
         let jobs = record["jobs"].as_array().cloned().unwrap_or_default();
         let mut order: Vec<(f64, String)> = Vec::new();
         for job in jobs {
-            let finish = job["finish_s"].as_f64().expect("an end");
+            let finish = job["end_s"].as_f64().expect("an end");
             order.push((finish, job["name"].as_str().unwrap_or_default().to_owned()));
         }
         order.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -134,14 +134,14 @@ impl RunFigures {
 
 /// The first job that did not end well.
 fn failed(record: &Record) -> Option<&Job> {
-    record.jobs.iter().find(|job| job.exit != Some(0))
+    record.jobs.iter().find(|job| job.end.exit != Some(0))
 }
 
 /// How a job failed, with the last line of its standard error.
 fn failure_text(job: &Job) -> String {
-    let how = job.exit_text.as_deref().unwrap_or("did not end");
+    let how = job.end_text();
     match job.last_error() {
         Some(error) => format!("{how}: {error}"),
-        None => how.to_owned(),
+        None => how,
     }
 }

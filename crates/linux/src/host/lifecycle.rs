@@ -436,10 +436,15 @@ impl Lifecycle {
 
     /// A job's own process has ended. What its reaper noted counts, and else what the kernel says of a child.
     fn main_ended(&mut self, task: TaskId, waited: Option<sys::Waited>, events: &mut Vec<Event>) {
-        let noted = self.jobs[task].key.as_deref().and_then(ReapedEnd::of);
+        let key = self.jobs[task].key.as_deref();
+        let noted = key.and_then(ReapedEnd::of);
         let status = waited.map(|waited| waited.status);
-        let status = status.or(noted.as_ref().and_then(ReapedEnd::status));
-        let exit = status.map_or(Exit::Unknown, |status| self.exit(status));
+        let exit = match (&noted, status) {
+            (Some(noted), _) => noted.end.exit(),
+            (None, Some(status)) => status.exit(),
+            (None, None) => Exit::Unknown,
+        };
+        let exit = self.with_cause(exit);
         let Some(live) = self.live_mut(task) else {
             return;
         };
@@ -468,21 +473,20 @@ impl Lifecycle {
         }
     }
 
-    /// How a process ended. Memory ran out if it was killed and the kernel has counted an out-of-memory kill since the
-    /// last such end.
-    fn exit(&mut self, status: ChildStatus) -> Exit {
-        match status {
-            ChildStatus::Exited(code) => Exit::Code(code),
-            ChildStatus::Signaled(libc::SIGKILL) => {
-                let before = self.oom_kills;
-                self.oom_kills = meminfo::oom_kills(&self.root);
-                Exit::Signal {
-                    signal: libc::SIGKILL,
-                    oom: self.oom_kills > before,
-                }
-            }
-            ChildStatus::Signaled(signal) => Exit::Signal { signal, oom: false },
-            ChildStatus::Stopped | ChildStatus::Continued => Exit::Unknown,
+    /// The end with its cause. Memory ran out if the process was killed and the kernel has counted an out-of-memory kill
+    /// since the last such end.
+    fn with_cause(&mut self, exit: Exit) -> Exit {
+        let Exit::Signal { signal, .. } = exit else {
+            return exit;
+        };
+        if signal != libc::SIGKILL {
+            return exit;
+        }
+        let before = self.oom_kills;
+        self.oom_kills = meminfo::oom_kills(&self.root);
+        Exit::Signal {
+            signal,
+            oom: self.oom_kills > before,
         }
     }
 

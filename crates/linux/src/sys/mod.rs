@@ -20,7 +20,7 @@ pub(crate) use signals::{
 };
 pub use wall_clock::{time_of_day, unix_time};
 
-use cosched_core::Nanos;
+use cosched_core::{Exit, Nanos};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -38,6 +38,17 @@ pub(crate) enum ChildStatus {
     Stopped,
     /// It was continued.
     Continued,
+}
+
+impl ChildStatus {
+    /// How it ended, if it has.
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            ChildStatus::Exited(code) => Exit::Code(code),
+            ChildStatus::Signaled(signal) => Exit::Signal { signal, oom: false },
+            ChildStatus::Stopped | ChildStatus::Continued => Exit::Unknown,
+        }
+    }
 }
 
 /// A child whose state has changed.

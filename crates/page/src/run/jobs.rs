@@ -27,16 +27,24 @@ const COLUMNS: [Column; 14] = [
     ("#turnaround", |row| time_cell(row.job.turnaround_s())),
     ("#alone", |row| time_cell(row.job.solo_s)),
     ("#started after", |row| {
-        time_cell(row.job.start_s.map(|start_s| start_s - row.job.arrival_s))
+        time_cell(
+            row.job
+                .end
+                .start_s
+                .map(|start_s| start_s - row.job.arrival_s),
+        )
     }),
-    ("#longest wait", |row| time_cell(row.job.waited_max_s)),
-    ("#CPU", |row| time_cell(row.job.cpu_s)),
+    ("#longest wait", |row| time_cell(row.job.end.waited_max_s)),
+    ("#CPU", |row| time_cell(row.job.end.cpu_s)),
     ("#expected", |row| {
         time_cell(row.job.expected.map(|expected| expected.time_s))
     }),
     ("#IPC", |row| HtmlCell::number(row.job.ipc, ratio)),
     ("#memory", memory_cell),
-    ("#starts", |row| HtmlCell::Text(row.job.runs.to_string())),
+    ("#starts", |row| match row.job.end.runs {
+        Some(runs) => HtmlCell::Text(runs.to_string()),
+        None => HtmlCell::None,
+    }),
     ("run", |row| HtmlCell::text(row.run.unwrap_or("this one"))),
 ];
 
@@ -49,7 +57,7 @@ fn ratio(x: f64) -> String {
 }
 
 fn memory_cell(row: &BatchJob<'_>) -> HtmlCell {
-    match row.job.max_rss_bytes {
+    match row.job.end.max_rss_bytes {
         Some(size) => HtmlCell::Text(bytes(size as f64)),
         None => HtmlCell::None,
     }
@@ -65,10 +73,10 @@ fn command_cell(row: &BatchJob<'_>) -> HtmlCell {
 fn exit_cell(row: &BatchJob<'_>) -> HtmlCell {
     let job = row.job;
     let text = job.end_text();
-    match job.exit {
-        _ if job.timed_out => HtmlCell::Marked("bad", format!("failed: {text}")),
+    match job.end.exit {
+        _ if job.end.timed_out => HtmlCell::Marked("bad", format!("failed: {text}")),
         Some(0) => HtmlCell::text(text),
-        Some(_) if job.interrupted => HtmlCell::text(format!("interrupted: {text}")),
+        Some(_) if job.end.interrupted => HtmlCell::text(format!("interrupted: {text}")),
         Some(_) => HtmlCell::Marked("bad", format!("failed: {text}")),
         None => HtmlCell::Marked("bad", text),
     }
@@ -129,7 +137,7 @@ pub(super) fn table(run: &RunView<'_>) -> String {
 /// Whether a column says something about any job.
 fn has_news((name, cell): &Column, jobs: &[BatchJob<'_>]) -> bool {
     match *name {
-        "#starts" => jobs.iter().any(|row| row.job.runs != 1),
+        "#starts" => jobs.iter().any(|row| row.job.end.runs != Some(1)),
         "run" => jobs.iter().any(|row| row.run.is_some()),
         _ => jobs.iter().any(|row| !matches!(cell(row), HtmlCell::None)),
     }

@@ -113,10 +113,13 @@ impl JobQueue {
 
     fn finish_with(&self, inner: &mut QueueState, id: u64, ended: &ReapedEnd) {
         if let Some(job) = inner.live.get_mut(&id) {
-            job.end = JobEnd {
-                timed_out: job.end.timed_out,
-                ..ended.end.clone()
-            };
+            // The worker knows more of the same end: figures, and whether memory ran out.
+            if job.end.exit != ended.end.exit {
+                job.end = JobEnd {
+                    timed_out: job.end.timed_out,
+                    ..ended.end.clone()
+                };
+            }
             job.started_at = Some(ended.started_at);
             job.ended_at = Some(ended.ended_at);
         }

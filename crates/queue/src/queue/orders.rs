@@ -156,13 +156,13 @@ impl JobQueue {
             return;
         };
         job.is_end_told = true;
-        job.end.timed_out = progress.end.timed_out;
+        job.end = progress.end;
+        let timed_out = job.end.timed_out;
         match self.claim(job) {
             Ok(JobClaim::Ended(ended)) => self.finish_with(inner, id, &ended),
             // The reaper writes how the job ended.
             Ok(JobClaim::Running(_)) | Err(_) => {}
-            Ok(claim) if claim == JobClaim::Free || progress.end.timed_out => {
-                job.end = progress.end;
+            Ok(claim) if claim == JobClaim::Free || timed_out => {
                 self.finish(inner, id, QueuedJobState::Ended);
             }
             Ok(_) => self.finish(inner, id, QueuedJobState::Unknown),

@@ -120,7 +120,7 @@ fn an_end_that_nobody_reports_counts_after_a_while() {
 }
 
 fn note(queue: &JobQueue, event: &str, key: &str) {
-    let line = json!({"event": event, "id": key, "exit": 1, "exit_text": "no program"});
+    let line = json!({"event": event, "id": key, "exit": 1, "exit_text": "exit 1"});
     queue.note(WORKER, line.to_string().as_bytes());
 }
 
@@ -265,10 +265,11 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     note(&queue, "end", "1-1");
     end(&queue, "1-1");
     // An end of this length does not fit the pages that are there.
-    let long = json!({"event": "end", "id": "2-1", "exit": 1, "exit_text": "x".repeat(1 << 16)});
+    let why = format!("not started: {}", "x".repeat(1 << 16));
+    let long = json!({"event": "end", "id": "2-1", "exit": 127, "exit_text": why});
     queue.lock().store.fill_disk(true);
     queue.note(WORKER, long.to_string().as_bytes());
-    assert_eq!(states(&queue), "queued, exit 1");
+    assert_eq!(states(&queue), "queued, not started");
     assert_eq!(queue.lock().unrecorded.len(), 1);
     let line = "x".repeat(1 << 16);
     let why = refused(
@@ -283,7 +284,7 @@ fn a_full_disk_refuses_jobs_and_loses_no_end() {
     assert!(queue.lock().unrecorded.is_empty());
     assert_eq!(claims(&queue), ["1-1.start"]);
     drop(queue);
-    assert_eq!(states(&open(&dir)), "exit 3, exit 1");
+    assert_eq!(states(&open(&dir)), "exit 3, not started");
 }
 
 #[test]

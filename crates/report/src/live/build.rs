@@ -12,7 +12,7 @@ use crate::record::Energy;
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    ByTask, CpuSet, Doing, Exit, Fact, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow,
+    ByTask, CpuSet, Doing, Fact, JobEnd, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow,
     TaskId, TaskResult, TaskView, WatchedTask, node_of,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -242,9 +242,7 @@ fn start_row(info: Option<&JobInfo>, task: TaskId, state: JobState) -> JobNow {
         state,
         cpus: None,
         reason: None,
-        exit: None,
-        exit_text: None,
-        runs: None,
+        end: JobEnd::default(),
         progress_from: None,
         share_from: None,
         figures: Figures::default(),
@@ -264,14 +262,17 @@ fn live_row(
         row.cpus = Some(node.map_or_else(|| cpus.to_string(), |node| node.name.clone()));
     }
     row.reason = reason(task, now);
-    row.runs = Some(task.runs).filter(|&runs| runs > 1);
     let Some(started) = task.started else {
         return row;
     };
+    row.end = JobEnd {
+        runs: Some(task.runs),
+        start_s: Some(started.as_s()),
+        ran_s: Some(task.ran.as_s()),
+        cpu_s: task.cpu_time.value().map(Nanos::as_s),
+        ..JobEnd::default()
+    };
     let figures = &mut row.figures;
-    figures.push("started_s", Ok(started.as_s()));
-    figures.push("ran_s", Ok(task.ran.as_s()));
-    figures.push_reading("cpu_s", task.cpu_time.map(Nanos::as_s));
     if row.state == JobState::Waiting
         && let (Some(view), Some(latest)) = (task.view, task.latest)
     {
@@ -427,21 +428,13 @@ fn forecast_by_time(
 
 fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow {
     let mut row = start_row(info, result.spec.id, JobState::Ended);
-    row.exit = result.exit.as_ref().and_then(Exit::status);
-    row.exit_text = result.exit.as_ref().map(ToString::to_string);
-    row.runs = Some(result.runs).filter(|&runs| runs > 1);
-    let finished = result.finished.unwrap_or(now);
-    let figures = &mut row.figures;
-    figures.push("finished_s", Ok(finished.as_s()));
-    let Some(started) = result.started else {
-        return row;
+    let end = JobEnd::of(result);
+    let arrival_s = result.spec.arrives.as_s();
+    row.end = JobEnd {
+        start_s: end.start_s.map(|start_s| start_s.max(arrival_s)),
+        end_s: end.end_s.or(Some(now.as_s())),
+        ..end
     };
-    let started = started.max(result.spec.arrives);
-    figures.push("started_s", Ok(started.as_s()));
-    figures.push("ran_s", Ok(result.ran.as_s()));
-    figures.push_reading("cpu_s", result.cpu_time.map(Nanos::as_s));
-    let max_rss = result.resources.max_rss.map(|bytes| bytes as f64);
-    figures.push_reading("max_rss_bytes", max_rss);
     row
 }
 

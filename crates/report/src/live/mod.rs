@@ -18,11 +18,12 @@ use crate::figures::{Absences, Figures};
 use crate::progress::{LeftFrom, OVERDUE, left_clock, percent};
 use crate::record::Energy;
 use crate::text::{clock, count, seconds, visible};
+use cosched_core::JobEnd;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The schema of the state of a run.
-pub const STATUS_SCHEMA: &str = "cosched.status/1";
+pub const STATUS_SCHEMA: &str = "cosched.status/2";
 
 /// Age in seconds from which a state is marked as old.
 const OLD_S: f64 = 3.0;
@@ -234,15 +235,9 @@ pub struct JobNow {
     /// The reason of its wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// Its exit status, as in a shell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    /// The same in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_text: Option<String>,
-    /// Number of starts, if more than one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runs: Option<u32>,
+    /// How it ended, and what it used. Of a job that has not ended, when and how often it was started, and what it used so far.
+    #[serde(flatten)]
+    pub end: JobEnd,
     /// The basis of progress and slowdown: `trace`, `learnt`, `ipc` or `cpu-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_from: Option<String>,

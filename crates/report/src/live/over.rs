@@ -52,7 +52,7 @@ impl Status {
         }
         self.totals = totals;
         for job in &record.jobs {
-            self.elapsed_s = self.elapsed_s.max(job.finish_s.unwrap_or(0.0));
+            self.elapsed_s = self.elapsed_s.max(job.end.end_s.unwrap_or(0.0));
         }
         self.clear_cpus();
         for row in &mut self.jobs {
@@ -71,23 +71,14 @@ fn end(row: &mut JobNow, job: &Job) {
     row.reason = None;
     row.progress_from = None;
     row.share_from = None;
-    row.exit = job.exit;
-    let not_ended = if job.start_s.is_some() {
-        Absence::NotEnded.text()
-    } else {
-        Absence::NotStarted.text()
-    };
-    row.exit_text = Some(visible(job.exit_text.as_deref().unwrap_or(not_ended)));
-    row.runs = Some(job.runs).filter(|&runs| runs > 1);
-    let mut figures = Figures::default();
-    for (name, value) in [
-        ("finished_s", job.finish_s),
-        ("started_s", job.start_s),
-        ("ran_s", job.start_s.map(|_| job.ran_s)),
-        ("cpu_s", job.cpu_s),
-        ("max_rss_bytes", job.max_rss_bytes.map(|bytes| bytes as f64)),
-    ] {
-        figures.push(name, value.ok_or(not_ended));
+    row.end = job.end.clone();
+    if !job.has_ended() {
+        let not_ended = match job.end.start_s {
+            Some(_) => Absence::NotEnded,
+            None => Absence::NotStarted,
+        };
+        row.end.exit_text = not_ended.text().to_owned();
     }
-    row.figures = figures;
+    row.end.exit_text = visible(&row.end.exit_text);
+    row.figures = Figures::default();
 }

@@ -26,7 +26,7 @@ pub fn job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) ->
         Column::text("JOB", 0, jobs, |job| job.name.clone()),
         Column::text("STATE", 0, jobs, |job| state_text(job)),
         cpu_column(&known),
-        Column::number("RAN", 1, jobs, |job| figure(job, "ran_s", seconds)),
+        Column::number("RAN", 1, jobs, |job| or_none(job.end.ran_s.map(seconds))),
     ];
     columns.extend(measured_columns(&known));
     if has_waits {
@@ -49,7 +49,7 @@ pub(super) fn measured_columns(jobs: &[Option<&JobNow>]) -> Vec<Column> {
         Column::number(title, expendable, jobs, |job| or_none(job.map(text)))
     };
     vec![
-        number("CPU TIME", 9, |job| figure(job, "cpu_s", seconds)),
+        number("CPU TIME", 9, |job| or_none(job.end.cpu_s.map(seconds))),
         number("IPC", 8, |job| figure(job, "ipc", two_decimals)),
         number("GB/s", 7, |job| or_none(bandwidth_text(job))),
         number("DONE", 2, |job| or_none(job.share_text())),
@@ -242,10 +242,10 @@ pub(super) fn reason_lines(status: &Status, jobs: &[JobNow], width: usize) -> Ve
 
 /// Return the state of a job, or its end.
 fn state_text(job: &JobNow) -> String {
-    match (job.state, &job.exit_text) {
-        (JobState::Ended, Some(_)) if job.exit == Some(0) => "done".to_owned(),
-        (JobState::Ended, Some(exit)) => clip(exit, 24),
-        (state, _) => state.text().to_owned(),
+    match job.state {
+        JobState::Ended if job.end.exit == Some(0) => "done".to_owned(),
+        JobState::Ended => clip(&job.end.text(), 24),
+        state => state.text().to_owned(),
     }
 }
 

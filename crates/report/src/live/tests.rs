@@ -138,10 +138,10 @@ fn a_state_is_read_as_it_was_written() {
         serde_json::to_value(read).unwrap(),
         serde_json::to_value(status).unwrap()
     );
-    let other = text.replace("cosched.status/1", "cosched.status/9");
+    let other = text.replace("cosched.status/2", "cosched.status/9");
     assert_eq!(
         Status::from_json(other.as_bytes()).unwrap_err(),
-        "expected `cosched.status/1`, found `cosched.status/9`"
+        "expected `cosched.status/2`, found `cosched.status/9`"
     );
 }
 
@@ -231,7 +231,7 @@ fn after_the_end_all_jobs_have_ended() {
             .jobs
             .iter()
             .find(|job| job.name == name)
-            .and_then(|job| job.exit_text.clone())
+            .map(|job| job.end.exit_text.clone())
     };
     assert_eq!(
         (exit("mcf").as_deref(), exit("late").as_deref()),

@@ -11,7 +11,7 @@ use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{RunWarning, is_wish};
 use cosched_core::metric::{METRICS, Metric, Needs, Outcome, Outcomes};
 use cosched_core::{
-    Absence, Capability, Counter, EndedBy, Exit, Histogram, LeftOut, Nanos, Occupation, PlanCounts,
+    Absence, Capability, EndedBy, Histogram, JobEnd, LeftOut, Nanos, Occupation, PlanCounts,
     ProgressBasis, Reading, RunResult, TaskResult,
 };
 use std::time::SystemTime;
@@ -205,9 +205,21 @@ fn job(
 ) -> Job {
     let mut absent = Absences::default();
     let why = JobReasons::of(task, info, no_log);
-    let started = task.started.map(Nanos::as_s);
-    let finished = task.finished.map(Nanos::as_s);
-    let waited_max = task.started.map(|_| task.waited_max.as_s());
+    let end = JobEnd::of(task);
+    for (name, why) in JobEnd::lacks(task) {
+        absent.lack(name, why.text());
+    }
+    for (name, is_known, why) in [
+        ("start_s", end.start_s.is_some(), why.not_started),
+        ("waited_max_s", end.waited_max_s.is_some(), why.not_started),
+        ("end_s", end.end_s.is_some(), why.not_ended),
+        ("exit", end.exit.is_some(), why.no_exit),
+        ("exit_text", task.exit.is_some(), why.not_ended),
+    ] {
+        if !is_known {
+            absent.lack(name, why);
+        }
+    }
     let exit = task.exit.as_ref();
     let failed = exit.is_some_and(|exit| !exit.ok());
     let estimate = match (solo, slowdown(estimated, failed)) {
@@ -218,49 +230,24 @@ fn job(
     let has_log = task.started.is_some() || exit.is_some();
     let log = info.log.clone().filter(|_| has_log);
     let log_stderr = info.log_stderr.clone().filter(|_| has_log);
-    // Instructions have a key of their own beside the counts.
-    let counts = task.counts.iter();
-    let counts = counts.filter(|(counter, _)| *counter != Counter::Instructions);
     Job {
         name: info.name.clone(),
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
         command: absent.note_option("command", info.command.clone(), NOT_GIVEN),
         given: info.given.clone(),
         cpus: task.spec.cpus,
-        width: absent.note("width", task.width),
         width_source: task.spec.width,
         weight: task.spec.given_weight(),
         node: info.host.clone(),
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
-        start_s: absent.note_option("start_s", started, why.not_started),
-        finish_s: absent.note_option("finish_s", finished, why.not_ended),
-        exit: absent.note_option("exit", exit.and_then(Exit::status), why.no_exit),
-        exit_text: absent.note_option("exit_text", exit.map(Exit::to_string), why.not_ended),
-        timed_out: task.timed_out,
-        ended_by_user: task.ended_by_user,
-        interrupted: task.told_to_end && !task.ended_by_user,
+        end,
         lost: false,
-        runs: task.runs,
-        cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),
-        user_s: absent.note("user_s", task.resources.user_time.map(Nanos::as_s)),
-        system_s: absent.note("system_s", task.resources.system_time.map(Nanos::as_s)),
-        max_rss_bytes: absent.note("max_rss_bytes", task.resources.max_rss),
-        read_bytes: absent.note("read_bytes", task.resources.read_bytes),
-        written_bytes: absent.note("written_bytes", task.resources.written_bytes),
-        ran_s: task.ran.as_s(),
-        waited_max_s: absent.note_option("waited_max_s", waited_max, why.not_started),
-        instructions: absent.note("instructions", task.counts[Counter::Instructions]),
         ipc: absent.note("ipc", task.counts.ipc()),
-        progress: absent.note("progress", task.progress),
-        progress_basis: task.progress_basis,
-        progress_learnt: absent.note("progress_learnt", task.progress_learnt),
         solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), why.no_solo),
         solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), why.no_solo),
         slowdown: absent.note_result("slowdown", slowdown(outcome, failed)),
         slowdown_estimate: absent.note_result("slowdown_estimate", estimate),
-        counts: Figures::of(counts.map(|(counter, count)| (counter.name(), *count))),
-        multiplexed: task.multiplexed,
         log: absent.note_option("log", log, why.no_log),
         log_stderr: absent.note_option("log_stderr", log_stderr, why.no_log),
         absent,

@@ -1,10 +1,11 @@
 //! The run record: one JSON object with the results of a run, without the details of single quanta.
 //!
-//! Times are seconds as JSON numbers, printed so that they read back to the same bits. A value that is absent is null,
-//! with the reason beside it under the same name and `_absent`.
+//! Times are seconds as JSON numbers, printed so that they read back to the same bits. A value that is absent is null, or left
+//! out of a job's end, with the reason beside it under the same name and `_absent`.
 
 mod build;
 mod earlier;
+mod of_series;
 #[cfg(test)]
 mod tests;
 
@@ -16,14 +17,15 @@ use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 pub use build::record;
 pub(crate) use build::rfc3339;
-use cosched_core::{Expected, ExpectedFrom, PredictionErrors, ProgressBasis, Width};
+use cosched_core::{Expected, ExpectedFrom, JobEnd, PredictionErrors, Width};
 pub use earlier::{EarlierJob, Rebuilt};
+pub use of_series::{NoRecord, record_of_series};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::path::Path;
 
 /// The format's name and version.
-pub const RECORD_SCHEMA: &str = "cosched.run/1";
+pub const RECORD_SCHEMA: &str = "cosched.run/2";
 
 /// A run record; the fields are those of the JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -206,9 +208,7 @@ pub struct Job {
     pub given: Given,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
-    /// CPUs that it could use: as stated, or the measured number of threads that run at once.
-    pub width: Option<u32>,
-    /// How `width` is known.
+    /// How its `width` is known.
     pub width_source: Width,
     /// Its weight; left out if it is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,89 +221,49 @@ pub struct Job {
     pub expected: Option<ExpectedOfJob>,
     /// When it arrived, in seconds from the start of the run.
     pub arrival_s: f64,
-    /// When it was started.
-    pub start_s: Option<f64>,
-    /// When it ended.
-    pub finish_s: Option<f64>,
-    /// Its exit status as in a shell: the code; 128 + n for signal n; 127 if it could not be started.
-    pub exit: Option<i32>,
-    /// How it ended, in words.
-    pub exit_text: Option<String>,
-    /// Whether it was ended because it ran out of its `--timeout`.
-    pub timed_out: bool,
-    /// Whether the user ended it in the middle of the run; left out if not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ended_by_user: bool,
-    /// Whether it was ended with the run: by a signal, the halt rule or the deadline; left out if not. Its exit then says
-    /// nothing about its work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub interrupted: bool,
+    /// How it ended, and what it used. With `restart` in the mix file all values are of its first run; with `--retries`, of its
+    /// last attempt, and `arrival_s` of its first.
+    #[serde(flatten)]
+    pub end: JobEnd,
     /// Whether it ran when the series of a run without a record ended, so that its end is not known.
     pub lost: bool,
-    /// How many times it was started. With `restart` in the mix file all other values are of its first run; with
-    /// `--retries`, of its last attempt, and `arrival_s` of its first.
-    pub runs: u32,
-    /// CPU time of its whole process tree in seconds.
-    pub cpu_s: Option<f64>,
-    /// CPU time in user mode, in seconds.
-    pub user_s: Option<f64>,
-    /// CPU time in the kernel, in seconds.
-    pub system_s: Option<f64>,
-    /// Greatest resident memory of any one of its processes, in bytes.
-    pub max_rss_bytes: Option<u64>,
-    /// Bytes that were fetched from storage for it.
-    pub read_bytes: Option<u64>,
-    /// Bytes that it wrote for storage.
-    pub written_bytes: Option<u64>,
-    /// Time in which it was placed on CPUs, in seconds.
-    pub ran_s: f64,
-    /// Longest time without a CPU between two placements, in seconds; absent if it was never started.
-    pub waited_max_s: Option<f64>,
-    /// Instructions that it retired in user mode.
-    pub instructions: Option<u64>,
     /// Instructions per cycle over its whole life.
     pub ipc: Option<f64>,
-    /// Solo execution done, in quanta (Perf&Fair, Eq. 1).
-    pub progress: Option<f64>,
-    /// What the progress is based on.
-    pub progress_basis: ProgressBasis,
-    /// Solo execution done, in quanta, as learnt from what it did beside others (the policy `even`).
-    pub progress_learnt: Option<f64>,
     /// Its time alone on the machine, in seconds.
     pub solo_s: Option<f64>,
     /// Where its solo time comes from.
     pub solo_source: Option<SoloSource>,
-    /// (finish_s - arrival_s) / solo_s.
+    /// (end_s - arrival_s) / solo_s.
     pub slowdown: Option<f64>,
-    /// Without a solo time: (finish_s - arrival_s) / (progress x quantum_s), from progress measured by IPC.
+    /// Without a solo time: (end_s - arrival_s) / (progress x quantum_s), from progress measured by IPC.
     pub slowdown_estimate: Option<f64>,
-    /// The other events counted over its whole life.
-    pub counts: Figures<u64>,
-    /// Whether some counts are scaled estimates, since the kernel multiplexed the counters.
-    pub multiplexed: bool,
     /// The file that its standard output went to.
     pub log: Option<String>,
     /// The file that its standard error went to.
     pub log_stderr: Option<String>,
-    /// Why null values are absent.
+    /// Why values are absent: those that are null, and those of its end that are left out, its counters among them.
     #[serde(flatten)]
     pub absent: Absences,
 }
 
 impl Job {
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        !self.end.exit_text.is_empty()
+    }
+
     /// Whether it ended otherwise than with code 0, or ran out of its time.
     pub fn failed(&self) -> bool {
-        self.timed_out || self.exit.is_some_and(|exit| exit != 0)
+        self.end.timed_out || self.end.exit.is_some_and(|exit| exit != 0)
     }
 
     /// How it ended, in words, or why that is not known.
     pub fn end_text(&self) -> String {
-        let text = self.exit_text.as_deref().or(self.absent.why("exit"));
-        let text = text.unwrap_or("did not end");
-        if self.timed_out {
-            format!("{text}, timed out")
+        if self.has_ended() {
+            self.end.text()
         } else {
-            text.to_owned()
+            let why = self.absent.why("exit");
+            why.unwrap_or("did not end").to_owned()
         }
     }
 
@@ -314,12 +274,12 @@ impl Job {
 
     /// From its start to its end in seconds.
     pub fn time_s(&self) -> Option<f64> {
-        Some(self.finish_s? - self.start_s?)
+        Some(self.end.end_s? - self.end.start_s?)
     }
 
     /// From its arrival to its end in seconds.
     pub fn turnaround_s(&self) -> Option<f64> {
-        self.finish_s.map(|finish| finish - self.arrival_s)
+        self.end.end_s.map(|end| end - self.arrival_s)
     }
 
     /// Compares jobs by what a reader wants to see first: those that did not end, then those that were slowed down most,
@@ -332,7 +292,7 @@ impl Job {
     fn badness(&self) -> [f64; 3] {
         let slowdown = self.slowdown.or(self.slowdown_estimate);
         [
-            f64::from(self.finish_s.is_none()),
+            f64::from(self.end.end_s.is_none()),
             slowdown.unwrap_or(0.0),
             self.turnaround_s().unwrap_or(0.0),
         ]
@@ -406,7 +366,7 @@ impl Record {
     /// Number of jobs that the user ended.
     pub fn cancelled(&self) -> usize {
         let jobs = self.jobs.iter();
-        let cancelled = jobs.filter(|job| job.ended_by_user && job.failed());
+        let cancelled = jobs.filter(|job| job.end.ended_by_user && job.failed());
         cancelled.count()
     }
 

@@ -3,7 +3,7 @@ use crate::RunWarning;
 use crate::info::RunInfo;
 use crate::testing::{check_absences, finished, info, result, simulated};
 use cosched_core::metric::METRICS;
-use cosched_core::{Absence, Counter, EndedBy, Exit, Nanos, Reading};
+use cosched_core::{Absence, Counter, EndedBy, Exit, Nanos, ProgressBasis, Reading};
 use proptest::prelude::*;
 
 fn host() -> Record {
@@ -101,7 +101,7 @@ fn of_very_many_jobs_that_never_started_the_first_are_kept() {
         (5_005, 5_001)
     );
     assert_eq!(record.jobs.len(), 1_004);
-    assert_eq!(record.jobs[1_003].exit, Some(0));
+    assert_eq!(record.jobs[1_003].end.exit, Some(0));
     assert!(crate::headline_text(&record).contains("5,001 not started"));
 }
 
@@ -140,10 +140,10 @@ fn other_files_are_refused_with_what_was_expected() {
         assert!(error.contains(expected), "{error}");
     };
     check("{}", "found no `schema`");
-    check(r#"{"schema":"cosched.run/2"}"#, "found `cosched.run/2`");
+    check(r#"{"schema":"cosched.run/1"}"#, "found `cosched.run/1`");
     check("nonsense", "line 1: expected");
     check(
-        "{\"schema\":\"cosched.run/1\",\n\"policy\":3}",
+        "{\"schema\":\"cosched.run/2\",\n\"policy\":3}",
         "line 2, key `policy`: invalid type: integer `3`, expected a string",
     );
     let broken = host().to_json().replace("\"cpus\": 1,", "\"cpus\": -1,");

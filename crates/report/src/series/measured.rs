@@ -2,6 +2,7 @@
 
 use super::SampleRow;
 use cosched_core::{Counter, Nanos, PerCounter};
+use std::collections::BTreeMap;
 
 /// The measurements of a job over several intervals. A value is absent if any interval lacks it.
 pub(crate) struct Measured {
@@ -46,6 +47,15 @@ impl Measured {
     /// Return a count, if there was an interval.
     pub(crate) fn count(&self, counter: Counter) -> Option<u64> {
         self.counts[counter].filter(|_| self.is_measured())
+    }
+
+    /// Return the counts that are known.
+    pub(crate) fn counts(&self) -> BTreeMap<Counter, u64> {
+        let mut counts = BTreeMap::new();
+        for counter in Counter::ALL {
+            counts.extend(self.count(counter).map(|count| (counter, count)));
+        }
+        counts
     }
 
     fn is_measured(&self) -> bool {

@@ -12,9 +12,9 @@
 pub(crate) mod in_order;
 pub(crate) mod measured;
 mod reader;
-mod rebuild;
 pub(crate) mod replay;
 mod row;
+mod run;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -25,8 +25,8 @@ use crate::setting::{Given, RunSetting};
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
 pub use reader::{SeriesError, SeriesFile, SeriesReader};
-pub use rebuild::{NoRecord, rebuild};
 pub use row::{KINDS, Kind, Mode, Row, SampleRow};
+pub(crate) use run::{SeriesJob, SeriesRun};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use writer::SeriesWriter;

@@ -194,7 +194,7 @@ impl Replay {
                 self.leave(task.0 as usize, Activity::Waits(*reason));
             }
             Row::Started(task) => self.start(task.0 as usize),
-            Row::Ended { task, end, .. } => self.end(*task, &end.exit_text),
+            Row::Ended { task, end, .. } => self.end(*task, end.text()),
             Row::Switched(switched) => self.switch(*switched),
             Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } | Row::Came(_) => {}
         }
@@ -336,11 +336,11 @@ impl Replay {
         (replay.starts > 0 && !replay.is_over()).then_some(task.0 as usize)
     }
 
-    fn end(&mut self, task: TaskId, how: &str) {
+    fn end(&mut self, task: TaskId, how: String) {
         let job = task.0 as usize;
         self.holders.ended(task);
         self.jobs[job].held = None;
-        self.jobs[job].ended = Some((self.now, how.to_owned()));
+        self.jobs[job].ended = Some((self.now, how));
         self.leave(job, Activity::Absent);
     }
 

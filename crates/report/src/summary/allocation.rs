@@ -43,8 +43,8 @@ fn used_s(record: &Record) -> Option<f64> {
     if record.left_out.is_some() {
         return None;
     }
-    let started = record.jobs.iter().filter(|job| job.start_s.is_some());
-    started.map(|job| job.cpu_s).sum()
+    let started = record.jobs.iter().filter(|job| job.end.start_s.is_some());
+    started.map(|job| job.end.cpu_s).sum()
 }
 
 fn memory(asked: &AllocationSetting, record: &Record) -> String {
@@ -52,7 +52,11 @@ fn memory(asked: &AllocationSetting, record: &Record) -> String {
         Some(memory) => format!("asked for {} a node", bytes(memory as f64)),
         None => "asked for no amount of memory".to_owned(),
     };
-    let largest = record.jobs.iter().filter_map(|job| job.max_rss_bytes).max();
+    let largest = record
+        .jobs
+        .iter()
+        .filter_map(|job| job.end.max_rss_bytes)
+        .max();
     match largest {
         Some(largest) => format!("{text}, largest process {}", bytes(largest as f64)),
         None => format!("{text}, use not known"),

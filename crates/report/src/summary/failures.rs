@@ -10,7 +10,7 @@ const MAX_FAILURES: usize = 10;
 /// Return a line for each failure, and another for its last error if that has not been shown.
 pub(super) fn failures(record: &Record, options: &SummaryOptions) -> Vec<String> {
     let failed = record.jobs.iter().filter(|job| job.failed());
-    let all: Vec<&Job> = failed.filter(|job| !job.interrupted).collect();
+    let all: Vec<&Job> = failed.filter(|job| !job.end.interrupted).collect();
     let mut lines = Vec::new();
     for job in all.iter().take(MAX_FAILURES) {
         lines.push(failure(job));
@@ -29,7 +29,7 @@ pub(super) fn failures(record: &Record, options: &SummaryOptions) -> Vec<String>
 
 fn failure(job: &Job) -> String {
     let name = visible(&job.name);
-    let what = if job.ended_by_user {
+    let what = if job.end.ended_by_user {
         "cancelled"
     } else {
         "failed"
@@ -45,11 +45,7 @@ fn failure(job: &Job) -> String {
 
 /// How a job ended, and after how long.
 fn end_of(job: &Job) -> String {
-    let end = match &job.exit_text {
-        _ if job.timed_out => "timed out".to_owned(),
-        Some(text) => visible(text),
-        None => "ended".to_owned(),
-    };
+    let end = visible(&job.end.text());
     match job.time_s() {
         Some(time_s) => format!("{end} after {}", seconds(time_s)),
         None => end,

@@ -23,11 +23,13 @@ type Cell = fn(&Record, &Job) -> Option<String>;
 /// Columns of numbers: title, the order in which they go if there is no room, and the cell.
 const NUMBERS: [(&str, u8, Cell); 8] = [
     ("TIME", 0, |_, job| job.time_s().map(seconds)),
-    ("CPU", 3, |_, job| job.cpu_s.map(seconds)),
+    ("CPU", 3, |_, job| job.end.cpu_s.map(seconds)),
     ("NODE", 1, |_, job| job.node.as_deref().map(visible)),
     ("SLOWDOWN", 0, |_, job| slowdown(job)),
     ("QUEUED", 2, |record, job| queued(record, job).map(seconds)),
-    ("LONGEST WAIT", 2, |_, job| job.waited_max_s.map(seconds)),
+    ("LONGEST WAIT", 2, |_, job| {
+        job.end.waited_max_s.map(seconds)
+    }),
     ("IPC", 4, |_, job| Some(decimal(job.ipc?, 2))),
     ("PROGRESS", 5, progress),
 ];
@@ -42,7 +44,7 @@ pub(super) fn are_long(record: &Record) -> bool {
 pub(super) fn jobs(record: &Record, verbose: bool) -> Jobs {
     let (shown, others) = shown_jobs(record);
     let mut columns = vec![Column::text("JOB", 0, &shown, |job| visible(&job.name))];
-    if shown.iter().any(|job| job.exit.is_none()) {
+    if shown.iter().any(|job| job.end.exit.is_none()) {
         columns.push(Column::text("EXIT", 0, &shown, |job| exit_cell(job)));
     }
     for (title, expendable, cell) in NUMBERS {
@@ -72,11 +74,11 @@ fn shown_jobs(record: &Record) -> (Vec<&Job>, usize) {
 
 /// Failed jobs have lines of their own; jobs that were not started are only counted.
 fn has_row(job: &Job) -> bool {
-    !job.failed() && (job.exit.is_some() || job.start_s.is_some())
+    !job.failed() && (job.end.exit.is_some() || job.end.start_s.is_some())
 }
 
 fn exit_cell(job: &Job) -> String {
-    match job.exit {
+    match job.end.exit {
         Some(code) => code.to_string(),
         None => job.absent.why("exit").unwrap_or(NONE).to_owned(),
     }
@@ -93,17 +95,17 @@ fn slowdown(job: &Job) -> Option<String> {
 /// The time from a job's arrival to its start, if it is long. It is not known of a job that was retried.
 fn queued(record: &Record, job: &Job) -> Option<f64> {
     let turnaround = record.metrics.get("turnaround_s").copied().unwrap_or(0.0);
-    let queued = job.start_s? - job.arrival_s;
-    (job.runs <= 1 && queued > LEAST_QUEUED * turnaround).then_some(queued)
+    let queued = job.end.start_s? - job.arrival_s;
+    (job.end.runs <= Some(1) && queued > LEAST_QUEUED * turnaround).then_some(queued)
 }
 
 /// The progress, if it says more than the CPU time.
 fn progress(record: &Record, job: &Job) -> Option<String> {
-    let about = match job.progress_basis {
-        ProgressBasis::Ipc | ProgressBasis::Trace => "",
-        ProgressBasis::CpuTime => return None,
+    let about = match job.end.progress_basis {
+        Some(ProgressBasis::Ipc | ProgressBasis::Trace) => "",
+        Some(ProgressBasis::CpuTime) => return None,
         _ => "~",
     };
-    let progress = seconds(job.progress? * record.quantum_s);
+    let progress = seconds(job.end.progress? * record.quantum_s);
     Some(format!("{about}{progress}"))
 }

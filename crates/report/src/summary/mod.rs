@@ -111,7 +111,7 @@ fn ends_text(record: &Record) -> String {
         "killed" => "without a known end",
         _ => "did not end",
     };
-    let interrupted = record.jobs.iter().filter(|job| job.interrupted);
+    let interrupted = record.jobs.iter().filter(|job| job.end.interrupted);
     let interrupted = interrupted.count();
     let cancelled = record.cancelled();
     let failed = totals
@@ -183,8 +183,8 @@ fn setting(record: &Record, page: &mut Page) {
 
 /// What a reader of the figures must know.
 fn notes(record: &Record, page: &mut Page) {
-    let restarted = record.jobs.iter().filter(|job| job.runs > 1);
-    let runs: Vec<u64> = restarted.map(|job| u64::from(job.runs)).collect();
+    let starts = record.jobs.iter().filter_map(|job| job.end.runs);
+    let runs: Vec<u64> = starts.filter(|&runs| runs > 1).map(u64::from).collect();
     if !runs.is_empty() {
         let jobs = count(runs.len() as u64, "job");
         let starts = grouped(runs.iter().sum());

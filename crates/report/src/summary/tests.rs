@@ -75,7 +75,7 @@ fn of_short_jobs_there_is_one_line() {
         ..Totals::default()
     };
     for job in &mut record.jobs {
-        job.finish_s = job.start_s.map(|start_s| start_s + 0.9);
+        job.end.end_s = job.end.start_s.map(|start_s| start_s + 0.9);
     }
     let brief = |record: &Record| summary(record, &SummaryOptions::default());
     assert_eq!(
@@ -100,7 +100,7 @@ fn failures_have_the_last_line_of_their_errors() {
     failed_in_time(&mut record);
     let text = summary(&record, &SummaryOptions::default());
     assert!(
-        text.contains("failed: check (timed out after 1.25 s)"),
+        text.contains("failed: check (timed out with SIGSEGV after 1.25 s)"),
         "{text}"
     );
     assert!(
@@ -111,7 +111,7 @@ fn failures_have_the_last_line_of_their_errors() {
 
 fn failed_in_time(record: &mut Record) {
     for job in &mut record.jobs {
-        job.timed_out = job.failed();
+        job.end.timed_out = job.failed();
     }
     record.totals.timed_out = record.totals.failed;
 }
@@ -226,14 +226,14 @@ fn time_in_the_queue() {
             .to_owned()
     };
     assert!(!header(&record).contains("QUEUED"), "nobody was");
-    record.jobs[0].start_s = Some(0.9);
+    record.jobs[0].end.start_s = Some(0.9);
     assert!(
         !header(&record).contains("QUEUED"),
         "less than a twentieth of 20 s"
     );
-    record.jobs[0].start_s = Some(2.5);
-    record.jobs[1].start_s = Some(1.0);
-    record.jobs[1].runs = 2;
+    record.jobs[0].end.start_s = Some(2.5);
+    record.jobs[1].end.start_s = Some(1.0);
+    record.jobs[1].end.runs = Some(2);
     insta::assert_snapshot!(plain_summary(&record, 100));
     assert!(
         !plain_summary(&record, 30).contains("QUEUED"),
@@ -270,10 +270,10 @@ fn of_a_thousand_different_jobs() {
 #[test]
 fn tables_fit_the_width() {
     let mut missing = host();
-    missing.jobs[1].exit_text = Some(format!(
+    missing.jobs[1].end.exit_text = format!(
         "not started: {}: No such file or directory",
         "/tmp".repeat(40)
-    ));
+    );
     for record in [host(), many(1_000, 250), many(1_000, 1), missing] {
         for width in 60..140 {
             for line in plain_summary(&record, width).lines() {
@@ -315,7 +315,7 @@ fn names_do_not_drive_the_terminal() {
 #[test]
 fn jobs_that_ran_again_are_counted() {
     let mut record = host();
-    record.jobs[0].runs = 3;
+    record.jobs[0].end.runs = Some(3);
     let text = plain_summary(&record, 200);
     assert!(
         text.contains(

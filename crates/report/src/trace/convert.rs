@@ -173,7 +173,7 @@ impl<'a, W: Write> Converter<'a, W> {
             "failed"
         };
         let args = end_args(end);
-        let how = format!("ended: {}", visible(&end.exit_text));
+        let how = format!("ended: {}", visible(&end.text()));
         self.job_instant(job, &how, category, &args)
     }
 

@@ -91,7 +91,7 @@ fn drop_output(folder: &Path) {
     let Some(record) = record.and_then(|text| Record::from_json(&text).ok()) else {
         return;
     };
-    for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
+    for job in record.jobs.iter().filter(|job| job.end.exit == Some(0)) {
         let logs = [&job.log, &job.log_stderr].into_iter().flatten();
         for log in logs
             .map(Path::new)

@@ -7,7 +7,7 @@ use crate::live::goes_on;
 use crate::run_files::open_series;
 use anyhow::Result;
 use cosched_page::RunView;
-use cosched_report::{Job, NoRecord, Record, Timeline, is_of_run, rebuild};
+use cosched_report::{Job, NoRecord, Record, Timeline, is_of_run, record_of_series};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -122,7 +122,7 @@ fn rebuilt(file: &Path) -> Result<Record> {
     } else {
         NoRecord::Killed
     };
-    rebuild(series, why, |name| logs_of(folder, name), |_| false).or_usage()
+    record_of_series(series, why, |name| logs_of(folder, name), |_| false).or_usage()
 }
 
 /// The logs of a job, its output and its errors, as far as they exist.

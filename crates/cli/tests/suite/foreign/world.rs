@@ -96,10 +96,10 @@ fn the_record_tells_of_the_world() {
         .collect();
     assert_eq!(solo, [2.0, 2.0, 1.5, 2.0, 2.0, 1.0]);
     let copy = &record["jobs"][2];
-    assert_eq!(copy["instructions"], 3_000_000_000_u64);
+    assert_eq!(copy["counts"]["instructions"], 3_000_000_000_u64);
     assert_eq!(copy["counts"]["mm_reads"], 75_000_000);
     assert_eq!(
-        record["jobs"][0]["counts"]["mm_writes_absent"],
+        record["jobs"][0]["mm_writes_absent"],
         "the counter hardware cannot count this event"
     );
     let page = cosched(&folder, &["report", "run.json", "--html", "run.html"]);

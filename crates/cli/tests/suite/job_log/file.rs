@@ -106,7 +106,7 @@ fn what_is_written_to_a_descriptor_comes_where_it_stands() {
                         .count(),
                     _ => lines
                         .iter()
-                        .filter(|line| line.contains("cosched.run/1"))
+                        .filter(|line| line.contains("cosched.run/2"))
                         .count(),
                 };
                 assert_eq!(whole, 2, "{line}: {text}");

@@ -46,7 +46,10 @@ fn a_run_is_told_again_from_its_files() {
             ("logs", job["name"].as_str().unwrap())
         );
         assert_eq!(row["slowdown"], job["slowdown"].to_string());
-        assert_eq!(row["instructions"], job["instructions"].to_string());
+        assert_eq!(
+            row["instructions"],
+            job["counts"]["instructions"].to_string()
+        );
     }
     let jsonl = out(&report(
         &folder,
@@ -74,7 +77,12 @@ fn a_run_is_told_again_from_its_files() {
         .filter(|row| row["job"] == "gcc#1")
         .map(|row| row["instructions"].as_u64().unwrap())
         .sum();
-    assert_eq!(all, record["jobs"][0]["instructions"].as_u64().unwrap());
+    assert_eq!(
+        all,
+        record["jobs"][0]["counts"]["instructions"]
+            .as_u64()
+            .unwrap()
+    );
 }
 
 #[test]
@@ -138,7 +146,7 @@ fn files_that_are_damaged_are_told() {
     write(
         &folder,
         "logs/run.json",
-        &record.replace("cosched.run/1", "cosched.run/9"),
+        &record.replace("cosched.run/2", "cosched.run/9"),
     );
     assert!(error(&folder, &["logs"]).contains("found `cosched.run/9`"));
 
@@ -196,7 +204,7 @@ fn files_that_are_damaged_are_told() {
     assert!(!read(&folder, "page.html").contains("Who ran where"));
 
     for (name, content, expected) in [
-        ("text", "hello\n", "this is no run record (cosched.run/1)"),
+        ("text", "hello\n", "this is no run record (cosched.run/2)"),
         ("empty", "", "this is no run record"),
         (
             "future",

@@ -18,7 +18,7 @@ fn jobs_have_their_solo_times_and_slowdowns() {
         let number = |key: &str| job[key].as_f64().unwrap_or_else(|| panic!("{key}: {job}"));
         // Instances differ a little, and a job may run beside a favourable phase of another job.
         assert!(number("slowdown") > 0.9, "{job}");
-        let turnaround = number("finish_s") - number("arrival_s");
+        let turnaround = number("end_s") - number("arrival_s");
         assert!(
             (number("slowdown") - turnaround / number("solo_s")).abs() < 1e-9,
             "{job}"
