@@ -205,8 +205,8 @@ pub struct ProgressTracker {
     idle: Nanos,
     /// When the jobs were counted last, if there was none.
     idle_since: Option<Nanos>,
-    started: usize,
-    started_ended: usize,
+    /// Jobs that were started and have not ended.
+    live: BTreeSet<TaskId>,
 }
 
 impl ProgressTracker {
@@ -225,8 +225,7 @@ impl ProgressTracker {
             paces: BTreeMap::new(),
             idle: Nanos::ZERO,
             idle_since: None,
-            started: 0,
-            started_ended: 0,
+            live: BTreeSet::new(),
         }
     }
 
@@ -240,9 +239,9 @@ impl ProgressTracker {
                     self.taken(task, solo.map(Nanos::as_s));
                 }
             }
-            Fact::Started { again: false, .. } => self.started(),
-            Fact::Started { task, .. } => self.started_again(task.id),
-            Fact::Failed(_) | Fact::Lost(_) => self.queued_again(),
+            Fact::Started { task, .. } => self.started(task.id),
+            Fact::Failed(result) => self.queued_again(result.spec.id),
+            Fact::Lost(task) => self.queued_again(task.id),
             Fact::Ended(result) => self.ended(at, result),
             _ => {}
         }
@@ -308,23 +307,18 @@ impl ProgressTracker {
         self.solo_s.get(&task).copied()
     }
 
-    /// A job was started for the first time.
-    pub fn started(&mut self) {
-        self.started += 1;
+    /// A job was started. The run does not wait for a job that has ended once.
+    pub(crate) fn started(&mut self, task: TaskId) {
+        if !self.forecast.has_ended(task) {
+            self.live.insert(task);
+        }
         self.count();
     }
 
     /// A job failed or was lost, and is queued again.
-    pub fn queued_again(&mut self) {
-        self.started = self.started.saturating_sub(1);
+    fn queued_again(&mut self, task: TaskId) {
+        self.live.remove(&task);
         self.count();
-    }
-
-    /// A job was started again. The run does not wait for a job that has ended once.
-    pub fn started_again(&mut self, task: TaskId) {
-        if !self.forecast.has_ended(task) {
-            self.started();
-        }
     }
 
     /// A job ended.
@@ -334,7 +328,7 @@ impl ProgressTracker {
         self.progress.done += 1;
         self.progress.failed += usize::from(!ok && !result.ended_by_user);
         self.progress.cancelled += usize::from(!ok && result.ended_by_user);
-        self.started_ended += usize::from(result.started.is_some());
+        self.live.remove(&result.spec.id);
         self.forecast.ended(result.spec.id, result.ran, ok);
         self.known.remove(&result.spec.id);
         self.paces.remove(&result.spec.id);
@@ -342,7 +336,7 @@ impl ProgressTracker {
     }
 
     fn count(&mut self) {
-        let live = self.started.saturating_sub(self.started_ended);
+        let live = self.live.len();
         let progress = &mut self.progress;
         progress.running = progress.running.min(live);
         progress.waiting = live - progress.running;
@@ -550,7 +544,7 @@ mod tests {
     fn unknown_until_a_job_has_ended() {
         let mut tracker = tracker(&[None; 5]);
         let mut snapshot = snapshot();
-        (0..3).for_each(|_| tracker.started());
+        (0..3).for_each(|task| tracker.started(TaskId(task)));
         tracker.tick(&snapshot);
         let LiveProgress {
             running,
@@ -590,19 +584,19 @@ mod tests {
     #[test]
     fn a_job_between_two_attempts_is_queued() {
         let mut tracker = tracker(&[None, Some(10.0)]);
-        tracker.started();
-        tracker.queued_again();
+        tracker.started(TaskId(0));
+        tracker.queued_again(TaskId(0));
         assert_eq!(
             (tracker.progress().waiting, tracker.progress().queued),
             (0, 2)
         );
-        tracker.started_again(TaskId(0));
+        tracker.started(TaskId(0));
         assert_eq!(
             (tracker.progress().waiting, tracker.progress().queued),
             (1, 1)
         );
         tracker.ended(Nanos::from_s(1.0), &finished(0, "a", 1.0, 1.0));
-        tracker.started_again(TaskId(0));
+        tracker.started(TaskId(0));
         assert_eq!(
             (tracker.progress().waiting, tracker.progress().queued),
             (0, 1)
@@ -614,7 +608,7 @@ mod tests {
     #[test]
     fn jobs_that_were_started_again_are_waited_for_by_nobody() {
         let mut tracker = tracker(&[Some(10.0); 3]);
-        (0..3).for_each(|_| tracker.started());
+        (0..3).for_each(|task| tracker.started(TaskId(task)));
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);

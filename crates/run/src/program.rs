@@ -190,7 +190,7 @@ fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error
     } else if place == COMMAND_LINE {
         "./tool; a line for the shell is one word, as in 'wc -l {}'".to_owned()
     } else {
-        "command = [\"./tool\"]".to_owned()
+        "./tool".to_owned()
     };
     let why = wrong(
         job,

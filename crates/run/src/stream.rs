@@ -64,6 +64,15 @@ pub(crate) struct Stream<'a, P> {
     pub(crate) is_ready: bool,
 }
 
+/// Why a job can't be started, without its name: who tells it names the job.
+fn without_name(job: &Job, why: String) -> String {
+    let name = format!("{}: job `{}`: ", job.input.place, job.name);
+    match why.strip_prefix(&name) {
+        Some(rest) => rest.to_owned(),
+        None => why,
+    }
+}
+
 /// A job of the input. One that can't be started has no program; it fails when its turn comes.
 struct Next<P: Platform> {
     job: Job,
@@ -123,10 +132,8 @@ impl<P: Platform> Stream<'_, P> {
             }
             Ok(prepared)
         });
-        Next {
-            job,
-            prepared: prepared.map_err(|why| format!("{why:#}")),
-        }
+        let prepared = prepared.map_err(|why| without_name(&job, format!("{why:#}")));
+        Next { job, prepared }
     }
 
     /// Lets jobs begin with what earlier runs know of them.

@@ -87,7 +87,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         };
         jobs.insert(spec.id, job);
     }
-    (0..4).for_each(|_| tracker.started());
+    (0..4).for_each(|task| tracker.started(TaskId(task)));
     for s in [3, 4, 5, 6] {
         let share = f64::from(s - 2) / 8.0;
         let from = VisibleFrom::Input;

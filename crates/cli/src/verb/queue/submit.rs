@@ -30,7 +30,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "N")]
     cpus: Option<u32>,
 
-    /// Memory that it needs, as in 2G; it starts when so much is free
+    /// Memory that it needs, as in 2G; it starts when so much is free, or alone
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     mem: Option<u64>,
 
