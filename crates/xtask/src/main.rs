@@ -28,7 +28,7 @@ enum Task {
     Dist(dist::DistArgs),
     /// Type commands into a shell, and write what is seen as an animated SVG
     Record(record::RecordArgs),
-    /// Check bounds on the size and the structure of the code
+    /// Look for files that import each other in a circle, and for links that lead nowhere
     Tidy,
 }
 

@@ -1,7 +1,7 @@
 //! The modules of a crate, and which file a path leads to.
 
 use super::files_below;
-use super::source::{CodeSizes, SourceFile};
+use super::source::SourceFile;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +15,6 @@ pub type ModulePath = Vec<String>;
 pub struct Crate {
     pub name: String,
     pub modules: BTreeMap<ModulePath, SourceFile>,
-    measured: CodeSizes,
 }
 
 impl Crate {
@@ -38,19 +37,9 @@ impl Crate {
             }
             let text =
                 fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-            let file = format!("{name}/{relative}");
-            modules.insert(module_of(&relative), SourceFile::parse(&file, &text));
+            modules.insert(module_of(&relative), SourceFile::parse(&text));
         }
-        let measured = CodeSizes::sum(modules.values().map(|source| &source.measured));
-        Ok(Crate {
-            name,
-            modules,
-            measured,
-        })
-    }
-
-    pub fn measured(&self) -> &CodeSizes {
-        &self.measured
+        Ok(Crate { name, modules })
     }
 
     /// The module that defines what `path` names as seen from `module`. `None` outside of the crate, and for names of the

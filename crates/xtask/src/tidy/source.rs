@@ -1,44 +1,4 @@
-//! One source file, as text in rustfmt's form: its functions, its named closures and the paths that it names.
-//! Tests are left out.
-
-/// Sizes of functions and the number of named closures, of a file or of many.
-#[derive(Default)]
-pub struct CodeSizes {
-    /// Lines of code, without blank lines and comments.
-    lines: usize,
-    closures: usize,
-    /// Lines and name of each function.
-    functions: Vec<(usize, String)>,
-}
-
-impl CodeSizes {
-    pub fn sum<'a>(parts: impl Iterator<Item = &'a CodeSizes>) -> CodeSizes {
-        let mut sum = CodeSizes::default();
-        for part in parts {
-            sum.lines += part.lines;
-            sum.closures += part.closures;
-            sum.functions.extend(part.functions.iter().cloned());
-        }
-        sum.functions.sort();
-        sum
-    }
-
-    /// The longest functions, the longest first.
-    pub fn longest(&self, number: usize) -> impl Iterator<Item = &(usize, String)> {
-        self.functions.iter().rev().take(number)
-    }
-
-    /// Lines that so many per cent of the functions do not exceed. Only of a sum.
-    pub fn percentile(&self, percent: usize) -> usize {
-        let last = self.functions.len().saturating_sub(1);
-        let function = self.functions.get(last * percent / 100);
-        function.map_or(0, |(lines, _)| *lines)
-    }
-
-    pub fn closures_per_thousand(&self) -> f64 {
-        1000.0 * self.closures as f64 / self.lines.max(1) as f64
-    }
-}
+//! One source file, as text in rustfmt's form: the paths that it names. Tests are left out.
 
 /// A name that a file makes visible under another path: `pub use child::Name`.
 pub struct ReExport {
@@ -49,32 +9,17 @@ pub struct ReExport {
 /// What a file says.
 #[derive(Default)]
 pub struct SourceFile {
-    pub measured: CodeSizes,
     /// Paths that it imports or names, by their segments.
     pub paths: Vec<Vec<String>>,
     pub re_exports: Vec<ReExport>,
 }
 
 impl SourceFile {
-    /// Reads a file; `file` is its name for reports.
-    pub fn parse(file: &str, text: &str) -> SourceFile {
+    pub fn parse(text: &str) -> SourceFile {
         let lines = without_tests(text);
         let mut source = SourceFile::default();
-        source.measure(file, &lines);
         source.read_paths(&lines);
         source
-    }
-
-    fn measure(&mut self, file: &str, lines: &[&str]) {
-        for (number, line) in lines.iter().enumerate() {
-            self.measured.lines += usize::from(is_code(line));
-            self.measured.closures += usize::from(names_closure(line));
-            if let Some(name) = function_name(line) {
-                let length = length_of_block(&lines[number..]);
-                let name = format!("{file}:{name}");
-                self.measured.functions.push((length, name));
-            }
-        }
     }
 
     fn read_paths(&mut self, lines: &[&str]) {
@@ -141,44 +86,6 @@ fn indent(line: &str) -> &str {
 fn is_code(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !line.starts_with("//")
-}
-
-/// Whether the line is `let name = |...`.
-fn names_closure(line: &str) -> bool {
-    let Some(binding) = line.trim_start().strip_prefix("let ") else {
-        return false;
-    };
-    let value = binding.split_once(" = ").map(|(_, value)| value);
-    value.is_some_and(|value| value.starts_with('|') || value.starts_with("move |"))
-}
-
-/// The name of the function that begins on a line.
-fn function_name(line: &str) -> Option<&str> {
-    let (before, after) = line.split_once("fn ")?;
-    let begins = before.split_whitespace().all(is_qualifier);
-    let end = after.find(|c: char| !is_name(c))?;
-    (begins && end > 0).then(|| &after[..end])
-}
-
-/// Whether a word can stand before `fn`.
-fn is_qualifier(word: &str) -> bool {
-    let name = word.split('(').next().unwrap_or(word);
-    let is_known = ["const", "async", "unsafe", "extern", "\"C\"", "pub"].contains(&name);
-    is_known || word == "in" || word.ends_with(')')
-}
-
-/// Lines from the first to the closing brace of the same indent.
-fn length_of_block(lines: &[&str]) -> usize {
-    let head = lines
-        .iter()
-        .position(|line| line.ends_with(['{', '}', ';']));
-    if let Some(head) = head.filter(|&head| !lines[head].ends_with('{')) {
-        // A declaration without a body, or a body of one line.
-        return head + 1;
-    }
-    let closing = format!("{}}}", indent(lines[0]));
-    let last = lines.iter().position(|line| *line == closing);
-    last.map_or(1, |last| last + 1)
 }
 
 fn is_name(c: char) -> bool {
