@@ -6,6 +6,7 @@ use crate::sys::{self, RawPid};
 use cosched_core::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,6 +30,36 @@ pub(crate) struct Process {
     pub threads: u32,
     /// Start time in clock ticks since boot. A later process with the same number has another one.
     pub start: u64,
+}
+
+/// A process or a thread, whether it still exists or not. A later one with the same number has another start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessKey {
+    /// Its number.
+    pub pid: RawPid,
+    /// Its start, in clock ticks since boot.
+    pub start: u64,
+}
+
+impl From<&Process> for ProcessKey {
+    fn from(process: &Process) -> ProcessKey {
+        ProcessKey {
+            pid: process.pid,
+            start: process.start,
+        }
+    }
+}
+
+impl ProcessKey {
+    /// The process, if it still exists, as [`Process::find`].
+    pub(crate) fn find(&self, root: &Root) -> Option<Process> {
+        Process::find(root, self.pid, self.start)
+    }
+
+    /// Whether it exists and has not ended.
+    pub(crate) fn lives(&self, root: &Root) -> bool {
+        lives(root, self.pid, self.start)
+    }
 }
 
 /// Size of the buffer for a list of numbers that is read at once.

@@ -3,13 +3,13 @@
 //! let go.
 
 use super::census::INIT;
-use super::manage::{LeftAlone, SessionHold, limit_of};
 use super::notes::{left_alone, not_thawed, of_undo};
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
 use super::usage::IntervalSums;
 use crate::cgroup;
 use crate::counters::CounterSupport;
+use crate::hold::session::{LeftAlone, SessionHold, limit_of};
 use crate::host::lacks;
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
@@ -136,7 +136,7 @@ impl<'a> Attached<'a> {
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
         let machine = Arc::new(whole_machine(root)?);
         let interval = Duration::from_nanos(config.interval.0);
-        let mut hold = SessionHold::begin(root, run, interval).map_err(ManageError::Keeper)?;
+        let hold = SessionHold::begin(root, run, interval).map_err(ManageError::Keeper)?;
         let lost = hold.take_lost().map(|why| {
             format!(
                 "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"

@@ -3,10 +3,10 @@
 use super::lifecycle::Lifecycle;
 use super::notice::{HostNotice, HostNotices};
 use crate::cgroup::JobGroup;
+use crate::hold::stop::SignalStop;
+use crate::hold::tree::ProcessTree;
 use crate::process;
-use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
-use crate::tree::ProcessTree;
 use cosched_core::{CpuSet, Nanos, TaskId};
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::clock::monotonic;
 use super::notice::{HostNotice, HostNotices};
-use crate::guardian::{Beat, GuardedRun, Guardian};
+use crate::hold::guardian::{Beat, GuardedRun, Guardian};
 use crate::sys::RawPid;
 use cosched_core::Nanos;
 

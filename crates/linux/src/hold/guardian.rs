@@ -2,7 +2,7 @@
 //!
 //! It holds one end of a pipe, and the run holds the other. When the pipe closes or the run's process ends, and that process
 //! is dead, the guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
-//! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on, unless they are to end with the run:
+//! the run's list ([`crate::hold::ledger`]), not by what a program can change. The jobs run on, unless they are to end with the run:
 //! then the guardian kills them. It removes the groups and the list when the last of them has ended, and ends.
 //!
 //! A run with a scheduler in the kernel says through the pipe that it goes on ([`Beat`]). If it falls silent, the guardian gives its
@@ -15,12 +15,12 @@
 //! and `cosched thaw` free what remains.
 
 use crate::cgroup;
-use crate::claim::RunClaim;
-use crate::ledger::{Ledger, LedgerHead, Record};
+use crate::hold::claim::RunClaim;
+use crate::hold::ledger::{Ledger, LedgerHead, Record};
+use crate::hold::process_scan::ProcessScan;
+use crate::hold::sentinel;
 use crate::process::{self, Process};
-use crate::process_scan::ProcessScan;
 use crate::root::Root;
-use crate::sentinel;
 use crate::sys::{self, RawPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -233,10 +233,10 @@ fn free(guarded: &GuardedRun) {
     // First the quick part: every job's own process, and its process group.
     for job in record.iter().flat_map(|record| &record.jobs) {
         // Also of one that has ended: its group may go on, and has the same number as long as that is kept.
-        if let Some(main) = Process::find(root, job.pid, job.start)
+        if let Some(main) = job.main.find(root)
             && main.signal(root, Signal::CONT)
         {
-            let _ = sys::kill(-job.pid, libc::SIGCONT);
+            let _ = sys::kill(-main.pid, libc::SIGCONT);
         }
     }
     let claim = guarded.claim(record.as_ref());

@@ -1,12 +1,12 @@
 //! Frees what a dead run left behind: frozen groups and stopped processes. Used by every start, and by `cosched thaw`.
 
-use crate::attached::{self, Restored};
 use crate::cgroup::{self, Stale};
-use crate::claim::RunClaim;
-use crate::ledger::{self, FoundLedger, Record};
+use crate::hold::claim::RunClaim;
+use crate::hold::ledger::{self, FoundLedger, RUNS, Record};
+use crate::hold::process_scan::ProcessScan;
+use crate::hold::session::{self, Restored};
 use crate::neighbours;
 use crate::process::{self, Process};
-use crate::process_scan::ProcessScan;
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId, is_among_us, mark};
 use crate::runtime::PrivateFolder;
@@ -92,7 +92,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.continued.sort_unstable();
     mended.continued.dedup();
     remove_files(&look, &dead);
-    mended.attached = attached::mend(root, |run, owner| reach.covers(run, owner));
+    mended.attached = session::mend(root, |run, owner| reach.covers(run, owner));
     mended
 }
 
@@ -127,7 +127,7 @@ fn remove_files(look: &ProcessScan<'_>, dead: &[DeadRun]) {
     for dead in dead {
         dead.claim().wake_guardian(look);
         if dead.record.is_some() && dead.claim().processes(look).is_empty() {
-            ledger::forget(&folders, &dead.run, dead.owner);
+            ledger::forget(&folders, RUNS, &dead.run, dead.owner);
         }
     }
     watch::forget_dead(look.root);
@@ -202,7 +202,7 @@ impl DeadRun {
 /// The covered dead runs that left a list, a group, or a process with their variable.
 fn dead_runs(look: &ProcessScan<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
-    for found in ledger::found(look.root, |run| run.fate(look.root) == RunFate::Dead) {
+    for found in ledger::found(look.root, RUNS, |run| run.fate(look.root) == RunFate::Dead) {
         let dead = listed(look.root, found);
         runs.insert((dead.run, dead.owner), dead);
     }
@@ -254,13 +254,13 @@ fn listed(root: &Root, FoundLedger { record, owner }: FoundLedger) -> DeadRun {
 /// that run stops.
 pub(crate) fn dismiss_guardians(root: &Root, main: &Process) {
     let own = [0, geteuid().as_raw()];
-    for FoundLedger { record, owner } in ledger::found(root, |run| run.fate(root) == RunFate::Dead)
+    for FoundLedger { record, owner } in
+        ledger::found(root, RUNS, |run| run.fate(root) == RunFate::Dead)
     {
         let mut listed = record.processes();
         if own.contains(&owner)
-            && listed.any(|(_, pid, start)| (pid, start) == (main.pid, main.start))
-            && let Some((pid, start)) = record.guardian
-            && let Some(guardian) = Process::find(root, pid, start)
+            && listed.any(|(_, process)| process == main.into())
+            && let Some(guardian) = record.guardian.and_then(|guardian| guardian.find(root))
         {
             guardian.signal(root, Signal::KILL);
         }
@@ -304,13 +304,11 @@ mod tests {
         let folder = dir.join(format!("tmp/cosched-{user}"));
         std::fs::create_dir_all(&folder).unwrap();
         let list = folder.join(format!("run-{RUN}"));
-        let mut bytes = format!(
-            "cosched run 1\nrun {RUN}\nboot \ncpus 0\ngroup {}\n",
+        let head = format!(
+            r#"{{"format":1,"run":"{RUN}","boot":"","cpus":"0","group":"{}"}}"#,
             group.display()
-        )
-        .into_bytes();
-        bytes.resize(8192, b' ');
-        std::fs::write(&list, bytes).unwrap();
+        );
+        std::fs::write(&list, format!("{head:8192}")).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
         let given = [&folder, &list]
             .into_iter()

@@ -5,12 +5,12 @@
 //! its output blocks, the keeper thaws its groups. If somebody kills or stops the keeper, the session starts another. If both are
 //! killed at once, a later start and `cosched thaw` undo the changes by the list in the runtime folder.
 
-use super::changes::Changes;
 use super::restore::{restore, thaw};
+use crate::hold::ledger::Ledger;
+use crate::hold::sentinel;
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::sentinel;
 use crate::sys::{self, RawPid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -33,17 +33,17 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts a keeper of these changes.
+    /// Starts a keeper of these ledger.
     ///
     /// # Errors
     /// No process or no pipe could be made.
     pub(super) fn start(
         root: &Root,
         run: &RunId,
-        changes: &mut Changes,
+        ledger: &Ledger,
         silence: Duration,
     ) -> io::Result<Keeper> {
-        let (pid, line) = sentinel::start(|line| keep(root, run, changes, line, silence))?;
+        let (pid, line) = sentinel::start(|line| keep(root, run, ledger, line, silence))?;
         Ok(Keeper { pid, line })
     }
 
@@ -68,26 +68,26 @@ impl Keeper {
 }
 
 /// The keeper's main function.
-fn keep(root: &Root, run: &RunId, changes: &mut Changes, line: OwnedFd, silence: Duration) {
+fn keep(root: &Root, run: &RunId, ledger: &Ledger, line: OwnedFd, silence: Duration) {
     sys::ignore_signals();
     if let Some(own) = Process::read(root, std::process::id() as RawPid) {
-        changes.keeper(&own);
+        ledger.guardian(&own);
     }
-    let mut kept = changes.descriptors();
+    let mut kept = ledger.descriptors();
     kept.push(line.as_raw_fd());
     sentinel::detach(NAME, kept);
-    wait_for_end(root, run, changes, &line, silence);
+    wait_for_end(root, run, ledger, &line, silence);
     while process::lives(root, run.pid, run.start) {
         std::thread::sleep(PAUSE);
     }
-    if let Some(list) = changes.read() {
+    if let Some(list) = ledger.read() {
         restore(root, &list, geteuid().as_raw());
     }
-    changes.remove_file();
+    ledger.remove_file();
 }
 
 /// Waits until the pipe closes, or the session's process ends. Thaws all groups when the session falls silent.
-fn wait_for_end(root: &Root, run: &RunId, changes: &Changes, line: &OwnedFd, silence: Duration) {
+fn wait_for_end(root: &Root, run: &RunId, ledger: &Ledger, line: &OwnedFd, silence: Duration) {
     let session = Process::find(root, run.pid, run.start).and_then(|found| found.handle(root));
     let mut left = Timespec::try_from(silence).ok();
     loop {
@@ -101,7 +101,7 @@ fn wait_for_end(root: &Root, run: &RunId, changes: &Changes, line: &OwnedFd, sil
             Err(Errno::INTR) => continue,
             Err(_) => return,
             Ok(0) => {
-                if let Some(list) = changes.read() {
+                if let Some(list) = ledger.read() {
                     thaw(root, &list, geteuid().as_raw());
                 }
                 // Until the session is heard again.

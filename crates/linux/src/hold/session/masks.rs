@@ -5,12 +5,11 @@
 //! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
 use super::SessionHold;
-use super::changes::{ChangeEntry, Pin};
 use super::restore::give_back;
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
-use crate::attached::{Member, Subject, SubjectKey};
-use crate::process::{self, Process};
-use crate::root::Root;
+use crate::attached::{Subject, SubjectKey};
+use crate::hold::ledger::{Held, Pin};
+use crate::process::{self, Process, ProcessKey};
 use crate::stat::ticks_since_boot;
 use crate::sys::{self, RawPid};
 use cosched_core::CpuSet;
@@ -64,7 +63,7 @@ impl SessionHold {
     }
 
     fn knows(&self, tid: RawPid) -> bool {
-        let all = |start| Member { pid: tid, start };
+        let all = |start| ProcessKey { pid: tid, start };
         let all = all(0)..=all(u64::MAX);
         self.pins.range(all.clone()).next().is_some() || self.left.range(all).next().is_some()
     }
@@ -74,14 +73,14 @@ impl SessionHold {
         self.since(&subject.members).is_some()
     }
 
-    fn known(&self) -> impl Iterator<Item = &Member> {
+    fn known(&self) -> impl Iterator<Item = &ProcessKey> {
         self.pins.keys().chain(self.left.keys())
     }
 
     fn bind_process(
         &mut self,
         subject: &Subject,
-        process: Member,
+        process: ProcessKey,
         cpus: &CpuSet,
         skipped: &mut Skipped,
         only_new: bool,
@@ -91,7 +90,7 @@ impl SessionHold {
         for _ in 0..PASSES {
             let mut new = process::threads(&self.root, process.pid);
             new.retain(|&tid| done.insert(tid) && !(only_new && self.knows(tid)));
-            if new.is_empty() || Process::find(&self.root, process.pid, process.start).is_none() {
+            if new.is_empty() || process.find(&self.root).is_none() {
                 return;
             }
             let limit = limit.get_or_insert_with(|| limit_of(&self.root, process.pid));
@@ -107,7 +106,7 @@ impl SessionHold {
     fn bind_thread(
         &mut self,
         subject: &Subject,
-        process: Member,
+        process: ProcessKey,
         tid: RawPid,
         cpus: &CpuSet,
         limit: &CpuSet,
@@ -132,10 +131,9 @@ impl SessionHold {
     fn enter_group(&mut self, subject: &Subject) {
         if let SubjectKey::Group(dir) = &subject.key
             && !self.groups.contains_key(dir)
-            && let Ok(slot) = self.changes.enter(
-                None,
-                &ChangeEntry::Group(ticks_since_boot(), dir.as_path().into()),
-            )
+            && let Ok(slot) = self
+                .ledger
+                .enter(None, &Held::Group(ticks_since_boot(), dir.as_path().into()))
         {
             self.groups.insert(dir.clone(), slot);
         }
@@ -145,8 +143,8 @@ impl SessionHold {
     fn has_inherited(
         &self,
         subject: &Subject,
-        process: Member,
-        thread: Member,
+        process: ProcessKey,
+        thread: ProcessKey,
         present: &CpuSet,
         limit: &CpuSet,
     ) -> bool {
@@ -166,7 +164,7 @@ impl SessionHold {
     }
 
     /// When the first thread of these processes was bound.
-    fn since(&self, processes: &[Member]) -> Option<u64> {
+    fn since(&self, processes: &[ProcessKey]) -> Option<u64> {
         let pins = self.pins.values().map(|(_, pin)| pin);
         let theirs = pins.filter(|pin| processes.contains(&pin.process));
         theirs.map(|pin| pin.since).min()
@@ -176,8 +174,8 @@ impl SessionHold {
     fn planned(
         &self,
         subject: &Subject,
-        process: Member,
-        thread: Member,
+        process: ProcessKey,
+        thread: ProcessKey,
         present: CpuSet,
         limit: &CpuSet,
         cpus: &CpuSet,
@@ -249,15 +247,14 @@ impl SessionHold {
 
     fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
         if !self.sets.contains(&pin.set) {
-            self.changes
-                .enter(None, &ChangeEntry::Set(pin.set.clone()))?;
+            self.ledger.enter(None, &Held::Set(pin.set.clone()))?;
             self.sets.push(pin.set.clone());
         }
-        self.changes.enter(slot, &ChangeEntry::Pin(pin.clone()))
+        self.ledger.enter(slot, &Held::Pin(pin.clone()))
     }
 
     /// Frees another thread that was bound because it has got the number of this one.
-    fn check_number(&mut self, thread: Member) {
+    fn check_number(&mut self, thread: ProcessKey) {
         let now = Process::read(&self.root, thread.pid);
         if now.is_some_and(|now| now.start != thread.start) {
             give_back(&self.root, thread.pid, &limit_of(&self.root, thread.pid));
@@ -266,18 +263,18 @@ impl SessionHold {
     }
 
     /// Leaves a thread alone from now on.
-    fn leave(&mut self, thread: Member, why: LeftAlone) -> LeftAlone {
+    fn leave(&mut self, thread: ProcessKey, why: LeftAlone) -> LeftAlone {
         self.strike(&thread);
         if why != LeftAlone::TooMany {
-            let slot = self.changes.enter(None, &ChangeEntry::Alone(thread)).ok();
+            let slot = self.ledger.enter(None, &Held::Alone(thread)).ok();
             self.left.insert(thread, slot);
         }
         why
     }
 
-    fn strike(&mut self, thread: &Member) {
+    fn strike(&mut self, thread: &ProcessKey) {
         if let Some((slot, _)) = self.pins.remove(thread) {
-            self.changes.strike(slot);
+            self.ledger.strike(slot);
         }
     }
 
@@ -286,7 +283,8 @@ impl SessionHold {
         self.pins.len() + self.left.len() + self.groups.len() + self.sets.len()
     }
 
-    /// Strikes out threads and groups that have gone, now and then.
+    /// Strikes out threads and groups that have gone, now and then. The kernel shows every thread below `/proc`, although it
+    /// does not list it there.
     fn prune(&mut self) {
         if self.len() < self.prune_at {
             return;
@@ -294,34 +292,30 @@ impl SessionHold {
         self.groups.retain(|dir, slot| {
             let exists = dir.exists();
             if !exists {
-                self.changes.strike(*slot);
+                self.ledger.strike(*slot);
             }
             exists
         });
-        let gone: Vec<Member> = self
+        let gone: Vec<ProcessKey> = self
             .known()
-            .filter(|thread| !exists(&self.root, thread))
+            .filter(|thread| thread.find(&self.root).is_none())
             .copied()
             .collect();
         for thread in gone {
             self.strike(&thread);
             if let Some(slot) = self.left.remove(&thread).flatten() {
-                self.changes.strike(slot);
+                self.ledger.strike(slot);
             }
         }
         self.prune_at = (2 * self.len()).max(PRUNE);
     }
 }
 
-/// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.
-fn exists(root: &Root, thread: &Member) -> bool {
-    Process::find(root, thread.pid, thread.start).is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::restore::restore;
     use super::*;
+    use crate::root::Root;
     use crate::run_id::RunId;
     use rustix::process::geteuid;
     use std::io::Write as _;
@@ -344,7 +338,7 @@ mod tests {
             Killed(Command::new("sleep").arg("600").spawn().unwrap())
         }
 
-        fn member(&self) -> Member {
+        fn member(&self) -> ProcessKey {
             member(self.0.id() as RawPid)
         }
 
@@ -357,8 +351,8 @@ mod tests {
         }
     }
 
-    fn member(pid: RawPid) -> Member {
-        Member::from(&Process::read(&Root::default(), pid).unwrap())
+    fn member(pid: RawPid) -> ProcessKey {
+        ProcessKey::from(&Process::read(&Root::default(), pid).unwrap())
     }
 
     fn cpus_of(pid: RawPid) -> String {
@@ -367,7 +361,7 @@ mod tests {
         cpus.unwrap().to_string()
     }
 
-    fn subject(members: &[Member]) -> Subject {
+    fn subject(members: &[ProcessKey]) -> Subject {
         let first = members[0];
         Subject {
             key: SubjectKey::Tree {
@@ -448,10 +442,10 @@ mod tests {
         assert_eq!(skipped, [(LeftAlone::Changed, 1)].into());
         assert_eq!(state(four), [second, all.as_str(), second, first]);
         // An entry of an earlier thread with the same number.
-        let mut list = hold.changes.read().unwrap();
+        let mut list = hold.ledger.read().unwrap();
         let pin = list.pins[0].clone();
         list.pins.push(Pin {
-            thread: Member {
+            thread: ProcessKey {
                 pid: same.0.id() as RawPid,
                 start: 1,
             },
@@ -502,7 +496,7 @@ mod tests {
             [child, of_alone].map(cpus_of),
             [one.to_string(), one.to_string()]
         );
-        let done = restore(&root, &hold.changes.read().unwrap(), geteuid().as_raw());
+        let done = restore(&root, &hold.ledger.read().unwrap(), geteuid().as_raw());
         assert_eq!(cpus_of(child), limit.to_string());
         assert_eq!(
             [alone.cpus(), cpus_of(of_alone)],

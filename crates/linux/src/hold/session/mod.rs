@@ -1,6 +1,5 @@
 //! Binds the threads of programs that run already, freezes their groups, and undoes all of it at the end.
 
-mod changes;
 mod keeper;
 mod masks;
 mod restore;
@@ -12,12 +11,12 @@ pub(crate) use masks::LeftAlone;
 pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
-use super::selection::Member;
 use crate::cgroup;
+use crate::hold::ledger::{Held, Ledger, Pin};
+use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
-use changes::{ChangeEntry, Changes, Pin};
 use cosched_core::CpuSet;
 use keeper::Keeper;
 use masks::PRUNE;
@@ -38,13 +37,13 @@ const MISSED: u32 = 3;
 pub(crate) struct SessionHold {
     root: Root,
     run: RunId,
-    changes: Changes,
+    ledger: Ledger,
     keeper: Option<Keeper>,
     silence: Duration,
     /// The bound threads, each with its slot in the list.
-    pins: BTreeMap<Member, (u64, Pin)>,
+    pins: BTreeMap<ProcessKey, (u64, Pin)>,
     /// The threads that are left alone, each with its slot in the list if it has one.
-    left: BTreeMap<Member, Option<u64>>,
+    left: BTreeMap<ProcessKey, Option<u64>>,
     /// The groups with bound threads, with their slots in the list.
     groups: BTreeMap<PathBuf, u64>,
     /// All sets of CPUs that threads got.
@@ -70,7 +69,7 @@ impl SessionHold {
     fn without_keeper(root: &Root, run: RunId, silence: Duration) -> io::Result<SessionHold> {
         Ok(SessionHold {
             root: root.clone(),
-            changes: Changes::begin(root, &run)?,
+            ledger: Ledger::of_session(root, run)?,
             run,
             keeper: None,
             silence,
@@ -84,7 +83,7 @@ impl SessionHold {
     }
 
     fn start_keeper(&mut self) -> io::Result<()> {
-        let keeper = Keeper::start(&self.root, &self.run, &mut self.changes, self.silence)?;
+        let keeper = Keeper::start(&self.root, &self.run, &self.ledger, self.silence)?;
         self.keeper = Some(keeper);
         Ok(())
     }
@@ -106,8 +105,8 @@ impl SessionHold {
     }
 
     /// Why there is no list in the runtime folder; returned once.
-    pub(crate) fn take_lost(&mut self) -> Option<NoFolder> {
-        self.changes.take_lost()
+    pub(crate) fn take_lost(&self) -> Option<NoFolder> {
+        self.ledger.take_lost()
     }
 
     /// Freezes a group. Returns `false`, and leaves it alone, if somebody else froze it.
@@ -121,10 +120,10 @@ impl SessionHold {
         if cgroup::is_frozen(dir) {
             return Ok(false);
         }
-        let slot = self.changes.enter(None, &ChangeEntry::Frozen(dir.into()))?;
+        let slot = self.ledger.enter(None, &Held::Frozen(dir.into()))?;
         let frozen = cgroup::set_frozen(dir, true);
         if frozen.is_err() {
-            self.changes.strike(slot);
+            self.ledger.strike(slot);
         } else {
             self.frozen.insert(dir.to_owned(), slot);
         }
@@ -142,7 +141,7 @@ impl SessionHold {
         let thawed = cgroup::set_frozen(dir, false);
         if thawed.is_ok() || !dir.exists() {
             self.frozen.remove(dir);
-            self.changes.strike(slot);
+            self.ledger.strike(slot);
             return Ok(());
         }
         thawed
@@ -150,7 +149,7 @@ impl SessionHold {
 
     /// Undoes all changes.
     pub(crate) fn undo(&mut self) -> Restored {
-        let Some(list) = self.changes.read() else {
+        let Some(list) = self.ledger.read() else {
             return Restored::default();
         };
         let done = restore::restore(&self.root, &list, geteuid().as_raw());
@@ -158,7 +157,7 @@ impl SessionHold {
         let groups = take(&mut self.groups).into_values();
         let frozen = take(&mut self.frozen).into_values();
         for slot in pins.chain(groups).chain(frozen) {
-            self.changes.strike(slot);
+            self.ledger.strike(slot);
         }
         done
     }
