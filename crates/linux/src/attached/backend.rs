@@ -179,7 +179,7 @@ impl<'a> Attached<'a> {
 
     /// Looks at the subjects, and brings the tasks up to date.
     fn look(&mut self) -> Result<(), ManageError> {
-        self.keep_keeper()?;
+        self.keep_guardian()?;
         self.look_at_machine()?;
         let sampled = self.sampler.look();
         self.looked = Instant::now();
@@ -197,8 +197,8 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
-    fn keep_keeper(&mut self) -> Result<(), ManageError> {
-        if self.hold.renew_keeper().map_err(ManageError::Keeper)? {
+    fn keep_guardian(&mut self) -> Result<(), ManageError> {
+        if self.hold.renew_guardian().map_err(ManageError::Keeper)? {
             let note = "the keeper of the CPU masks was gone and was replaced";
             self.notes.push(note.to_owned());
         }

@@ -1,34 +1,53 @@
-//! The guardian: a small process that frees a run's jobs when the run dies, however it dies.
+//! The guardian: a small process that frees what a run holds when the run dies, however it dies. A session is a run here.
 //!
 //! It holds one end of a pipe, and the run holds the other. When the pipe closes or the run's process ends, and that process
-//! is dead, the guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
-//! the run's list ([`crate::hold::ledger`]), not by what a program can change. The jobs run on, unless they are to end with the run:
-//! then the guardian kills them. It removes the groups and the list when the last of them has ended, and ends.
+//! is dead, the guardian frees all that the run held. It finds it by the run's list ([`Ledger`]), not by what a program can
+//! change. What freeing is, each [`Guarded`] says for itself.
 //!
-//! A run with a scheduler in the kernel says through the pipe that it goes on ([`Beat`]). If it falls silent, the guardian gives its
-//! jobs back to the ordinary scheduler.
+//! A run that others could wait for says through the pipe that it goes on ([`Beat`]). If it falls silent, because it is stopped
+//! or its output blocks, the guardian frees what they wait for.
 //!
 //! It lives in a session of its own and ignores all signals, so that a signal from the terminal that ends the run does
 //! not end the guardian. Its name does not contain that of the program, so that `pkill cosched` does not end it
-//! either. If somebody kills or stops it, the run sees that of its child, kills it if it is still there, and starts
-//! another. If both are killed at once, each job's own process is continued by its parent-death signal; the next start
-//! and `cosched thaw` free what remains.
+//! either. If somebody kills or stops it, the run starts another. If both are killed at once, the next start and `cosched thaw`
+//! free what remains ([`mend`](super::mend)).
 
-use crate::cgroup;
-use crate::hold::claim::RunClaim;
-use crate::hold::ledger::{Ledger, LedgerHead, Record};
-use crate::hold::process_scan::ProcessScan;
-use crate::hold::sentinel;
+use super::ledger::Ledger;
+use super::sentinel;
 use crate::process::{self, Process};
 use crate::root::Root;
+use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Signal, geteuid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
+
+/// What a guardian guards.
+pub(crate) trait Guarded {
+    /// The guardian's name in `ps`.
+    const NAME: &'static CStr;
+
+    fn root(&self) -> &Root;
+
+    fn run(&self) -> RunId;
+
+    /// What the run holds, now and later.
+    fn ledger(&self) -> &Ledger;
+
+    /// How long a run that [tends](Beat::Tends) something may be silent.
+    fn silence(&self) -> Duration;
+
+    /// Frees what others wait for: the run tends something, and is silent or ends.
+    fn relieve(&self);
+
+    /// Frees all that the run held, which is dead.
+    fn free(&self);
+}
 
 /// The run's end of the pipe to its guardian.
 #[derive(Debug)]
@@ -38,67 +57,28 @@ pub(crate) struct Guardian {
     line: OwnedFd,
 }
 
-/// A message from a run with a scheduler in the kernel to its guardian, a byte each.
-///
-/// Such a scheduler's processes come after ordinary ones. One that ordinary processes keep from its CPU may be in the middle of
-/// something that others wait for: the kernel, for one, neither puts a process into a cgroup nor removes the scheduler before
-/// all that read without a lock (RCU) have read. So the run itself may hang, and its end may. The guardian does not.
+/// A message from a run to its guardian, a byte each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Beat {
-    /// The run looks after its scheduler. It will say so again within [`HELD`].
+    /// The run looks after something that others may wait for. It will say so again within its silence.
     Tends = b'b',
-    /// It is suspended, or has a scheduler no longer.
+    /// It is suspended, or has nothing of that kind.
     Rests = b'r',
 }
 
-/// When a run that looked after its scheduler has not done so for this long, the guardian gives its processes back to the
-/// ordinary scheduler. The kernel complains of a read that lasts for 21 s, and of a process that waits for 30 s.
-pub(crate) const HELD: Duration = Duration::from_secs(10);
-
-/// What a guardian must know.
-#[derive(Clone, Debug)]
-pub(crate) struct GuardedRun {
-    pub(crate) root: Root,
-    pub(crate) head: LedgerHead,
-    /// The run's processes, now and later.
-    pub(crate) ledger: Ledger,
-    /// The jobs are killed when the run dies.
-    pub(crate) ends_jobs: bool,
-}
-
-impl GuardedRun {
-    fn run_lives(&self) -> bool {
-        process::lives(&self.root, self.head.run.pid, self.head.run.start)
-    }
-
-    fn claim<'a>(&'a self, record: Option<&'a Record>) -> RunClaim<'a> {
-        RunClaim {
-            run: self.head.run,
-            record,
-            group: self.head.group.as_deref(),
-            owner: geteuid().as_raw(),
-            is_own_list: true,
-        }
-    }
-}
-
-/// The guardian's name in `ps`.
-const NAME: &std::ffi::CStr = c"run-guardian";
-
-/// Scans for stopped processes when the run has died. A signal may still be under way at the first.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// Longest delay between two checks whether the jobs of the dead run have ended.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest delay between two checks whether something has ended.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Guardian {
-    /// Starts a guardian, for jobs that may be running already.
+    /// Starts a guardian of what may be held already, as if it had heard this beat.
     ///
     /// # Errors
     /// No process or no pipe could be made.
-    pub(crate) fn start(guarded: &GuardedRun) -> io::Result<Guardian> {
-        let (pid, line) = sentinel::start(|read| guard(guarded, read))?;
+    pub(crate) fn start(guarded: &impl Guarded, beat: Beat) -> io::Result<Guardian> {
+        let mut beats = Beats::new(guarded.silence());
+        beats.hear(&[beat as u8], Instant::now());
+        let (pid, line) = sentinel::start(|read| guard(guarded, read, beats))?;
         Ok(Guardian { pid, line })
     }
 
@@ -107,50 +87,58 @@ impl Guardian {
         let _ = rustix::io::write(&self.line, &[beat as u8]);
     }
 
+    /// Whether it still waits. One that was stopped would not free anything.
+    pub(crate) fn is_there(&self) -> bool {
+        // It is not reaped here: its number must not be reused before it is dismissed.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
+        let options = options | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_raw(self.pid).map(WaitId::Pid);
+        pid.is_some_and(|pid| matches!(waitid(pid, options), Ok(None)))
+    }
+
     /// Ends the guardian, whatever state it is in: the run has ended in good order, or another guardian takes over. One
-    /// that was only let go could come back later and free the jobs of a live run.
+    /// that was only let go could come back later and free what a live run holds.
     pub(crate) fn dismiss(self) {
         sentinel::dismiss(self.pid);
     }
 }
 
+fn lives(guarded: &impl Guarded) -> bool {
+    let run = guarded.run();
+    process::lives(guarded.root(), run.pid, run.start)
+}
+
 /// The guardian's main function.
-fn guard(guarded: &GuardedRun, line: OwnedFd) {
+fn guard<G: Guarded>(guarded: &G, line: OwnedFd, mut beats: Beats) {
     sys::ignore_signals();
-    // `cosched thaw` can find and continue a guardian that was stopped.
-    if let Some(own) = Process::read(&guarded.root, std::process::id() as RawPid) {
-        guarded.ledger.guardian(&own);
+    // `cosched thaw` can find a guardian that was stopped.
+    if let Some(own) = Process::read(guarded.root(), std::process::id() as RawPid) {
+        guarded.ledger().guardian(&own);
     }
-    let mut kept = guarded.ledger.descriptors();
+    let mut kept = guarded.ledger().descriptors();
     kept.push(line.as_raw_fd());
-    sentinel::detach(NAME, kept);
-    let mut beats = Beats::default();
+    sentinel::detach(G::NAME, kept);
     listen(guarded, &line, &mut beats);
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
-    while guarded.run_lives() {
+    while lives(guarded) {
         if beats.tends {
             // Its end may wait for one of them.
-            give_back(&guarded.root);
+            guarded.relieve();
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);
     }
-    if guarded.ends_jobs {
-        end(guarded);
-    } else {
-        free(guarded);
-    }
-    stay(guarded);
+    guarded.free();
 }
 
 /// Listens to the run until it ends or has no more use for this guardian.
-fn listen(guarded: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
+fn listen(guarded: &impl Guarded, line: &OwnedFd, beats: &mut Beats) {
     // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
     // not answer. So the run's process is watched as well.
-    let run = Process::find(&guarded.root, guarded.head.run.pid, guarded.head.run.start);
-    let run = run.and_then(|run| run.handle(&guarded.root));
-    while guarded.run_lives() {
+    let run = Process::find(guarded.root(), guarded.run().pid, guarded.run().start);
+    let run = run.and_then(|run| run.handle(guarded.root()));
+    while lives(guarded) {
         let mut watched = vec![PollFd::new(line, PollFlags::IN)];
         watched.extend(run.as_ref().map(|run| PollFd::new(run, PollFlags::IN)));
         let left = beats
@@ -168,7 +156,7 @@ fn listen(guarded: &GuardedRun, line: &OwnedFd, beats: &mut Beats) {
             return;
         }
         if beats.left(Instant::now()) == Some(Duration::ZERO) {
-            give_back(&guarded.root);
+            guarded.relieve();
             // Until the run is heard again.
             beats.last = None;
         }
@@ -184,15 +172,24 @@ fn hear(line: &OwnedFd, beats: &mut Beats) -> bool {
 }
 
 /// The last beats of the run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Beats {
-    /// It has a scheduler, and looks after it.
+    silence: Duration,
+    /// It looks after something that others may wait for.
     tends: bool,
     /// When it last said so. Nothing is done twice about its silence.
     last: Option<Instant>,
 }
 
 impl Beats {
+    fn new(silence: Duration) -> Beats {
+        Beats {
+            silence,
+            tends: false,
+            last: None,
+        }
+    }
+
     fn hear(&mut self, told: &[u8], now: Instant) {
         for &byte in told {
             self.tends = byte == Beat::Tends as u8;
@@ -202,106 +199,7 @@ impl Beats {
 
     /// For how long it may be silent.
     fn left(&self, now: Instant) -> Option<Duration> {
-        Some((self.last? + HELD).saturating_duration_since(now))
-    }
-}
-
-/// Gives the processes of the scheduler in the kernel, of which there is one at a time, back to the ordinary scheduler. What asks
-/// for groups could wait itself here.
-fn give_back(root: &Root) {
-    // One that was started meanwhile has what its parent had.
-    for _ in 0..LOOKS {
-        process::for_threads(root, &process::all_pids(root), |tid| {
-            if sys::is_loaded(tid) {
-                let _ = sys::set_loaded_scheduler(tid, false);
-            }
-        });
-        std::thread::sleep(BETWEEN_LOOKS);
-    }
-}
-
-/// Frees all that the dead run stopped or froze.
-fn free(guarded: &GuardedRun) {
-    let GuardedRun {
-        root, head, ledger, ..
-    } = guarded;
-    let group = head.group.as_deref();
-    if let Some(group) = group {
-        let _ = cgroup::thaw(group);
-    }
-    let record = ledger.read();
-    // First the quick part: every job's own process, and its process group.
-    for job in record.iter().flat_map(|record| &record.jobs) {
-        // Also of one that has ended: its group may go on, and has the same number as long as that is kept.
-        if let Some(main) = job.main.find(root)
-            && main.signal(root, Signal::CONT)
-        {
-            let _ = sys::kill(-main.pid, libc::SIGCONT);
-        }
-    }
-    let claim = guarded.claim(record.as_ref());
-    for look in 0..LOOKS {
-        let claimed = claim.processes(&ProcessScan::new(root));
-        for member in &claimed {
-            // A stop that is on its way is called off by the signal as well.
-            if member.process.is_stopped() || (look == 0 && member.sure) {
-                member.process.signal(root, Signal::CONT);
-            }
-        }
-        let pids: Vec<RawPid> = claimed.iter().map(|member| member.process.pid).collect();
-        process::bind(root, &pids, &head.cpus);
-        std::thread::sleep(BETWEEN_LOOKS);
-    }
-    if let Some(group) = group {
-        let _ = cgroup::thaw(group);
-    }
-}
-
-/// Kills all processes of the dead run's jobs.
-fn end(guarded: &GuardedRun) {
-    let GuardedRun {
-        root, head, ledger, ..
-    } = guarded;
-    let mut pause = Duration::from_millis(1);
-    loop {
-        // The kernel kills what is frozen as well.
-        if let Some(group) = head.group.as_deref() {
-            cgroup::kill(group);
-            let _ = cgroup::thaw(group);
-        }
-        let record = ledger.read();
-        let claim = guarded.claim(record.as_ref());
-        let mut claimed = claim.processes(&ProcessScan::new(root));
-        claimed.retain(|member| !member.process.is_dead());
-        if claimed.is_empty() {
-            return;
-        }
-        for member in claimed {
-            member.process.signal(root, Signal::KILL);
-        }
-        std::thread::sleep(pause);
-        pause = (2 * pause).min(PATIENCE);
-    }
-}
-
-/// Waits for the end of the jobs, and removes their groups and their list.
-fn stay(guarded: &GuardedRun) {
-    let GuardedRun {
-        root, head, ledger, ..
-    } = guarded;
-    let mut pause = BETWEEN_LOOKS;
-    loop {
-        let gone = head.group.as_deref().is_none_or(cgroup::remove);
-        let record = ledger.read();
-        // Looking at all processes is left for the time when those in the list have gone.
-        if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = guarded.claim(record.as_ref());
-            if claim.processes(&ProcessScan::new(root)).is_empty() {
-                return ledger.remove_file();
-            }
-        }
-        std::thread::sleep(pause);
-        pause = (2 * pause).min(PATIENCE);
+        Some((self.last? + self.silence).saturating_duration_since(now))
     }
 }
 
@@ -313,12 +211,12 @@ mod tests {
     fn a_run_that_tends_nothing_may_be_silent() {
         let begin = Instant::now();
         let at = |s| begin + Duration::from_secs(s);
-        let mut beats = Beats::default();
+        let mut beats = Beats::new(Duration::from_secs(10));
         assert_eq!((beats.left(at(0)), beats.tends), (None, false));
         beats.hear(b"b", at(1));
         assert_eq!(beats.left(at(3)), Some(Duration::from_secs(8)));
         beats.hear(b"bbb", at(5));
-        assert_eq!(beats.left(at(5)), Some(HELD));
+        assert_eq!(beats.left(at(5)), Some(Duration::from_secs(10)));
         assert_eq!(beats.left(at(15)), Some(Duration::ZERO));
         assert_eq!(beats.left(at(99)), Some(Duration::ZERO));
         // Suspended, and continued.

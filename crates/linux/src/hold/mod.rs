@@ -10,6 +10,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod guardian;
+pub(crate) mod jobs;
 pub(crate) mod ledger;
 pub mod mend;
 pub(crate) mod process_scan;

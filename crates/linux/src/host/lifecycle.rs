@@ -11,7 +11,8 @@ use super::live_job::{CpuAccount, EndedJob, LiveJob};
 use super::notice::{HostNotice, HostNotices};
 use super::orphanage::Orphanage;
 use crate::cgroup::{JobGroup, RunGroup};
-use crate::hold::guardian::{Beat, GuardedRun};
+use crate::hold::guardian::Beat;
+use crate::hold::jobs::GuardedJobs;
 use crate::hold::ledger::{Ledger, LedgerHead};
 use crate::hold::mend::{self, Reach};
 use crate::hold::tree::ProcessTree;
@@ -118,7 +119,7 @@ impl Lifecycle {
         let orphanage = Orphanage::of_this_process(&root);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let creates_in_group = directory.is_some_and(|group| spawn::can_create_in(group.as_fd()));
-        let guarded = GuardedRun {
+        let guarded = GuardedJobs {
             root: root.clone(),
             head,
             ledger: ledger.clone(),

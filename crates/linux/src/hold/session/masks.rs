@@ -424,7 +424,7 @@ mod tests {
         same.set(&one_text);
         let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
         pass_a_tick();
-        let mut hold = SessionHold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let mut hold = SessionHold::without_guardian(&root, run, Duration::ZERO).unwrap();
         let skipped = hold.bind(&subject(&each), &one);
         assert_eq!(skipped, [(LeftAlone::Narrowed, 2)].into());
         let state = |of: [&Killed; 4]| of.map(Killed::cpus);
@@ -478,7 +478,7 @@ mod tests {
             return eprintln!("skipped, because this test may not use all CPUs");
         }
         pass_a_tick();
-        let mut hold = SessionHold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let mut hold = SessionHold::without_guardian(&root, run, Duration::ZERO).unwrap();
         let mut alone = forker();
         let one = CpuSet::from(limit.first().unwrap());
         let other = CpuSet::from(limit.iter().nth(1).unwrap());

@@ -1,6 +1,5 @@
 //! Binds the threads of programs that run already, freezes their groups, and undoes all of it at the end.
 
-mod keeper;
 mod masks;
 mod restore;
 mod threads;
@@ -12,22 +11,24 @@ pub(crate) use restore::mend;
 pub(crate) use threads::limit_of;
 
 use crate::cgroup;
+use crate::hold::guardian::{Beat, Guarded, Guardian};
 use crate::hold::ledger::{Held, Ledger, Pin};
 use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
 use cosched_core::CpuSet;
-use keeper::Keeper;
 use masks::PRUNE;
+use restore::{restore, thaw};
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::io;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Shortest silence of a session after which its keeper thaws its groups.
+/// Shortest silence of a session after which its guardian thaws its groups.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Number of looks that a session may miss.
 const MISSED: u32 = 3;
@@ -38,7 +39,7 @@ pub(crate) struct SessionHold {
     root: Root,
     run: RunId,
     ledger: Ledger,
-    keeper: Option<Keeper>,
+    guardian: Option<Guardian>,
     silence: Duration,
     /// The bound threads, each with its slot in the list.
     pins: BTreeMap<ProcessKey, (u64, Pin)>,
@@ -55,23 +56,23 @@ pub(crate) struct SessionHold {
 }
 
 impl SessionHold {
-    /// Starts a session's list and its keeper.
+    /// Starts a session's list and its guardian.
     ///
     /// # Errors
-    /// Out of memory, or no process could be made. Nothing is changed without a keeper.
+    /// Out of memory, or no process could be made. Nothing is changed without a guardian.
     pub(crate) fn begin(root: &Root, run: RunId, interval: Duration) -> io::Result<SessionHold> {
         let silence = SILENCE.max(interval.saturating_mul(MISSED));
-        let mut hold = SessionHold::without_keeper(root, run, silence)?;
-        hold.start_keeper()?;
+        let mut hold = SessionHold::without_guardian(root, run, silence)?;
+        hold.start_guardian()?;
         Ok(hold)
     }
 
-    fn without_keeper(root: &Root, run: RunId, silence: Duration) -> io::Result<SessionHold> {
+    fn without_guardian(root: &Root, run: RunId, silence: Duration) -> io::Result<SessionHold> {
         Ok(SessionHold {
             root: root.clone(),
             ledger: Ledger::of_session(root, run)?,
             run,
-            keeper: None,
+            guardian: None,
             silence,
             pins: BTreeMap::new(),
             left: BTreeMap::new(),
@@ -82,25 +83,28 @@ impl SessionHold {
         })
     }
 
-    fn start_keeper(&mut self) -> io::Result<()> {
-        let keeper = Keeper::start(&self.root, &self.run, &self.ledger, self.silence)?;
-        self.keeper = Some(keeper);
+    fn start_guardian(&mut self) -> io::Result<()> {
+        self.guardian = Some(Guardian::start(self, Beat::Tends)?);
         Ok(())
     }
 
-    /// Tells the keeper that the session goes on. Starts another one if it was killed or stopped; returns whether it was.
+    /// Tells the guardian that the session goes on. Starts another one if it was killed or stopped; returns whether it was.
     ///
     /// # Errors
     /// No process could be made.
-    pub(crate) fn renew_keeper(&mut self) -> io::Result<bool> {
-        if let Some(keeper) = self.keeper.as_ref().filter(|keeper| keeper.is_there()) {
-            keeper.tell();
+    pub(crate) fn renew_guardian(&mut self) -> io::Result<bool> {
+        if let Some(guardian) = self
+            .guardian
+            .as_ref()
+            .filter(|guardian| guardian.is_there())
+        {
+            guardian.tell(Beat::Tends);
             return Ok(false);
         }
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
         }
-        self.start_keeper()?;
+        self.start_guardian()?;
         Ok(true)
     }
 
@@ -152,7 +156,7 @@ impl SessionHold {
         let Some(list) = self.ledger.read() else {
             return Restored::default();
         };
-        let done = restore::restore(&self.root, &list, geteuid().as_raw());
+        let done = restore(&self.root, &list, geteuid().as_raw());
         let pins = take(&mut self.pins).into_values().map(|(slot, _)| slot);
         let groups = take(&mut self.groups).into_values();
         let frozen = take(&mut self.frozen).into_values();
@@ -163,11 +167,44 @@ impl SessionHold {
     }
 }
 
+impl Guarded for SessionHold {
+    const NAME: &'static CStr = c"mask-keeper";
+
+    fn root(&self) -> &Root {
+        &self.root
+    }
+
+    fn run(&self) -> RunId {
+        self.run
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn silence(&self) -> Duration {
+        self.silence
+    }
+
+    fn relieve(&self) {
+        if let Some(list) = self.ledger.read() {
+            thaw(&self.root, &list, geteuid().as_raw());
+        }
+    }
+
+    fn free(&self) {
+        if let Some(list) = self.ledger.read() {
+            restore(&self.root, &list, geteuid().as_raw());
+        }
+        self.ledger.remove_file();
+    }
+}
+
 impl Drop for SessionHold {
     fn drop(&mut self) {
         self.undo();
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Gives threads the CPUs back that they had, and thaws groups, after a list of changes. The session does it when it
-//! ends, its keeper if it was killed, and `cosched thaw` or a later start if both were.
+//! ends, its guardian if it was killed, and `cosched thaw` or a later start if both were.
 
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::cgroup;
