@@ -254,15 +254,10 @@ fn listed(root: &Root, FoundLedger { record, owner }: FoundLedger) -> DeadRun {
 /// that run stops.
 pub(crate) fn dismiss_guardians(root: &Root, main: &Process) {
     let own = [0, geteuid().as_raw()];
-    for FoundLedger { record, owner } in
-        ledger::found(root, RUNS, |run| run.fate(root) == RunFate::Dead)
-    {
-        let mut listed = record.processes();
-        if own.contains(&owner)
-            && listed.any(|(_, process)| process == main.into())
-            && let Some(guardian) = record.guardian.and_then(|guardian| guardian.find(root))
-        {
-            guardian.signal(root, Signal::KILL);
+    for found in ledger::found(root, RUNS, |run| run.fate(root) == RunFate::Dead) {
+        let mut listed = found.record.processes();
+        if own.contains(&found.owner) && listed.any(|(_, process)| process == main.into()) {
+            found.end_guardian(root);
         }
     }
 }

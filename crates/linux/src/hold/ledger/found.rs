@@ -4,11 +4,12 @@ use super::entry::{GroupPath, Held, JobRecord, MemberRecord, Pin};
 use super::slots::{SLOT_BYTES, padded};
 use super::{HEAD_BYTES, LedgerHead};
 use crate::identity;
-use crate::process::ProcessKey;
+use crate::process::{self, ProcessKey};
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId};
 use crate::runtime::PrivateFolder;
 use cosched_core::CpuSet;
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -154,6 +155,19 @@ pub(crate) struct FoundLedger {
     pub(crate) record: Record,
     /// The user of the run; only what is this user's may be acted upon.
     pub(crate) owner: u32,
+}
+
+impl FoundLedger {
+    /// Ends the guardian of a dead run, whatever state it is in. Anybody can write any ledger of their own, so it must be
+    /// the owner's.
+    pub(crate) fn end_guardian(&self, root: &Root) {
+        let guardian = self.record.guardian;
+        if let Some(guardian) = guardian.and_then(|guardian| guardian.find(root))
+            && process::users(root, guardian.pid).contains(&self.owner)
+        {
+            guardian.signal(root, Signal::KILL);
+        }
+    }
 }
 
 /// The wanted ledgers of this boot that the caller may act upon, by the prefix of their files. Removes ledgers of earlier

@@ -126,12 +126,13 @@ impl SessionHold {
         }
         let slot = self.ledger.enter(None, &Held::Frozen(dir.into()))?;
         let frozen = cgroup::set_frozen(dir, true);
-        if frozen.is_err() {
-            self.ledger.strike(slot);
-        } else {
+        if matches!(frozen, Ok(true)) {
             self.frozen.insert(dir.to_owned(), slot);
+        } else {
+            self.ledger.strike(slot);
         }
-        frozen.map(|()| true)
+        // A group that is gone counts as frozen until its subject has ended.
+        frozen.map(|_| true)
     }
 
     /// Thaws a group that [`SessionHold::freeze`] froze.
@@ -139,16 +140,12 @@ impl SessionHold {
     /// # Errors
     /// The kernel refuses.
     pub(crate) fn thaw(&mut self, dir: &Path) -> io::Result<()> {
-        let Some(&slot) = self.frozen.get(dir) else {
-            return Ok(());
-        };
-        let thawed = cgroup::set_frozen(dir, false);
-        if thawed.is_ok() || !dir.exists() {
+        if let Some(&slot) = self.frozen.get(dir) {
+            cgroup::set_frozen(dir, false)?;
             self.frozen.remove(dir);
             self.ledger.strike(slot);
-            return Ok(());
         }
-        thawed
+        Ok(())
     }
 
     /// Undoes all changes.

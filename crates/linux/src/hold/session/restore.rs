@@ -3,7 +3,7 @@
 
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
 use crate::cgroup;
-use crate::hold::ledger::{self, FoundLedger, Pin, Record, SESSIONS};
+use crate::hold::ledger::{self, Pin, Record, SESSIONS};
 use crate::identity;
 use crate::process::{self, ProcessKey};
 use crate::root::Root;
@@ -11,7 +11,7 @@ use crate::run_id::{RunFate, RunId};
 use crate::runtime::PrivateFolder;
 use crate::sys::{self, RawPid};
 use cosched_core::{CpuId, CpuSet};
-use rustix::process::{Signal, geteuid};
+use rustix::process::geteuid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -224,27 +224,16 @@ pub(crate) fn mend(root: &Root, covers: impl Fn(&RunId, u32) -> bool) -> Restore
         return done;
     }
     let folders = PrivateFolder::all(root);
-    for FoundLedger { record, owner } in
-        ledger::found(root, SESSIONS, |run| run.fate(root) == RunFate::Dead)
-    {
-        let run = record.head.run;
+    for found in ledger::found(root, SESSIONS, |run| run.fate(root) == RunFate::Dead) {
+        let (run, owner) = (found.record.head.run, found.owner);
         if covers(&run, owner) {
-            done.add(restore(root, &record, owner));
-            end_guardian(root, &record, owner);
+            done.add(restore(root, &found.record, owner));
+            // It may be stopped, and its work is done.
+            found.end_guardian(root);
             ledger::forget(&folders, SESSIONS, &run, owner);
         }
     }
     done
-}
-
-/// Ends the guardian of a dead session, which may be stopped: its work is done.
-fn end_guardian(root: &Root, list: &Record, owner: u32) {
-    let guardian = list.guardian.and_then(|guardian| guardian.find(root));
-    if let Some(guardian) = guardian
-        && process::users(root, guardian.pid).contains(&owner)
-    {
-        guardian.signal(root, Signal::KILL);
-    }
 }
 
 impl Restored {
