@@ -1,8 +1,8 @@
 //! The Linux backend of cosched. It reads this machine's topology, counters, energy and memory traffic, starts real
 //! processes, freezes them, pins them to CPUs and waits for them. A guardian frees them if the run dies.
 //!
-//! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`, `sentinel` and
-//! `counters::sys`.
+//! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`,
+//! `hold::sentinel` and `counters::sys`.
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod accounts;

@@ -275,7 +275,10 @@ fn owner_of(group: &Path) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::ledger::{Held, Ledger, LedgerHead, Pin};
     use crate::run_id::tests::{link_namespace, write_stat};
+    use crate::sys;
+    use cosched_core::CpuSet;
     use std::os::unix::fs::{PermissionsExt, chown};
 
     const RUN: &str = "10-78-500";
@@ -365,6 +368,61 @@ mod tests {
             [&list, &alive, &foreign].map(|list| list.exists()),
             [false, true, true]
         );
+    }
+
+    /// A session never signals, and a run remembers no masks: so a list of one can't make `cosched thaw` do what is the
+    /// other's.
+    #[test]
+    fn a_list_counts_only_for_what_its_kind_holds() {
+        let real = Root::default();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let stopped = Process::read(&real, child.id() as RawPid).unwrap();
+        stopped.signal(&real, Signal::STOP);
+        let now = || Process::read(&real, stopped.pid).unwrap();
+        while !now().is_stopped() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let cpus = sys::affinity(stopped.pid).unwrap();
+        // A tree whose other processes and files are its own.
+        let (dir, root) = tree();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
+        let of_stopped = format!("proc/{}", stopped.pid);
+        let shown = dir.path().join(&of_stopped);
+        std::os::unix::fs::symlink(Path::new("/").join(&of_stopped), &shown).unwrap();
+        let run = RunId::parse(RUN).unwrap();
+        let session = Ledger::of_session(&root, run).unwrap();
+        session.job(0, "job", &stopped).unwrap();
+        session.member(0, &stopped);
+        let head = LedgerHead {
+            run: RunId::parse("11-78-500").unwrap(),
+            group: None,
+            cpus: CpuSet::new(),
+        };
+        let of_run = Ledger::begin(&root, &head).unwrap();
+        let pin = Pin {
+            thread: (&stopped).into(),
+            process: (&stopped).into(),
+            old: CpuSet::from(cpus.first().unwrap()),
+            set: cpus.clone(),
+            before: cpus.clone(),
+            since: 0,
+        };
+        of_run.enter(None, &Held::Pin(pin)).unwrap();
+        let mended = mend(&root, &Reach::Everywhere);
+        let (found, after) = (now(), sys::affinity(stopped.pid).unwrap());
+        stopped.signal(&real, Signal::KILL);
+        child.wait().unwrap();
+        assert!(found.is_stopped() && after == cpus, "{mended:?}");
+        assert!(mended.is_empty(), "{mended:?}");
+        let user = geteuid().as_raw();
+        let folder = dir.path().join(format!("tmp/cosched-{user}"));
+        let left = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(left, 0, "both were read");
     }
 
     #[test]
