@@ -412,7 +412,7 @@ mod tests {
             before: cpus.clone(),
             since: 0,
         };
-        of_run.enter(None, &Held::Pin(pin)).unwrap();
+        let _entry = of_run.enter(&Held::Pin(pin)).unwrap();
         let mended = mend(&root, &Reach::Everywhere);
         let (found, after) = (now(), sys::affinity(stopped.pid).unwrap());
         stopped.signal(&real, Signal::KILL);

@@ -53,22 +53,45 @@ pub(crate) struct LedgerHead {
     pub(crate) cpus: CpuSet,
 }
 
-/// The list of a live run or session. Clones share it. The last of them removes the file.
+/// The list of a live run or session. Clones share it. When the last of them and of its entries is dropped, the file is
+/// removed.
 #[derive(Clone, Debug)]
-pub(crate) struct Ledger(Rc<RefCell<Inner>>);
-
-#[derive(Debug)]
-struct Inner {
+pub(crate) struct Ledger {
     root: Root,
-    slots: Slots,
-    jobs: BTreeMap<u32, JobSlots>,
+    slots: Rc<RefCell<Slots>>,
+    jobs: Rc<RefCell<BTreeMap<u32, JobEntries>>>,
 }
 
-/// The slots of a job and of its members.
+/// An entry of a live ledger. When it is dropped, it is struck out: what it says is held no longer.
 #[derive(Debug)]
-struct JobSlots {
+pub(crate) struct LedgerEntry {
+    slots: Rc<RefCell<Slots>>,
     slot: u64,
-    members: HashMap<ProcessKey, u64>,
+}
+
+impl LedgerEntry {
+    /// Replaces the entry at once.
+    ///
+    /// # Errors
+    /// As [`Ledger::enter`]. The entry stays as it was.
+    pub(crate) fn replace(&self, held: &Held) -> io::Result<()> {
+        let text = serde_json::to_vec(held)?;
+        let mut slots = self.slots.borrow_mut();
+        slots.write(Some(self.slot), text).map(drop)
+    }
+}
+
+impl Drop for LedgerEntry {
+    fn drop(&mut self) {
+        self.slots.borrow_mut().strike(self.slot);
+    }
+}
+
+/// The entries of a job.
+#[derive(Debug)]
+struct JobEntries {
+    _job: LedgerEntry,
+    members: HashMap<ProcessKey, LedgerEntry>,
 }
 
 impl Ledger {
@@ -96,25 +119,23 @@ impl Ledger {
     fn begin_in(root: &Root, prefix: &str, head: &LedgerHead) -> io::Result<Ledger> {
         let name = format!("{prefix}{}", head.run);
         let line = found::head_line(root, head)?;
-        let inner = Inner {
+        let slots = Slots::begin(root, name, &line, GUARDIAN + 1)?;
+        Ok(Ledger {
             root: root.clone(),
-            slots: Slots::begin(root, name, &line, GUARDIAN + 1)?,
-            jobs: BTreeMap::new(),
-        };
-        Ok(Ledger(Rc::new(RefCell::new(inner))))
+            slots: Rc::new(RefCell::new(slots)),
+            jobs: Rc::default(),
+        })
     }
 
-    /// Writes an entry, in the slot that it had or in a new one.
+    /// Enters what is held next.
     ///
     /// # Errors
     /// Out of memory, or its masks or its path are too long for a slot.
-    pub(crate) fn enter(&self, slot: Option<u64>, held: &Held) -> io::Result<u64> {
-        self.0.borrow_mut().enter(slot, held)
-    }
-
-    /// Strikes out what is held no longer.
-    pub(crate) fn strike(&self, slot: u64) {
-        self.0.borrow_mut().slots.strike(slot);
+    pub(crate) fn enter(&self, held: &Held) -> io::Result<LedgerEntry> {
+        let text = serde_json::to_vec(held)?;
+        let slot = self.slots.borrow_mut().write(None, text)?;
+        let slots = self.slots.clone();
+        Ok(LedgerEntry { slots, slot })
     }
 
     /// Enters a job, before its program starts.
@@ -140,88 +161,64 @@ impl Ledger {
             name: name.to_owned(),
             adopted,
         });
-        let slot = self.enter(None, &held)?;
-        let members = HashMap::new();
-        let mut inner = self.0.borrow_mut();
-        inner.jobs.insert(task, JobSlots { slot, members });
+        let entries = JobEntries {
+            _job: self.enter(&held)?,
+            members: HashMap::new(),
+        };
+        self.jobs.borrow_mut().insert(task, entries);
         Ok(())
     }
 
     /// Enters the guardian, in place of an earlier one.
     pub(crate) fn guardian(&self, guardian: &Process) {
-        let _ = self.enter(Some(GUARDIAN), &Held::Guardian(guardian.into()));
+        if let Ok(text) = serde_json::to_vec(&Held::Guardian(guardian.into())) {
+            let _ = self.slots.borrow_mut().write(Some(GUARDIAN), text);
+        }
     }
 
     /// Enters a process that may not be found through its job's main process; called before it is stopped.
     pub(crate) fn member(&self, task: u32, process: &Process) {
-        let mut inner = self.0.borrow_mut();
+        let mut jobs = self.jobs.borrow_mut();
+        let Some(JobEntries { members, .. }) = jobs.get_mut(&task) else {
+            return;
+        };
         let key = ProcessKey::from(process);
-        let job = inner.jobs.get(&task);
-        if job.is_none_or(|job| job.members.contains_key(&key)) {
+        if members.contains_key(&key) {
             return;
         }
-        inner.prune(task);
+        // Dead ones are struck out now and then. A zombie that still has its number may lead a live session.
+        if members.len() % PRUNE == PRUNE - 1 {
+            members.retain(|process, _| process.find(&self.root).is_some());
+        }
         // Without memory the process can still be found by its family.
-        if let Ok(slot) = inner.enter(None, &Held::Member(MemberRecord::new(task, process)))
-            && let Some(job) = inner.jobs.get_mut(&task)
-        {
-            job.members.insert(key, slot);
+        if let Ok(entry) = self.enter(&Held::Member(MemberRecord::new(task, process))) {
+            members.insert(key, entry);
         }
     }
 
     /// Strikes out a job that has ended.
     pub(crate) fn ended(&self, task: u32) {
-        let mut inner = self.0.borrow_mut();
-        let Some(job) = inner.jobs.remove(&task) else {
-            return;
-        };
-        for slot in job.members.into_values().chain([job.slot]) {
-            inner.slots.strike(slot);
-        }
+        self.jobs.borrow_mut().remove(&task);
     }
 
     /// The current list.
     pub(crate) fn read(&self) -> Option<Record> {
-        Record::read(self.0.borrow().slots.memory())
+        Record::read(self.slots.borrow().memory())
     }
 
     /// Why there is no file; returned once.
     pub(crate) fn take_lost(&self) -> Option<NoFolder> {
-        self.0.borrow_mut().slots.take_lost()
+        self.slots.borrow_mut().take_lost()
     }
 
     /// The descriptors that a guardian must keep.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        self.0.borrow().slots.descriptors()
+        self.slots.borrow().descriptors()
     }
 
     /// Removes the file.
     pub(crate) fn remove_file(&self) {
-        self.0.borrow_mut().slots.remove_file();
-    }
-}
-
-impl Inner {
-    fn enter(&mut self, slot: Option<u64>, held: &Held) -> io::Result<u64> {
-        self.slots.write(slot, serde_json::to_vec(held)?)
-    }
-
-    /// Strikes out dead members now and then.
-    fn prune(&mut self, task: u32) {
-        let Some(job) = self.jobs.get_mut(&task) else {
-            return;
-        };
-        if job.members.len() % PRUNE != PRUNE - 1 {
-            return;
-        }
-        job.members.retain(|process, slot| {
-            // A zombie that still has its number may lead a live session.
-            let is_there = process.find(&self.root).is_some();
-            if !is_there {
-                self.slots.strike(*slot);
-            }
-            is_there
-        });
+        self.slots.borrow_mut().remove_file();
     }
 }
 
@@ -334,7 +331,7 @@ mod tests {
         let ledger = Ledger::begin(&root, &head).unwrap();
         assert!(ledger.take_lost().is_none());
         // Writing fails as on a full disk.
-        ledger.0.borrow_mut().slots.kept.as_mut().unwrap().file =
+        ledger.slots.borrow_mut().kept.as_mut().unwrap().file =
             File::options().write(true).open("/dev/full").unwrap();
         ledger.job(0, "a", &process(11)).unwrap();
         assert!(
@@ -425,17 +422,16 @@ mod tests {
             before: "0-3".parse().unwrap(),
             since: 85,
         };
-        let slot = ledger.enter(None, &Held::Pin(pin.clone())).unwrap();
+        let entry = ledger.enter(&Held::Pin(pin.clone())).unwrap();
         let odd = head.group.unwrap();
         let path = || GroupPath::from(odd.as_path());
-        for held in [
+        let others = [
             Held::Set(pin.set.clone()),
             Held::Group(90, path()),
             Held::Frozen(path()),
             Held::Alone(key(14)),
-        ] {
-            ledger.enter(None, &held).unwrap();
-        }
+        ];
+        let _others = others.map(|held| ledger.enter(&held).unwrap());
         let all = found(&root, SESSIONS, |_| true);
         let record = &all[0].record;
         assert_eq!(ledger.read().as_ref(), Some(record));
@@ -444,21 +440,23 @@ mod tests {
         assert_eq!(record.groups, [(90, odd.clone())]);
         assert_eq!(record.alone, [key(14)].into());
         assert_eq!((record.head.run, &record.frozen), (head.run, &vec![odd]));
-        ledger.strike(slot);
+        let slot = entry.slot;
+        drop(entry);
+        assert!(ledger.read().unwrap().pins.is_empty());
         let moved = Pin {
             thread: key(13),
             ..pin
         };
-        let again = ledger.enter(None, &Held::Pin(moved.clone())).unwrap();
-        assert_eq!(again, slot);
-        assert_eq!(ledger.read().unwrap().pins, [moved]);
+        let again = ledger.enter(&Held::Pin(moved.clone())).unwrap();
+        assert_eq!(again.slot, slot);
+        assert_eq!(ledger.read().unwrap().pins, [moved.clone()]);
         let long = Pin {
             old: (0..1_000).step_by(2).map(cosched_core::CpuId).collect(),
             ..ledger.read().unwrap().pins.remove(0)
         };
-        assert!(
-            ledger.enter(None, &Held::Pin(long)).is_err(),
-            "a cut mask is none"
-        );
+        let long = Held::Pin(long);
+        assert!(ledger.enter(&long).is_err(), "a cut mask is none");
+        assert!(again.replace(&long).is_err());
+        assert_eq!(ledger.read().unwrap().pins, [moved], "it stays");
     }
 }

@@ -73,10 +73,6 @@ impl SessionHold {
         self.since(&subject.members).is_some()
     }
 
-    fn known(&self) -> impl Iterator<Item = &ProcessKey> {
-        self.pins.keys().chain(self.left.keys())
-    }
-
     fn bind_process(
         &mut self,
         subject: &Subject,
@@ -119,9 +115,9 @@ impl SessionHold {
         }
         let cpus = cpus.intersection(limit);
         match self.planned(subject, process, thread, present, limit, &cpus) {
-            Ok(Some((slot, pin))) => {
+            Ok(Some(pin)) => {
                 self.enter_group(subject);
-                self.carry_out(slot, pin)
+                self.carry_out(pin)
             }
             Ok(None) => Ok(()),
             Err(why) => Err(self.leave(thread, why)),
@@ -129,13 +125,15 @@ impl SessionHold {
     }
 
     fn enter_group(&mut self, subject: &Subject) {
-        if let SubjectKey::Group(dir) = &subject.key
-            && !self.groups.contains_key(dir)
-            && let Ok(slot) = self
-                .ledger
-                .enter(None, &Held::Group(ticks_since_boot(), dir.as_path().into()))
-        {
-            self.groups.insert(dir.clone(), slot);
+        let SubjectKey::Group(dir) = &subject.key else {
+            return;
+        };
+        if self.groups.contains_key(dir) {
+            return;
+        }
+        let group = Held::Group(ticks_since_boot(), dir.as_path().into());
+        if let Ok(entry) = self.ledger.enter(&group) {
+            self.groups.insert(dir.clone(), entry);
         }
     }
 
@@ -149,7 +147,7 @@ impl SessionHold {
         limit: &CpuSet,
     ) -> bool {
         let mut sets = self.sets.iter();
-        if !sets.any(|set| comes_from(present, set, limit)) {
+        if !sets.any(|(_, set)| comes_from(present, set, limit)) {
             return false;
         }
         let since = |known| {
@@ -170,7 +168,7 @@ impl SessionHold {
         theirs.map(|pin| pin.since).min()
     }
 
-    /// The change of a thread, and the slot that it has; `None` if there is nothing to change.
+    /// The change of a thread; `None` if there is nothing to change.
     fn planned(
         &self,
         subject: &Subject,
@@ -179,11 +177,11 @@ impl SessionHold {
         present: CpuSet,
         limit: &CpuSet,
         cpus: &CpuSet,
-    ) -> Result<Option<(Option<u64>, Pin)>, LeftAlone> {
+    ) -> Result<Option<Pin>, LeftAlone> {
         if cpus.is_empty() {
             return Err(LeftAlone::Refused);
         }
-        if let Some((slot, pin)) = self.pins.get(&thread) {
+        if let Some((_, pin)) = self.pins.get(&thread) {
             if !comes_from(&present, &pin.set, limit) {
                 return Err(LeftAlone::Changed);
             }
@@ -191,12 +189,11 @@ impl SessionHold {
                 return Ok(None);
             }
             let (set, before) = (cpus.clone(), present);
-            let moved = Pin {
+            return Ok(Some(Pin {
                 set,
                 before,
                 ..pin.clone()
-            };
-            return Ok(Some((Some(*slot), moved)));
+            }));
         }
         if present != *limit && !self.has_inherited(subject, process, thread, &present, limit) {
             return Err(LeftAlone::Narrowed);
@@ -207,25 +204,23 @@ impl SessionHold {
         if self.len() >= MOST_THREADS {
             return Err(LeftAlone::TooMany);
         }
-        let pin = Pin {
+        Ok(Some(Pin {
             thread,
             process,
             old: limit.clone(),
             set: cpus.clone(),
             before: present,
             since: ticks_since_boot(),
-        };
-        Ok(Some((None, pin)))
+        }))
     }
 
     /// Enters the change, and makes it.
-    fn carry_out(&mut self, slot: Option<u64>, pin: Pin) -> Result<(), LeftAlone> {
+    fn carry_out(&mut self, pin: Pin) -> Result<(), LeftAlone> {
         let thread = pin.thread;
-        let Ok(slot) = self.enter(slot, &pin) else {
-            return Err(self.leave(thread, LeftAlone::TooMany));
-        };
         let (set, is_there) = (pin.set.clone(), pin.before == pin.set);
-        self.pins.insert(thread, (slot, pin));
+        if self.enter(pin).is_err() {
+            return Err(self.leave(thread, LeftAlone::TooMany));
+        }
         if is_there {
             return Ok(());
         }
@@ -236,7 +231,7 @@ impl SessionHold {
             }
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::SRCH) => {
-                    self.strike(&thread);
+                    self.pins.remove(&thread);
                     Ok(())
                 }
                 Some(Errno::PERM) => Err(self.leave(thread, LeftAlone::NotPermitted)),
@@ -245,12 +240,20 @@ impl SessionHold {
         }
     }
 
-    fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
-        if !self.sets.contains(&pin.set) {
-            self.ledger.enter(None, &Held::Set(pin.set.clone()))?;
-            self.sets.push(pin.set.clone());
+    fn enter(&mut self, pin: Pin) -> io::Result<()> {
+        if !self.sets.iter().any(|(_, set)| *set == pin.set) {
+            let entry = self.ledger.enter(&Held::Set(pin.set.clone()))?;
+            self.sets.push((entry, pin.set.clone()));
         }
-        self.ledger.enter(slot, &Held::Pin(pin.clone()))
+        let held = Held::Pin(pin.clone());
+        if let Some((entry, known)) = self.pins.get_mut(&pin.thread) {
+            entry.replace(&held)?;
+            *known = pin;
+        } else {
+            let entry = self.ledger.enter(&held)?;
+            self.pins.insert(pin.thread, (entry, pin));
+        }
+        Ok(())
     }
 
     /// Frees another thread that was bound because it has got the number of this one.
@@ -258,24 +261,18 @@ impl SessionHold {
         let now = Process::read(&self.root, thread.pid);
         if now.is_some_and(|now| now.start != thread.start) {
             give_back(&self.root, thread.pid, &limit_of(&self.root, thread.pid));
-            self.strike(&thread);
+            self.pins.remove(&thread);
         }
     }
 
     /// Leaves a thread alone from now on.
     fn leave(&mut self, thread: ProcessKey, why: LeftAlone) -> LeftAlone {
-        self.strike(&thread);
+        self.pins.remove(&thread);
         if why != LeftAlone::TooMany {
-            let slot = self.ledger.enter(None, &Held::Alone(thread)).ok();
-            self.left.insert(thread, slot);
+            let entry = self.ledger.enter(&Held::Alone(thread)).ok();
+            self.left.insert(thread, entry);
         }
         why
-    }
-
-    fn strike(&mut self, thread: &ProcessKey) {
-        if let Some((slot, _)) = self.pins.remove(thread) {
-            self.ledger.strike(slot);
-        }
     }
 
     /// Number of entries.
@@ -289,24 +286,10 @@ impl SessionHold {
         if self.len() < self.prune_at {
             return;
         }
-        self.groups.retain(|dir, slot| {
-            let exists = dir.exists();
-            if !exists {
-                self.ledger.strike(*slot);
-            }
-            exists
-        });
-        let gone: Vec<ProcessKey> = self
-            .known()
-            .filter(|thread| thread.find(&self.root).is_none())
-            .copied()
-            .collect();
-        for thread in gone {
-            self.strike(&thread);
-            if let Some(slot) = self.left.remove(&thread).flatten() {
-                self.ledger.strike(slot);
-            }
-        }
+        let root = &self.root;
+        self.groups.retain(|dir, _| dir.exists());
+        self.pins.retain(|thread, _| thread.find(root).is_some());
+        self.left.retain(|thread, _| thread.find(root).is_some());
         self.prune_at = (2 * self.len()).max(PRUNE);
     }
 }

@@ -12,7 +12,7 @@ pub(crate) use threads::limit_of;
 
 use crate::cgroup;
 use crate::hold::guardian::{Beat, Guarded, Guardian};
-use crate::hold::ledger::{Held, Ledger, Pin};
+use crate::hold::ledger::{Held, Ledger, LedgerEntry, Pin};
 use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::run_id::RunId;
@@ -24,7 +24,6 @@ use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
-use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,16 +40,16 @@ pub(crate) struct SessionHold {
     ledger: Ledger,
     guardian: Option<Guardian>,
     silence: Duration,
-    /// The bound threads, each with its slot in the list.
-    pins: BTreeMap<ProcessKey, (u64, Pin)>,
-    /// The threads that are left alone, each with its slot in the list if it has one.
-    left: BTreeMap<ProcessKey, Option<u64>>,
-    /// The groups with bound threads, with their slots in the list.
-    groups: BTreeMap<PathBuf, u64>,
+    /// The bound threads.
+    pins: BTreeMap<ProcessKey, (LedgerEntry, Pin)>,
+    /// The threads that are left alone, each with its entry if it has one.
+    left: BTreeMap<ProcessKey, Option<LedgerEntry>>,
+    /// The groups with bound threads.
+    groups: BTreeMap<PathBuf, LedgerEntry>,
     /// All sets of CPUs that threads got.
-    sets: Vec<CpuSet>,
-    /// The groups that are frozen, with their slots in the list.
-    frozen: BTreeMap<PathBuf, u64>,
+    sets: Vec<(LedgerEntry, CpuSet)>,
+    /// The groups that are frozen.
+    frozen: BTreeMap<PathBuf, LedgerEntry>,
     /// Number of known threads at which dead ones are struck out.
     prune_at: usize,
 }
@@ -124,15 +123,12 @@ impl SessionHold {
         if cgroup::is_frozen(dir) {
             return Ok(false);
         }
-        let slot = self.ledger.enter(None, &Held::Frozen(dir.into()))?;
-        let frozen = cgroup::set_frozen(dir, true);
-        if matches!(frozen, Ok(true)) {
-            self.frozen.insert(dir.to_owned(), slot);
-        } else {
-            self.ledger.strike(slot);
+        let entry = self.ledger.enter(&Held::Frozen(dir.into()))?;
+        if cgroup::set_frozen(dir, true)? {
+            self.frozen.insert(dir.to_owned(), entry);
         }
         // A group that is gone counts as frozen until its subject has ended.
-        frozen.map(|_| true)
+        Ok(true)
     }
 
     /// Thaws a group that [`SessionHold::freeze`] froze.
@@ -140,10 +136,9 @@ impl SessionHold {
     /// # Errors
     /// The kernel refuses.
     pub(crate) fn thaw(&mut self, dir: &Path) -> io::Result<()> {
-        if let Some(&slot) = self.frozen.get(dir) {
+        if self.frozen.contains_key(dir) {
             cgroup::set_frozen(dir, false)?;
             self.frozen.remove(dir);
-            self.ledger.strike(slot);
         }
         Ok(())
     }
@@ -154,12 +149,9 @@ impl SessionHold {
             return Restored::default();
         };
         let done = restore(&self.root, &list, geteuid().as_raw());
-        let pins = take(&mut self.pins).into_values().map(|(slot, _)| slot);
-        let groups = take(&mut self.groups).into_values();
-        let frozen = take(&mut self.frozen).into_values();
-        for slot in pins.chain(groups).chain(frozen) {
-            self.ledger.strike(slot);
-        }
+        self.pins.clear();
+        self.groups.clear();
+        self.frozen.clear();
         done
     }
 }
