@@ -2,6 +2,12 @@
 //!
 //! A [`Selection`] names processes as the user does. A `Finder` turns it into [`Subject`]s, again and again, because
 //! processes come and go. Each subject is a row of the table. A [`Sampler`] observes what they do between two looks.
+//!
+//! A run counts its own jobs otherwise: whole, from their first instruction on, by counters and a group that all their
+//! processes inherit. Here the processes ran before, and come and go within a subject. So each look adds what each process
+//! did since the look before.
+//!
+//! What [`Attached`] changes is undone by [`crate::hold`].
 
 mod backend;
 mod census;

@@ -42,10 +42,10 @@ pub(crate) trait Guarded {
     /// How long a run that [tends](Beat::Tends) something may be silent.
     fn silence(&self) -> Duration;
 
-    /// Frees what others wait for: the run tends something, and is silent or ends.
+    /// Frees what others may wait for: the run tends something, and is silent or ends.
     fn relieve(&self);
 
-    /// Frees all that the run held, which is dead.
+    /// Frees all that the dead run held.
     fn free(&self);
 }
 
@@ -123,7 +123,7 @@ fn guard<G: Guarded>(guarded: &G, line: OwnedFd, mut beats: Beats) {
     let mut pause = Duration::from_millis(1);
     while lives(guarded) {
         if beats.tends {
-            // Its end may wait for one of them.
+            // Its own end may wait for what it tends.
             guarded.relieve();
         }
         std::thread::sleep(pause);

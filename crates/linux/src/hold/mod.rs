@@ -4,9 +4,16 @@
 //! [`ledger`] before they change it. Both have a [`guardian`], a process that frees what is held if they die. If the guardian
 //! dies as well, [`mend`] frees it by the ledger's file, at the next start and in `cosched thaw`.
 //!
-//! They differ in what freeing means. A run's processes are its own: they are thawed and continued and may use all CPUs of
-//! the run, or they are ended ([`jobs`]). A program of others gets the CPUs that it had, thread by thread, unless somebody has
-//! changed them since; it is never signalled ([`session`]).
+//! They differ where jobs and programs of others differ:
+//!
+//! | | run | session |
+//! | --- | --- | --- |
+//! | freezes | the group of a job, or its processes by signals | groups of others, with permission; it never signals |
+//! | binds | all threads of a job | threads that nobody has narrowed, and remembers their CPUs one by one |
+//! | if it dies | jobs run on with the CPUs of the run, or end ([`jobs`]) | each thread gets the CPUs that it had ([`session`]) |
+//! | without a guardian | goes on, warns, and tries again | changes nothing |
+//!
+//! [`mend`]: crate::mend
 
 pub(crate) mod claim;
 pub(crate) mod guardian;

@@ -449,7 +449,8 @@ mod tests {
         };
         let again = ledger.enter(&Held::Pin(moved.clone())).unwrap();
         assert_eq!(again.slot, slot);
-        assert_eq!(ledger.read().unwrap().pins, [moved.clone()]);
+        let pins = ledger.read().unwrap().pins;
+        assert_eq!(pins, std::slice::from_ref(&moved));
         let long = Pin {
             old: (0..1_000).step_by(2).map(cosched_core::CpuId).collect(),
             ..ledger.read().unwrap().pins.remove(0)

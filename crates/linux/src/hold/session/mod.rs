@@ -1,4 +1,7 @@
 //! Binds the threads of programs that run already, freezes their groups, and undoes all of it at the end.
+//!
+//! A session that ends in good order undoes its changes itself. Its guardian, which users see as `mask-keeper`, does it if the
+//! session dies, and thaws the groups while it is silent.
 
 mod masks;
 mod restore;
@@ -92,16 +95,14 @@ impl SessionHold {
     /// # Errors
     /// No process could be made.
     pub(crate) fn renew_guardian(&mut self) -> io::Result<bool> {
-        if let Some(guardian) = self
-            .guardian
-            .as_ref()
-            .filter(|guardian| guardian.is_there())
-        {
-            guardian.tell(Beat::Tends);
-            return Ok(false);
-        }
-        if let Some(guardian) = self.guardian.take() {
-            guardian.dismiss();
+        match self.guardian.take() {
+            Some(guardian) if guardian.is_there() => {
+                guardian.tell(Beat::Tends);
+                self.guardian = Some(guardian);
+                return Ok(false);
+            }
+            Some(stopped_or_gone) => stopped_or_gone.dismiss(),
+            None => {}
         }
         self.start_guardian()?;
         Ok(true)
