@@ -7,7 +7,7 @@
 //! processes inherit. Here the processes ran before, and come and go within a subject. So each look adds what each process
 //! did since the look before.
 //!
-//! What [`Attached`] changes is undone by [`crate::hold`].
+//! What [`Attached`] changes is entered and undone in `hold`.
 
 mod backend;
 mod census;
