@@ -1,8 +1,8 @@
 //! The Linux backend of cosched. It reads this machine's topology, counters, energy and memory traffic, starts real
 //! processes, freezes them, pins them to CPUs and waits for them. A guardian frees them if the run dies.
 //!
-//! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`, `sentinel` and
-//! `counters::sys`.
+//! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`,
+//! `hold::sentinel` and `counters::sys`.
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod accounts;
@@ -10,31 +10,27 @@ mod allocation;
 pub mod attached;
 mod cgroup;
 mod child;
-mod claim;
 mod console;
 pub mod counters;
 mod disk;
 mod division;
 pub mod energy;
 pub mod events;
-mod guardian;
+mod hold;
 mod host;
 pub mod identity;
 mod in_dir;
 mod inherited;
 mod interrupts;
-mod ledger;
 mod limits;
 pub mod load;
 pub mod meminfo;
-pub mod mend;
 mod neighbours;
 mod offsets;
 pub mod orphans;
 mod polite;
 mod pressure;
 mod process;
-mod process_scan;
 pub mod processor;
 mod quota;
 mod reaped;
@@ -44,16 +40,13 @@ pub mod root;
 mod run_id;
 mod runtime;
 mod screen;
-mod sentinel;
 pub mod service;
 mod shared_folder;
 mod spawn;
 mod stat;
-mod stop;
 mod sys;
 pub mod topology;
 pub mod traffic;
-mod tree;
 mod wanting;
 mod watch;
 
@@ -61,6 +54,7 @@ pub use allocation::{Allocation, slurm_hosts};
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::{settle_child, settle_helper};
 pub use console::become_helper;
+pub use hold::mend;
 pub use host::{
     Adoption, Clock, Freezing, HeadroomLimits, Host, HostConfig, HostError, HostJob, HostNotice,
     JobBegin, KernelScheduler, ProgressPattern, capabilities, cpus_of_job, own_cpu_time,

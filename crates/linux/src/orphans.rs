@@ -1,10 +1,10 @@
 //! Jobs that run on although their run was killed: nobody schedules them, and nobody waits for them.
 
 use crate::cgroup;
-use crate::claim::job_groups;
-use crate::mend::{DeadRun, Reach, all_dead_runs, mend};
+use crate::hold::claim::job_groups;
+use crate::hold::mend::{DeadRun, Reach, all_dead_runs, mend};
+use crate::hold::process_scan::ProcessScan;
 use crate::process::{self, Process};
-use crate::process_scan::ProcessScan;
 use crate::reaper;
 use crate::root::Root;
 use crate::run_id::RunId;

@@ -6,7 +6,7 @@ use crate::sys::{self, RawPid};
 use cosched_core::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::cell::Cell;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -29,6 +29,36 @@ pub(crate) struct Process {
     pub threads: u32,
     /// Start time in clock ticks since boot. A later process with the same number has another one.
     pub start: u64,
+}
+
+/// A process or a thread, whether it still exists or not. A later one with the same number has another start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessKey {
+    /// Its number.
+    pub pid: RawPid,
+    /// Its start, in clock ticks since boot.
+    pub start: u64,
+}
+
+impl From<&Process> for ProcessKey {
+    fn from(process: &Process) -> ProcessKey {
+        ProcessKey {
+            pid: process.pid,
+            start: process.start,
+        }
+    }
+}
+
+impl ProcessKey {
+    /// The process, if it still exists, as [`Process::find`].
+    pub(crate) fn find(&self, root: &Root) -> Option<Process> {
+        Process::find(root, self.pid, self.start)
+    }
+
+    /// Whether it exists and has not ended.
+    pub(crate) fn lives(&self, root: &Root) -> bool {
+        lives(root, self.pid, self.start)
+    }
 }
 
 /// Size of the buffer for a list of numbers that is read at once.
@@ -292,20 +322,20 @@ pub(crate) fn allowed_cpus(root: &Root, status: &str) -> Option<cosched_core::Cp
 
 /// Pins all threads of these processes, including threads that start meanwhile. Returns false if these CPUs are offline.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) -> bool {
-    let are_online = Cell::new(true);
+    let mut are_online = true;
     for_threads(root, pids, |tid| {
         // A thread that is gone needs no CPU. A thread that may not be pinned stays where it is; `doctor` reports that.
         if let Err(error) = sys::set_affinity(tid, cpus)
             && error.raw_os_error() == Some(libc::EINVAL)
         {
-            are_online.set(false);
+            are_online = false;
         }
     });
-    are_online.get()
+    are_online
 }
 
 /// Applies `act` to all threads of these processes, including threads that start meanwhile.
-pub(crate) fn for_threads(root: &Root, pids: &[RawPid], act: impl Fn(RawPid)) {
+pub(crate) fn for_threads(root: &Root, pids: &[RawPid], mut act: impl FnMut(RawPid)) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
         // A thread that starts meanwhile inherits the old state, so scan again until there is no new one.

@@ -2,9 +2,9 @@
 //! has no cost.
 
 use crate::cgroup;
-use crate::claim::{job_groups, task_of};
-use crate::ledger;
-use crate::process::{self, Process};
+use crate::hold::claim::{job_groups, task_of};
+use crate::hold::ledger::{self, RUNS};
+use crate::process::{self, Process, ProcessKey};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::RawPid;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub struct Residents {
     root: Root,
     run: RunId,
-    processes: HashMap<u32, Vec<(RawPid, u64)>>,
+    processes: HashMap<u32, Vec<ProcessKey>>,
     groups: HashMap<u32, PathBuf>,
 }
 
@@ -30,11 +30,11 @@ impl Residents {
         if !run.is_here(root) {
             return Err("its processes are in another PID namespace");
         }
-        let found = ledger::found(root, |other| *other == run).pop();
+        let found = ledger::found(root, RUNS, |other| *other == run).pop();
         let record = found.ok_or("there is no list of its processes")?.record;
-        let mut processes: HashMap<u32, Vec<(RawPid, u64)>> = HashMap::new();
-        for (task, pid, start) in record.processes() {
-            processes.entry(task).or_default().push((pid, start));
+        let mut processes: HashMap<u32, Vec<ProcessKey>> = HashMap::new();
+        for (task, process) in record.processes() {
+            processes.entry(task).or_default().push(process);
         }
         let group = record
             .head
@@ -65,9 +65,9 @@ impl Residents {
         self.groups
             .get(&job)
             .is_some_and(|group| cgroup::is_frozen(group))
-            || listed.any(|&(pid, start)| {
-                let process = Process::find(&self.root, pid, start);
-                process.is_some_and(|process| process.is_stopped())
+            || listed.any(|process| {
+                let now = process.find(&self.root);
+                now.is_some_and(|now| now.is_stopped())
             })
     }
 
@@ -78,14 +78,9 @@ impl Residents {
     pub fn job(&self, job: u32) -> Result<u64, &'static str> {
         let mut seen: HashSet<RawPid> = HashSet::new();
         let listed = self.processes.get(&job).into_iter().flatten();
-        for &(pid, start) in listed {
-            if Process::find(&self.root, pid, start).is_some() {
-                seen.extend(
-                    process::descendants(&self.root, pid)
-                        .iter()
-                        .map(|process| process.pid),
-                );
-            }
+        for listed in listed.filter(|listed| listed.find(&self.root).is_some()) {
+            let family = process::descendants(&self.root, listed.pid);
+            seen.extend(family.iter().map(|process| process.pid));
         }
         if let Some(group) = self.groups.get(&job) {
             seen.extend(cgroup::processes_within(group, |_| true));
@@ -101,7 +96,7 @@ impl Residents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Ledger, LedgerHead};
+    use crate::hold::ledger::{Ledger, LedgerHead};
     use crate::run_id::tests::{link_namespace, write_stat};
 
     #[test]

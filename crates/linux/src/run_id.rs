@@ -4,6 +4,8 @@
 use crate::process::{self, Process};
 use crate::root::{RUNS_DIR, Root};
 use crate::sys::RawPid;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
@@ -144,6 +146,19 @@ fn parse_digits(text: &str) -> Option<u64> {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{}", self.pid, self.start, self.namespace)
+    }
+}
+
+impl Serialize for RunId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RunId, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        RunId::parse(&text).ok_or_else(|| D::Error::custom("no identity of a run"))
     }
 }
 

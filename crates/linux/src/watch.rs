@@ -5,6 +5,7 @@
 //! them. The next start, `cosched thaw` and each
 //! search for live runs remove the files of killed runs.
 
+use crate::hold::ledger;
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId};
 use crate::runtime::{NoFolder, PrivateFolder};
@@ -247,7 +248,7 @@ impl LiveRun {
 
 /// The live runs that the caller can find: its own, and for root all users'. Removes the files of dead runs.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
-    live(root, STATUS, &[STATUS, "run-"])
+    live(root, STATUS, &[STATUS, ledger::RUNS])
 }
 
 /// The live processes with files of these prefixes, where the state has the prefix `state`.

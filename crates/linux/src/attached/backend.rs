@@ -3,13 +3,13 @@
 //! let go.
 
 use super::census::INIT;
-use super::manage::{LeftAlone, SessionHold, limit_of};
 use super::notes::{left_alone, not_thawed, of_undo};
 use super::sampler::{Sampled, Sampler};
 use super::selection::{Subject, SubjectKey};
 use super::usage::IntervalSums;
 use crate::cgroup;
 use crate::counters::CounterSupport;
+use crate::hold::session::{LeftAlone, SessionHold, limit_of};
 use crate::host::lacks;
 use crate::interrupts::{Interrupt, Interrupts};
 use crate::root::Root;
@@ -136,7 +136,7 @@ impl<'a> Attached<'a> {
         let run = RunId::own(root).ok_or(ManageError::NoIdentity)?;
         let machine = Arc::new(whole_machine(root)?);
         let interval = Duration::from_nanos(config.interval.0);
-        let mut hold = SessionHold::begin(root, run, interval).map_err(ManageError::Keeper)?;
+        let hold = SessionHold::begin(root, run, interval).map_err(ManageError::Keeper)?;
         let lost = hold.take_lost().map(|why| {
             format!(
                 "no list in the runtime folder: {why}; if both cosched and its keeper are killed, bound programs stay bound"
@@ -179,7 +179,7 @@ impl<'a> Attached<'a> {
 
     /// Looks at the subjects, and brings the tasks up to date.
     fn look(&mut self) -> Result<(), ManageError> {
-        self.keep_keeper()?;
+        self.keep_guardian()?;
         self.look_at_machine()?;
         let sampled = self.sampler.look();
         self.looked = Instant::now();
@@ -197,8 +197,8 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
-    fn keep_keeper(&mut self) -> Result<(), ManageError> {
-        if self.hold.renew_keeper().map_err(ManageError::Keeper)? {
+    fn keep_guardian(&mut self) -> Result<(), ManageError> {
+        if self.hold.renew_guardian().map_err(ManageError::Keeper)? {
             let note = "the keeper of the CPU masks was gone and was replaced";
             self.notes.push(note.to_owned());
         }

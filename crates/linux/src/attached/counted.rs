@@ -1,11 +1,10 @@
 //! Hardware counters of processes that run already. A process is counted from the look on at which it has used a CPU, with
 //! the children and threads that it starts later.
 
-use super::selection::Member;
 use super::watched::Activity;
 use crate::counters::{EventStart, JobCounters};
 use crate::events::MachineEvents;
-use crate::process;
+use crate::process::{self, ProcessKey};
 use crate::root::Root;
 use crate::sys::RawPid;
 use cosched_core::{Absence, Counts, Reading};
@@ -22,7 +21,7 @@ const MOST_THREADS: usize = 64;
 pub(super) struct SubjectCounters {
     root: Root,
     events: MachineEvents,
-    open: BTreeMap<Member, Count>,
+    open: BTreeMap<ProcessKey, Count>,
 }
 
 /// The counters of a process.
@@ -46,7 +45,7 @@ impl SubjectCounters {
     }
 
     /// The counts of a subject's processes in the interval.
-    pub(super) fn of(&mut self, activities: &BTreeMap<Member, Activity>) -> Counts {
+    pub(super) fn of(&mut self, activities: &BTreeMap<ProcessKey, Activity>) -> Counts {
         if self.events.pmus.is_empty() {
             return Counts::absent(Absence::NoCounters);
         }
@@ -60,9 +59,9 @@ impl SubjectCounters {
 
     fn of_process(
         &mut self,
-        member: &Member,
+        member: &ProcessKey,
         activity: &Activity,
-        family: &BTreeMap<Member, Activity>,
+        family: &BTreeMap<ProcessKey, Activity>,
     ) -> Counts {
         let zero = Counts::from_fn(|_| Reading::Value(0));
         match self.open.get_mut(member) {
@@ -81,9 +80,9 @@ impl SubjectCounters {
     /// Starts to count a process, which has no counts yet.
     fn open(
         &mut self,
-        member: &Member,
+        member: &ProcessKey,
         activity: &Activity,
-        family: &BTreeMap<Member, Activity>,
+        family: &BTreeMap<ProcessKey, Activity>,
     ) -> Counts {
         let parent = family
             .keys()
@@ -120,7 +119,7 @@ impl SubjectCounters {
         tids.map(open).collect()
     }
 
-    pub(super) fn retain(&mut self, is_present: impl Fn(&Member) -> bool) {
+    pub(super) fn retain(&mut self, is_present: impl Fn(&ProcessKey) -> bool) {
         self.open.retain(|member, _| is_present(member));
     }
 }

@@ -5,8 +5,9 @@ use super::error::SelectError;
 use super::groups::Groups;
 use super::jobs::UserProcessGroups;
 use super::pattern::Pattern;
-use super::selection::{Member, Selection, Subject};
+use super::selection::{Selection, Subject};
 use super::trees::Trees;
+use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::collections::BTreeSet;
@@ -130,7 +131,7 @@ fn check_pids(census: &Census, pids: &[RawPid]) -> Result<(), SelectError> {
 /// Gives each process to the first subject that has it, and keeps to the bounds.
 fn bounded(all: Vec<Subject>) -> FoundSubjects {
     let mut found = FoundSubjects::default();
-    let mut taken: BTreeSet<Member> = BTreeSet::new();
+    let mut taken: BTreeSet<ProcessKey> = BTreeSet::new();
     for mut subject in all {
         subject.members.retain(|member| !taken.contains(member));
         let room = if found.subjects.len() < MOST_SUBJECTS {
@@ -369,7 +370,7 @@ mod tests {
             [row("cc 11", &[11, 12]), row("make 10", &[10])]
         );
         let mut many = found.subjects[0].clone();
-        many.members = (0..5_000).map(|pid| Member { pid, start: 1 }).collect();
+        many.members = (0..5_000).map(|pid| ProcessKey { pid, start: 1 }).collect();
         let found = bounded(vec![many.clone(), many]);
         assert_eq!(found.subjects.len(), 1);
         assert_eq!(

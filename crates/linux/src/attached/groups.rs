@@ -3,8 +3,9 @@
 use super::census::Census;
 use super::error::SelectError;
 use super::pattern::Pattern;
-use super::selection::{Member, Subject, SubjectKey};
+use super::selection::{Subject, SubjectKey};
 use crate::cgroup;
+use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ impl Groups {
         let mut members = Vec::new();
         for pid in cgroup::processes(dir) {
             let known = census.process(pid).filter(|_| census.never(pid).is_none());
-            members.extend(known.map(Member::from));
+            members.extend(known.map(ProcessKey::from));
         }
         members.sort_unstable();
         Subject {

@@ -2,9 +2,9 @@
 
 use super::census::Census;
 use super::error::SelectError;
-use super::selection::{Member, Subject, SubjectKey, process_name};
+use super::selection::{Subject, SubjectKey, process_name};
 use crate::cgroup;
-use crate::process::Process;
+use crate::process::{Process, ProcessKey};
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::collections::BTreeMap;
@@ -33,11 +33,11 @@ impl UserProcessGroups {
     /// The process groups in which the user has a process.
     pub(super) fn subjects(&mut self, root: &Root, census: &mut Census) -> Vec<Subject> {
         let all: Vec<Process> = census.processes().copied().collect();
-        let mut groups: BTreeMap<RawPid, Vec<Member>> = BTreeMap::new();
+        let mut groups: BTreeMap<RawPid, Vec<ProcessKey>> = BTreeMap::new();
         for process in all {
             if census.user(process.pid) == Some(self.user) {
                 let members = groups.entry(process.group).or_default();
-                members.push(Member::from(&process));
+                members.push(ProcessKey::from(&process));
             }
         }
         self.named.retain(|group, _| groups.contains_key(group));
@@ -56,7 +56,7 @@ impl UserProcessGroups {
         root: &Root,
         census: &mut Census,
         group: RawPid,
-        members: &[Member],
+        members: &[ProcessKey],
     ) -> Subject {
         let user = self.user;
         let subject = self.named.entry(group).or_insert_with(|| {

@@ -1,6 +1,6 @@
 //! What a managing session did and could not do, in words.
 
-use super::manage::{LeftAlone, Restored};
+use crate::hold::session::{LeftAlone, Restored};
 
 /// What could not be undone.
 pub(super) fn of_undo(done: &Restored) -> Vec<String> {

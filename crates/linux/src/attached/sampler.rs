@@ -3,11 +3,12 @@
 use super::counted::SubjectCounters;
 use super::error::SelectError;
 use super::finder::{Finder, FoundSubjects};
-use super::selection::{Member, Selection, Subject, SubjectKey};
+use super::selection::{Selection, Subject, SubjectKey};
 use super::watched::{Activity, ScanInterval, WatchedProcess};
 use crate::accounts::{self, CpuSpent};
 use crate::events::MachineEvents;
 use crate::pressure;
+use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::stat::{Stat, since_boot, tick_time};
 use crate::sys::{self, RawPid};
@@ -24,7 +25,7 @@ const MOST_THREADS: usize = 4_096;
 pub struct Sampler {
     root: Root,
     finder: Finder,
-    watched: BTreeMap<Member, WatchedProcess>,
+    watched: BTreeMap<ProcessKey, WatchedProcess>,
     counted: SubjectCounters,
     before: Option<Before>,
     looks: u64,
@@ -40,7 +41,7 @@ struct Before {
 /// A subject at the last look.
 struct Past {
     name: String,
-    members: Vec<Member>,
+    members: Vec<ProcessKey>,
     resident: Option<u64>,
 }
 
@@ -187,8 +188,8 @@ impl Sampler {
     fn activities(
         &mut self,
         look: &mut ScanInterval<'_>,
-        members: &[Member],
-    ) -> BTreeMap<Member, Activity> {
+        members: &[ProcessKey],
+    ) -> BTreeMap<ProcessKey, Activity> {
         let mut all = BTreeMap::new();
         for &member in members {
             let watched = self
@@ -205,7 +206,7 @@ impl Sampler {
 
     /// CPU time of processes that have ended, as far as the CPU time of waited-for children of the others contains it.
     /// It belongs to earlier intervals.
-    fn time_of_gone(&self, past: Option<&Past>, now: &BTreeMap<Member, Activity>) -> Nanos {
+    fn time_of_gone(&self, past: Option<&Past>, now: &BTreeMap<ProcessKey, Activity>) -> Nanos {
         let mut gone: BTreeMap<RawPid, &Stat> = BTreeMap::new();
         for member in past.iter().flat_map(|past| &past.members) {
             let last = self.watched.get(member).and_then(WatchedProcess::last);
@@ -230,7 +231,7 @@ impl Sampler {
 
     /// Forgets processes that belong to no subject any more.
     fn drop_gone(&mut self, subjects: &[Subject]) {
-        let present: BTreeSet<&Member> = subjects
+        let present: BTreeSet<&ProcessKey> = subjects
             .iter()
             .flat_map(|subject| &subject.members)
             .collect();

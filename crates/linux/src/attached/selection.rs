@@ -1,8 +1,8 @@
 //! Which programs are observed: the words of the user, and the rows that they lead to.
 
-use crate::process::Process;
+use crate::process::ProcessKey;
 use crate::sys::RawPid;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -43,24 +43,6 @@ pub enum SubjectKey {
     },
 }
 
-/// A process of a subject. A later process with the same number has another start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Member {
-    /// Its number.
-    pub pid: RawPid,
-    /// Its start, in clock ticks since boot.
-    pub start: u64,
-}
-
-impl From<&Process> for Member {
-    fn from(process: &Process) -> Member {
-        Member {
-            pid: process.pid,
-            start: process.start,
-        }
-    }
-}
-
 /// What is observed as one: a row of the table, or a task of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
@@ -73,7 +55,7 @@ pub struct Subject {
     /// The directory of its cgroup: its own, or the one of its first process. `None` without a v2 hierarchy.
     pub group: Option<PathBuf>,
     /// Its live processes, in ascending order. This process, kernel threads and process 1 are never among them.
-    pub members: Vec<Member>,
+    pub members: Vec<ProcessKey>,
 }
 
 impl fmt::Display for Selection {

@@ -2,8 +2,9 @@
 
 use super::census::Census;
 use super::pattern::Pattern;
-use super::selection::{Member, Subject, SubjectKey, process_name};
+use super::selection::{Subject, SubjectKey, process_name};
 use crate::cgroup;
+use crate::process::ProcessKey;
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::collections::btree_map::Entry;
@@ -22,7 +23,7 @@ pub(super) struct Trees {
 }
 
 struct TreeRoot {
-    member: Member,
+    member: ProcessKey,
     name: String,
     command: String,
     group: Option<PathBuf>,
@@ -61,7 +62,7 @@ impl Trees {
     }
 
     fn plant(&mut self, root: &Root, census: &mut Census, pid: RawPid) {
-        let Some(member) = census.process(pid).map(Member::from) else {
+        let Some(member) = census.process(pid).map(ProcessKey::from) else {
             return;
         };
         let command = census.command(pid).unwrap_or_default().to_owned();
@@ -102,7 +103,7 @@ impl Trees {
 
     /// Adds the children of the trees' processes, and theirs.
     fn grow(&mut self, census: &Census) {
-        let mut children: BTreeMap<RawPid, Vec<Member>> = BTreeMap::new();
+        let mut children: BTreeMap<RawPid, Vec<ProcessKey>> = BTreeMap::new();
         for process in census.processes() {
             let siblings = children.entry(process.parent).or_default();
             siblings.push(process.into());
@@ -131,7 +132,7 @@ impl Trees {
             each.map(|(&tree, root)| (tree, root.subject())).collect();
         for (&pid, &(start, tree)) in &self.placed {
             if let Some(row) = rows.get_mut(&tree) {
-                row.members.push(Member { pid, start });
+                row.members.push(ProcessKey { pid, start });
             }
         }
         rows.into_values().collect()

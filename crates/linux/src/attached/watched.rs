@@ -2,8 +2,7 @@
 //! threads are read only after it used a CPU.
 
 use super::process_file::{ProcessFile, sched_times};
-use super::selection::Member;
-use crate::process;
+use crate::process::{self, ProcessKey};
 use crate::root::Root;
 use crate::stat::{Stat, tick_time};
 use crate::sys::RawPid;
@@ -16,7 +15,7 @@ const REFRESH: u64 = 16;
 
 /// A process between two looks.
 pub(super) struct WatchedProcess {
-    member: Member,
+    member: ProcessKey,
     stat: ProcessFile,
     schedstat: ProcessFile,
     /// Its line of the last look; `None` before the first.
@@ -125,7 +124,7 @@ impl Activity {
 }
 
 impl WatchedProcess {
-    pub(super) fn new(root: &Root, member: Member) -> WatchedProcess {
+    pub(super) fn new(root: &Root, member: ProcessKey) -> WatchedProcess {
         let pid = member.pid;
         WatchedProcess {
             member,

@@ -108,12 +108,17 @@ fn control(group: &Path, file: &str, value: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, value)
 }
 
-/// Freezes or thaws a group that no run made.
+/// Freezes or thaws a group. Returns whether it is frozen then, before all of its processes have stopped. A group that was
+/// removed contains nothing frozen.
 ///
 /// # Errors
 /// An error of the kernel.
-pub(crate) fn set_frozen(group: &Path, frozen: bool) -> io::Result<()> {
-    control(group, FREEZE, if frozen { b"1" } else { b"0" })
+pub(crate) fn set_frozen(group: &Path, frozen: bool) -> io::Result<bool> {
+    match control(group, FREEZE, if frozen { b"1" } else { b"0" }) {
+        Ok(()) => Ok(frozen),
+        Err(_) if !group.exists() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Why the cgroup freezer cannot be used here; `None` if it can.
@@ -242,13 +247,12 @@ impl JobGroup {
         directory(&self.dir)
     }
 
-    /// Freezes or thaws all processes of the group. Returns before all of them have stopped.
+    /// Freezes or thaws all processes of the group, as [`set_frozen`].
     ///
     /// # Errors
     /// An error of the kernel.
-    pub(crate) fn freeze(&self, frozen: bool) -> io::Result<()> {
-        let value = if frozen { b"1" } else { b"0" };
-        control(&self.dir, FREEZE, value)
+    pub(crate) fn set_frozen(&self, frozen: bool) -> io::Result<bool> {
+        set_frozen(&self.dir, frozen)
     }
 
     /// The group of a job in a small tree.
@@ -257,11 +261,6 @@ impl JobGroup {
         JobGroup {
             dir: dir.to_owned(),
         }
-    }
-
-    /// Whether it exists: another process may have removed it.
-    pub(crate) fn exists(&self) -> bool {
-        self.dir.exists()
     }
 
     /// Whether it contains any process; zombies do not count.
@@ -292,7 +291,7 @@ impl JobGroup {
 
 impl Drop for JobGroup {
     fn drop(&mut self) {
-        let _ = self.freeze(false);
+        let _ = self.set_frozen(false);
         remove(&self.dir);
     }
 }

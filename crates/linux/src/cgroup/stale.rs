@@ -3,7 +3,7 @@
 //! A group belongs to a run if its name is exactly `cosched-` and the identity of the run. All other groups are left
 //! alone, as are groups of live runs and of runs whose state is unknown.
 
-use super::{FREEZE, control, run_of, subgroups};
+use super::{FREEZE, run_of, set_frozen, subgroups};
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId};
 use std::io;
@@ -51,10 +51,9 @@ pub(crate) fn thaw(dir: &Path) -> io::Result<bool> {
     let mut any = false;
     let mut result = Ok(());
     for group in own_groups(dir).filter(|group| is_frozen(group)) {
-        // An error here must not prevent the other thaws. A removed group is not frozen.
-        match control(&group, FREEZE, b"0") {
-            Ok(()) => any = true,
-            Err(error) if !group.exists() || error.kind() == io::ErrorKind::NotFound => {}
+        // An error here must not prevent the other thaws.
+        match set_frozen(&group, false) {
+            Ok(_) => any = true,
             Err(error) => result = Err(error),
         }
     }

@@ -2,13 +2,11 @@
 
 use super::lifecycle::Lifecycle;
 use super::notice::{HostNotice, HostNotices};
-use crate::cgroup::JobGroup;
+use crate::hold::stop::SignalStop;
+use crate::hold::tree::ProcessTree;
 use crate::process;
-use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
-use crate::tree::ProcessTree;
 use cosched_core::{CpuSet, Nanos, TaskId};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -51,17 +49,17 @@ impl ActuatedJob {
         }
         match &mut self.by {
             Freezer::Group => {
-                let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) else {
+                let Some(group) = tree.group() else {
                     return Ok(());
                 };
-                // A removed group contains nothing frozen.
-                if !tree.group().is_some_and(JobGroup::exists) {
-                    self.frozen = false;
-                    return Ok(());
+                match group.set_frozen(frozen) {
+                    Ok(is_frozen) => self.frozen = is_frozen,
+                    Err(error) => {
+                        self.owes_thaw = !frozen;
+                        self.frozen = true;
+                        return Err(error);
+                    }
                 }
-                self.owes_thaw = !frozen;
-                self.frozen = true;
-                return Err(error);
             }
             Freezer::Signals(stop) if frozen => stop.stop(tree),
             Freezer::Signals(stop) => stop.go_on(tree, stopped_itself),
@@ -209,11 +207,11 @@ impl Actuator {
         else {
             return;
         };
-        let are_online = Cell::new(true);
+        let mut are_online = true;
         for_processes(tree, |pids| {
-            are_online.set(process::bind(tree.root(), pids, cpus) && are_online.get());
+            are_online &= process::bind(tree.root(), pids, cpus)
         });
-        actuated.cpus = match are_online.get() {
+        actuated.cpus = match are_online {
             true => cpus.clone(),
             // It is not there, so the next placement there must not be taken for done.
             false => CpuSet::new(),
@@ -245,7 +243,7 @@ fn give_thread(tid: RawPid, loaded: bool) {
 }
 
 /// Applies `act` to all processes of a job, including those forked meanwhile.
-fn for_processes(tree: &ProcessTree, act: impl Fn(&[RawPid])) {
+fn for_processes(tree: &ProcessTree, mut act: impl FnMut(&[RawPid])) {
     let mut done: Vec<RawPid> = Vec::new();
     for _ in 0..BINDS {
         let mut new: Vec<RawPid> = match tree.group() {
@@ -264,6 +262,7 @@ fn for_processes(tree: &ProcessTree, act: impl Fn(&[RawPid])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::JobGroup;
     use crate::process::Process;
     use crate::root::Root;
 

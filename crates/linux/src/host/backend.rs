@@ -3,7 +3,7 @@
 use super::clock::monotonic;
 use super::loaded::{Loaded, in_charge};
 use super::{Host, HostError, capabilities, go_on};
-use crate::tree::ProcessTree;
+use crate::hold::tree::ProcessTree;
 use cosched_core::{
     Absence, Backend, Began, Capabilities, Capability, Change, CpuSet, Demand, DeviceTime, Event,
     Kill, Machine, MayStart, Nanos, Occupation, Origin, Payload, Plan, Planner, Reading, Resources,

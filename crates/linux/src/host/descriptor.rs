@@ -2,10 +2,10 @@
 
 use super::input::MOST_PROCESSES;
 use super::printed::tail;
+use crate::hold::tree::ProcessTree;
 use crate::root::Root;
 use crate::spawn::PROGRESS_FILE;
 use crate::sys::RawPid;
-use crate::tree::ProcessTree;
 use std::fs::{File, read_link};
 use std::os::fd::RawFd;
 use std::path::PathBuf;

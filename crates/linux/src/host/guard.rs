@@ -2,13 +2,14 @@
 
 use super::clock::monotonic;
 use super::notice::{HostNotice, HostNotices};
-use crate::guardian::{Beat, GuardedRun, Guardian};
+use crate::hold::guardian::{Beat, Guardian};
+use crate::hold::jobs::GuardedJobs;
 use crate::sys::RawPid;
 use cosched_core::Nanos;
 
 /// The run's guardian, if there is one.
 pub(crate) struct Guard {
-    guarded: GuardedRun,
+    guarded: GuardedJobs,
     guardian: Option<Guardian>,
     /// Whether the user was warned that there is none.
     told: bool,
@@ -22,7 +23,7 @@ const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 
 impl Guard {
     /// Starts a guardian; warns when that fails.
-    pub(crate) fn start(guarded: GuardedRun, notices: HostNotices) -> Guard {
+    pub(crate) fn start(guarded: GuardedJobs, notices: HostNotices) -> Guard {
         let mut guard = Guard {
             guarded,
             guardian: None,
@@ -35,7 +36,7 @@ impl Guard {
     }
 
     fn renew(&mut self) -> bool {
-        match Guardian::start(&self.guarded) {
+        match Guardian::start(&self.guarded, Beat::Rests) {
             Ok(guardian) => (self.guardian, self.told) = (Some(guardian), false),
             Err(error) => {
                 if !std::mem::replace(&mut self.told, true) {

@@ -3,9 +3,9 @@
 //! The input is the largest file that a process of the job reads on. The share of it is no progress if the job keeps what
 //! it reads, as `sort` does, or if the file is one of several.
 
+use crate::hold::tree::ProcessTree;
 use crate::offsets::{Offset, offsets};
 use crate::process;
-use crate::tree::ProcessTree;
 use cosched_core::{Absence, Reading};
 
 /// Maximum number of processes looked at.

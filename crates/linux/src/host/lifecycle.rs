@@ -11,18 +11,19 @@ use super::live_job::{CpuAccount, EndedJob, LiveJob};
 use super::notice::{HostNotice, HostNotices};
 use super::orphanage::Orphanage;
 use crate::cgroup::{JobGroup, RunGroup};
-use crate::guardian::{Beat, GuardedRun};
+use crate::hold::guardian::Beat;
+use crate::hold::jobs::GuardedJobs;
+use crate::hold::ledger::{Ledger, LedgerHead};
+use crate::hold::mend::{self, Reach};
+use crate::hold::tree::ProcessTree;
 use crate::interrupts;
-use crate::ledger::{Ledger, LedgerHead};
 use crate::meminfo;
-use crate::mend::{self, Reach};
 use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE, SLOT_VARIABLE};
 use crate::reaped::ReapedEnd;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, CallerState, JobProgram, Waiting};
 use crate::sys::{self, ChildStatus, RawPid, SignalMask};
-use crate::tree::ProcessTree;
 use cosched_core::{ByTask, CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper};
@@ -118,7 +119,7 @@ impl Lifecycle {
         let orphanage = Orphanage::of_this_process(&root);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
         let creates_in_group = directory.is_some_and(|group| spawn::can_create_in(group.as_fd()));
-        let guarded = GuardedRun {
+        let guarded = GuardedJobs {
             root: root.clone(),
             head,
             ledger: ledger.clone(),

@@ -1,10 +1,10 @@
 //! A job from its start to the end of its last process, and what the kernel counts for it.
 
 use crate::cgroup::{CpuTimes, JobGroup};
+use crate::hold::tree::ProcessTree;
 use crate::meminfo::RSS_ERROR;
 use crate::process::Process;
 use crate::sys::ProcessUsage;
-use crate::tree::ProcessTree;
 use cosched_core::{Absence, Exit, Nanos, Reading, Resources, TaskId};
 use std::cell::Cell;
 use std::os::fd::OwnedFd;

@@ -6,8 +6,9 @@ use super::kernel::KernelScheduler;
 use super::lifecycle::Lifecycle;
 use super::notice::{HostNotice, HostNotices};
 use crate::counters::EventReading;
-use crate::guardian::{Beat, HELD};
-use crate::tree::ProcessTree;
+use crate::hold::guardian::Beat;
+use crate::hold::jobs::HELD;
+use crate::hold::tree::ProcessTree;
 use cosched_core::{
     Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency,
     Schedule, Seat, Switch, TaskId, Traffic,
@@ -20,7 +21,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 const TENDING: Nanos = Nanos::from_ms(1000);
 
 /// Time without `tend` after which the guardian may have given the jobs back: slightly less than
-/// [`HELD`](crate::guardian::HELD).
+/// [`HELD`](crate::hold::jobs::HELD).
 const GIVEN_BACK: Nanos = Nanos(HELD.as_nanos() as u64 - TENDING.0);
 
 /// The scheduler, and the state of each of its jobs.

@@ -14,7 +14,6 @@ mod error;
 mod extent;
 mod guard;
 mod headroom;
-mod hold;
 mod input;
 mod jobserver;
 mod kernel;
@@ -24,6 +23,7 @@ mod loaded;
 mod meter;
 mod notice;
 mod orphanage;
+mod pause;
 mod printed;
 mod progress_reader;
 mod reaped_job;
@@ -53,12 +53,12 @@ use cosched_core::{CpuSet, Event, Exit, Machine, Nanos, Resources, TaskId};
 use error::system;
 use extent::Extent;
 use headroom::HeadroomCheck;
-use hold::JobHold;
 use jobserver::Jobservers;
 use lifecycle::{Lifecycle, WaitEvents};
 use loaded::{Loaded, in_charge};
 use meter::Meter;
 use notice::HostNotices;
+use pause::RunPause;
 use progress_reader::ProgressReader;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ pub struct Host {
     input: Option<OwnedFd>,
     /// The next wait ends once the input is readable.
     wakes_at_input: bool,
-    hold: JobHold,
+    pause: RunPause,
     extent: Extent,
     notices: HostNotices,
     /// Reported by the next wait.
@@ -170,7 +170,7 @@ impl Host {
             requests: config.requests,
             input: None,
             wakes_at_input: false,
-            hold: JobHold::default(),
+            pause: RunPause::default(),
             extent,
             notices,
             queued: Vec::new(),
@@ -336,7 +336,7 @@ impl Host {
     /// Continues without the scheduler in the kernel, if it was removed. The loop then places all jobs anew, so this waits
     /// while they are held.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
-        if self.hold.is_held() {
+        if self.pause.is_held() {
             return;
         }
         let Some(loaded) = in_charge(&mut self.loaded) else {
@@ -357,7 +357,7 @@ impl Host {
     fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
         let now = self.clock.now();
         let unguarded = self.lifecycle.keep_guard().map(|left| now + left);
-        if self.hold.is_held() {
+        if self.pause.is_held() {
             return unguarded;
         }
         let tokens = self.tend_jobservers(now);
@@ -374,7 +374,7 @@ impl Host {
 
     /// Looks whether jobs with a reaper have stopped themselves; returns when to look again.
     fn look_at_reaped(&mut self) -> Option<Nanos> {
-        if self.hold.is_held() {
+        if self.pause.is_held() {
             return None;
         }
         let Host {
@@ -416,7 +416,7 @@ impl Host {
     /// Waits for a signal, for a request, or for the scheduler in the kernel.
     fn listen(&mut self, timeout: Option<Nanos>) -> Result<WaitEvents, HostError> {
         let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
-        if !self.hold.is_held() {
+        if !self.pause.is_held() {
             lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
             lines.extend(self.jobservers.owing());
         }

@@ -1,6 +1,6 @@
 //! Notices for the user of a run.
 
-use crate::mend::Mended;
+use crate::hold::mend::Mended;
 use crate::neighbours::Neighbour;
 use cosched_core::{Absence, CpuSet, Nanos};
 use std::cell::RefCell;

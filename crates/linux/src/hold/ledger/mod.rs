@@ -1,45 +1,45 @@
-//! The list of a run's processes, which outlives the run: the started jobs, and the processes outside a job's own group
-//! that may be stopped. The guardian reads it when the run has died; `cosched thaw` and the next start read it when the
-//! guardian has died as well.
+//! The list of what a run or a session holds. It outlives both.
 //!
-//! A process is entered before it is stopped for the first time. So every stopped process is in the list, or is in the
-//! group or session of a listed process, or was forked by one. Stopping and continuing a job writes nothing: that
-//! happens too often.
+//! A run enters the started jobs, and the processes outside a job's own group that may be stopped. A process is entered
+//! before it is stopped for the first time. So every stopped process is in the list, or is in the group or session of a
+//! listed process, or was forked by one. Stopping and continuing a job writes nothing: that happens too often.
+//!
+//! A session enters each change of a program of others before it makes the change: what the program had, and what it gets.
+//! So a killed session leaves no change without an entry.
 //!
 //! There are two copies. The guardian reads the one in memory, which cannot fail on a full disk. The file in the user's
 //! runtime folder is for the next start and `cosched thaw`. Both consist of a head and of slots of one length. Each
 //! slot is written at once, so a killed run never leaves half an entry.
 
-mod record;
+mod entry;
+mod found;
 mod slots;
 
-pub(crate) use record::{FoundLedger, Record, forget, found};
-pub(crate) use slots::{SLOT_BYTES, Slots};
+pub(crate) use entry::{Held, MemberRecord, Pin};
+pub(crate) use found::{FoundLedger, Record, forget, found};
 
-use crate::identity;
-use crate::process::Process;
+use crate::process::{Process, ProcessKey};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::NoFolder;
-use crate::sys::RawPid;
 use cosched_core::CpuSet;
+use entry::JobRecord;
+use slots::Slots;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// Prefix of the file names.
-const PREFIX: &str = "run-";
-const FIRST_LINE: &str = "cosched run 1";
+/// Prefix of the files of runs.
+pub(crate) const RUNS: &str = "run-";
+/// Prefix of the files of sessions.
+pub(crate) const SESSIONS: &str = "masks-";
 /// Size of the head: a path and a few numbers.
 const HEAD_BYTES: usize = 8192;
-/// The slot of the guardian. The run and its guardian know it, so that a new guardian can enter itself.
+/// The slot of the guardian. A new guardian enters itself in place of the earlier one.
 const GUARDIAN: u64 = 0;
-/// The kind of an entry for a job that another run started.
-const ADOPTED: &str = "adopted";
 /// Number of new members of a job after which dead ones are struck out.
 const PRUNE: usize = 256;
 
@@ -53,37 +53,45 @@ pub(crate) struct LedgerHead {
     pub(crate) cpus: CpuSet,
 }
 
-impl LedgerHead {
-    fn bytes(&self, root: &Root) -> Vec<u8> {
-        let LedgerHead { run, group, cpus } = self;
-        let boot = identity::boot(root).unwrap_or_default();
-        let text = format!("{FIRST_LINE}\nrun {run}\nboot {boot}\ncpus {cpus}\n");
-        let mut bytes = text.into_bytes();
-        if let Some(group) = group {
-            bytes.extend_from_slice(b"group ");
-            bytes.extend_from_slice(group.as_os_str().as_bytes());
-            bytes.push(b'\n');
-        }
-        bytes.resize(HEAD_BYTES, b' ');
-        bytes
+/// The list of a live run or session. Clones share it. When the last of them and of its entries is dropped, the file is
+/// removed.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    root: Root,
+    slots: Rc<RefCell<Slots>>,
+    jobs: Rc<RefCell<BTreeMap<u32, JobEntries>>>,
+}
+
+/// An entry of a live ledger. When it is dropped, it is struck out: what it says is held no longer.
+#[derive(Debug)]
+pub(crate) struct LedgerEntry {
+    slots: Rc<RefCell<Slots>>,
+    slot: u64,
+}
+
+impl LedgerEntry {
+    /// Replaces the entry at once.
+    ///
+    /// # Errors
+    /// As [`Ledger::enter`]. The entry stays as it was.
+    pub(crate) fn replace(&self, held: &Held) -> io::Result<()> {
+        let text = serde_json::to_vec(held)?;
+        let mut slots = self.slots.borrow_mut();
+        slots.write(Some(self.slot), text).map(drop)
     }
 }
 
-/// The list of a live run. Clones share it. The last of them removes the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Ledger(Rc<RefCell<Inner>>);
-
-#[derive(Debug)]
-struct Inner {
-    root: Root,
-    slots: Slots,
-    jobs: BTreeMap<u32, Entry>,
+impl Drop for LedgerEntry {
+    fn drop(&mut self) {
+        self.slots.borrow_mut().strike(self.slot);
+    }
 }
 
+/// The entries of a job.
 #[derive(Debug)]
-struct Entry {
-    slot: u64,
-    members: HashMap<(RawPid, u64), u64>,
+struct JobEntries {
+    _job: LedgerEntry,
+    members: HashMap<ProcessKey, LedgerEntry>,
 }
 
 impl Ledger {
@@ -92,14 +100,42 @@ impl Ledger {
     /// # Errors
     /// Out of memory. A missing file is no error.
     pub(crate) fn begin(root: &Root, head: &LedgerHead) -> io::Result<Ledger> {
-        let name = format!("{PREFIX}{}", head.run);
-        let slots = Slots::begin(root, name, &head.bytes(root), GUARDIAN + 1)?;
-        let inner = Inner {
-            root: root.clone(),
-            slots,
-            jobs: BTreeMap::new(),
+        Ledger::begin_in(root, RUNS, head)
+    }
+
+    /// Starts the list of a session.
+    ///
+    /// # Errors
+    /// Out of memory. A missing file is no error.
+    pub(crate) fn of_session(root: &Root, run: RunId) -> io::Result<Ledger> {
+        let head = LedgerHead {
+            run,
+            group: None,
+            cpus: CpuSet::new(),
         };
-        Ok(Ledger(Rc::new(RefCell::new(inner))))
+        Ledger::begin_in(root, SESSIONS, &head)
+    }
+
+    fn begin_in(root: &Root, prefix: &str, head: &LedgerHead) -> io::Result<Ledger> {
+        let name = format!("{prefix}{}", head.run);
+        let line = found::head_line(root, head)?;
+        let slots = Slots::begin(root, name, &line, GUARDIAN + 1)?;
+        Ok(Ledger {
+            root: root.clone(),
+            slots: Rc::new(RefCell::new(slots)),
+            jobs: Rc::default(),
+        })
+    }
+
+    /// Enters what is held next.
+    ///
+    /// # Errors
+    /// Out of memory, or its masks or its path are too long for a slot.
+    pub(crate) fn enter(&self, held: &Held) -> io::Result<LedgerEntry> {
+        let text = serde_json::to_vec(held)?;
+        let slot = self.slots.borrow_mut().write(None, text)?;
+        let slots = self.slots.clone();
+        Ok(LedgerEntry { slots, slot })
     }
 
     /// Enters a job, before its program starts.
@@ -107,7 +143,7 @@ impl Ledger {
     /// # Errors
     /// Out of memory.
     pub(crate) fn job(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
-        self.enter("job", task, name, main)
+        self.enter_job(task, name, main, false)
     }
 
     /// Enters a job that another run started: it is this run's now.
@@ -115,119 +151,83 @@ impl Ledger {
     /// # Errors
     /// Out of memory.
     pub(crate) fn adopted(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
-        self.enter(ADOPTED, task, name, main)
+        self.enter_job(task, name, main, true)
     }
 
-    fn enter(&self, kind: &str, task: u32, name: &str, main: &Process) -> io::Result<()> {
-        let mut inner = self.0.borrow_mut();
-        let slot = inner.slots.take();
-        let text = format!(
-            "{kind} {task} {} {} {} {name}",
-            main.pid,
-            main.start,
-            name.len()
-        );
-        inner.jobs.insert(
+    fn enter_job(&self, task: u32, name: &str, main: &Process, adopted: bool) -> io::Result<()> {
+        let held = Held::Job(JobRecord {
             task,
-            Entry {
-                slot,
-                members: HashMap::new(),
-            },
-        );
-        inner.slots.write(slot, text.as_bytes())
+            main: main.into(),
+            name: name.to_owned(),
+            adopted,
+        });
+        let entries = JobEntries {
+            _job: self.enter(&held)?,
+            members: HashMap::new(),
+        };
+        self.jobs.borrow_mut().insert(task, entries);
+        Ok(())
     }
 
-    /// Enters the run's guardian, in place of an earlier one.
+    /// Enters the guardian, in place of an earlier one.
     pub(crate) fn guardian(&self, guardian: &Process) {
-        let text = format!("guardian 0 {} {} 0", guardian.pid, guardian.start);
-        let _ = self.0.borrow_mut().slots.write(GUARDIAN, text.as_bytes());
+        if let Ok(text) = serde_json::to_vec(&Held::Guardian(guardian.into())) {
+            let _ = self.slots.borrow_mut().write(Some(GUARDIAN), text);
+        }
     }
 
     /// Enters a process that may not be found through its job's main process; called before it is stopped.
     pub(crate) fn member(&self, task: u32, process: &Process) {
-        let mut inner = self.0.borrow_mut();
-        let key = (process.pid, process.start);
-        if inner
-            .jobs
-            .get(&task)
-            .is_none_or(|entry| entry.members.contains_key(&key))
-        {
+        let mut jobs = self.jobs.borrow_mut();
+        let Some(JobEntries { members, .. }) = jobs.get_mut(&task) else {
+            return;
+        };
+        let key = ProcessKey::from(process);
+        if members.contains_key(&key) {
             return;
         }
-        inner.prune(task);
-        let slot = inner.slots.take();
-        let text = format!(
-            "member {task} {} {} {}",
-            process.pid, process.start, process.session
-        );
+        // Dead ones are struck out now and then. A zombie that still has its number may lead a live session.
+        if members.len() % PRUNE == PRUNE - 1 {
+            members.retain(|process, _| process.find(&self.root).is_some());
+        }
         // Without memory the process can still be found by its family.
-        let _ = inner.slots.write(slot, text.as_bytes());
-        if let Some(entry) = inner.jobs.get_mut(&task) {
-            entry.members.insert(key, slot);
+        if let Ok(entry) = self.enter(&Held::Member(MemberRecord::new(task, process))) {
+            members.insert(key, entry);
         }
     }
 
     /// Strikes out a job that has ended.
     pub(crate) fn ended(&self, task: u32) {
-        let mut inner = self.0.borrow_mut();
-        let Some(entry) = inner.jobs.remove(&task) else {
-            return;
-        };
-        for slot in entry.members.into_values().chain([entry.slot]) {
-            inner.slots.strike(slot);
-        }
+        self.jobs.borrow_mut().remove(&task);
     }
 
     /// The current list.
     pub(crate) fn read(&self) -> Option<Record> {
-        Record::read(self.0.borrow().slots.memory())
+        Record::read(self.slots.borrow().memory())
     }
 
     /// Why there is no file; returned once.
     pub(crate) fn take_lost(&self) -> Option<NoFolder> {
-        self.0.borrow_mut().slots.take_lost()
+        self.slots.borrow_mut().take_lost()
     }
 
     /// The descriptors that a guardian must keep.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        self.0.borrow().slots.descriptors()
+        self.slots.borrow().descriptors()
     }
 
     /// Removes the file.
     pub(crate) fn remove_file(&self) {
-        self.0.borrow_mut().slots.remove_file();
-    }
-}
-
-impl Inner {
-    /// Strikes out dead members now and then.
-    fn prune(&mut self, task: u32) {
-        let Some(entry) = self.jobs.get_mut(&task) else {
-            return;
-        };
-        if entry.members.len() % PRUNE != PRUNE - 1 {
-            return;
-        }
-        let mut gone = Vec::new();
-        entry.members.retain(|&(pid, start), slot| {
-            // A zombie that still has its number may lead a live session.
-            let is_there = Process::find(&self.root, pid, start).is_some();
-            if !is_there {
-                gone.push(*slot);
-            }
-            is_there
-        });
-        for slot in gone {
-            self.slots.strike(slot);
-        }
+        self.slots.borrow_mut().remove_file();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::record::MemberRecord;
+    use super::entry::GroupPath;
     use super::*;
     use crate::run_id::tests::{link_namespace, write_stat};
+    use crate::sys::RawPid;
     use std::fs::File;
     use std::os::unix::ffi::OsStringExt;
 
@@ -241,6 +241,10 @@ mod tests {
             threads: 1,
             start: 70 + pid as u64,
         }
+    }
+
+    fn key(pid: RawPid) -> ProcessKey {
+        ProcessKey::from(&process(pid))
     }
 
     fn tree() -> (tempfile::TempDir, Root, LedgerHead) {
@@ -275,19 +279,18 @@ mod tests {
         ledger.member(7, &process(14));
         ledger.guardian(&process(21));
         ledger.guardian(&process(22));
-        let all = found(&root, |_| true);
+        let all = found(&root, RUNS, |_| true);
         assert_eq!(all.len(), 1);
         let record = &all[0].record;
         assert_eq!(record.head, head);
-        assert_eq!(record.guardian, Some((22, 92)));
+        assert_eq!(record.guardian, Some(key(22)));
         let names: Vec<&str> = record.jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["a  b", &long]);
         assert_eq!(
             record.members,
             [MemberRecord {
                 task: 1,
-                pid: 13,
-                start: 83,
+                process: key(13),
                 session: 13
             }]
         );
@@ -302,7 +305,7 @@ mod tests {
         );
         drop(ledger);
         assert!(
-            found(&root, |_| true).is_empty(),
+            found(&root, RUNS, |_| true).is_empty(),
             "a run that ends in good order leaves nothing"
         );
     }
@@ -328,7 +331,7 @@ mod tests {
         let ledger = Ledger::begin(&root, &head).unwrap();
         assert!(ledger.take_lost().is_none());
         // Writing fails as on a full disk.
-        ledger.0.borrow_mut().slots.kept.as_mut().unwrap().file =
+        ledger.slots.borrow_mut().kept.as_mut().unwrap().file =
             File::options().write(true).open("/dev/full").unwrap();
         ledger.job(0, "a", &process(11)).unwrap();
         assert!(
@@ -339,7 +342,7 @@ mod tests {
                 .contains("run-10-77-5: No space left")
         );
         assert!(
-            found(&root, |_| true).is_empty(),
+            found(&root, RUNS, |_| true).is_empty(),
             "no list is better than one with a hole"
         );
     }
@@ -356,7 +359,10 @@ mod tests {
         let members = ledger.read().unwrap().members;
         assert!(members.len() <= PRUNE + 1, "{}", members.len());
         assert_eq!(
-            members.iter().filter(|member| member.pid == 1_000).count(),
+            members
+                .iter()
+                .filter(|member| member.process.pid == 1_000)
+                .count(),
             1,
             "it is still there"
         );
@@ -367,9 +373,9 @@ mod tests {
         let (dir, root, head) = tree();
         let ledger = Ledger::begin(&root, &head).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "two\n").unwrap();
-        assert!(found(&root, |_| true).is_empty());
+        assert!(found(&root, RUNS, |_| true).is_empty());
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
-        assert!(found(&root, |_| true).is_empty());
+        assert!(found(&root, RUNS, |_| true).is_empty());
         assert!(ledger.read().is_some(), "the guardian has its own");
     }
 
@@ -395,7 +401,7 @@ mod tests {
         if let Err(error) = made {
             return eprintln!("skipped, because a file can't be that long here: {error}");
         }
-        let all = found(&root, |_| true);
+        let all = found(&root, RUNS, |_| true);
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].record.name_of(0), Some("a"));
         assert!(
@@ -405,13 +411,53 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_list() {
-        assert_eq!(Record::parse(b""), None);
-        assert_eq!(Record::parse(&[b'x'; HEAD_BYTES]), None);
-        let mut bytes = format!("{FIRST_LINE}\nrun 1-2-3\nboot b\ncpus 0\n").into_bytes();
-        bytes.resize(HEAD_BYTES, b' ');
-        bytes.extend_from_slice(&[0xff; SLOT_BYTES + 7]);
-        let record = Record::parse(&bytes).unwrap();
-        assert!(record.jobs.is_empty() && record.head.group.is_none());
+    fn what_a_session_changed_is_read_back_until_it_is_struck_out() {
+        let (_dir, root, head) = tree();
+        let ledger = Ledger::of_session(&root, head.run).unwrap();
+        let pin = Pin {
+            thread: key(12),
+            process: key(11),
+            old: "0-3".parse().unwrap(),
+            set: "0,2".parse().unwrap(),
+            before: "0-3".parse().unwrap(),
+            since: 85,
+        };
+        let entry = ledger.enter(&Held::Pin(pin.clone())).unwrap();
+        let odd = head.group.unwrap();
+        let path = || GroupPath::from(odd.as_path());
+        let others = [
+            Held::Set(pin.set.clone()),
+            Held::Group(90, path()),
+            Held::Frozen(path()),
+            Held::Alone(key(14)),
+        ];
+        let _others = others.map(|held| ledger.enter(&held).unwrap());
+        let all = found(&root, SESSIONS, |_| true);
+        let record = &all[0].record;
+        assert_eq!(ledger.read().as_ref(), Some(record));
+        assert_eq!(record.pins, std::slice::from_ref(&pin));
+        assert_eq!(record.sets, std::slice::from_ref(&pin.set));
+        assert_eq!(record.groups, [(90, odd.clone())]);
+        assert_eq!(record.alone, [key(14)].into());
+        assert_eq!((record.head.run, &record.frozen), (head.run, &vec![odd]));
+        let slot = entry.slot;
+        drop(entry);
+        assert!(ledger.read().unwrap().pins.is_empty());
+        let moved = Pin {
+            thread: key(13),
+            ..pin
+        };
+        let again = ledger.enter(&Held::Pin(moved.clone())).unwrap();
+        assert_eq!(again.slot, slot);
+        let pins = ledger.read().unwrap().pins;
+        assert_eq!(pins, std::slice::from_ref(&moved));
+        let long = Pin {
+            old: (0..1_000).step_by(2).map(cosched_core::CpuId).collect(),
+            ..ledger.read().unwrap().pins.remove(0)
+        };
+        let long = Held::Pin(long);
+        assert!(ledger.enter(&long).is_err(), "a cut mask is none");
+        assert!(again.replace(&long).is_err());
+        assert_eq!(ledger.read().unwrap().pins, [moved], "it stays");
     }
 }

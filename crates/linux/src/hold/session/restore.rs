@@ -1,21 +1,18 @@
 //! Gives threads the CPUs back that they had, and thaws groups, after a list of changes. The session does it when it
-//! ends, its keeper if it was killed, and `cosched thaw` or a later start if both were.
+//! ends, its guardian if it was killed, and `cosched thaw` or a later start if both were.
 
-use super::changes::{List, PREFIX, Pin};
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
-use crate::attached::Member;
 use crate::cgroup;
+use crate::hold::ledger::{self, Pin, Record, SESSIONS};
 use crate::identity;
-use crate::process::{self, Process};
+use crate::process::{self, ProcessKey};
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId};
 use crate::runtime::PrivateFolder;
 use crate::sys::{self, RawPid};
 use cosched_core::{CpuId, CpuSet};
-use rustix::process::{Signal, geteuid};
+use rustix::process::geteuid;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,8 +22,6 @@ const MOST_PASSES: u32 = 64;
 /// Passes without a change after which all is restored. A thread may be starting at the first.
 const QUIET_PASSES: u32 = 2;
 const BETWEEN_PASSES: Duration = Duration::from_millis(5);
-/// Maximum number of bytes read from a list.
-const MOST_BYTES: u64 = 64 << 20;
 
 /// What was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +46,7 @@ impl Restored {
 }
 
 /// Undoes the changes of a list, as far as they are of processes and groups of this user; 0 stands for all users.
-pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
+pub(super) fn restore(root: &Root, list: &Record, owner: u32) -> Restored {
     let mut restoring = Restoring::new(root, list, owner);
     restoring.thaw();
     restoring.index();
@@ -67,22 +62,22 @@ pub(super) fn restore(root: &Root, list: &List, owner: u32) -> Restored {
 }
 
 /// Thaws the groups of a list.
-pub(super) fn thaw(root: &Root, list: &List, owner: u32) {
+pub(super) fn thaw(root: &Root, list: &Record, owner: u32) {
     Restoring::new(root, list, owner).thaw();
 }
 
 struct Restoring<'a> {
     root: &'a Root,
-    list: &'a List,
+    list: &'a Record,
     owner: u32,
     /// The processes with bound threads, and when the first was bound.
-    processes: BTreeMap<Member, u64>,
-    pins: BTreeMap<Member, &'a Pin>,
+    processes: BTreeMap<ProcessKey, u64>,
+    pins: BTreeMap<ProcessKey, &'a Pin>,
     done: Restored,
 }
 
 impl<'a> Restoring<'a> {
-    fn new(root: &'a Root, list: &'a List, owner: u32) -> Restoring<'a> {
+    fn new(root: &'a Root, list: &'a Record, owner: u32) -> Restoring<'a> {
         Restoring {
             root,
             list,
@@ -126,7 +121,7 @@ impl<'a> Restoring<'a> {
     fn pass(&mut self) -> bool {
         let mut pids = BTreeMap::new();
         for process in self.processes.keys() {
-            if Process::find(self.root, process.pid, process.start).is_some() {
+            if process.find(self.root).is_some() {
                 let family = process::descendants(self.root, process.pid);
                 pids.extend(family.iter().map(|process| (process.pid, u64::MAX)));
             }
@@ -165,8 +160,14 @@ impl<'a> Restoring<'a> {
         changed
     }
 
-    fn thread(&mut self, thread: Member, present: &CpuSet, limit: &CpuSet, is_ours: bool) -> bool {
-        if self.list.kept.contains(&thread) {
+    fn thread(
+        &mut self,
+        thread: ProcessKey,
+        present: &CpuSet,
+        limit: &CpuSet,
+        is_ours: bool,
+    ) -> bool {
+        if self.list.alone.contains(&thread) {
             return false;
         }
         let own = self.pins.get(&thread).copied();
@@ -188,14 +189,14 @@ impl<'a> Restoring<'a> {
     fn has_inherited(
         &self,
         pid: RawPid,
-        thread: Member,
+        thread: ProcessKey,
         present: &CpuSet,
         limit: &CpuSet,
         since: u64,
     ) -> bool {
         let mut sets = self.list.sets.iter();
         let bound_since = |known| {
-            let is_kept = self.list.kept.contains(&known);
+            let is_kept = self.list.alone.contains(&known);
             let since = self.processes.get(&known).copied();
             since.or(is_kept.then_some(u64::MAX))
         };
@@ -218,46 +219,21 @@ pub(super) fn give_back(root: &Root, tid: RawPid, old: &CpuSet) -> bool {
 /// Undoes what dead sessions have left, of those that are covered.
 pub(crate) fn mend(root: &Root, covers: impl Fn(&RunId, u32) -> bool) -> Restored {
     let mut done = Restored::default();
-    let boot = identity::boot(root);
-    for folder in PrivateFolder::all(root) {
-        for name in folder.names(PREFIX) {
-            let Some(run) = RunId::in_name(&name, PREFIX) else {
-                continue;
-            };
-            if !covers(&run, folder.owner) || run.fate(root) != RunFate::Dead {
-                continue;
-            }
-            let Some(list) = read(&folder, &name) else {
-                continue;
-            };
-            if boot.as_ref() == Some(&list.boot) {
-                done.add(restore(root, &list, folder.owner));
-                end_keeper(root, &list, folder.owner);
-            }
-            folder.remove(&name);
+    if identity::boot(root).is_none() {
+        // A group that is frozen now may be another one than in the boot of the list.
+        return done;
+    }
+    let folders = PrivateFolder::all(root);
+    for found in ledger::found(root, SESSIONS, |run| run.fate(root) == RunFate::Dead) {
+        let (run, owner) = (found.record.head.run, found.owner);
+        if covers(&run, owner) {
+            done.add(restore(root, &found.record, owner));
+            // It may be stopped, and its work is done.
+            found.end_guardian(root);
+            ledger::forget(&folders, SESSIONS, &run, owner);
         }
     }
     done
-}
-
-fn read(folder: &PrivateFolder, name: &OsStr) -> Option<List> {
-    let mut bytes = Vec::new();
-    let file = folder.open_file(name)?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    // A session that was killed before it wrote anything has changed nothing.
-    Some(List::parse(&bytes).unwrap_or_default())
-}
-
-/// Ends the keeper of a dead session, which may be stopped: its work is done.
-fn end_keeper(root: &Root, list: &List, owner: u32) {
-    let keeper = list
-        .keeper
-        .and_then(|keeper| Process::find(root, keeper.pid, keeper.start));
-    let Some(keeper) = keeper else { return };
-    let is_owners = process::users(root, keeper.pid).contains(&owner);
-    if is_owners {
-        keeper.signal(root, Signal::KILL);
-    }
 }
 
 impl Restored {

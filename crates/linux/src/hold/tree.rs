@@ -5,7 +5,7 @@
 //! the variables in its environment.
 
 use crate::cgroup::JobGroup;
-use crate::ledger::Ledger;
+use crate::hold::ledger::Ledger;
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys;

@@ -1,12 +1,12 @@
 //! Frees what a dead run left behind: frozen groups and stopped processes. Used by every start, and by `cosched thaw`.
 
-use crate::attached::{self, Restored};
 use crate::cgroup::{self, Stale};
-use crate::claim::RunClaim;
-use crate::ledger::{self, FoundLedger, Record};
+use crate::hold::claim::RunClaim;
+use crate::hold::ledger::{self, FoundLedger, RUNS, Record};
+use crate::hold::process_scan::ProcessScan;
+use crate::hold::session::{self, Restored};
 use crate::neighbours;
 use crate::process::{self, Process};
-use crate::process_scan::ProcessScan;
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId, is_among_us, mark};
 use crate::runtime::PrivateFolder;
@@ -92,7 +92,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.continued.sort_unstable();
     mended.continued.dedup();
     remove_files(&look, &dead);
-    mended.attached = attached::mend(root, |run, owner| reach.covers(run, owner));
+    mended.attached = session::mend(root, |run, owner| reach.covers(run, owner));
     mended
 }
 
@@ -127,7 +127,7 @@ fn remove_files(look: &ProcessScan<'_>, dead: &[DeadRun]) {
     for dead in dead {
         dead.claim().wake_guardian(look);
         if dead.record.is_some() && dead.claim().processes(look).is_empty() {
-            ledger::forget(&folders, &dead.run, dead.owner);
+            ledger::forget(&folders, RUNS, &dead.run, dead.owner);
         }
     }
     watch::forget_dead(look.root);
@@ -202,7 +202,7 @@ impl DeadRun {
 /// The covered dead runs that left a list, a group, or a process with their variable.
 fn dead_runs(look: &ProcessScan<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
-    for found in ledger::found(look.root, |run| run.fate(look.root) == RunFate::Dead) {
+    for found in ledger::found(look.root, RUNS, |run| run.fate(look.root) == RunFate::Dead) {
         let dead = listed(look.root, found);
         runs.insert((dead.run, dead.owner), dead);
     }
@@ -254,15 +254,10 @@ fn listed(root: &Root, FoundLedger { record, owner }: FoundLedger) -> DeadRun {
 /// that run stops.
 pub(crate) fn dismiss_guardians(root: &Root, main: &Process) {
     let own = [0, geteuid().as_raw()];
-    for FoundLedger { record, owner } in ledger::found(root, |run| run.fate(root) == RunFate::Dead)
-    {
-        let mut listed = record.processes();
-        if own.contains(&owner)
-            && listed.any(|(_, pid, start)| (pid, start) == (main.pid, main.start))
-            && let Some((pid, start)) = record.guardian
-            && let Some(guardian) = Process::find(root, pid, start)
-        {
-            guardian.signal(root, Signal::KILL);
+    for found in ledger::found(root, RUNS, |run| run.fate(root) == RunFate::Dead) {
+        let mut listed = found.record.processes();
+        if own.contains(&found.owner) && listed.any(|(_, process)| process == main.into()) {
+            found.end_guardian(root);
         }
     }
 }
@@ -280,7 +275,10 @@ fn owner_of(group: &Path) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::ledger::{Held, Ledger, LedgerHead, Pin};
     use crate::run_id::tests::{link_namespace, write_stat};
+    use crate::sys;
+    use cosched_core::CpuSet;
     use std::os::unix::fs::{PermissionsExt, chown};
 
     const RUN: &str = "10-78-500";
@@ -304,13 +302,11 @@ mod tests {
         let folder = dir.join(format!("tmp/cosched-{user}"));
         std::fs::create_dir_all(&folder).unwrap();
         let list = folder.join(format!("run-{RUN}"));
-        let mut bytes = format!(
-            "cosched run 1\nrun {RUN}\nboot \ncpus 0\ngroup {}\n",
+        let head = format!(
+            r#"{{"format":1,"run":"{RUN}","boot":"","cpus":"0","group":"{}"}}"#,
             group.display()
-        )
-        .into_bytes();
-        bytes.resize(8192, b' ');
-        std::fs::write(&list, bytes).unwrap();
+        );
+        std::fs::write(&list, format!("{head:8192}")).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
         let given = [&folder, &list]
             .into_iter()
@@ -372,6 +368,61 @@ mod tests {
             [&list, &alive, &foreign].map(|list| list.exists()),
             [false, true, true]
         );
+    }
+
+    /// A session never signals, and a run remembers no masks: so a list of one can't make `cosched thaw` do what is the
+    /// other's.
+    #[test]
+    fn a_list_counts_only_for_what_its_kind_holds() {
+        let real = Root::default();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let stopped = Process::read(&real, child.id() as RawPid).unwrap();
+        stopped.signal(&real, Signal::STOP);
+        let now = || Process::read(&real, stopped.pid).unwrap();
+        while !now().is_stopped() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let cpus = sys::affinity(stopped.pid).unwrap();
+        // A tree whose other processes and files are its own.
+        let (dir, root) = tree();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
+        let of_stopped = format!("proc/{}", stopped.pid);
+        let shown = dir.path().join(&of_stopped);
+        std::os::unix::fs::symlink(Path::new("/").join(&of_stopped), &shown).unwrap();
+        let run = RunId::parse(RUN).unwrap();
+        let session = Ledger::of_session(&root, run).unwrap();
+        session.job(0, "job", &stopped).unwrap();
+        session.member(0, &stopped);
+        let head = LedgerHead {
+            run: RunId::parse("11-78-500").unwrap(),
+            group: None,
+            cpus: CpuSet::new(),
+        };
+        let of_run = Ledger::begin(&root, &head).unwrap();
+        let pin = Pin {
+            thread: (&stopped).into(),
+            process: (&stopped).into(),
+            old: CpuSet::from(cpus.first().unwrap()),
+            set: cpus.clone(),
+            before: cpus.clone(),
+            since: 0,
+        };
+        let _entry = of_run.enter(&Held::Pin(pin)).unwrap();
+        let mended = mend(&root, &Reach::Everywhere);
+        let (found, after) = (now(), sys::affinity(stopped.pid).unwrap());
+        stopped.signal(&real, Signal::KILL);
+        child.wait().unwrap();
+        assert!(found.is_stopped() && after == cpus, "{mended:?}");
+        assert!(mended.is_empty(), "{mended:?}");
+        let user = geteuid().as_raw();
+        let folder = dir.path().join(format!("tmp/cosched-{user}"));
+        let left = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(left, 0, "both were read");
     }
 
     #[test]

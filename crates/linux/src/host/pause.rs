@@ -10,7 +10,7 @@ use cosched_core::{Event, TaskId};
 
 /// Whether and why the jobs are held.
 #[derive(Default)]
-pub(super) struct JobHold {
+pub(super) struct RunPause {
     /// The user has paused the run.
     is_paused: bool,
     /// The run is being ended. Its jobs need their CPUs for that, so it is never held again.
@@ -19,7 +19,7 @@ pub(super) struct JobHold {
     running: Option<Vec<TaskId>>,
 }
 
-impl JobHold {
+impl RunPause {
     pub(super) fn is_held(&self) -> bool {
         self.running.is_some()
     }
@@ -28,8 +28,8 @@ impl JobHold {
 impl Host {
     /// Holds the jobs or lets them go on, as the run may run or not.
     pub(super) fn hold_or_let_go(&mut self) {
-        let is_wanted = self.hold.is_paused || self.extent.is_empty();
-        match (is_wanted && !self.hold.is_ending, self.hold.is_held()) {
+        let is_wanted = self.pause.is_paused || self.extent.is_empty();
+        match (is_wanted && !self.pause.is_ending, self.pause.is_held()) {
             (true, false) => {
                 self.hold();
                 self.queued.push(Event::Paused);
@@ -44,7 +44,7 @@ impl Host {
 
     /// Ends the pause for good: the run is being ended.
     pub(super) fn end_hold(&mut self) {
-        self.hold.is_ending = true;
+        self.pause.is_ending = true;
         self.extent.settle();
         self.hold_or_let_go();
     }
@@ -73,15 +73,15 @@ impl Host {
     }
 
     fn set_pause(&mut self, pause: bool) {
-        if pause != self.hold.is_paused && !self.hold.is_ending {
-            self.hold.is_paused = pause;
+        if pause != self.pause.is_paused && !self.pause.is_ending {
+            self.pause.is_paused = pause;
             self.notices.tell(HostNotice::Paused(pause));
         }
     }
 
     /// Freezes all jobs, stops this process until it is continued, and then resumes.
     pub(super) fn suspend(&mut self) {
-        let was_held = self.hold.is_held();
+        let was_held = self.pause.is_held();
         if !was_held {
             self.hold();
         }
@@ -105,11 +105,11 @@ impl Host {
         if let Some(loaded) = in_charge(&mut self.loaded) {
             loaded.rest(&self.lifecycle);
         }
-        self.hold.running = Some(running);
+        self.pause.running = Some(running);
     }
 
     fn let_go(&mut self) {
-        for task in self.hold.running.take().into_iter().flatten() {
+        for task in self.pause.running.take().into_iter().flatten() {
             self.actuator.set_frozen(&self.lifecycle, task, false);
         }
         self.clock.go_on();

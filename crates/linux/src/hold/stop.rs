@@ -5,9 +5,9 @@
 //! one by one. Such a process may be in the middle of a fork, and a process of the group in the middle of leaving it.
 //! So a job is scanned again later, until all processes stand still and none is new.
 
+use crate::hold::tree::ProcessTree;
 use crate::process::Process;
 use crate::sys;
-use crate::tree::ProcessTree;
 use rustix::process::Signal;
 
 /// Maximum number of scans in a row while they find new processes.

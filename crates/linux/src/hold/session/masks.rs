@@ -5,12 +5,11 @@
 //! them to a thread, and if it had bound the nearest process that it knows, at or above the thread's own, before.
 
 use super::SessionHold;
-use super::changes::{ChangeEntry, Pin};
 use super::restore::give_back;
 use super::threads::{comes_from, limit_of, may_inherit, thread_now};
-use crate::attached::{Member, Subject, SubjectKey};
-use crate::process::{self, Process};
-use crate::root::Root;
+use crate::attached::{Subject, SubjectKey};
+use crate::hold::ledger::{Held, Pin};
+use crate::process::{self, Process, ProcessKey};
 use crate::stat::ticks_since_boot;
 use crate::sys::{self, RawPid};
 use cosched_core::CpuSet;
@@ -64,7 +63,7 @@ impl SessionHold {
     }
 
     fn knows(&self, tid: RawPid) -> bool {
-        let all = |start| Member { pid: tid, start };
+        let all = |start| ProcessKey { pid: tid, start };
         let all = all(0)..=all(u64::MAX);
         self.pins.range(all.clone()).next().is_some() || self.left.range(all).next().is_some()
     }
@@ -74,14 +73,10 @@ impl SessionHold {
         self.since(&subject.members).is_some()
     }
 
-    fn known(&self) -> impl Iterator<Item = &Member> {
-        self.pins.keys().chain(self.left.keys())
-    }
-
     fn bind_process(
         &mut self,
         subject: &Subject,
-        process: Member,
+        process: ProcessKey,
         cpus: &CpuSet,
         skipped: &mut Skipped,
         only_new: bool,
@@ -91,7 +86,7 @@ impl SessionHold {
         for _ in 0..PASSES {
             let mut new = process::threads(&self.root, process.pid);
             new.retain(|&tid| done.insert(tid) && !(only_new && self.knows(tid)));
-            if new.is_empty() || Process::find(&self.root, process.pid, process.start).is_none() {
+            if new.is_empty() || process.find(&self.root).is_none() {
                 return;
             }
             let limit = limit.get_or_insert_with(|| limit_of(&self.root, process.pid));
@@ -107,7 +102,7 @@ impl SessionHold {
     fn bind_thread(
         &mut self,
         subject: &Subject,
-        process: Member,
+        process: ProcessKey,
         tid: RawPid,
         cpus: &CpuSet,
         limit: &CpuSet,
@@ -120,9 +115,9 @@ impl SessionHold {
         }
         let cpus = cpus.intersection(limit);
         match self.planned(subject, process, thread, present, limit, &cpus) {
-            Ok(Some((slot, pin))) => {
+            Ok(Some(pin)) => {
                 self.enter_group(subject);
-                self.carry_out(slot, pin)
+                self.carry_out(pin)
             }
             Ok(None) => Ok(()),
             Err(why) => Err(self.leave(thread, why)),
@@ -130,14 +125,15 @@ impl SessionHold {
     }
 
     fn enter_group(&mut self, subject: &Subject) {
-        if let SubjectKey::Group(dir) = &subject.key
-            && !self.groups.contains_key(dir)
-            && let Ok(slot) = self.changes.enter(
-                None,
-                &ChangeEntry::Group(ticks_since_boot(), dir.as_path().into()),
-            )
-        {
-            self.groups.insert(dir.clone(), slot);
+        let SubjectKey::Group(dir) = &subject.key else {
+            return;
+        };
+        if self.groups.contains_key(dir) {
+            return;
+        }
+        let group = Held::Group(ticks_since_boot(), dir.as_path().into());
+        if let Ok(entry) = self.ledger.enter(&group) {
+            self.groups.insert(dir.clone(), entry);
         }
     }
 
@@ -145,13 +141,13 @@ impl SessionHold {
     fn has_inherited(
         &self,
         subject: &Subject,
-        process: Member,
-        thread: Member,
+        process: ProcessKey,
+        thread: ProcessKey,
         present: &CpuSet,
         limit: &CpuSet,
     ) -> bool {
         let mut sets = self.sets.iter();
-        if !sets.any(|set| comes_from(present, set, limit)) {
+        if !sets.any(|(_, set)| comes_from(present, set, limit)) {
             return false;
         }
         let since = |known| {
@@ -166,26 +162,26 @@ impl SessionHold {
     }
 
     /// When the first thread of these processes was bound.
-    fn since(&self, processes: &[Member]) -> Option<u64> {
+    fn since(&self, processes: &[ProcessKey]) -> Option<u64> {
         let pins = self.pins.values().map(|(_, pin)| pin);
         let theirs = pins.filter(|pin| processes.contains(&pin.process));
         theirs.map(|pin| pin.since).min()
     }
 
-    /// The change of a thread, and the slot that it has; `None` if there is nothing to change.
+    /// The change of a thread; `None` if there is nothing to change.
     fn planned(
         &self,
         subject: &Subject,
-        process: Member,
-        thread: Member,
+        process: ProcessKey,
+        thread: ProcessKey,
         present: CpuSet,
         limit: &CpuSet,
         cpus: &CpuSet,
-    ) -> Result<Option<(Option<u64>, Pin)>, LeftAlone> {
+    ) -> Result<Option<Pin>, LeftAlone> {
         if cpus.is_empty() {
             return Err(LeftAlone::Refused);
         }
-        if let Some((slot, pin)) = self.pins.get(&thread) {
+        if let Some((_, pin)) = self.pins.get(&thread) {
             if !comes_from(&present, &pin.set, limit) {
                 return Err(LeftAlone::Changed);
             }
@@ -193,12 +189,11 @@ impl SessionHold {
                 return Ok(None);
             }
             let (set, before) = (cpus.clone(), present);
-            let moved = Pin {
+            return Ok(Some(Pin {
                 set,
                 before,
                 ..pin.clone()
-            };
-            return Ok(Some((Some(*slot), moved)));
+            }));
         }
         if present != *limit && !self.has_inherited(subject, process, thread, &present, limit) {
             return Err(LeftAlone::Narrowed);
@@ -209,25 +204,23 @@ impl SessionHold {
         if self.len() >= MOST_THREADS {
             return Err(LeftAlone::TooMany);
         }
-        let pin = Pin {
+        Ok(Some(Pin {
             thread,
             process,
             old: limit.clone(),
             set: cpus.clone(),
             before: present,
             since: ticks_since_boot(),
-        };
-        Ok(Some((None, pin)))
+        }))
     }
 
     /// Enters the change, and makes it.
-    fn carry_out(&mut self, slot: Option<u64>, pin: Pin) -> Result<(), LeftAlone> {
+    fn carry_out(&mut self, pin: Pin) -> Result<(), LeftAlone> {
         let thread = pin.thread;
-        let Ok(slot) = self.enter(slot, &pin) else {
-            return Err(self.leave(thread, LeftAlone::TooMany));
-        };
         let (set, is_there) = (pin.set.clone(), pin.before == pin.set);
-        self.pins.insert(thread, (slot, pin));
+        if self.enter(pin).is_err() {
+            return Err(self.leave(thread, LeftAlone::TooMany));
+        }
         if is_there {
             return Ok(());
         }
@@ -238,7 +231,7 @@ impl SessionHold {
             }
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::SRCH) => {
-                    self.strike(&thread);
+                    self.pins.remove(&thread);
                     Ok(())
                 }
                 Some(Errno::PERM) => Err(self.leave(thread, LeftAlone::NotPermitted)),
@@ -247,38 +240,39 @@ impl SessionHold {
         }
     }
 
-    fn enter(&mut self, slot: Option<u64>, pin: &Pin) -> io::Result<u64> {
-        if !self.sets.contains(&pin.set) {
-            self.changes
-                .enter(None, &ChangeEntry::Set(pin.set.clone()))?;
-            self.sets.push(pin.set.clone());
+    fn enter(&mut self, pin: Pin) -> io::Result<()> {
+        if !self.sets.iter().any(|(_, set)| *set == pin.set) {
+            let entry = self.ledger.enter(&Held::Set(pin.set.clone()))?;
+            self.sets.push((entry, pin.set.clone()));
         }
-        self.changes.enter(slot, &ChangeEntry::Pin(pin.clone()))
+        let held = Held::Pin(pin.clone());
+        if let Some((entry, known)) = self.pins.get_mut(&pin.thread) {
+            entry.replace(&held)?;
+            *known = pin;
+        } else {
+            let entry = self.ledger.enter(&held)?;
+            self.pins.insert(pin.thread, (entry, pin));
+        }
+        Ok(())
     }
 
     /// Frees another thread that was bound because it has got the number of this one.
-    fn check_number(&mut self, thread: Member) {
+    fn check_number(&mut self, thread: ProcessKey) {
         let now = Process::read(&self.root, thread.pid);
         if now.is_some_and(|now| now.start != thread.start) {
             give_back(&self.root, thread.pid, &limit_of(&self.root, thread.pid));
-            self.strike(&thread);
+            self.pins.remove(&thread);
         }
     }
 
     /// Leaves a thread alone from now on.
-    fn leave(&mut self, thread: Member, why: LeftAlone) -> LeftAlone {
-        self.strike(&thread);
+    fn leave(&mut self, thread: ProcessKey, why: LeftAlone) -> LeftAlone {
+        self.pins.remove(&thread);
         if why != LeftAlone::TooMany {
-            let slot = self.changes.enter(None, &ChangeEntry::Alone(thread)).ok();
-            self.left.insert(thread, slot);
+            let entry = self.ledger.enter(&Held::Alone(thread)).ok();
+            self.left.insert(thread, entry);
         }
         why
-    }
-
-    fn strike(&mut self, thread: &Member) {
-        if let Some((slot, _)) = self.pins.remove(thread) {
-            self.changes.strike(slot);
-        }
     }
 
     /// Number of entries.
@@ -286,42 +280,25 @@ impl SessionHold {
         self.pins.len() + self.left.len() + self.groups.len() + self.sets.len()
     }
 
-    /// Strikes out threads and groups that have gone, now and then.
+    /// Strikes out threads and groups that have gone, now and then. The kernel shows every thread below `/proc`, although it
+    /// does not list it there.
     fn prune(&mut self) {
         if self.len() < self.prune_at {
             return;
         }
-        self.groups.retain(|dir, slot| {
-            let exists = dir.exists();
-            if !exists {
-                self.changes.strike(*slot);
-            }
-            exists
-        });
-        let gone: Vec<Member> = self
-            .known()
-            .filter(|thread| !exists(&self.root, thread))
-            .copied()
-            .collect();
-        for thread in gone {
-            self.strike(&thread);
-            if let Some(slot) = self.left.remove(&thread).flatten() {
-                self.changes.strike(slot);
-            }
-        }
+        let root = &self.root;
+        self.groups.retain(|dir, _| dir.exists());
+        self.pins.retain(|thread, _| thread.find(root).is_some());
+        self.left.retain(|thread, _| thread.find(root).is_some());
         self.prune_at = (2 * self.len()).max(PRUNE);
     }
-}
-
-/// Whether a thread exists. The kernel shows every thread below `/proc`, although it does not list it there.
-fn exists(root: &Root, thread: &Member) -> bool {
-    Process::find(root, thread.pid, thread.start).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::restore::restore;
     use super::*;
+    use crate::root::Root;
     use crate::run_id::RunId;
     use rustix::process::geteuid;
     use std::io::Write as _;
@@ -344,7 +321,7 @@ mod tests {
             Killed(Command::new("sleep").arg("600").spawn().unwrap())
         }
 
-        fn member(&self) -> Member {
+        fn member(&self) -> ProcessKey {
             member(self.0.id() as RawPid)
         }
 
@@ -357,8 +334,8 @@ mod tests {
         }
     }
 
-    fn member(pid: RawPid) -> Member {
-        Member::from(&Process::read(&Root::default(), pid).unwrap())
+    fn member(pid: RawPid) -> ProcessKey {
+        ProcessKey::from(&Process::read(&Root::default(), pid).unwrap())
     }
 
     fn cpus_of(pid: RawPid) -> String {
@@ -367,7 +344,7 @@ mod tests {
         cpus.unwrap().to_string()
     }
 
-    fn subject(members: &[Member]) -> Subject {
+    fn subject(members: &[ProcessKey]) -> Subject {
         let first = members[0];
         Subject {
             key: SubjectKey::Tree {
@@ -430,7 +407,7 @@ mod tests {
         same.set(&one_text);
         let each = [&plain, &moved, &narrowed, &same, &shell].map(Killed::member);
         pass_a_tick();
-        let mut hold = SessionHold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let mut hold = SessionHold::without_guardian(&root, run, Duration::ZERO).unwrap();
         let skipped = hold.bind(&subject(&each), &one);
         assert_eq!(skipped, [(LeftAlone::Narrowed, 2)].into());
         let state = |of: [&Killed; 4]| of.map(Killed::cpus);
@@ -448,10 +425,10 @@ mod tests {
         assert_eq!(skipped, [(LeftAlone::Changed, 1)].into());
         assert_eq!(state(four), [second, all.as_str(), second, first]);
         // An entry of an earlier thread with the same number.
-        let mut list = hold.changes.read().unwrap();
+        let mut list = hold.ledger.read().unwrap();
         let pin = list.pins[0].clone();
         list.pins.push(Pin {
-            thread: Member {
+            thread: ProcessKey {
                 pid: same.0.id() as RawPid,
                 start: 1,
             },
@@ -484,7 +461,7 @@ mod tests {
             return eprintln!("skipped, because this test may not use all CPUs");
         }
         pass_a_tick();
-        let mut hold = SessionHold::without_keeper(&root, run, Duration::ZERO).unwrap();
+        let mut hold = SessionHold::without_guardian(&root, run, Duration::ZERO).unwrap();
         let mut alone = forker();
         let one = CpuSet::from(limit.first().unwrap());
         let other = CpuSet::from(limit.iter().nth(1).unwrap());
@@ -502,7 +479,7 @@ mod tests {
             [child, of_alone].map(cpus_of),
             [one.to_string(), one.to_string()]
         );
-        let done = restore(&root, &hold.changes.read().unwrap(), geteuid().as_raw());
+        let done = restore(&root, &hold.ledger.read().unwrap(), geteuid().as_raw());
         assert_eq!(cpus_of(child), limit.to_string());
         assert_eq!(
             [alone.cpus(), cpus_of(of_alone)],

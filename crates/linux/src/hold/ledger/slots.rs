@@ -8,8 +8,21 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
-/// Size of a slot: numbers and the name of a job, which is also a file name and so has at most 255 bytes.
+/// Size of a slot: numbers and the name of a job, which is also a file name and so has at most 255 bytes, or the path of a
+/// group, or three sets of CPUs.
 pub(crate) const SLOT_BYTES: usize = 512;
+
+/// Fills a text with blanks up to this length.
+///
+/// # Errors
+/// It is longer. A cut entry would be none.
+pub(super) fn padded(mut text: Vec<u8>, length: usize) -> io::Result<Vec<u8>> {
+    if text.len() > length {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    text.resize(length, b' ');
+    Ok(text)
+}
 
 /// A list of slots. When it is dropped, the file is removed.
 #[derive(Debug)]
@@ -68,25 +81,24 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Takes a free slot.
-    pub(crate) fn take(&mut self) -> u64 {
+    /// Writes a text at once, in the slot that it had or in a free one.
+    ///
+    /// # Errors
+    /// Out of memory, or the text is too long.
+    pub(crate) fn write(&mut self, slot: Option<u64>, text: Vec<u8>) -> io::Result<u64> {
+        let bytes = padded(text, SLOT_BYTES)?;
+        let slot = slot.unwrap_or_else(|| self.take());
+        let at = self.head_bytes + slot * SLOT_BYTES as u64;
+        self.write_kept(&bytes, at);
+        self.memory.write_all_at(&bytes, at)?;
+        Ok(slot)
+    }
+
+    fn take(&mut self) -> u64 {
         self.free.pop().unwrap_or_else(|| {
             self.fresh += 1;
             self.fresh - 1
         })
-    }
-
-    /// Writes a slot at once; a longer text is cut.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub(crate) fn write(&mut self, slot: u64, text: &[u8]) -> io::Result<()> {
-        let mut bytes = [b' '; SLOT_BYTES];
-        let length = text.len().min(SLOT_BYTES);
-        bytes[..length].copy_from_slice(&text[..length]);
-        let at = self.head_bytes + slot * SLOT_BYTES as u64;
-        self.write_kept(&bytes, at);
-        self.memory.write_all_at(&bytes, at)
     }
 
     fn write_kept(&mut self, bytes: &[u8], at: u64) {
@@ -107,7 +119,7 @@ impl Slots {
 
     /// Frees a slot.
     pub(crate) fn strike(&mut self, slot: u64) {
-        let _ = self.write(slot, b"");
+        let _ = self.write(Some(slot), Vec::new());
         self.free.push(slot);
     }
 

@@ -1,6 +1,6 @@
 //! One scan of all processes, for callers that ask about many runs.
 
-use crate::ledger;
+use crate::hold::ledger::{self, RUNS};
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::run_id::{RunFate, RunId, RunMark, mark};
@@ -50,13 +50,13 @@ impl<'a> ProcessScan<'a> {
     /// it.
     fn find_adopted(&self) -> BTreeSet<RawPid> {
         let mut adopted = BTreeSet::new();
-        for found in ledger::found(self.root, |run| run.fate(self.root) == RunFate::Alive) {
+        for found in ledger::found(self.root, RUNS, |run| run.fate(self.root) == RunFate::Alive) {
             for job in found.record.jobs.iter().filter(|job| job.adopted) {
-                let is_job = self
-                    .process(job.pid)
-                    .is_some_and(|now| now.start == job.start);
-                if is_job && (found.owner == 0 || self.users(job.pid).contains(&found.owner)) {
-                    let family = process::descendants(self.root, job.pid);
+                let main = job.main;
+                let now = self.process(main.pid);
+                let is_job = now.is_some_and(|now| now.start == main.start);
+                if is_job && (found.owner == 0 || self.users(main.pid).contains(&found.owner)) {
+                    let family = process::descendants(self.root, main.pid);
                     adopted.extend(family.iter().map(|process| process.pid));
                 }
             }

@@ -5,9 +5,9 @@
 //! have lost the parent that knew them.
 
 use crate::cgroup;
-use crate::ledger::Record;
-use crate::process::Process;
-use crate::process_scan::ProcessScan;
+use crate::hold::ledger::{MemberRecord, Record};
+use crate::hold::process_scan::ProcessScan;
+use crate::process::{Process, ProcessKey};
 use crate::run_id::{RunFate, RunId};
 use crate::sys::RawPid;
 use rustix::process::Signal;
@@ -62,8 +62,7 @@ impl RunClaim<'_> {
     /// Continues the run's guardian if somebody stopped it: it ends when it has nothing to do any more.
     pub(crate) fn wake_guardian(&self, look: &ProcessScan<'_>) {
         let listed = self.record.and_then(|record| record.guardian);
-        let guardian = listed.and_then(|(pid, start)| Process::find(look.root, pid, start));
-        if let Some(guardian) = guardian
+        if let Some(guardian) = listed.and_then(|guardian| guardian.find(look.root))
             && guardian.is_stopped()
             && self.may_claim(look, guardian.pid)
         {
@@ -105,7 +104,7 @@ impl Collected<'_> {
     /// Adds what a list names, and what is in the sessions and process groups of that.
     fn enter_listed(&mut self, record: &Record) {
         let look = self.look;
-        for (task, pid, start) in record.processes() {
+        for (task, ProcessKey { pid, start }) in record.processes() {
             if look.process(pid).is_some_and(|now| now.start == start) {
                 self.enter(pid, start, self.claim.name_of(task));
             }
@@ -180,27 +179,31 @@ impl Collected<'_> {
 fn sessions(record: &Record, look: &ProcessScan<'_>) -> HashMap<RawPid, (u32, u64)> {
     let mut sessions = HashMap::new();
     for job in &record.jobs {
-        if may_lead(look, job.pid, job.start) {
-            sessions.insert(job.pid, (job.task, job.start));
+        if may_lead(look, job.main) {
+            sessions.insert(job.main.pid, (job.task, job.main.start));
         }
     }
-    for member in &record.members {
-        let leader = look.process(member.session);
+    for MemberRecord {
+        task,
+        process,
+        session,
+    } in &record.members
+    {
+        let leader = look.process(*session);
         // The leader started before the member did; a later process of that number leads another session.
-        let is_same = leader.is_none_or(|leader| leader.start <= member.start);
-        let leads = member.session == member.pid;
-        if is_same && member.session > 1 && (!leads || may_lead(look, member.pid, member.start)) {
-            sessions
-                .entry(member.session)
-                .or_insert((member.task, member.start));
+        let is_same = leader.is_none_or(|leader| leader.start <= process.start);
+        let leads = *session == process.pid;
+        if is_same && *session > 1 && (!leads || may_lead(look, *process)) {
+            sessions.entry(*session).or_insert((*task, process.start));
         }
     }
     sessions
 }
 
 /// Whether a session with this number can be that of the process with this start: no later process has the number.
-fn may_lead(look: &ProcessScan<'_>, pid: RawPid, start: u64) -> bool {
-    look.process(pid).is_none_or(|leader| leader.start == start)
+fn may_lead(look: &ProcessScan<'_>, process: ProcessKey) -> bool {
+    let leader = look.process(process.pid);
+    leader.is_none_or(|leader| leader.start == process.start)
 }
 
 /// The number of the job that a group of a run is for.
@@ -225,7 +228,7 @@ pub(crate) fn job_groups(run: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Ledger, LedgerHead};
+    use crate::hold::ledger::{Ledger, LedgerHead};
     use crate::root::Root;
     use crate::run_id::tests::{link_namespace, write_stat};
 
