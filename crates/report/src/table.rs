@@ -67,7 +67,7 @@ enum Excess {
 /// A column of a [`Table`].
 #[derive(Clone, Debug)]
 pub struct TableColumn {
-    /// Its title.
+    /// Its title, without characters that control a terminal.
     pub title: String,
     /// Its cells, one for each row.
     pub cells: Vec<TableCell>,
@@ -88,7 +88,7 @@ impl TableColumn {
         cell: impl Fn(&T) -> C,
     ) -> TableColumn {
         TableColumn {
-            title: title.into(),
+            title: visible(&title.into()),
             cells: rows.iter().map(|row| cell(row).into()).collect(),
             is_number: false,
             excess: Excess::Stays,
@@ -319,4 +319,50 @@ pub fn markdown_text(text: &str) -> String {
         before = c;
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let rows = ["one", "two"];
+        let columns = vec![
+            TableColumn::text("a\u{1b}|", 0, &rows, |row| *row),
+            TableColumn::number("n", 3, &rows, |row| (*row == "two").then(|| "9".repeat(8))),
+            TableColumn::text("words", 0, &rows, |row| {
+                format!("*{row}* of_some _words that go on")
+            })
+            .wrapped(),
+        ];
+        Table { columns }
+    }
+
+    #[test]
+    fn a_text_that_is_too_wide_lacks_columns_and_its_words_are_wrapped() {
+        let wide = [
+            "a\\x1b|         n  words",
+            "one            -  *one* of_some _words that go on",
+            "two     99999999  *two* of_some _words that go on",
+        ];
+        assert_eq!(table().lines(80), wide);
+        let narrow = [
+            "a\\x1b|  words",
+            "one     *one* of_some",
+            "        _words that go",
+            "        on",
+            "two     *two* of_some",
+            "        _words that go",
+            "        on",
+        ];
+        assert_eq!(table().lines(24), narrow);
+    }
+
+    #[test]
+    fn nothing_in_a_cell_is_markup() {
+        let text = "| a\\\\x1b\\| | n | words |\n| --- | ---: | --- |\n\
+                    | one | - | \\*one\\* of_some \\_words that go on |\n\
+                    | two | 99999999 | \\*two\\* of_some \\_words that go on |\n";
+        assert_eq!(table().markdown(), text);
+    }
 }

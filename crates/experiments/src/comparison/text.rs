@@ -177,7 +177,7 @@ fn mix_table(design: &Design, judged: &MetricVerdicts) -> Table {
     for candidate in design.others() {
         let mut of_mixes = judged.by_mix.clone();
         of_mixes.retain(|one| one.candidate == candidate);
-        let name = visible(&design.candidates[candidate].name);
+        let name = &design.candidates[candidate].name;
         columns.push(TableColumn::text(name, 0, &of_mixes, |one| {
             one.change.as_ref().ok().map(change_text)
         }));
