@@ -126,41 +126,53 @@ fn paragraph(out: &mut String, width: usize, text: &str) {
     }
 }
 
+/// A candidate's figures in a metric, and how they compare with the baseline's.
+struct CandidateRow<'a> {
+    name: &'a str,
+    spread: Option<Spread>,
+    /// `None` of the baseline.
+    comparison: Option<&'a Comparison>,
+}
+
 /// The figures and verdicts of the candidates in a metric.
 fn candidate_table(design: &Design, judged: &MetricVerdicts) -> Table {
-    let all: Vec<usize> = (0..design.candidates.len()).collect();
-    let compared = |at: &usize| judged.over_all.iter().find(|one| one.candidate == *at);
-    let figure = |at: &usize, which: fn(&Spread) -> f64| {
-        let spread = judged.spreads[*at].as_ref();
-        spread.map(|spread| number(which(spread)))
-    };
-    let baseline = &design.candidates[design.baseline].name;
+    let mut rows = Vec::new();
+    for (at, candidate) in design.candidates.iter().enumerate() {
+        let mut compared = judged.over_all.iter();
+        rows.push(CandidateRow {
+            name: &candidate.name,
+            spread: judged.spreads[at],
+            comparison: compared.find(|one| one.candidate == at),
+        });
+    }
+    let against = format!("against {}", design.candidates[design.baseline].name);
     let columns = vec![
-        TableColumn::text("candidate", 0, &all, |at| {
-            design.candidates[*at].name.clone()
+        TableColumn::text("candidate", 0, &rows, |row| row.name.to_owned()),
+        TableColumn::number("least", 2, &rows, |row| {
+            row.spread.map(|all| number(all.least))
         }),
-        TableColumn::number("least", 2, &all, |at| figure(at, |spread| spread.least)),
-        TableColumn::number("median", 0, &all, |at| figure(at, |spread| spread.median)),
-        TableColumn::number("greatest", 2, &all, |at| {
-            figure(at, |spread| spread.greatest)
+        TableColumn::number("median", 0, &rows, |row| {
+            row.spread.map(|all| number(all.median))
         }),
-        TableColumn::text(
-            format!("against {baseline}"),
-            0,
-            &all,
-            |at| match compared(at) {
-                None => Some("the baseline".to_owned()),
-                Some(comparison) => comparison.change.as_ref().ok().map(change_text),
-            },
-        ),
-        TableColumn::text("verdict", 0, &all, |at| verdict_cell(compared(at))).wrapped(),
+        TableColumn::number("greatest", 2, &rows, |row| {
+            row.spread.map(|all| number(all.greatest))
+        }),
+        TableColumn::text(against, 0, &rows, change_cell),
+        TableColumn::text("verdict", 0, &rows, verdict_cell).wrapped(),
     ];
     Table { columns }
 }
 
-fn verdict_cell(comparison: Option<&Comparison>) -> TableCell {
-    let Some(comparison) = comparison else {
-        return TableCell::from("");
+fn change_cell(row: &CandidateRow<'_>) -> TableCell {
+    match row.comparison {
+        None => "the baseline".into(),
+        Some(comparison) => comparison.change.as_ref().ok().map(change_text).into(),
+    }
+}
+
+fn verdict_cell(row: &CandidateRow<'_>) -> TableCell {
+    let Some(comparison) = row.comparison else {
+        return "".into();
     };
     let tone = match comparison.verdict {
         CandidateVerdict::Better => CellTone::Good,

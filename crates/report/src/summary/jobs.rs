@@ -22,6 +22,16 @@ struct JobRow<'a> {
     earlier: Option<&'a str>,
 }
 
+impl<'a> JobRow<'a> {
+    fn of(record: &'a Record, job: &'a Job) -> JobRow<'a> {
+        JobRow {
+            record,
+            job,
+            earlier: None,
+        }
+    }
+}
+
 /// Where a column stands.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
@@ -81,11 +91,7 @@ pub(super) fn brief_job_table(record: &Record, verbose: bool) -> (Table, usize) 
     let (jobs, others) = shown_jobs(record);
     let mut rows = Vec::new();
     for job in jobs {
-        rows.push(JobRow {
-            record,
-            job,
-            earlier: None,
-        });
+        rows.push(JobRow::of(record, job));
     }
     let mut columns = vec![name_column(&rows)];
     for (title, shown, cell) in COLUMNS {
@@ -109,21 +115,14 @@ pub(super) fn brief_job_table(record: &Record, verbose: bool) -> (Table, usize) 
 pub fn job_table(record: &Record) -> Table {
     let mut rows = Vec::new();
     for job in &record.jobs {
-        rows.push(JobRow {
-            record,
-            job,
-            earlier: None,
-        });
+        rows.push(JobRow::of(record, job));
     }
     for before in &record.earlier_jobs {
         let earlier = Some(before.run_id.as_deref().unwrap_or("earlier"));
-        if let Some(job) = &before.job {
-            rows.push(JobRow {
-                record,
-                job,
-                earlier,
-            });
-        }
+        rows.extend(before.job.iter().map(|job| JobRow {
+            earlier,
+            ..JobRow::of(record, job)
+        }));
     }
     rows.sort_by(|a, b| {
         let failed_first = b.job.failed().cmp(&a.job.failed());
@@ -189,12 +188,12 @@ fn time_cell(time_s: Option<f64>) -> TableCell {
 fn end_cell(row: &JobRow<'_>) -> TableCell {
     let job = row.job;
     let text = job.end_text();
-    let failed = || TableCell::toned(&format!("failed: {text}"), CellTone::Bad);
+    let failed = TableCell::toned(&format!("failed: {text}"), CellTone::Bad);
     match job.exit {
-        _ if job.timed_out => failed(),
+        _ if job.timed_out => failed,
         Some(0) => text.into(),
         Some(_) if job.interrupted => format!("interrupted: {text}").into(),
-        Some(_) => failed(),
+        Some(_) => failed,
         None => TableCell::toned(&text, CellTone::Bad),
     }
 }
