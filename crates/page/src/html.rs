@@ -2,110 +2,58 @@
 
 use crate::template::fill;
 use cosched_report::chart::Chart;
-use cosched_report::escaped;
+use cosched_report::{CellTone, Table, TableCell, TableColumn, escaped};
 use std::fmt::Write as _;
-
-/// A cell of a table.
-#[derive(Clone, Debug)]
-pub(crate) enum HtmlCell {
-    /// A text.
-    Text(String),
-    /// A text with a class for its colour; the colour adds no meaning.
-    Marked(&'static str, String),
-    /// An absent value.
-    None,
-}
-
-impl HtmlCell {
-    pub(crate) fn text(text: impl Into<String>) -> HtmlCell {
-        HtmlCell::Text(text.into())
-    }
-
-    /// Return a cell for a number, if there is one.
-    pub(crate) fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> HtmlCell {
-        match value {
-            Some(value) if value.is_finite() => HtmlCell::Text(show(value)),
-            _ => HtmlCell::None,
-        }
-    }
-
-    fn html(&self) -> String {
-        match self {
-            HtmlCell::Text(text) => escaped(text),
-            HtmlCell::Marked(mark, text) => {
-                format!("<span class=\"{mark}\">{}</span>", escaped(text))
-            }
-            HtmlCell::None => "-".to_owned(),
-        }
-    }
-}
-
-/// A table. Columns whose names begin with `#` hold numbers.
-pub(crate) struct HtmlTable<'a> {
-    pub(crate) caption: &'a str,
-    pub(crate) columns: Vec<String>,
-    pub(crate) rows: Vec<Vec<HtmlCell>>,
-}
 
 /// Number of rows from which a table scrolls.
 const MANY: usize = 15;
 
-impl HtmlTable<'_> {
-    /// Return a table without a caption.
-    pub(crate) fn new(columns: &[&str], rows: Vec<Vec<HtmlCell>>) -> HtmlTable<'static> {
-        HtmlTable {
-            caption: "",
-            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-            rows,
-        }
+/// Return a table with a caption, which may be empty.
+pub(crate) fn table(caption: &str, table: &Table) -> String {
+    let mut out = String::new();
+    let mut label = "table".to_owned();
+    if !caption.is_empty() {
+        // The caption does not scroll with the table.
+        label = escaped(caption);
+        let _ = writeln!(out, "<p class=\"dim caption\">{label}</p>");
     }
-
-    pub(crate) fn html(&self) -> String {
-        let mut out = String::new();
-        let mut label = "table".to_owned();
-        if !self.caption.is_empty() {
-            // The caption does not scroll with the table.
-            label = escaped(self.caption);
-            let _ = writeln!(out, "<p class=\"dim caption\">{label}</p>");
-        }
-        let mut head = String::new();
-        for name in &self.columns {
-            let class = class_of_column(name);
-            let name = escaped(name.trim_start_matches('#'));
-            let _ = write!(head, "<th scope=\"col\"{class}>{name}</th>");
-        }
-        let mut rows = String::new();
-        for row in &self.rows {
-            rows.push_str(&self.row_html(row));
-        }
-        let tall = if self.rows.len() > MANY { " tall" } else { "" };
-        // A region that scrolls must be reachable by keyboard.
-        out + &fill(
-            include_str!("table.html"),
-            &[
-                ("tall", tall),
-                ("label", &label),
-                ("head", &head),
-                ("rows", &rows),
-            ],
-        )
+    let mut head = String::new();
+    for column in &table.columns {
+        let (class, title) = (class_of(column), escaped(&column.title));
+        let _ = write!(head, "<th scope=\"col\"{class}>{title}</th>");
     }
-
-    fn row_html(&self, row: &[HtmlCell]) -> String {
+    let mut rows = String::new();
+    for row in 0..table.rows() {
         let mut cells = String::new();
-        for (cell, name) in row.iter().zip(&self.columns) {
-            let class = class_of_column(name);
-            let _ = write!(cells, "<td{class}>{}</td>", cell.html());
+        for column in &table.columns {
+            let (class, cell) = (class_of(column), cell_html(&column.cells[row]));
+            let _ = write!(cells, "<td{class}>{cell}</td>");
         }
-        element("tr", &cells)
+        rows.push_str(&element("tr", &cells));
     }
+    let tall = if table.rows() > MANY { " tall" } else { "" };
+    // A region that scrolls must be reachable by keyboard.
+    out + &fill(
+        include_str!("table.html"),
+        &[
+            ("tall", tall),
+            ("label", &label),
+            ("head", &head),
+            ("rows", &rows),
+        ],
+    )
 }
 
-fn class_of_column(name: &str) -> &'static str {
-    if name.starts_with('#') {
-        " class=\"n\""
-    } else {
-        ""
+fn class_of(column: &TableColumn) -> &'static str {
+    if column.is_number { " class=\"n\"" } else { "" }
+}
+
+fn cell_html(cell: &TableCell) -> String {
+    let text = escaped(&cell.text);
+    match cell.tone {
+        CellTone::Plain => text,
+        CellTone::Good => format!("<span class=\"good\">{text}</span>"),
+        CellTone::Bad => format!("<span class=\"bad\">{text}</span>"),
     }
 }
 
@@ -156,20 +104,16 @@ mod tests {
 
     #[test]
     fn nothing_from_outside_becomes_markup() {
-        let table = HtmlTable {
-            caption: "<script>",
-            columns: vec!["a\"b".to_owned(), "#n".to_owned()],
-            rows: vec![
-                vec![
-                    HtmlCell::text("</td><b>\u{1b}"),
-                    HtmlCell::number(Some(2.5), |n| format!("{n} <")),
-                ],
-                vec![
-                    HtmlCell::Marked("bad", "&".to_owned()),
-                    HtmlCell::number(Some(f64::NAN), |n| n.to_string()),
-                ],
-            ],
+        let rows = ["</td><b>\u{1b}", "&"];
+        let toned = |text: &&str| match *text {
+            "&" => TableCell::toned(text, CellTone::Bad),
+            text => text.into(),
         };
-        insta::assert_snapshot!(table.html());
+        let numbers = [Some("2.5 <".to_owned()), None];
+        let columns = vec![
+            TableColumn::text("a\"b", 0, &rows, toned),
+            TableColumn::number("n", 0, &numbers, Option::clone),
+        ];
+        insta::assert_snapshot!(table("<script>", &Table { columns }));
     }
 }

@@ -57,7 +57,7 @@ pub use json::{JsonError, schema_of};
 pub use last_line::{MOST_READ, last_line, last_line_of};
 pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, Reason, RunFacts, RunLine,
-    STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, queue_run_text, queue_text,
+    STATUS_SCHEMA, Status, jobs_text, live_job_table, metrics_text, queue_run_text, queue_text,
     runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, disturbances};
@@ -82,14 +82,17 @@ pub use setting::{
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
-pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, overview, summary};
+pub use summary::{
+    SummaryOptions, command_again, headline_text, job_table, metric_name, metric_notes,
+    metric_table, metric_value, overview, setting_table, summary,
+};
+pub use table::{CellTone, Table, TableCell, TableColumn, markdown_text};
 pub use text::{
     bytes, clip, clock, count, decimal, escaped, escaped_lines, grouped, is_hidden, seconds,
     visible, visible_bytes, visible_json, visible_lines, wrap,
 };
 pub use tidy::{
-    Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns,
-    samples,
+    Form, METRIC_COLUMNS, Tidy, job_columns, job_values, metric_values, sample_columns, samples,
 };
 pub use timeline::{Stay, Timeline, Traffic};
 pub use trace::{TraceDone, TraceError, is_trace, write_trace};

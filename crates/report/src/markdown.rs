@@ -1,127 +1,48 @@
 //! A run as a Markdown document.
 
-use crate::record::{Job, Record};
+use crate::record::Record;
 use crate::source::BackendKind;
-use crate::summary::{headline_text, metric_name, metric_value};
-use crate::text::{seconds, visible};
-use cosched_core::metric::METRICS;
+use crate::summary::{
+    command_again, headline_text, job_table, metric_notes, metric_table, setting_table,
+};
+use crate::table::markdown_text;
+use crate::text::visible_lines;
 use std::fmt::Write as _;
 
-/// A text in a cell of a table, or in a line.
-fn cell(text: &str) -> String {
-    visible(text)
-        .replace('\\', "\\\\")
-        .replace('|', "\\|")
-        .replace('<', "&lt;")
-        .replace('*', "\\*")
-        .replace('_', "\\_")
-}
-
-/// A document with how the run ended, its metrics, its jobs, those that were slowed down most first, its warnings and its
-/// setting. `name` is what the reader calls the run.
+/// A document with how the run ended, its metrics, its jobs, its warnings and its setting. `name` is what the reader calls
+/// the run.
 pub fn markdown(name: &str, record: &Record) -> String {
-    let mut out = format!("# {}\n\n", cell(name));
-    let simulated = if record.backend == BackendKind::Sim {
-        "**Simulated.** "
-    } else {
-        ""
-    };
-    let _ = writeln!(
-        out,
-        "{simulated}{}\n\n## Result\n\n| metric | value | meaning |\n| --- | ---: | --- |",
-        cell(&headline_text(record))
-    );
-    push_metrics(&mut out, record);
-    push_jobs(&mut out, record);
-    if !record.warnings.is_empty() {
-        out.push_str("\n## Warnings\n\n");
-        for warning in &record.warnings {
-            let _ = writeln!(out, "- {}", cell(&warning.text));
-        }
+    let mut out = format!("# {}\n\n", markdown_text(name));
+    if record.backend == BackendKind::Sim {
+        out.push_str("**Simulated.** ");
     }
-    push_setting(&mut out, record);
+    let headline = markdown_text(&headline_text(record));
+    let _ = writeln!(out, "{headline}\n\n## Result\n");
+    out.push_str(&metric_table(record).markdown());
+    push_list(&mut out, &metric_notes(record));
+    let _ = writeln!(out, "\n## Jobs\n\n{}", job_table(record).markdown());
+    if !record.warnings.is_empty() {
+        let warnings = record.warnings.iter();
+        let texts: Vec<String> = warnings.map(|warning| warning.text.clone()).collect();
+        out.push_str("## Warnings\n");
+        push_list(&mut out, &texts);
+        out.push('\n');
+    }
+    let setting = setting_table(record).markdown();
+    let _ = writeln!(out, "## Setting\n\n{setting}\nCommand line:\n");
+    for line in visible_lines(&command_again(record)).lines() {
+        let _ = writeln!(out, "    {line}");
+    }
     out
 }
 
-fn push_metrics(out: &mut String, record: &Record) {
-    for metric in METRICS {
-        let (value, more) = match record.metrics.entry(metric.name) {
-            Some(Ok(value)) => (metric_value(metric, *value), String::new()),
-            Some(Err(why)) => ("-".to_owned(), format!("; not known: {why}")),
-            None => continue,
-        };
-        let _ = writeln!(
-            out,
-            "| {} | {value} | {} |",
-            metric_name(metric.name),
-            cell(&format!("{}{more}", metric.hint))
-        );
+/// Add a list of sentences after an empty line.
+fn push_list(out: &mut String, items: &[String]) {
+    if !items.is_empty() {
+        out.push('\n');
     }
-}
-
-fn push_jobs(out: &mut String, record: &Record) {
-    out.push_str(
-        "\n## Jobs\n\n| job | slowdown | turnaround | alone | longest wait | CPU time | ended |\n",
-    );
-    out.push_str("| --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
-    let mut jobs: Vec<&Job> = record.jobs.iter().collect();
-    jobs.sort_by(|a, b| a.worst_first(b));
-    for job in jobs {
-        out.push_str(&job_row(job));
-    }
-}
-
-fn job_row(job: &Job) -> String {
-    let slowdown = match (job.slowdown, job.slowdown_estimate) {
-        (Some(slowdown), _) => format!("{slowdown:.2}"),
-        (None, Some(estimate)) => format!("~{estimate:.2}"),
-        (None, None) => "-".to_owned(),
-    };
-    let times = [
-        job.turnaround_s(),
-        job.solo_s,
-        job.end.waited_max_s,
-        job.end.cpu_s,
-    ]
-    .map(time)
-    .join(" | ");
-    format!(
-        "| {} | {slowdown} | {times} | {} |\n",
-        cell(&job.name),
-        cell(&job.end_text())
-    )
-}
-
-fn time(s: Option<f64>) -> String {
-    s.map_or_else(|| "-".to_owned(), seconds)
-}
-
-fn push_setting(out: &mut String, record: &Record) {
-    let setting = &record.setting;
-    let counters = record.counters.as_deref();
-    let seed = record.seed.to_string();
-    out.push_str("\n## Setting\n\n");
-    for (name, value) in [
-        ("policy", Some(record.policy.as_str())),
-        ("machine", Some(record.machine.as_str())),
-        ("host", setting.host.as_deref()),
-        ("kernel", setting.kernel.as_deref()),
-        ("counters", counters.or(record.absent.why("counters"))),
-        ("seed", Some(seed.as_str())),
-        ("started", record.started_at.as_deref()),
-        ("cosched", Some(record.cosched_version.as_str())),
-    ] {
-        if let Some(value) = value {
-            let _ = writeln!(out, "- {name}: {}", cell(value));
-        }
-    }
-    if let Some(words) = &setting.command_line {
-        // In a code span nothing is markup but the back quote.
-        let _ = writeln!(
-            out,
-            "- command: `{}`",
-            visible(&words.join(" ")).replace('`', "'")
-        );
+    for item in items {
+        let _ = writeln!(out, "- {}", markdown_text(item));
     }
 }
 
@@ -150,14 +71,14 @@ mod tests {
             ("second".to_owned(), &records[1]),
         ];
         for width in [60, 100] {
-            let text = overview(&runs, width);
+            let text = overview(&runs).in_capitals().text(width);
             assert!(
                 text.lines().all(|line| line.chars().count() <= width),
                 "{text}"
             );
             assert_eq!(text.lines().count(), 3);
         }
-        insta::assert_snapshot!(overview(&runs, 120));
+        insta::assert_snapshot!(overview(&runs).in_capitals().text(120));
     }
 
     /// A job that was never started has not failed.
@@ -167,7 +88,9 @@ mod tests {
         let mut record = record(&result, &info(&result));
         (record.totals.failed, record.totals.unfinished) = (1, 0);
         let told = |record: &crate::Record| {
-            let text = overview(&[("a".to_owned(), record)], 200);
+            let text = overview(&[("a".to_owned(), record)])
+                .in_capitals()
+                .text(200);
             let words = |line: usize| text.lines().nth(line).unwrap().split("  ").map(str::trim);
             let cells: Vec<(String, String)> = words(0)
                 .filter(|word| !word.is_empty())

@@ -24,7 +24,7 @@ pub struct Tidy<W> {
 }
 
 /// A field of a CSV file.
-pub fn csv_field(text: &str) -> String {
+fn csv_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -3,14 +3,14 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]
-#[path = "../tests/suite/scenarios/lab.rs"]
-mod lab;
+mod shared;
 
 use cosched_core::{
     AUTO, Absence, AutoRow, Capabilities, Capability, Counter, JobKind, NullRecorder, Params,
     auto_row, find_policy,
 };
-use lab::{JobScene, starving, walkers};
+use shared::lab::{JobScene, starving, walkers};
+use shared::{geometric_mean, print_head, server};
 use std::collections::BTreeMap;
 
 /// A policy with its parameters.
@@ -69,8 +69,7 @@ impl Lab {
     /// Prints what each row of `auto` gains in each world where only the events that it needs are counted.
     fn print_rows(&mut self) {
         let titles: Vec<&str> = self.worlds.iter().map(|world| world.0).collect();
-        println!("| counted | policy | mean | {} |", titles.join(" | "));
-        println!("| --- | --- | --- |{}", " --- |".repeat(titles.len()));
+        print_head(&format!("counted | policy | mean | {}", titles.join(" | ")));
         let rows = AUTO
             .iter()
             .filter(|row| !matches!(row.only, Some(JobKind::Alike | JobKind::Arriving)));
@@ -88,8 +87,7 @@ impl Lab {
     /// Prints the choice of `auto` for each set of events beside the best candidate. Returns whether all are the best.
     fn print_choice(&mut self) -> bool {
         println!("\n## The choice for each set of events\n");
-        println!("| counted | `auto` | means | best candidate | means | old `auto` | means |");
-        println!("| --- |{}", " --- |".repeat(6));
+        print_head("counted | `auto` | means | best candidate | means | old `auto` | means");
         let mut all_best = true;
         for withheld in subsets() {
             let own = candidate(auto_row(&lacking(&withheld), JobKind::Any));
@@ -111,8 +109,7 @@ impl Lab {
     /// Prints the means of all candidates.
     fn print_candidates(&mut self) {
         println!("\n## All candidates: means over the worlds\n");
-        println!("| counted | {} |", CANDIDATES.map(name).join(" | "));
-        println!("| --- |{}", " --- |".repeat(CANDIDATES.len()));
+        print_head(&format!("counted | {}", CANDIDATES.map(name).join(" | ")));
         for withheld in subsets() {
             let cells = CANDIDATES.map(|candidate| cell(&self.mean(candidate, &withheld)));
             println!("| {} | {} |", counted(&withheld), cells.join(" | "));
@@ -187,10 +184,7 @@ fn measure(scenes: &[JobScene], (policy, params): Candidate, withheld: &[Counter
 
 /// Geometric means.
 fn mean(all: &[Figures]) -> Figures {
-    [0, 1].map(|which| {
-        let logs: f64 = all.iter().map(|one| one[which].ln()).sum();
-        (logs / all.len() as f64).exp()
-    })
+    [0, 1].map(|which| geometric_mean(&all.iter().map(|one| one[which]).collect::<Vec<_>>()))
 }
 
 /// Turnaround against `fifo` in percent, and unfairness.
@@ -301,16 +295,7 @@ fn alike(program: &'static str) -> JobScene {
 }
 
 fn servers() -> Vec<World> {
-    vec![
-        ("192 jobs", vec![server(8)]),
-        ("312 jobs", vec![server(13)]),
-        ("528 jobs", vec![server(22)]),
-    ]
-}
-
-/// The programs of this many mixes on 128 cores.
-fn server(mixes: usize) -> JobScene {
-    (0..mixes).fold(JobScene::on("server-2x64"), |scene, at| {
-        scene.mix(&format!("perf-fair/mix{:02}", 1 + at % 13), 30_000)
-    })
+    [("192 jobs", 8), ("312 jobs", 13), ("528 jobs", 22)]
+        .map(|(title, mixes)| (title, vec![server("server-2x64", mixes)]))
+        .to_vec()
 }

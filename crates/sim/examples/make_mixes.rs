@@ -3,9 +3,14 @@
 //! writes the same files each time; mixes/README.md explains the rules.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
+#[allow(dead_code)]
+mod shared;
+
 use cosched_core::*;
 use cosched_sim::data::{PROGRAMS, builtin_machine, builtin_program};
 use cosched_sim::*;
+use shared::lab::policy_on;
+use shared::shuffle;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -78,16 +83,13 @@ fn mean_under_linux(
     machine: &Arc<MachineSpec>,
     programs: &Programs,
 ) -> Result<f64, Box<dyn Error>> {
-    let entry = find_policy("linux").ok_or("no linux")?;
-    let params = machine.params_for(entry)?;
-    let mut policy = (entry.build)(&params);
+    let (mut policy, config) = policy_on(machine, "linux", &[]);
     let jobs = programs.iter().map(job).collect();
     let mut sim = Sim::new(SimConfig::new(machine.clone(), jobs, 1))?;
     let mut tasks = Vec::new();
     for (program, id) in programs.iter().zip(0..) {
         tasks.push(TaskSpec::new(id, &program.name));
     }
-    let config = RunConfig::default();
     let result = run(&mut sim, &mut *policy, &mut NullRecorder, tasks, &config)?;
     let mut reads = 0;
     for task in &result.tasks {
@@ -99,9 +101,7 @@ fn mean_under_linux(
 /// A random order of `copies` of each program.
 fn shuffled(programs: &[Arc<ProgramSpec>], copies: usize, rng: &mut Rng) -> Programs {
     let mut all = vec![programs; copies].concat();
-    for last in (1..all.len()).rev() {
-        all.swap(last, rng.below(last as u64 + 1) as usize);
-    }
+    shuffle(&mut all, rng);
     all
 }
 

@@ -4,14 +4,14 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]
-#[path = "../tests/suite/scenarios/lab.rs"]
-mod lab;
+mod shared;
 
 use cosched_core::{Fact, Nanos, NullRecorder, Recorder, Rng, Snapshot};
 use cosched_sim::{
     FIT_LENGTH, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, fit, rates,
 };
-use lab::JobScene;
+use shared::lab::JobScene;
+use shared::{least_median_greatest, print_head};
 use std::sync::{Arc, LazyLock};
 
 /// Solo time of each job, in ms.
@@ -171,10 +171,9 @@ fn parallel<T: Send, R: Send>(tasks: Vec<T>, work: impl Fn(T) -> R + Sync) -> Ve
 
 /// All policies in all kinds of mixes: time, energy and mean slowdown against `linux` mix by mix and seed by seed.
 fn batches(named: &[&str]) {
-    println!(
-        "| machine | jobs per CPU | mix, demand | policy | time | energy | mean slowdown | unfairness |"
+    print_head(
+        "machine | jobs per CPU | mix, demand | policy | time | energy | mean slowdown | unfairness",
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for name in chosen(named, &MACHINES) {
         for jobs_per_cpu in chosen(named, &["2", "1", "0.5"]) {
             for kind in chosen_kinds(named) {
@@ -274,28 +273,21 @@ fn batch(
     }
 }
 
-/// Median, least and greatest.
-fn order(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    [values.len() / 2, 0, values.len() - 1].map(|at| values[at])
-}
-
 fn spread(values: Vec<f64>, decimals: usize) -> String {
-    let [median, least, most] = order(values);
+    let [least, median, most] = least_median_greatest(values);
     format!("{median:.decimals$} ({least:.decimals$} to {most:.decimals$})")
 }
 
 fn signed(values: Vec<f64>) -> String {
-    let [median, least, most] = order(values);
+    let [least, median, most] = least_median_greatest(values);
     format!("{median:+.1} % ({least:+.1} to {most:+.1})")
 }
 
 /// What the programs ask of the memory alone, and what it serves to all cores.
 fn demand(named: &[&str]) {
-    println!(
-        "| machine | memory serves, lines/us | per core | each program alone: least, median, greatest |"
+    print_head(
+        "machine | memory serves, lines/us | per core | each program alone: least, median, greatest",
     );
-    println!("| --- | --- | --- | --- |");
     for name in chosen(named, &MACHINES) {
         let machine = spec_of(name);
         let cores = machine.machine().cores.len() / machine.sockets as usize;
@@ -304,7 +296,7 @@ fn demand(named: &[&str]) {
             .into_iter()
             .map(|(lines, _)| lines)
             .collect();
-        let [median, least, most] = order(demands);
+        let [least, median, most] = least_median_greatest(demands);
         println!(
             "| `{name}` | {served:.0} | {:.0} | {least:.1}, {median:.1}, {most:.1} |",
             served / cores as f64
@@ -314,10 +306,9 @@ fn demand(named: &[&str]) {
 
 /// The heavy mixes with fewer channels: what makes the memory scarce.
 fn fewer_channels(named: &[&str]) {
-    println!(
-        "| machine | channels | mix, demand | policy | time | energy | mean slowdown | unfairness |"
+    print_head(
+        "machine | channels | mix, demand | policy | time | energy | mean slowdown | unfairness",
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for name in chosen(named, &["epyc-7502", "xeon-8480"]) {
         for channels in [4, 2] {
             let jobs = 2 * scene_cpus(name);
@@ -339,10 +330,9 @@ fn fewer_channels(named: &[&str]) {
 
 /// What changes the results of `fair`, `perf-fair` and `even` in heavy mixes, and of `efs` in light ones.
 fn causes() {
-    println!(
-        "| machine | changed | mix, demand | policy | time | energy | mean slowdown | unfairness |"
+    print_head(
+        "machine | changed | mix, demand | policy | time | energy | mean slowdown | unfairness",
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     type Edit = fn(&mut MachineSpec);
     let steady: Edit = |machine| {
         machine.core_types[0].ghz = 3.0;
@@ -439,8 +429,7 @@ impl Recorder for Watch {
 
 /// The time of a decision in middle mixes with two jobs per CPU, one at a time.
 fn decisions(named: &[&str]) {
-    println!("| machine | jobs on CPUs | policy | decisions | median, 99 of 100, greatest, ms |");
-    println!("| --- | --- | --- | --- | --- |");
+    print_head("machine | jobs on CPUs | policy | decisions | median, 99 of 100, greatest, ms");
     for name in chosen(named, &MACHINES) {
         let cpus = scene_cpus(name);
         let (scene, _) = mix(
@@ -572,10 +561,9 @@ fn take_powers(machine: &mut MachineSpec, from: &MachineSpec) {
 }
 
 fn copies_head() {
-    println!(
-        "| machine | changed | lines/us per core | energy, % (least, greatest seed) | time, % | programs that save 1 % | the five that save most, energy % / time % | of the energy saved: static, common, cores while they run, lines |"
+    print_head(
+        "machine | changed | lines/us per core | energy, % (least, greatest seed) | time, % | programs that save 1 % | the five that save most, energy % / time % | of the energy saved: static, common, cores while they run, lines",
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
 }
 
 /// Seeds of the copies.
@@ -642,7 +630,7 @@ fn copies_with(
                 .filter(|(task, _)| task.1 == seed);
             100.0 * mean(of_seed.map(|(_, (change, _))| change[ix]).collect())
         });
-        let [median, least, most] = order(means.collect());
+        let [least, median, most] = least_median_greatest(means.collect());
         format!("{median:+.1} ({least:+.1}, {most:+.1})")
     };
     let first: Vec<_> = tasks

@@ -3,11 +3,11 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]
-#[path = "../tests/suite/scenarios/lab.rs"]
-mod lab;
+mod shared;
 
 use cosched_core::{Counter, Nanos, NullRecorder, Rng};
-use lab::JobScene;
+use shared::lab::JobScene;
+use shared::{geometric_mean, print_head};
 
 const MACHINE: &str = "xeon-e5645-2ch";
 const CPUS: f64 = 12.0;
@@ -51,43 +51,35 @@ struct World {
 
 fn main() {
     let policies: Vec<String> = std::env::args().skip(1).collect();
-    println!("| mix | {} |", policies.join(" | "));
-    println!("| --- |{}", " --- |".repeat(policies.len()));
-    let mut sums = vec![(0.0, 0.0, f64::MIN); policies.len()];
-    let worlds = worlds();
-    for world in &worlds {
+    print_head(&format!("mix | {}", policies.join(" | ")));
+    // Of each policy: mean turnarounds against those of the first policy, and unfairness.
+    let mut ratios = vec![Vec::new(); policies.len()];
+    let mut unfairness = vec![Vec::new(); policies.len()];
+    for world in &worlds() {
         let all: Vec<[f64; 3]> = policies
             .iter()
             .map(|policy| figures(world, policy))
             .collect();
         let mut cells = Vec::new();
-        for (own, sum) in all.iter().zip(&mut sums) {
-            let ratio = own[0] / all[0][0];
-            *sum = (
-                sum.0 + ratio.ln(),
-                sum.1 + own[1].ln(),
-                f64::max(sum.2, ratio),
-            );
+        for (at, [time_s, unfair, worst]) in all.iter().enumerate() {
+            let ratio = time_s / all[0][0];
+            ratios[at].push(ratio);
+            unfairness[at].push(*unfair);
+            let percent = 100.0 * (ratio - 1.0);
             cells.push(format!(
-                "{:+.1} % ({:.2} s), {:.2}, {:.2}",
-                100.0 * (ratio - 1.0),
-                own[0],
-                own[1],
-                own[2]
+                "{percent:+.1} % ({time_s:.2} s), {unfair:.2}, {worst:.2}"
             ));
         }
         println!("| {} | {} |", world.title, cells.join(" | "));
     }
-    let n = worlds.len() as f64;
-    let cells = sums.iter().map(|sum| {
-        format!(
-            "{:+.1} %, worst {:+.1} %, {:.2}",
-            100.0 * ((sum.0 / n).exp() - 1.0),
-            100.0 * (sum.2 - 1.0),
-            (sum.1 / n).exp()
-        )
-    });
-    println!("| all | {} |", cells.collect::<Vec<_>>().join(" | "));
+    let mut cells = Vec::new();
+    for (ratios, unfairness) in ratios.iter().zip(&unfairness) {
+        let worst = ratios.iter().copied().fold(f64::MIN, f64::max);
+        let [mean, worst] = [geometric_mean(ratios), worst].map(|ratio| 100.0 * (ratio - 1.0));
+        let unfair = geometric_mean(unfairness);
+        cells.push(format!("{mean:+.1} %, worst {worst:+.1} %, {unfair:.2}"));
+    }
+    println!("| all | {} |", cells.join(" | "));
 }
 
 /// Mean turnaround in seconds, unfairness, and worst slowdown.

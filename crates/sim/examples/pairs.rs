@@ -3,7 +3,11 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 #![allow(clippy::needless_range_loop)] // Both indices of a matrix.
 
+#[allow(dead_code)]
+mod shared;
+
 use cosched_core::{Interference, NeighbouredRun, Rng, interferences};
+use shared::{print_head, range, shuffle};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs are drawn from these sets, and judged by the others: near replicates at nominal clock.
@@ -85,9 +89,7 @@ impl Data {
         let mut pairs: Vec<(usize, usize)> = known.filter(|(one, other)| one < other).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        for place in (1..pairs.len()).rev() {
-            pairs.swap(place, lots.below(place as u64 + 1) as usize);
-        }
+        shuffle(&mut pairs, lots);
         pairs.truncate(pairs.len() / ONE_HELD_BACK_OF);
         let back = pairs.iter().map(|&(one, other)| (other, one));
         back.chain(pairs.iter().copied()).collect()
@@ -210,17 +212,6 @@ fn seen(runs: &[NeighbouredRun]) -> BTreeSet<(usize, usize)> {
     pairs.collect()
 }
 
-/// Least, median and greatest.
-fn range(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    format!(
-        "{:.1} / {:.1} / {:.1}",
-        values[0],
-        values[values.len() / 2],
-        values[values.len() - 1]
-    )
-}
-
 fn by_model(programs: &[Interference], runs: &[NeighbouredRun], truth: &Table) -> Table {
     let alone: Vec<f64> = (0..programs.len())
         .map(|one| alone(programs, runs, one))
@@ -313,7 +304,7 @@ fn main() {
         "- optimum {:.1}, worst {:.1}, random {}",
         quality(&truth, &truth),
         quality(&worst, &truth),
-        range(random)
+        range(random, 1, " / ")
     );
     println!(
         "- the repository's prediction {:.1}, error {:.1}",
@@ -327,10 +318,9 @@ fn main() {
     );
     for noise in NOISES {
         println!("\nnoise {noise}\n");
-        println!(
-            "| runs | model: slowdown, error seen, error unseen, covered | mean per program: error | table of pairs: slowdown, error |"
+        print_head(
+            "runs | model: slowdown, error seen, error unseen, covered | mean per program: error | table of pairs: slowdown, error",
         );
-        println!("| --- | --- | --- | --- |");
         for count in COUNTS {
             let mut columns: [Vec<f64>; 7] = Default::default();
             for seed in 0..SEEDS {
@@ -351,7 +341,8 @@ fn main() {
                 columns[5].push(quality(&table, &truth));
                 columns[6].push(error(&table, &truth));
             }
-            let [slowdown, seen, unseen, covered, mean, by_table, table] = columns.map(range);
+            let [slowdown, seen, unseen, covered, mean, by_table, table] =
+                columns.map(|values| range(values, 1, " / "));
             println!(
                 "| {count} | {slowdown}; {seen}; {unseen}; {covered} | {mean} | {by_table}; {table} |"
             );

@@ -3,17 +3,15 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]
-#[path = "../tests/suite/scenarios/lab.rs"]
-mod lab;
+mod shared;
 
-use lab::{JobScene, SEEDS, ScenarioRun, heavy, starving, walkers};
+use shared::lab::{JobScene, SEEDS, ScenarioRun, heavy, starving, walkers};
+use shared::{least_median_greatest, print_head};
 
 /// Least and greatest value of a metric, as text.
 fn range(runs: &[ScenarioRun], metric: &str, decimals: usize) -> String {
-    let mut values: Vec<f64> = runs.iter().map(|run| run.get(metric)).collect();
-    values.sort_by(f64::total_cmp);
-    let [least, most] =
-        [values[0], values[values.len() - 1]].map(|value| format!("{value:.decimals$}"));
+    let values = runs.iter().map(|run| run.get(metric)).collect();
+    let [least, _, most] = least_median_greatest(values).map(|value| format!("{value:.decimals$}"));
     if least == most {
         least
     } else {
@@ -26,8 +24,7 @@ fn main() {
     let light = JobScene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000);
     let scenes = [walkers(), heavy(), middle, light, starving()];
     println!("turnaround [s], unfairness, mean slowdown");
-    println!("| | walkers | heavy | middle | light | starving |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    print_head(" | walkers | heavy | middle | light | starving");
     for policy in [
         "linux",
         "fifo",

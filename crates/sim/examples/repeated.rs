@@ -4,8 +4,13 @@
 //! `cargo run --release -p cosched-sim --features examples --example repeated`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
+#[allow(dead_code)]
+mod shared;
+
 use cosched_core::*;
 use cosched_sim::*;
+use shared::lab::{JobScene, mix_programs, policy_on};
+use shared::{least_median_greatest, print_head, range, shuffle};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,21 +37,9 @@ enum Next {
 }
 
 fn mix(number: usize, copies: usize) -> Programs {
-    let path = format!(
-        "{}/../../mixes/perf-fair/mix{number:02}.toml",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    let text = std::fs::read_to_string(path).expect("it is there");
-    let table: toml::Table = text.parse().expect("it is TOML");
-    let mut programs = Vec::new();
-    for job in table["job"].as_array().expect("jobs") {
-        let count = job
-            .get("copies")
-            .map_or(1, |count| count.as_integer().expect("a number"));
-        let name = job["program"].as_str().expect("a name");
-        programs.extend((0..count).map(|_| (name.to_owned(), 12_000)));
-    }
-    std::iter::repeat_n(programs, copies).flatten().collect()
+    let names = mix_programs(&format!("perf-fair/mix{number:02}"));
+    let once: Programs = names.into_iter().map(|name| (name, 12_000)).collect();
+    vec![once; copies].concat()
 }
 
 fn uneven(mut programs: Programs) -> Programs {
@@ -70,10 +63,7 @@ fn quickstart(seed: Option<u64>) -> Programs {
         programs.extend((0..count).map(|_| (format!("workload-{name}"), 2_000)));
     }
     if let Some(seed) = seed {
-        let mut lots = Rng::new(seed);
-        for place in (1..programs.len()).rev() {
-            programs.swap(place, lots.below(place as u64 + 1) as usize);
-        }
+        shuffle(&mut programs, &mut Rng::new(seed));
     }
     programs
 }
@@ -117,24 +107,15 @@ fn fitted(history: &History) -> BTreeMap<String, Interference> {
 
 /// Runs a batch, notes the times of its tasks, and returns its turnaround in seconds.
 fn batch(
-    machine: &Arc<MachineSpec>,
+    machine: &'static str,
     programs: &Programs,
     history: &mut History,
     next: Next,
     seed: u64,
 ) -> f64 {
     let known = fitted(history);
-    let mut jobs = Vec::new();
     let mut specs = Vec::new();
     for (id, (name, ms)) in programs.iter().enumerate() {
-        let program = Arc::new(builtin_program(name).expect("it is built in"));
-        let work = JobWork::SoloTime(Nanos::from_ms(*ms));
-        jobs.push(SimJob {
-            program,
-            work,
-            cpus: 1,
-            nice: 0,
-        });
         let mut spec = TaskSpec::new(id as u32, &format!("{name}-{id}"));
         let past = history.get(&(name.clone(), *ms));
         spec.expected = past.and_then(|past| expected(past));
@@ -142,27 +123,19 @@ fn batch(
         spec.interference = known.get(name).copied().filter(|_| next == Next::Fitting);
         specs.push(spec);
     }
-    let mut sim = Sim::new(SimConfig::new(machine.clone(), jobs, seed)).expect("it fits");
-    let entry = find_policy("fifo").expect("it is there");
-    let params = Params::resolve(entry.name, entry.params, &machine.settings_for(entry));
-    let params = params.expect("they are right");
+    let sim = JobScene::on(machine).programs(programs).config(seed);
+    let (mut policy, config) = policy_on(&sim.machine, "fifo", &[]);
+    let mut sim = Sim::new(sim).expect("it fits");
     let config = RunConfig {
-        quantum: Nanos::from_s(params.number("quantum_s")),
         seed,
         jobs: if next == Next::Longest {
             usize::MAX
         } else {
             sim.machine().cpus.len()
         },
-        ..RunConfig::default()
+        ..config
     };
-    let result = run(
-        &mut sim,
-        &mut *(entry.build)(&params),
-        &mut NullRecorder,
-        specs,
-        &config,
-    );
+    let result = run(&mut sim, &mut *policy, &mut NullRecorder, specs, &config);
     let result = result.expect("it runs");
     for (task, (name, ms)) in result.tasks.iter().zip(programs) {
         let share =
@@ -173,15 +146,6 @@ fn batch(
         history.entry((name.clone(), *ms)).or_default().push(past);
     }
     result.turnaround.as_s()
-}
-
-fn range(values: &[f64]) -> String {
-    format!(
-        "{:.1} / {:.1} / {:.1}",
-        values[0],
-        values[values.len() / 2],
-        values[values.len() - 1]
-    )
 }
 
 fn main() {
@@ -214,28 +178,25 @@ fn main() {
             quickstart(Some(seed)),
         ));
     }
-    println!(
-        "| jobs | machine | longest first [s] | as in the list [s] | what fits best [s] | ratios of medians |"
+    print_head(
+        "jobs | machine | longest first [s] | as in the list [s] | what fits best [s] | ratios of medians",
     );
-    println!("| --- | --- | --- | --- | --- | --- |");
     for (name, machine, programs) in worlds {
-        let machine = Arc::new(builtin_machine(machine).expect("it is built in"));
         let orders = [Next::Longest, Next::Listed, Next::Fitting];
-        let times = orders.map(|next| last_times(&machine, &programs, next));
-        let median = |at: usize| times[at][times[at].len() / 2];
-        let ratios = [1, 2].map(|at| format!("{:.2}", median(at) / median(at - 1)));
-        let ranges = times.each_ref().map(|times| range(times));
+        let times = orders.map(|next| last_times(machine, &programs, next));
+        let medians = times.clone().map(|times| least_median_greatest(times)[1]);
+        let ratios = [1, 2].map(|at| format!("{:.2}", medians[at] / medians[at - 1]));
+        let ranges = times.map(|times| range(times, 1, " / "));
         println!(
-            "| {name} | `{}` | {} | {} |",
-            machine.name,
+            "| {name} | `{machine}` | {} | {} |",
             ranges.join(" | "),
             ratios.join(", ")
         );
     }
 }
 
-/// The times of the last three batches, with all seeds, in ascending order.
-fn last_times(machine: &Arc<MachineSpec>, programs: &Programs, next: Next) -> Vec<f64> {
+/// The times of the last three batches, with all seeds.
+fn last_times(machine: &'static str, programs: &Programs, next: Next) -> Vec<f64> {
     let mut last = Vec::new();
     for seed in 0..SEEDS {
         let mut history = History::new();
@@ -246,6 +207,5 @@ fn last_times(machine: &Arc<MachineSpec>, programs: &Programs, next: Next) -> Ve
             }
         }
     }
-    last.sort_by(f64::total_cmp);
     last
 }

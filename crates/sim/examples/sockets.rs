@@ -3,11 +3,11 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]
-#[path = "../tests/suite/scenarios/lab.rs"]
-mod lab;
+mod shared;
 
 use cosched_core::NullRecorder;
-use lab::JobScene;
+use shared::lab::JobScene;
+use shared::{print_head, server};
 
 /// Machines with numbers of mixes of Perf&Fair, of 24 jobs each: fewer jobs than CPUs, more, and twice as many.
 const WORLDS: [(&str, [usize; 3]); 2] =
@@ -15,9 +15,7 @@ const WORLDS: [(&str, [usize; 3]); 2] =
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
-    println!(
-        "| machine | jobs | policy | turnaround | unfairness |\n| --- | --- | --- | --- | --- |"
-    );
+    print_head("machine | jobs | policy | turnaround | unfairness");
     for (machine, numbers) in WORLDS {
         for mixes in numbers {
             let scene = server(machine, mixes);
@@ -36,11 +34,4 @@ fn main() {
 fn measure(scene: &JobScene, policy: &str) -> [f64; 2] {
     let run = scene.run_with(policy, &[], 1, &mut NullRecorder);
     ["turnaround_s", "unfairness"].map(|metric| run.get(metric))
-}
-
-/// The programs of this many mixes.
-fn server(machine: &'static str, mixes: usize) -> JobScene {
-    (0..mixes).fold(JobScene::on(machine), |scene, at| {
-        scene.mix(&format!("perf-fair/mix{:02}", 1 + at % 13), 30_000)
-    })
 }

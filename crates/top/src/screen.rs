@@ -5,7 +5,7 @@ use crate::panel::draw_panel;
 use crate::scene::TopScene;
 use crate::style::of_state;
 use crate::view::{Panel, TopView};
-use cosched_report::{JobNow, Status, clip, job_table};
+use cosched_report::{JobNow, Status, clip, live_job_table};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize as _};
@@ -84,7 +84,7 @@ fn draw_table(buffer: &mut Buffer, area: Rect, scene: &TopScene<'_>) {
     let TopScene { status, view, .. } = scene;
     let jobs: Vec<&JobNow> = scene.rows.iter().map(|&row| &status.jobs[row]).collect();
     let width = usize::from(area.width) - MARK.len();
-    let mut lines = job_table(&jobs, status.elapsed_s, width, true).into_iter();
+    let mut lines = live_job_table(&jobs, status.elapsed_s, width, true).into_iter();
     let titles = Row::new(lines.next()).reversed();
     let mut rows = Vec::new();
     for (job, line) in jobs.iter().zip(lines) {

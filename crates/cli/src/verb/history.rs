@@ -12,9 +12,9 @@ use clap::{Args, Subcommand};
 use cosched_core::Nanos;
 use cosched_linux::unix_time;
 use cosched_memory::{Export, Forget, HistoryError, HistoryStore, LockPatience, RememberedCommand};
-use cosched_report::{clip, count, seconds, visible};
+use cosched_report::{Table, TableColumn, count, seconds};
 use cosched_run::width_of;
-use std::io::{BufWriter, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -112,17 +112,6 @@ fn known(args: &HistoryArgs, pattern: Option<&str>) -> Result<Vec<RememberedComm
     }
 }
 
-/// The titles of the columns before the command.
-const TITLES: [&str; 8] = [
-    "TIME", "CPU", "MEMORY", "LEARNT", "ENDS", "FAILED", "LAST", "SEEN",
-];
-
-/// A line of the list.
-struct Row {
-    cells: [String; TITLES.len()],
-    command: String,
-}
-
 fn list(args: &ListArgs) -> Result<ExitCode> {
     let known = known(&args.place, args.pattern.as_deref())?;
     if args.format == Format::Json {
@@ -131,75 +120,49 @@ fn list(args: &ListArgs) -> Result<ExitCode> {
     if known.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows = vec![Row {
-        cells: TITLES.map(str::to_owned),
-        command: "COMMAND".to_owned(),
-    }];
-    rows.extend(known.iter().map(row));
-    print_rows(&rows)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints rows, with each column as wide as its widest cell.
-fn print_rows(rows: &[Row]) -> std::io::Result<()> {
-    let mut widths = [0; TITLES.len()];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(&row.cells) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let used = widths.iter().sum::<usize>() + 2 * widths.len();
     let stdout = std::io::stdout();
     // A program that reads it gets all of it.
-    let room = if stdout.is_terminal() {
-        width_of(&stdout).saturating_sub(used).max(20)
+    let width = if stdout.is_terminal() {
+        width_of(&stdout)
     } else {
         usize::MAX
     };
-    let mut out = BufWriter::new(stdout.lock());
-    for row in rows {
-        for (cell, width) in row.cells.iter().zip(&widths) {
-            write!(out, "{cell:>width$}  ")?;
-        }
-        writeln!(out, "{}", clip(&row.command, room))?;
-    }
-    out.flush()
+    print(table(&known).text(width))
 }
 
-/// A value in words, or a dash.
-fn or_dash<T>(value: Option<T>, words: impl Fn(T) -> String) -> String {
-    match value {
-        Some(value) => words(value),
-        None => "-".to_owned(),
-    }
+/// A row for each command.
+fn table(known: &[RememberedCommand]) -> Table {
+    let columns = vec![
+        TableColumn::number("TIME", 0, known, |one| one.time_s.map(seconds)),
+        TableColumn::number("CPU", 0, known, |one| {
+            one.runs.first().and_then(|run| run.cpu_s).map(seconds)
+        }),
+        TableColumn::number("MEMORY", 0, known, |one| one.max_rss().map(format_size)),
+        TableColumn::number("LEARNT", 0, known, |one| {
+            let learnt = one.learnt.as_ref();
+            learnt.map(|learnt| count(learnt.phases.len() as u64, "phase"))
+        }),
+        TableColumn::number("ENDS", 0, known, |one| one.ends.to_string()),
+        TableColumn::number("FAILED", 0, known, |one| one.failures.to_string()),
+        TableColumn::number("LAST", 0, known, |one| one.last_exit.clone()),
+        TableColumn::number("SEEN", 0, known, |one| day(one.seen)),
+        TableColumn::text("COMMAND", 0, known, command).clipped(),
+    ];
+    Table { columns }
 }
 
-/// One command in words.
-fn row(one: &RememberedCommand) -> Row {
-    let cpu_s = one.runs.first().and_then(|run| run.cpu_s);
-    let phases = one.learnt.as_ref().map(|learnt| learnt.phases.len() as u64);
+/// The day of a time in milliseconds since 1970.
+fn day(ms: u64) -> String {
     // Later years have more than four figures.
-    let seen = Duration::from_millis(one.seen.min(1 << 47));
-    let seen = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + seen).to_string();
-    let command = match &one.command {
-        Some(command) => visible(command),
-        None => {
-            let program = visible(&one.program);
-            format!("{program} (any, too short to be kept one by one)")
-        }
-    };
-    Row {
-        cells: [
-            or_dash(one.time_s, seconds),
-            or_dash(cpu_s, seconds),
-            or_dash(one.max_rss(), format_size),
-            or_dash(phases, |phases| count(phases, "phase")),
-            one.ends.to_string(),
-            one.failures.to_string(),
-            visible(&one.last_exit),
-            seen[..10].to_owned(),
-        ],
-        command,
+    let time = Duration::from_millis(ms.min(1 << 47));
+    let time = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + time).to_string();
+    time[..10].to_owned()
+}
+
+fn command(one: &RememberedCommand) -> String {
+    match &one.command {
+        Some(command) => command.clone(),
+        None => format!("{} (any, too short to be kept one by one)", one.program),
     }
 }
 

@@ -8,7 +8,7 @@ use cosched_core::metric::{METRICS, Metric};
 use cosched_report::{count, metric_name, visible};
 
 /// What a comparison comes to, as in `Use fifo: 12 % less time than linux (8.0 to 16 %).`
-pub fn conclusion(answer: &ComparisonResult) -> String {
+pub(super) fn conclusion(answer: &ComparisonResult) -> String {
     let design = &answer.manifest.design;
     let found: Vec<Findings<'_>> = design
         .others()

@@ -11,12 +11,14 @@ mod verdict;
 mod words;
 
 pub use answer::{ComparisonResult, MetricVerdicts, Spread};
-pub use conclusion::conclusion;
 pub use design::{CandidateRun, ComparedCandidate, ComparedMix, Design, Means};
 pub use figures::RunFigures;
 pub use store::{
     COMPARE_SCHEMA, COMPARISON_FILE, ComparisonFolder, Manifest, RUN_FILE, SHOWN_BLOCK, StoreError,
 };
-pub use text::{LEVELS, csv, json, markdown, meaning, runs_text, text, what};
+pub use text::{
+    ComparisonText, LEVELS, MetricText, RUN_COLUMNS, csv, json, run_values, runs_text,
+    write_figures,
+};
 pub use verdict::{CandidateVerdict, Comparison, More, RelativeChange, compare};
-pub use words::{change_text, number, verdict_text};
+pub use words::number;

@@ -3,58 +3,204 @@
 use crate::comparison::answer::{ComparisonResult, MetricVerdicts, Spread};
 use crate::comparison::conclusion::conclusion;
 use crate::comparison::design::{CandidateRun, Design};
-use crate::comparison::verdict::Comparison;
+use crate::comparison::figures::RunFigures;
+use crate::comparison::verdict::{CandidateVerdict, Comparison};
 use crate::comparison::words::{change_text, number, verdict_text};
 use cosched_core::metric::Better;
-use cosched_report::{count, csv_field, visible, wrap};
+use cosched_report::{
+    CellTone, Form, METRIC_COLUMNS, Table, TableCell, TableColumn, Tidy, count, markdown_text,
+    visible, wrap,
+};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
-/// The cells of a metric's table, the head first.
-fn cells(answer: &ComparisonResult, judged: &MetricVerdicts) -> Vec<Vec<String>> {
-    let design = &answer.manifest.design;
-    let baseline = visible(&design.candidates[design.baseline].name);
-    let head = [
-        "candidate",
-        "least",
-        "median",
-        "greatest",
-        &format!("against {baseline}"),
-        "verdict",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+/// What a comparison found, in words: texts, documents and pages frame it.
+#[derive(Debug)]
+pub struct ComparisonText {
+    /// What was compared, in a sentence.
+    pub what: String,
+    /// The verdicts in each metric.
+    pub metrics: Vec<MetricText>,
+    /// What makes figures doubtful, in sentences.
+    pub doubts: Vec<String>,
+    /// What to use, and what is not known.
+    pub conclusion: String,
+    is_simulated: bool,
+}
+
+/// The verdicts in a metric, in words.
+#[derive(Debug)]
+pub struct MetricText {
+    /// Its name.
+    pub name: &'static str,
+    /// What its figures are, in a sentence.
+    pub meaning: String,
+    /// The figures and verdicts of the candidates.
+    pub candidates: Table,
+    /// The changes with each mix, if there are several.
+    pub mixes: Option<Table>,
+}
+
+impl ComparisonText {
+    /// Puts an answer into words.
+    pub fn of(answer: &ComparisonResult) -> ComparisonText {
+        let design = &answer.manifest.design;
+        let mut metrics = Vec::new();
+        for judged in &answer.judged {
+            metrics.push(MetricText {
+                name: judged.metric.name,
+                meaning: meaning(design, judged),
+                candidates: candidate_table(design, judged),
+                mixes: (!judged.by_mix.is_empty()).then(|| mix_table(design, judged)),
+            });
+        }
+        let mut doubts = Vec::new();
+        for (doubt, trials) in answer.doubts() {
+            doubts.push(format!("{}: {doubt}", runs_text(answer, &trials)));
+        }
+        doubts.extend(answer.notes.iter().cloned());
+        ComparisonText {
+            what: what(answer),
+            metrics,
+            doubts,
+            conclusion: conclusion(answer),
+            is_simulated: design.is_simulated(),
+        }
+    }
+
+    /// A text for a terminal so many columns wide.
+    pub fn text(&self, width: usize) -> String {
+        let mut out = String::new();
+        if self.is_simulated {
+            out.push_str("SIMULATED\n");
+        }
+        paragraph(&mut out, width, &self.what);
+        for metric in &self.metrics {
+            out.push('\n');
+            let meaning = format!("{}: {}", metric.name, metric.meaning);
+            paragraph(&mut out, width, &meaning);
+            out.push_str(&metric.candidates.clone().text(width));
+        }
+        out.push('\n');
+        paragraph(&mut out, width, LEVELS);
+        for doubt in &self.doubts {
+            paragraph(&mut out, width, &visible(doubt));
+        }
+        out.push('\n');
+        paragraph(&mut out, width, &self.conclusion);
+        out
+    }
+
+    /// A Markdown document, with the figures of each mix if there are several.
+    pub fn markdown(&self) -> String {
+        let mut out = String::from("# Comparison\n\n");
+        if self.is_simulated {
+            out.push_str("**Simulated.** ");
+        }
+        let _ = writeln!(out, "{}. {LEVELS}", markdown_text(&self.what));
+        for metric in &self.metrics {
+            let meaning = markdown_text(&metric.meaning);
+            let _ = writeln!(out, "\n## {}\n\n{meaning}.\n", metric.name);
+            out.push_str(&metric.candidates.markdown());
+            if let Some(mixes) = &metric.mixes {
+                let _ = write!(out, "\n{}", mixes.markdown());
+            }
+        }
+        if !self.doubts.is_empty() {
+            out.push_str("\n## Doubtful\n\n");
+        }
+        for doubt in &self.doubts {
+            let _ = writeln!(out, "- {}", markdown_text(doubt));
+        }
+        let conclusion = markdown_text(&self.conclusion);
+        let _ = writeln!(out, "\n## Conclusion\n\n{conclusion}");
+        out
+    }
+}
+
+fn paragraph(out: &mut String, width: usize, text: &str) {
+    for line in wrap(text, width) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// A candidate's figures in a metric, and how they compare with the baseline's.
+struct CandidateRow<'a> {
+    name: &'a str,
+    spread: Option<Spread>,
+    /// `None` of the baseline.
+    comparison: Option<&'a Comparison>,
+}
+
+/// The figures and verdicts of the candidates in a metric.
+fn candidate_table(design: &Design, judged: &MetricVerdicts) -> Table {
+    let mut rows = Vec::new();
     for (at, candidate) in design.candidates.iter().enumerate() {
-        let mut row = vec![visible(&candidate.name)];
-        row.extend(spread_cells(judged.spreads[at].as_ref()));
-        let compared = judged.over_all.iter().find(|one| one.candidate == at);
-        row.extend(match compared {
-            None => ["the baseline".to_owned(), String::new()],
-            Some(comparison) => comparison_cells(comparison),
+        let mut compared = judged.over_all.iter();
+        rows.push(CandidateRow {
+            name: &candidate.name,
+            spread: judged.spreads[at],
+            comparison: compared.find(|one| one.candidate == at),
         });
-        rows.push(row);
     }
-    rows
+    let against = format!("against {}", design.candidates[design.baseline].name);
+    let columns = vec![
+        TableColumn::text("candidate", 0, &rows, |row| row.name.to_owned()),
+        TableColumn::number("least", 2, &rows, |row| {
+            row.spread.map(|all| number(all.least))
+        }),
+        TableColumn::number("median", 0, &rows, |row| {
+            row.spread.map(|all| number(all.median))
+        }),
+        TableColumn::number("greatest", 2, &rows, |row| {
+            row.spread.map(|all| number(all.greatest))
+        }),
+        TableColumn::text(against, 0, &rows, change_cell),
+        TableColumn::text("verdict", 0, &rows, verdict_cell).wrapped(),
+    ];
+    Table { columns }
 }
 
-fn comparison_cells(comparison: &Comparison) -> [String; 2] {
-    let change = match &comparison.change {
-        Ok(change) => change_text(change),
-        Err(_) => "-".to_owned(),
+fn change_cell(row: &CandidateRow<'_>) -> TableCell {
+    match row.comparison {
+        None => "the baseline".into(),
+        Some(comparison) => comparison.change.as_ref().ok().map(change_text).into(),
+    }
+}
+
+fn verdict_cell(row: &CandidateRow<'_>) -> TableCell {
+    let Some(comparison) = row.comparison else {
+        return "".into();
     };
-    [change, verdict_text(comparison)]
+    let tone = match comparison.verdict {
+        CandidateVerdict::Better => CellTone::Good,
+        CandidateVerdict::Worse => CellTone::Bad,
+        CandidateVerdict::NoDifference | CandidateVerdict::CantSay => CellTone::Plain,
+    };
+    TableCell::toned(&verdict_text(comparison), tone)
 }
 
-fn spread_cells(spread: Option<&Spread>) -> [String; 3] {
-    match spread {
-        Some(spread) => [spread.least, spread.median, spread.greatest].map(number),
-        None => ["-", "-", "-"].map(str::to_owned),
+/// The changes with each mix.
+fn mix_table(design: &Design, judged: &MetricVerdicts) -> Table {
+    let name = TableColumn::text("mix", 0, &design.mixes, |mix| mix.name.clone());
+    let mut columns = vec![name];
+    for candidate in design.others() {
+        let mut of_mixes = judged.by_mix.clone();
+        of_mixes.retain(|one| one.candidate == candidate);
+        let name = &design.candidates[candidate].name;
+        columns.push(TableColumn::text(name, 0, &of_mixes, |one| {
+            one.change.as_ref().ok().map(change_text)
+        }));
     }
+    Table { columns }
 }
 
 /// What the figures of a metric are, in a sentence.
-pub fn meaning(answer: &ComparisonResult, judged: &MetricVerdicts) -> String {
+fn meaning(design: &Design, judged: &MetricVerdicts) -> String {
     let metric = judged.metric;
-    let mixes = answer.manifest.design.mixes.len();
+    let mixes = design.mixes.len();
     let over = if mixes > 1 {
         format!("; figures are geometric means over {mixes} mixes")
     } else {
@@ -68,7 +214,7 @@ pub fn meaning(answer: &ComparisonResult, judged: &MetricVerdicts) -> String {
 }
 
 /// What was compared, in a sentence.
-pub fn what(answer: &ComparisonResult) -> String {
+fn what(answer: &ComparisonResult) -> String {
     let design = &answer.manifest.design;
     let mixes = match &design.mixes[..] {
         [one] if one.file.is_none() => count(design.candidates.len() as u64, "command line"),
@@ -112,9 +258,6 @@ fn auto_text(answer: &ComparisonResult) -> String {
     text
 }
 
-/// A column of words has at least so many characters.
-const LEAST_ROOM: usize = 20;
-
 /// What intervals and verdicts are.
 pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. Better and worse need \
                       a 99 % interval on one side of zero.";
@@ -144,165 +287,47 @@ fn run_text(answer: &ComparisonResult, trial: CandidateRun) -> String {
     format!("{candidate}{mix} in block {}", trial.block)
 }
 
-/// A text for a terminal so many columns wide.
-pub fn text(answer: &ComparisonResult, width: usize) -> String {
-    let mut out = String::new();
-    if answer.manifest.design.is_simulated() {
-        out.push_str("SIMULATED\n");
-    }
-    paragraph(&mut out, width, &what(answer));
-    for judged in &answer.judged {
-        out.push('\n');
-        let meaning = format!("{}: {}", judged.metric.name, meaning(answer, judged));
-        paragraph(&mut out, width, &meaning);
-        table(&mut out, width, &cells(answer, judged));
-    }
-    out.push('\n');
-    paragraph(&mut out, width, LEVELS);
-    for (doubt, trials) in answer.doubts() {
-        let runs = runs_text(answer, &trials);
-        let doubt = visible(&doubt);
-        paragraph(&mut out, width, &format!("{runs}: {doubt}"));
-    }
-    for note in &answer.notes {
-        paragraph(&mut out, width, &visible(note));
-    }
-    out.push('\n');
-    paragraph(&mut out, width, &conclusion(answer));
-    out
+/// The columns that tell which run a row is of.
+pub const RUN_COLUMNS: [&str; 4] = ["block", "mix", "candidate", "policy"];
+
+/// The values of a run in these columns.
+pub fn run_values(design: &Design, outcome: &RunFigures) -> [Value; 4] {
+    let trial = outcome.trial;
+    [
+        Value::from(trial.block),
+        Value::from(&*design.mixes[trial.mix].name),
+        Value::from(&*design.candidates[trial.candidate].name),
+        Value::from(outcome.policy.as_deref()),
+    ]
 }
 
-fn paragraph(out: &mut String, width: usize, text: &str) {
-    for line in wrap(text, width) {
-        let _ = writeln!(out, "{line}");
-    }
-}
-
-/// The rows of a metric's table. A verdict that does not fit is wrapped, or stands on lines of its own.
-fn table(out: &mut String, width: usize, rows: &[Vec<String>]) {
-    let mut widths = [0; 5];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    for row in rows {
-        let mut line = format!("{:<1$}", row[0], widths[0]);
-        for at in 1..4 {
-            let _ = write!(line, "  {:>1$}", row[at], widths[at]);
-        }
-        let _ = write!(line, "  {:<1$}  ", row[4], widths[4]);
-        let mut indent = line.chars().count();
-        let mut room = width.saturating_sub(indent);
-        if room < LEAST_ROOM {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line.clear();
-            indent = 4;
-            room = width.max(44) - indent;
-        }
-        for text in wrap(&row[5], room) {
-            let _ = writeln!(out, "{}", format!("{line:indent$}{text}").trim_end());
-            line.clear();
-        }
-        if !line.is_empty() {
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
-    }
-}
-
-/// A text in a cell of a Markdown table.
-fn cell(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('|', "\\|")
-        .replace('<', "&lt;")
-}
-
-/// A Markdown document, with the figures of each mix if there are several.
-pub fn markdown(answer: &ComparisonResult) -> String {
-    let design = &answer.manifest.design;
-    let mut out = String::from("# Comparison\n\n");
-    let simulated = if design.is_simulated() {
-        "**Simulated.** "
-    } else {
-        ""
-    };
-    let _ = writeln!(out, "{simulated}{}. {LEVELS}", cell(&what(answer)));
-    for judged in &answer.judged {
-        let name = judged.metric.name;
-        let meaning = cell(&meaning(answer, judged));
-        let _ = writeln!(out, "\n## {name}\n\n{meaning}.\n");
-        for (at, row) in cells(answer, judged).iter().enumerate() {
-            markdown_row(&mut out, row.iter().map(|text| cell(text)));
-            if at == 0 {
-                out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
-            }
-        }
-        if !judged.by_mix.is_empty() {
-            markdown_of_mixes(&mut out, design, judged);
-        }
-    }
-    let doubts = answer.doubts();
-    if !doubts.is_empty() || !answer.notes.is_empty() {
-        out.push_str("\n## Doubtful\n\n");
-    }
-    for (doubt, trials) in doubts {
-        let runs = cell(&runs_text(answer, &trials));
-        let doubt = cell(&visible(&doubt));
-        let _ = writeln!(out, "- {runs}: {doubt}");
-    }
-    for note in &answer.notes {
-        let _ = writeln!(out, "- {}", cell(&visible(note)));
-    }
-    let _ = writeln!(out, "\n## Conclusion\n\n{}", cell(&conclusion(answer)));
-    out
-}
-
-fn markdown_row(out: &mut String, cells: impl Iterator<Item = String>) {
-    let _ = writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "));
-}
-
-/// The changes with each mix.
-fn markdown_of_mixes(out: &mut String, design: &Design, judged: &MetricVerdicts) {
-    let others: Vec<usize> = design.others().collect();
-    let names = others.iter().map(|&at| design.candidates[at].name.as_str());
-    let head = ["mix"].into_iter().chain(names);
-    out.push('\n');
-    markdown_row(out, head.map(|name| cell(&visible(name))));
-    let _ = writeln!(out, "| --- |{}", " --- |".repeat(others.len()));
-    let by_mix = judged.by_mix.chunks(others.len().max(1));
-    for (mix, of_mix) in design.mixes.iter().zip(by_mix) {
-        let changes = of_mix.iter().map(|one| match &one.change {
-            Ok(change) => change_text(change),
-            Err(_) => "-".to_owned(),
-        });
-        let name = cell(&visible(&mix.name));
-        markdown_row(out, [name].into_iter().chain(changes));
-    }
-}
-
-/// Tidy CSV: one value a line, of every metric of every run; empty where it is absent.
-pub fn csv(answer: &ComparisonResult) -> String {
-    let design = &answer.manifest.design;
-    let mut out = String::from("block,mix,candidate,policy,metric,value,absent\n");
+/// Writes a tidy table: one value a row, of every metric of every run.
+///
+/// # Errors
+/// It can't be written.
+pub fn write_figures(answer: &ComparisonResult, form: Form, out: impl Write) -> io::Result<()> {
+    let columns = [&RUN_COLUMNS[..], &METRIC_COLUMNS].concat();
+    let mut table = Tidy::new(form, &columns, out)?;
     for outcome in &answer.outcomes {
-        let CandidateRun {
-            block,
-            mix,
-            candidate,
-        } = outcome.trial;
-        let mix = csv_field(&design.mixes[mix].name);
-        let candidate = csv_field(&design.candidates[candidate].name);
-        let policy = csv_field(outcome.policy.as_deref().unwrap_or_default());
-        let run = format!("{block},{mix},{candidate},{policy}");
+        let run = run_values(&answer.manifest.design, outcome);
         for (name, value) in &outcome.figures {
-            let _ = writeln!(out, "{run},{name},{value},");
+            let figure = [Value::from(&**name), Value::from(*value), Value::Null];
+            table.row(&[&run[..], &figure].concat())?;
         }
         for (name, why) in &outcome.absent {
-            let why = csv_field(why);
-            let _ = writeln!(out, "{run},{name},,{why}");
+            let figure = [Value::from(&**name), Value::Null, Value::from(&**why)];
+            table.row(&[&run[..], &figure].concat())?;
         }
     }
-    out
+    table.finish()
+}
+
+/// The same as CSV.
+pub fn csv(answer: &ComparisonResult) -> String {
+    let mut out = Vec::new();
+    // Writing to memory can't fail, and what was written is text.
+    let _ = write_figures(answer, Form::Csv, &mut out);
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// One JSON object, schema `cosched.comparison/1`.
@@ -435,8 +460,8 @@ mod tests {
 
     #[test]
     fn it_reads_well() {
-        insta::assert_snapshot!(text(&answer(1), 100));
-        let narrow = text(&answer(1), 60);
+        insta::assert_snapshot!(ComparisonText::of(&answer(1)).text(100));
+        let narrow = ComparisonText::of(&answer(1)).text(60);
         assert!(
             narrow.lines().all(|line| line.chars().count() <= 68),
             "{narrow}"
@@ -446,7 +471,7 @@ mod tests {
 
     #[test]
     fn the_document_has_each_mix() {
-        insta::assert_snapshot!(markdown(&answer(2)));
+        insta::assert_snapshot!(ComparisonText::of(&answer(2)).markdown());
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Amount {
 }
 
 /// A change from the baseline, as in `12 % less (8.0 to 16 %)`; the 95 % interval is in brackets.
-pub fn change_text(change: &RelativeChange) -> String {
+pub(super) fn change_text(change: &RelativeChange) -> String {
     let mean = Amount::of(change.mean).text();
     match interval_text(change) {
         Some(interval) => format!("{mean} ({interval})"),
@@ -73,7 +73,7 @@ pub(super) fn interval_text(change: &RelativeChange) -> Option<String> {
 }
 
 /// A verdict, as in `better`.
-pub fn verdict_text(comparison: &Comparison) -> String {
+pub(super) fn verdict_text(comparison: &Comparison) -> String {
     match comparison.verdict {
         CandidateVerdict::Better => "better".to_owned(),
         CandidateVerdict::Worse => "worse".to_owned(),

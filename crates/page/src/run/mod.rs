@@ -1,19 +1,17 @@
 //! The page of one run, or of several.
 //!
-//! [`jobs`]: the table of jobs; [`setting`]: what ran where, and how to repeat it.
+//! [`setting`]: what ran where, and how to repeat it.
 
-mod jobs;
 mod setting;
 
 use crate::charts::{completion, slowdowns};
 use crate::frame::{Head, PageSection, document};
-use crate::html::{HtmlCell, HtmlTable, charts, details, list, paragraph};
+use crate::html::{charts, details, list, paragraph, table};
 use crate::pictures::run_charts;
 use crate::timeline::timeline_figure;
 use crate::view::RunView;
-use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_report::{
-    EnergySource, Record, count, headline_text, metric_name, metric_value, seconds,
+    Record, count, headline_text, job_table, metric_notes, metric_table, overview,
 };
 pub(crate) use setting::{machine, same_again, warnings};
 
@@ -41,7 +39,7 @@ fn one_run(run: &RunView<'_>) -> String {
         &[
             PageSection::of("result", "Result", metrics(record)),
             PageSection::of("timeline", "Timeline", timeline(run)),
-            PageSection::of("jobs", "Jobs", jobs::table(run)),
+            PageSection::of("jobs", "Jobs", jobs(record)),
             PageSection::of("charts", "Charts", charts(pictures)),
             PageSection::of("warnings", "Warnings", warnings(record)),
             PageSection::of("machine", "Machine and setting", machine(record)),
@@ -63,81 +61,28 @@ fn timeline(run: &RunView<'_>) -> String {
 
 /// Every metric with its value and what it means; why others have none.
 fn metrics(record: &Record) -> String {
-    let rows = METRICS.iter();
-    let rows = rows.filter_map(|metric| metric_row(record, metric));
-    let mut table = HtmlTable::new(&["metric", "#value", "meaning"], rows.collect());
-    if record.totals.earlier > 0 {
-        table.caption = "These figures are over the jobs of this run, without those done earlier.";
+    table("", &metric_table(record)) + &list(&metric_notes(record))
+}
+
+/// Every job of the batch.
+fn jobs(record: &Record) -> String {
+    let jobs = job_table(record);
+    if jobs.rows() == 0 {
+        return String::new();
     }
-    table.html()
+    table(
+        "failed jobs first, then the greatest slowdown or the longest turnaround",
+        &jobs,
+    )
 }
 
-fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<HtmlCell>> {
-    let source = match (metric.needs, record.energy.source) {
-        (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
-        (Needs::Energy, EnergySource::Measured) => " (measured)",
-        _ => "",
-    };
-    let estimated = record.metrics_estimated.as_ref();
-    let estimate = estimated.and_then(|all| all.get(metric.name));
-    let (value, more) = match (record.metrics.entry(metric.name)?, estimate) {
-        (Ok(value), _) => (HtmlCell::Text(metric_value(metric, *value)), String::new()),
-        (Err(_), Some(value)) => (
-            HtmlCell::Text(format!("~{}", metric_value(metric, *value))),
-            "; estimated from progress".to_owned(),
-        ),
-        (Err(why), None) => (HtmlCell::None, format!("; not known: {why}")),
-    };
-    let meaning = format!("{}{source}{more}", metric.hint);
-    Some(vec![
-        HtmlCell::text(metric_name(metric.name)),
-        value,
-        HtmlCell::Text(meaning),
-    ])
-}
-
-/// A row for each run.
-fn runs_table(runs: &[RunView<'_>]) -> String {
-    let metrics = METRICS.iter();
-    let shown: Vec<&Metric> = metrics.filter(|metric| has_value(runs, metric)).collect();
-    let columns = [
-        "run",
-        "policy",
-        "machine",
-        "#jobs",
-        "#failed",
-        "#not ended",
-        "ended by",
-    ];
-    let rows = runs.iter().map(|run| run_row(run, &shown));
-    let mut table = HtmlTable::new(&columns, rows.collect());
-    for metric in shown {
-        table.columns.push(format!("#{}", metric.name));
+/// The runs with their names.
+fn named<'a>(runs: &'a [RunView<'_>]) -> Vec<(String, &'a Record)> {
+    let mut named = Vec::new();
+    for run in runs {
+        named.push((run.label.clone(), run.record));
     }
-    table.html()
-}
-
-fn has_value(runs: &[RunView<'_>], metric: &Metric) -> bool {
-    let mut records = runs.iter().map(|run| run.record);
-    records.any(|record| record.metrics.get(metric.name).is_some())
-}
-
-fn run_row(run: &RunView<'_>, shown: &[&Metric]) -> Vec<HtmlCell> {
-    let record = run.record;
-    let mut cells = vec![
-        HtmlCell::text(&run.label),
-        HtmlCell::text(&record.policy),
-        HtmlCell::text(&record.machine),
-        HtmlCell::Text(record.totals.jobs.to_string()),
-        HtmlCell::Text(record.totals.failed.to_string()),
-        HtmlCell::Text(record.totals.unfinished.to_string()),
-        HtmlCell::text(&record.finished_by),
-    ];
-    for metric in shown {
-        let value = record.metrics.get(metric.name).copied();
-        cells.push(HtmlCell::number(value, |value| metric_value(metric, value)));
-    }
-    cells
+    named
 }
 
 /// Maximum number of runs that are shown whole.
@@ -154,7 +99,7 @@ fn several_runs(runs: &[RunView<'_>]) -> String {
     document(
         &head,
         &[
-            PageSection::of("runs", "Runs", runs_table(runs)),
+            PageSection::of("runs", "Runs", table("", &overview(&named(runs)))),
             PageSection::of("charts", "Charts", charts_of_several(runs)),
             PageSection::of("each", "Each run", each_run(runs)),
         ],
@@ -165,10 +110,7 @@ fn charts_of_several(runs: &[RunView<'_>]) -> String {
     if runs.len() > MAX_WHOLE {
         return String::new();
     }
-    let mut named = Vec::new();
-    for run in runs {
-        named.push((run.label.clone(), run.record));
-    }
+    let named = named(runs);
     let pictures = [
         completion(&named, "Jobs ended over time"),
         slowdowns(&named, "Slowdown of each job"),
@@ -191,9 +133,4 @@ fn each_run(runs: &[RunView<'_>]) -> String {
         )));
     }
     out
-}
-
-/// A time, as tables show it.
-pub(crate) fn time_cell(s: Option<f64>) -> HtmlCell {
-    HtmlCell::number(s, seconds)
 }

@@ -1,8 +1,8 @@
 //! An interval of attached programs in words.
 
 use super::now::{AttachedNow, SubjectNow, SubjectState};
-use crate::table::{Column, lines, or_none};
-use crate::text::{bytes, count, grouped, seconds, visible, wrap};
+use crate::table::{NONE, Table, TableColumn};
+use crate::text::{bytes, clip, count, grouped, seconds, visible, wrap};
 use cosched_core::{CpuSet, CpuShare, CpuUsed, Nanos};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn text_of(now: &AttachedNow, width: usize, rows: usize) -> String {
     let shown = by_use(now);
     let left = shown.len() - rows;
     let shown = &shown[..rows];
-    text.extend(lines(columns(shown, now.interval_s), width));
+    text.extend(subject_table(shown, now.interval_s).lines(width));
     if left > 0 {
         text.push(format!("and {left} more, which used less"));
     }
@@ -112,61 +112,61 @@ fn weight(subject: &SubjectNow, interval_s: f64) -> f64 {
     used + waited / interval_s.max(f64::MIN_POSITIVE)
 }
 
-fn columns(shown: &[&SubjectNow], interval_s: f64) -> Vec<Column> {
+fn subject_table(shown: &[&SubjectNow], interval_s: f64) -> Table {
     let all = shown;
     let mut columns = vec![
-        Column::text("NAME", 0, all, |subject| visible(&subject.name)),
-        Column::text("ON", 0, all, |subject| on_text(subject, interval_s)),
-        Column::number("CPU", 0, all, |subject| {
+        TableColumn::text("NAME", 0, all, |subject| visible(&subject.name)),
+        TableColumn::text("ON", 0, all, |subject| on_text(subject, interval_s)),
+        TableColumn::number("CPU", 0, all, |subject| {
             figure(subject, "cpus_used", |used| {
                 format!("{:.0} %", 100.0 * used)
             })
         }),
-        Column::number("WAITED", 0, all, |subject| {
+        TableColumn::number("WAITED", 0, all, |subject| {
             figure(subject, "waited_s", seconds)
         }),
-        Column::number("WANTS", 1, all, |subject| live(subject, subject.wants)),
-        Column::number("THREADS", 8, all, |subject| live(subject, subject.threads)),
-        Column::number("IPC", 5, all, |subject| {
+        TableColumn::number("WANTS", 1, all, |subject| live(subject, subject.wants)),
+        TableColumn::number("THREADS", 8, all, |subject| live(subject, subject.threads)),
+        TableColumn::number("IPC", 5, all, |subject| {
             figure(subject, "ipc", |ipc| format!("{ipc:.2}"))
         }),
-        Column::number("GB/s", 4, all, |subject| or_none(bandwidth(subject))),
-        Column::number("MEMORY", 3, all, |subject| {
+        TableColumn::number("GB/s", 4, all, |subject| bandwidth(subject)),
+        TableColumn::number("MEMORY", 3, all, |subject| {
             figure(subject, "resident_bytes", bytes)
         }),
-        Column::number("PSI cpu/mem/io", 2, all, pressures),
-        Column::text("COMMAND", 7, all, |subject| command(subject)),
+        TableColumn::number("PSI cpu/mem/io", 2, all, pressures),
+        TableColumn::text("COMMAND", 7, all, |subject| command(subject)),
     ];
     columns.retain(|column| all.is_empty() || column.has_values());
-    columns
+    Table { columns }
 }
 
 /// Longest command that is shown.
 const COMMAND: usize = 40;
 
-fn command(subject: &SubjectNow) -> String {
-    let command = subject.command.as_deref().map(visible);
-    or_none(command.map(|command| crate::text::clip(&command, COMMAND)))
+fn command(subject: &SubjectNow) -> Option<String> {
+    let command = subject.command.as_deref();
+    command.map(|command| clip(&visible(command), COMMAND))
 }
 
 /// The CPUs where it ran, or that it has ended.
-fn on_text(subject: &SubjectNow, interval_s: f64) -> String {
+fn on_text(subject: &SubjectNow, interval_s: f64) -> Option<String> {
     if subject.state == SubjectState::Ended {
-        return "ended".to_owned();
+        return Some("ended".to_owned());
     }
     let least = Nanos::from_s(LEAST_SHARE * interval_s);
     let is_used = |on: &&CpuShare| on.used + on.waited >= least;
     let used = subject.on.iter().filter(is_used);
     let cpus: CpuSet = used.map(|on| on.cpu).collect();
-    or_none(Some(cpus.to_string()).filter(|cpus| !cpus.is_empty()))
+    (!cpus.is_empty()).then(|| cpus.to_string())
 }
 
-fn live(subject: &SubjectNow, number: u32) -> String {
-    or_none((subject.state == SubjectState::Live).then(|| number.to_string()))
+fn live(subject: &SubjectNow, number: u32) -> Option<String> {
+    (subject.state == SubjectState::Live).then(|| number.to_string())
 }
 
-fn figure(subject: &SubjectNow, name: &str, show: impl Fn(f64) -> String) -> String {
-    or_none(subject.figures.get(name).map(|value| show(*value)))
+fn figure(subject: &SubjectNow, name: &str, show: impl Fn(f64) -> String) -> Option<String> {
+    subject.figures.get(name).map(|value| show(*value))
 }
 
 fn bandwidth(subject: &SubjectNow) -> Option<String> {
@@ -175,17 +175,20 @@ fn bandwidth(subject: &SubjectNow) -> Option<String> {
     Some(format!("{:.2}", (read + written) / 1e9))
 }
 
-fn pressures(subject: &&SubjectNow) -> String {
+fn pressures(subject: &&SubjectNow) -> Option<String> {
     let names = [
         "cpu_pressure_percent",
         "memory_pressure_percent",
         "io_pressure_percent",
     ];
     let each = names.map(|name| figure(subject, name, |percent| format!("{percent:.0}")));
-    if each.iter().all(|text| text == crate::table::NONE) {
-        return or_none(None);
+    if each.iter().all(Option::is_none) {
+        return None;
     }
-    each.join("/")
+    Some(
+        each.map(|text| text.unwrap_or_else(|| NONE.to_owned()))
+            .join("/"),
+    )
 }
 
 /// Why figures are missing: each reason with the titles that it explains.

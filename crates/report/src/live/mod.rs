@@ -12,7 +12,7 @@ pub(crate) mod tests;
 pub(crate) use build::Live;
 pub use metrics::metrics_text;
 pub use queue::{QueueRow, queue_run_text, queue_text};
-pub use tables::{RunLine, job_table, jobs_text, runs_text};
+pub use tables::{RunLine, jobs_text, live_job_table, runs_text};
 
 use crate::figures::{Absences, Figures};
 use crate::progress::{LeftFrom, OVERDUE, left_clock, percent};

@@ -2,7 +2,7 @@
 
 use super::tables::{NUMBERS_LINE, cpu_column, head_lines, joined, measured_columns, reason_lines};
 use super::{JobNow, JobState, Status};
-use crate::table::{Column, lines};
+use crate::table::{Table, TableColumn};
 use crate::text::{clip, seconds, visible};
 
 /// Maximum number of jobs shown.
@@ -97,18 +97,18 @@ fn queue_table(jobs: &[QueueRow], status: Option<&Status>, width: usize) -> Vec<
         in_run.push(now);
     }
     let mut columns = vec![
-        Column::number("JOB", 0, shown, |job| job.id.to_string()),
-        Column::text("NAME", 2, shown, |job| visible(&job.name)),
-        Column::text("STATE", 0, &states, String::clone),
-        Column::number("SINCE", 1, shown, |job| seconds(job.since_s)),
+        TableColumn::number("JOB", 0, shown, |job| job.id.to_string()),
+        TableColumn::text("NAME", 2, shown, |job| visible(&job.name)),
+        TableColumn::text("STATE", 0, &states, String::clone),
+        TableColumn::number("SINCE", 1, shown, |job| seconds(job.since_s)),
         cpu_column(&in_run),
     ];
     columns.extend(measured_columns(&in_run));
-    columns.push(Column::text("COMMAND", 0, shown, |job| {
+    columns.push(TableColumn::text("COMMAND", 0, shown, |job| {
         clip(&visible(&job.command), WIDEST)
     }));
-    columns.retain(Column::has_values);
-    let mut text = lines(columns, width);
+    columns.retain(TableColumn::has_values);
+    let mut text = Table { columns }.lines(width);
     if left_out > 0 {
         text.push(format!(
             "and {left_out} earlier jobs; --format json has all"

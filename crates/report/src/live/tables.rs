@@ -1,7 +1,7 @@
 //! Running batches, and the jobs of one of them, in words, for `cosched status`.
 
 use super::{JobNow, JobState, Status};
-use crate::table::{Column, lines, or_none};
+use crate::table::{Table, TableColumn};
 use crate::text::{bytes, clip, clock, count, seconds, visible, wrap};
 
 /// Maximum number of jobs shown.
@@ -20,42 +20,42 @@ pub struct RunLine<'a> {
 }
 
 /// Render a table of jobs, the titles first. Columns in which no job has a value are left out.
-pub fn job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) -> Vec<String> {
+pub fn live_job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) -> Vec<String> {
     let known: Vec<Option<&JobNow>> = jobs.iter().map(|job| Some(*job)).collect();
     let mut columns = vec![
-        Column::text("JOB", 0, jobs, |job| job.name.clone()),
-        Column::text("STATE", 0, jobs, |job| state_text(job)),
+        TableColumn::text("JOB", 0, jobs, |job| job.name.clone()),
+        TableColumn::text("STATE", 0, jobs, |job| state_text(job)),
         cpu_column(&known),
-        Column::number("RAN", 1, jobs, |job| or_none(job.end.ran_s.map(seconds))),
+        TableColumn::number("RAN", 1, jobs, |job| job.end.ran_s.map(seconds)),
     ];
     columns.extend(measured_columns(&known));
     if has_waits {
-        columns.push(Column::text("WAITS", 3, jobs, |job| waits_text(job, now_s)));
+        columns.push(TableColumn::text("WAITS", 3, jobs, |job| {
+            waits_text(job, now_s)
+        }));
     }
     columns.retain(|column| jobs.is_empty() || column.has_values());
-    lines(columns, width)
+    Table { columns }.lines(width)
 }
 
 /// Return the column with the CPUs of jobs.
-pub(super) fn cpu_column(jobs: &[Option<&JobNow>]) -> Column {
-    Column::text("CPU", 6, jobs, |job| {
-        or_none(job.and_then(|job| job.cpus.clone()))
-    })
+pub(super) fn cpu_column(jobs: &[Option<&JobNow>]) -> TableColumn {
+    TableColumn::text("CPU", 6, jobs, |job| job.and_then(|job| job.cpus.clone()))
 }
 
 /// Return the columns with what was measured of jobs, as far as they are known to the run.
-pub(super) fn measured_columns(jobs: &[Option<&JobNow>]) -> Vec<Column> {
-    let number = |title: &'static str, expendable: u8, text: fn(&JobNow) -> String| {
-        Column::number(title, expendable, jobs, |job| or_none(job.map(text)))
+pub(super) fn measured_columns(jobs: &[Option<&JobNow>]) -> Vec<TableColumn> {
+    let number = |title: &'static str, expendable: u8, text: fn(&JobNow) -> Option<String>| {
+        TableColumn::number(title, expendable, jobs, |job| job.and_then(text))
     };
     vec![
-        number("CPU TIME", 9, |job| or_none(job.end.cpu_s.map(seconds))),
+        number("CPU TIME", 9, |job| job.end.cpu_s.map(seconds)),
         number("IPC", 8, |job| figure(job, "ipc", two_decimals)),
-        number("GB/s", 7, |job| or_none(bandwidth_text(job))),
-        number("DONE", 2, |job| or_none(job.share_text())),
+        number("GB/s", 7, bandwidth_text),
+        number("DONE", 2, JobNow::share_text),
         number("SLOWDOWN", 4, |job| figure(job, "slowdown", two_decimals)),
         number("MEMORY", 5, |job| figure(job, "resident_bytes", bytes)),
-        number("LEFT", 2, |job| or_none(job.left_text())),
+        number("LEFT", 2, JobNow::left_text),
     ]
 }
 
@@ -71,8 +71,8 @@ fn two_decimals(value: f64) -> String {
     format!("{value:.2}")
 }
 
-fn figure(job: &JobNow, name: &str, show: fn(f64) -> String) -> String {
-    or_none(job.figures.get(name).map(|value| show(*value)))
+fn figure(job: &JobNow, name: &str, show: fn(f64) -> String) -> Option<String> {
+    job.figures.get(name).map(|value| show(*value))
 }
 
 fn bandwidth_text(job: &JobNow) -> Option<String> {
@@ -101,31 +101,32 @@ pub fn runs_text(runs: &[RunLine<'_>], width: usize) -> String {
     }
     let mut text = Vec::new();
     if !rows.is_empty() {
-        text = lines(run_columns(&rows), width);
+        text = Table {
+            columns: run_columns(&rows),
+        }
+        .lines(width);
     }
     text.extend(notes);
     joined(text)
 }
 
 /// Return the columns of the table of runs.
-fn run_columns(runs: &[(i32, &Status)]) -> Vec<Column> {
+fn run_columns(runs: &[(i32, &Status)]) -> Vec<TableColumn> {
     vec![
-        Column::text("RUN", 0, runs, |(pid, _)| pid.to_string()),
-        Column::text("POLICY", 2, runs, |(_, run)| run.run.policy.clone()),
-        Column::number("DONE", 0, runs, |(_, run)| done_text(run)),
-        Column::number("FAILED", 5, runs, |(_, run)| run.totals.failed.to_string()),
-        Column::number("RUNNING", 4, runs, |(_, run)| {
+        TableColumn::text("RUN", 0, runs, |(pid, _)| pid.to_string()),
+        TableColumn::text("POLICY", 2, runs, |(_, run)| run.run.policy.clone()),
+        TableColumn::number("DONE", 0, runs, |(_, run)| done_text(run)),
+        TableColumn::number("FAILED", 5, runs, |(_, run)| run.totals.failed.to_string()),
+        TableColumn::number("RUNNING", 4, runs, |(_, run)| {
             run.totals.running.to_string()
         }),
-        Column::number("WAITING", 6, runs, |(_, run)| {
+        TableColumn::number("WAITING", 6, runs, |(_, run)| {
             run.totals.waiting.to_string()
         }),
-        Column::number("QUEUED", 7, runs, |(_, run)| run.totals.queued.to_string()),
-        Column::number("ELAPSED", 3, runs, |(_, run)| clock(run.elapsed_s)),
-        Column::number("LEFT", 0, runs, |(_, run)| left_text(run)),
-        Column::text("FOLDER", 1, runs, |(_, run)| {
-            or_none(run.run.folder.clone())
-        }),
+        TableColumn::number("QUEUED", 7, runs, |(_, run)| run.totals.queued.to_string()),
+        TableColumn::number("ELAPSED", 3, runs, |(_, run)| clock(run.elapsed_s)),
+        TableColumn::number("LEFT", 0, runs, |(_, run)| left_text(run)),
+        TableColumn::text("FOLDER", 1, runs, |(_, run)| run.run.folder.clone()),
     ]
 }
 
@@ -166,7 +167,7 @@ pub fn jobs_text(status: &Status, width: usize) -> String {
     if shown > 0 {
         text.push(String::new());
         let jobs: Vec<&JobNow> = status.jobs[..shown].iter().collect();
-        text.extend(job_table(&jobs, status.elapsed_s, width, false));
+        text.extend(live_job_table(&jobs, status.elapsed_s, width, false));
     }
     let left_out = status.left_out;
     let more = status.jobs.len() - shown + left_out.live + left_out.queued + left_out.ended;

@@ -3,7 +3,8 @@
 use super::page::{Page, Style};
 use crate::record::Record;
 use crate::source::EnergySource;
-use crate::text::{count, decimal, grouped, seconds, wrap};
+use crate::table::{Table, TableColumn};
+use crate::text::{count, decimal, grouped, seconds};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use std::collections::BTreeMap;
 
@@ -35,18 +36,21 @@ pub fn metric_name(name: &str) -> String {
 
 /// A metric with its value and meaning, in words.
 struct MetricRow {
-    name: String,
-    value: String,
-    hint: String,
+    metric: &'static Metric,
+    /// The value, or why there is none.
+    value: Result<String, String>,
+    meaning: String,
 }
 
 impl MetricRow {
-    /// `None` if the metric has neither a value nor an estimate.
-    fn of(record: &Record, metric: &Metric) -> Option<MetricRow> {
+    /// `None` if the record does not have the metric.
+    fn of(record: &Record, metric: &'static Metric) -> Option<MetricRow> {
         let estimated = record.metrics_estimated.as_ref();
-        let value = match record.metrics.get(metric.name) {
-            Some(value) => metric_value(metric, *value),
-            None => format!("~{}", metric_value(metric, *estimated?.get(metric.name)?)),
+        let estimate = estimated.and_then(|all| all.get(metric.name));
+        let value = match (record.metrics.entry(metric.name)?, estimate) {
+            (Ok(value), _) => Ok(metric_value(metric, *value)),
+            (Err(_), Some(value)) => Ok(format!("~{}", metric_value(metric, *value))),
+            (Err(why), None) => Err(why.to_owned()),
         };
         let source = match (metric.needs, record.energy.source) {
             (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
@@ -54,32 +58,71 @@ impl MetricRow {
             _ => "",
         };
         Some(MetricRow {
-            name: metric_name(metric.name),
+            metric,
             value,
-            hint: format!("{}{source}", metric.hint),
+            meaning: format!("{}{source}", metric.hint),
         })
     }
+
+    fn all(record: &Record) -> Vec<MetricRow> {
+        let metrics = METRICS.iter();
+        metrics
+            .filter_map(|metric| MetricRow::of(record, metric))
+            .collect()
+    }
+
+    fn meaning(&self) -> String {
+        match &self.value {
+            Ok(_) => self.meaning.clone(),
+            Err(why) => format!("{}; not known: {why}", self.meaning),
+        }
+    }
+}
+
+/// Return the table of all metrics, with the reasons why some are not known.
+pub fn metric_table(record: &Record) -> Table {
+    table(&MetricRow::all(record), ["metric", "value", "meaning"])
+}
+
+fn table(rows: &[MetricRow], [name, value, meaning]: [&str; 3]) -> Table {
+    let columns = vec![
+        TableColumn::text(name, 0, rows, |row| metric_name(row.metric.name)),
+        TableColumn::number(value, 0, rows, |row| row.value.clone().ok()),
+        TableColumn::text(meaning, 0, rows, MetricRow::meaning).wrapped(),
+    ];
+    Table { columns }
+}
+
+/// Return what the metrics cover, and how some were obtained, in sentences.
+pub fn metric_notes(record: &Record) -> Vec<String> {
+    let mut notes = Vec::new();
+    if record.totals.earlier > 0 {
+        let jobs = count(record.totals.jobs as u64, "job");
+        notes.push(format!(
+            "these figures are over the {jobs} of this run, without those done earlier"
+        ));
+    }
+    if record.metrics_estimated.is_some() {
+        let note = "~ estimated from progress measured by IPC, since solo times are missing";
+        notes.push(note.to_owned());
+    }
+    notes
 }
 
 /// Adds the metrics and what they cover.
 pub(super) fn metrics(record: &Record, page: &mut Page) {
     let verbose = page.options.verbose;
-    let metrics = METRICS.iter();
-    let metrics = metrics.filter(|metric| verbose || says_something(metric, record));
-    let rows: Vec<MetricRow> = metrics
-        .filter_map(|metric| MetricRow::of(record, metric))
-        .collect();
-    table(&rows, page);
-    if record.totals.earlier > 0 {
-        let jobs = count(record.totals.jobs as u64, "job");
-        page.plain(&format!(
-            "these figures are over the {jobs} of this run, without those done earlier"
-        ));
+    let all = MetricRow::all(record);
+    let (known, unknown): (Vec<_>, Vec<_>) = all.into_iter().partition(|row| row.value.is_ok());
+    let mut shown = known;
+    shown.retain(|row| verbose || says_something(row.metric, record));
+    for line in table(&shown, [""; 3]).lines(page.options.width) {
+        page.line(&line, Style::Plain);
     }
-    if record.metrics_estimated.is_some() {
-        page.plain("~ estimated from progress measured by IPC, since solo times are missing");
+    for note in metric_notes(record) {
+        page.plain(&note);
     }
-    for (why, names) in unknown(record, verbose) {
+    for (why, names) in by_reason(&unknown, record, verbose) {
         page.plain(&format!("not known: {} ({why})", names.join(", ")));
     }
 }
@@ -89,40 +132,20 @@ fn says_something(metric: &Metric, record: &Record) -> bool {
     metric.name != "turnaround_s" && record.metrics.get(metric.name) != Some(&0.0)
 }
 
-fn table(rows: &[MetricRow], page: &mut Page) {
-    let widths = rows.iter().map(|row| row.name.chars().count());
-    let name_width = widths.max().unwrap_or(0);
-    let widths = rows.iter().map(|row| row.value.chars().count());
-    let value_width = widths.max().unwrap_or(0);
-    let indent = name_width + value_width + 4;
-    let room = page.options.width.saturating_sub(indent).max(20);
-    for MetricRow { name, value, hint } in rows {
-        let hint = wrap(hint, room).join(&format!("\n{:indent$}", ""));
-        let text = format!("{name:<name_width$}  {value:>value_width$}  {hint}");
-        for line in text.lines() {
-            page.line(line, Style::Plain);
-        }
-    }
-}
-
-/// The metrics without a value, by the reason.
-fn unknown(record: &Record, verbose: bool) -> BTreeMap<&str, Vec<String>> {
-    let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    // A user who asked for solo times must see why there are no slowdowns.
+/// The metrics without a value, by the reason. A user who asked for solo times must see why there are no slowdowns.
+fn by_reason<'a>(
+    unknown: &'a [MetricRow],
+    record: &Record,
+    verbose: bool,
+) -> BTreeMap<&'a str, Vec<String>> {
     let asked = record.asks_for_slowdowns();
-    let estimated = record.metrics_estimated.as_ref();
-    for metric in METRICS {
-        let is_estimated = estimated.is_some_and(|all| all.get(metric.name).is_some());
-        let is_shown = verbose || (asked && metric.needs == Needs::Slowdowns);
-        if let Some(Err(why)) = record.metrics.entry(metric.name)
-            && is_shown
-            && !is_estimated
-        {
-            unknown
-                .entry(why)
-                .or_default()
-                .push(metric_name(metric.name));
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in unknown {
+        let is_shown = verbose || (asked && row.metric.needs == Needs::Slowdowns);
+        if let (Err(why), true) = (&row.value, is_shown) {
+            let names = reasons.entry(why).or_default();
+            names.push(metric_name(row.metric.name));
         }
     }
-    unknown
+    reasons
 }

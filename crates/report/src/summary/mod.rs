@@ -6,6 +6,7 @@ mod jobs;
 mod metrics;
 mod overview;
 mod page;
+mod setting;
 #[cfg(test)]
 mod tests;
 
@@ -14,11 +15,14 @@ use crate::source::BackendKind;
 use crate::text::{count, grouped, seconds, unbroken, visible};
 use crate::warning::{DISTURBED, JOBS_AT_ONCE};
 use cosched_core::signal_name;
+use jobs::brief_job_table;
+pub use jobs::job_table;
 use metrics::metrics;
-pub use metrics::{metric_name, metric_value};
+pub use metrics::{metric_name, metric_notes, metric_table, metric_value};
 pub use overview::overview;
 pub use page::SummaryOptions;
 use page::{Page, Style};
+pub use setting::{command_again, setting_table};
 use std::collections::BTreeMap;
 
 /// The summary of a run, with a newline at its end.
@@ -68,18 +72,16 @@ fn figures(record: &Record, page: &mut Page) {
 }
 
 fn push_jobs(record: &Record, page: &mut Page) {
-    let jobs = jobs::jobs(record, page.options.verbose);
-    let lines = crate::table::lines(jobs.columns, page.options.width);
-    if let [titles, rows @ ..] = &lines[..]
-        && !rows.is_empty()
-    {
-        page.line(titles, Style::Title);
-        for row in rows {
-            page.line(row, Style::Plain);
+    let (table, others) = brief_job_table(record, page.options.verbose);
+    if table.rows() > 0 {
+        let mut style = Style::Title;
+        for line in table.in_capitals().lines(page.options.width) {
+            page.line(&line, style);
+            style = Style::Plain;
         }
     }
-    if jobs.others > 0 {
-        let others = count(jobs.others as u64, "more job");
+    if others > 0 {
+        let others = count(others as u64, "more job");
         page.plain(&format!(
             "and {others}; `cosched report FOLDER --format csv` lists all"
         ));

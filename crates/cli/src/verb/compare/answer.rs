@@ -8,7 +8,7 @@ use crate::stderr;
 use crate::whole_file::write_whole;
 use anyhow::Result;
 use cosched_experiments::comparison::{
-    ComparisonFolder, ComparisonResult, csv, json, markdown, number, text,
+    ComparisonFolder, ComparisonResult, ComparisonText, csv, json, number,
 };
 use cosched_report::count;
 use std::process::ExitCode;
@@ -59,9 +59,10 @@ fn still_wide(args: &CompareArgs, answer: &ComparisonResult) -> Option<String> {
 fn write(store: &ComparisonFolder, answer: &ComparisonResult) -> Result<()> {
     let page =
         cosched_page::comparison_page(&crate::verb::report::comparison::view(store, answer)?);
+    let words = ComparisonText::of(answer);
     let forms = [
-        ("comparison.txt", text(answer, WIDTH)),
-        ("comparison.md", markdown(answer)),
+        ("comparison.txt", words.text(WIDTH)),
+        ("comparison.md", words.markdown()),
         ("comparison.csv", csv(answer)),
         ("comparison.json", json(answer)),
         ("comparison.html", page),
@@ -74,8 +75,8 @@ fn write(store: &ComparisonFolder, answer: &ComparisonResult) -> Result<()> {
 
 fn print_in(format: CompareFormat, answer: &ComparisonResult) -> Result<()> {
     let text = match format {
-        CompareFormat::Text => text(answer, width()),
-        CompareFormat::Markdown => markdown(answer),
+        CompareFormat::Text => ComparisonText::of(answer).text(width()),
+        CompareFormat::Markdown => ComparisonText::of(answer).markdown(),
         CompareFormat::Csv => csv(answer),
         CompareFormat::Json => json(answer),
     };

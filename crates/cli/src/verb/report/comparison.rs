@@ -1,18 +1,18 @@
 //! The report on a comparison, from the records in its folder.
 
 use super::args::{ReportArgs, ReportFormat, TableArg};
-use super::tables::{self, Prefix};
+use super::tables;
 use crate::exit::{OrUsage as _, usage};
 use crate::print::width;
 use crate::run_files::{SERIES, open_series};
 use anyhow::Result;
 use cosched_core::metric::metric;
 use cosched_experiments::comparison::{
-    ComparisonFolder, ComparisonResult, SHOWN_BLOCK, csv, json, markdown, text,
+    ComparisonFolder, ComparisonResult, ComparisonText, RUN_COLUMNS, SHOWN_BLOCK, json, run_values,
+    write_figures,
 };
 use cosched_page::ComparisonView;
 use cosched_report::{Form, Timeline};
-use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 
@@ -91,10 +91,9 @@ pub fn print(
 ) -> Result<()> {
     let table = args.table.unwrap_or(TableArg::Metrics);
     let text = match format {
-        ReportFormat::Text => text(answer, width()),
-        ReportFormat::Markdown => markdown(answer),
+        ReportFormat::Text => ComparisonText::of(answer).text(width()),
+        ReportFormat::Markdown => ComparisonText::of(answer).markdown(),
         ReportFormat::Json => json(answer),
-        ReportFormat::Csv if table == TableArg::Metrics => csv(answer),
         ReportFormat::Csv => return write_table(Form::Csv, table, (store, answer), out),
         ReportFormat::Jsonl => return write_table(Form::Jsonl, table, (store, answer), out),
     };
@@ -110,42 +109,23 @@ pub fn without_series(store: &ComparisonFolder, answer: &ComparisonResult) -> us
         .count()
 }
 
-/// The columns before those of the table.
-const PREFIX: [&str; 4] = ["block", "mix", "candidate", "policy"];
-
 fn write_table(
     form: Form,
     table: TableArg,
     (store, answer): (&ComparisonFolder, &ComparisonResult),
     out: &mut dyn Write,
 ) -> Result<()> {
-    let design = &answer.manifest.design;
-    let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
+    if table == TableArg::Metrics {
+        return Ok(write_figures(answer, form, out)?);
+    }
+    let mut writer = tables::Writer::new(form, &RUN_COLUMNS, table, out)?;
     for outcome in &answer.outcomes {
         let trial = outcome.trial;
-        let mix = &design.mixes[trial.mix];
-        let candidate = &design.candidates[trial.candidate];
-        let prefix: Prefix = vec![
-            Value::from(trial.block),
-            Value::from(&*mix.name),
-            Value::from(&*candidate.name),
-            Value::from(outcome.policy.as_deref()),
-        ];
-        if table == TableArg::Metrics {
-            for (name, value) in &outcome.figures {
-                let row = [Value::from(&**name), Value::from(*value), Value::Null];
-                writer.row(&prefix, row.to_vec())?;
-            }
-            for (name, why) in &outcome.absent {
-                let row = [Value::from(&**name), Value::Null, Value::from(&**why)];
-                writer.row(&prefix, row.to_vec())?;
-            }
-            continue;
-        }
         if let Some(record) = store.record(trial).or_usage()? {
+            let run = run_values(&answer.manifest.design, outcome).to_vec();
             let series = store.run(trial).join(SERIES);
             let series = series.is_file().then_some(&*series);
-            writer.run(&prefix, &record, series)?;
+            writer.run(&run, &record, series)?;
         }
     }
     writer.finish()

@@ -270,7 +270,7 @@ fn side_by_side(runs: &[ReportedRun], width: usize) -> String {
     for run in runs {
         named.push((run.label.clone(), &run.record));
     }
-    overview(&named, width)
+    overview(&named).in_capitals().text(width)
 }
 
 fn wrapped(texts: &[String], width: usize) -> String {

@@ -95,16 +95,12 @@ impl JobScene {
 
     /// Adds the programs of a mix file of the repository, and takes over whether they start again.
     pub(crate) fn mix(mut self, path: &str, solo_ms: u64) -> JobScene {
-        let path = format!("{}/../../mixes/{path}.toml", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let table: toml::Table = text.parse().unwrap();
+        let table = mix_file(path);
         if table.get("restart").is_some() {
             self.restart = Restart::UntilLast;
         }
         for job in table["job"].as_array().unwrap() {
-            let copies = job
-                .get("copies")
-                .map_or(1, |copies| copies.as_integer().unwrap() as usize);
+            let copies = copies_of(job);
             self = self.copies(copies, job["program"].as_str().unwrap(), solo_ms);
             if let Some(work) = job.get("work_instructions") {
                 let work = work
@@ -117,6 +113,22 @@ impl JobScene {
             }
         }
         self
+    }
+
+    /// Adds these programs, each with its solo time in milliseconds.
+    #[allow(dead_code)] // For examples.
+    pub(crate) fn programs(self, programs: &[(String, u64)]) -> JobScene {
+        programs.iter().fold(self, |scene, (program, solo_ms)| {
+            scene.copies(1, program, *solo_ms)
+        })
+    }
+
+    /// The simulation of the scene.
+    pub(crate) fn config(&self, seed: u64) -> SimConfig {
+        SimConfig {
+            shows_progress: self.is_visible,
+            ..SimConfig::new(Arc::new(self.machine.clone()), self.jobs.clone(), seed)
+        }
     }
 
     /// Runs the scene, and shows the recorder every decision.
@@ -132,20 +144,8 @@ impl JobScene {
         seed: u64,
         watch: &mut dyn Recorder,
     ) -> ScenarioRun {
-        let machine = Arc::new(self.machine.clone());
-        let entry = find_policy(policy).unwrap();
-        let mut settings = machine.settings_for(entry);
-        settings.extend(
-            params
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-        );
-        let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
-        let config = SimConfig {
-            shows_progress: self.is_visible,
-            ..SimConfig::new(machine, self.jobs.clone(), seed)
-        };
-        let mut sim = Sim::new(config).unwrap();
+        let (mut decider, config) = policy_on(&self.machine, policy, params);
+        let mut sim = Sim::new(self.config(seed)).unwrap();
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
             .map(|id| TaskSpec::new(id, &format!("{}-{id}", self.jobs[id as usize].program.name)))
             .collect();
@@ -169,24 +169,13 @@ impl JobScene {
         for (spec, &arrives) in specs.iter_mut().zip(&self.arrivals) {
             spec.arrives = arrives;
         }
-        let quantum = Nanos::from_s(params.number("quantum_s"));
-        let traffic = entry.needs_traffic(&params);
         let config = RunConfig {
-            quantum,
             seed,
             restart: self.restart,
-            traffic,
-            jobs_per_cpu: self.live_per_cpu(entry),
-            ..RunConfig::default()
+            jobs_per_cpu: self.live_per_cpu(policy),
+            ..config
         };
-        let result = run(
-            &mut sim,
-            &mut *(entry.build)(&params),
-            watch,
-            specs,
-            &config,
-        )
-        .unwrap();
+        let result = run(&mut sim, &mut *decider, watch, specs, &config).unwrap();
         assert_eq!(result.policy_faults, 0, "{policy}");
         assert!(
             result
@@ -201,14 +190,57 @@ impl JobScene {
     }
 
     /// Jobs that arrive are admitted as by `cosched run`; all at once under `linux`, with which others are compared.
-    fn live_per_cpu(&self, entry: &PolicyEntry) -> Option<usize> {
-        let is_limited = !self.arrivals.is_empty() && entry.name != "linux";
+    fn live_per_cpu(&self, policy: &str) -> Option<usize> {
+        let entry = find_policy(policy).unwrap();
+        let is_limited = !self.arrivals.is_empty() && policy != "linux";
         is_limited.then_some(if entry.time_shares { 2 } else { 1 })
     }
 
     pub(crate) fn run(&self, policy: &str, seed: u64) -> ScenarioRun {
         self.watched(policy, seed, &mut NullRecorder)
     }
+}
+
+fn mix_file(path: &str) -> toml::Table {
+    let path = format!("{}/../../mixes/{path}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    text.parse().unwrap()
+}
+
+fn copies_of(job: &toml::Value) -> usize {
+    let copies = job.get("copies");
+    copies.map_or(1, |copies| copies.as_integer().unwrap() as usize)
+}
+
+/// The programs of a mix file of the repository.
+#[allow(dead_code)] // For examples.
+pub(crate) fn mix_programs(path: &str) -> Vec<String> {
+    let mut programs = Vec::new();
+    for job in mix_file(path)["job"].as_array().unwrap() {
+        let program = job["program"].as_str().unwrap().to_owned();
+        programs.extend(std::iter::repeat_n(program, copies_of(job)));
+    }
+    programs
+}
+
+/// A policy with a machine's parameters and these, and the run's settings that it needs.
+pub(crate) fn policy_on(
+    machine: &MachineSpec,
+    policy: &str,
+    params: &[(&str, &str)],
+) -> (Box<dyn Policy>, RunConfig) {
+    let entry = find_policy(policy).unwrap();
+    let mut settings = machine.settings_for(entry);
+    for (name, value) in params {
+        settings.push(((*name).to_owned(), (*value).to_owned()));
+    }
+    let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
+    let config = RunConfig {
+        quantum: Nanos::from_s(params.number("quantum_s")),
+        traffic: entry.needs_traffic(&params),
+        ..RunConfig::default()
+    };
+    ((entry.build)(&params), config)
 }
 
 /// The result of a run.

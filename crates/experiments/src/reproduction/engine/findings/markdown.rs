@@ -3,7 +3,7 @@
 use super::chapter::{Chapter, ChapterFigure, ChapterPart};
 use super::table::FindingTable;
 use super::{Findings, verdict};
-use cosched_report::wrap;
+use cosched_report::{Table, TableColumn, wrap};
 use std::fmt::Write as _;
 
 /// Width of its lines of text.
@@ -70,30 +70,13 @@ fn paragraph(text: &mut String, words: &str) {
     text.push('\n');
 }
 
-fn table(text: &mut String, table: &FindingTable) {
-    let _ = writeln!(text, "| {} |", table.columns.join(" | "));
-    for at in 0..table.columns.len() {
-        text.push_str("| ");
-        text.push_str(rule(table, at));
-        text.push(' ');
+fn table(text: &mut String, found: &FindingTable) {
+    let mut columns = Vec::new();
+    for (at, title) in found.columns.iter().enumerate() {
+        let mut column = TableColumn::text(title, 0, &found.rows, |row| row[at].text.clone());
+        column.is_number = found.rows.iter().all(|row| row[at].is_number);
+        columns.push(column);
     }
-    text.push_str("|\n");
-    for row in &table.rows {
-        for cell in row {
-            text.push_str("| ");
-            text.push_str(&cell.text);
-            text.push(' ');
-        }
-        text.push_str("|\n");
-    }
+    text.push_str(&Table { columns }.markdown());
     text.push('\n');
-}
-
-/// The rule below the head of a column: numbers stand at the right.
-fn rule(table: &FindingTable, column: usize) -> &'static str {
-    if table.rows.iter().all(|row| row[column].is_number) {
-        "---:"
-    } else {
-        "---"
-    }
 }

@@ -1,44 +1,58 @@
 //! The page of a comparison: the verdicts, and what they rest on.
-//!
-//! [`verdicts`]: their tables.
-
-mod verdicts;
 
 use crate::charts::{against, fair_and_fast};
 use crate::frame::{Head, PageSection, document};
-use crate::html::{HtmlCell, HtmlTable, charts, details, list, paragraph};
+use crate::html::{charts, details, element, list, paragraph, table};
 use crate::pictures::mix_charts;
 use crate::run::{machine, same_again};
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_experiments::comparison::{
-    ComparisonResult, Means, RunFigures, conclusion, number, runs_text, what,
+    ComparisonResult, ComparisonText, LEVELS, Means, MetricText, number,
 };
-use cosched_report::{count, escaped};
+use cosched_report::{Table, TableColumn, count, escaped};
 
 /// The page.
 pub fn comparison_page(view: &ComparisonView<'_>) -> String {
     let answer = view.answer;
     let design = &answer.manifest.design;
+    let told = ComparisonText::of(answer);
     let names: Vec<&str> = design.candidates.iter().map(|one| &*one.name).collect();
     let head = Head {
         title: format!("Comparison: {}", names.join(", ")),
-        intro: paragraph(&conclusion(answer)) + &paragraph(&what(answer)),
+        intro: paragraph(&told.conclusion) + &paragraph(&told.what),
         is_simulated: design.is_simulated(),
     };
     let judged = answer.judged.iter();
     let mut pictures: Vec<_> = judged.filter_map(|judged| against(view, judged)).collect();
     pictures.extend(fair_and_fast(view));
     let all = [
-        PageSection::of("verdicts", "Verdicts", verdicts::verdicts(answer)),
+        PageSection::of("verdicts", "Verdicts", verdicts(&told.metrics)),
         PageSection::of("charts", "How they compare", charts(pictures)),
-        PageSection::of("doubts", "Doubtful", doubts(answer)),
+        PageSection::of("doubts", "Doubtful", list(&told.doubts)),
         PageSection::of("completion", "Jobs over time", completions(view)),
         PageSection::of("timelines", "Timelines", timelines(view)),
-        PageSection::of("runs", "Every run", runs_table(view)),
+        PageSection::of("runs", "Every run", runs_table(answer)),
         PageSection::of("setting", "Machine and setting", setting(view)),
     ];
     document(&head, &all)
+}
+
+/// The tables of each metric.
+fn verdicts(metrics: &[MetricText]) -> String {
+    let mut tables = String::new();
+    for metric in metrics {
+        // What is most important comes first: on a small screen the rest must be scrolled to.
+        let mut candidates = metric.candidates.clone();
+        candidates.columns[1..].reverse();
+        let name = element("h3", &escaped(metric.name));
+        let candidates = table(&metric.meaning, &candidates);
+        let mixes = metric.mixes.as_ref();
+        let mixes = mixes.map_or(String::new(), |mixes| table("with each mix", mixes));
+        tables.push_str(&format!("<div>\n{name}{candidates}{mixes}</div>\n"));
+    }
+    let levels = paragraph(LEVELS);
+    format!("{levels}<div class=\"tables\">\n{tables}</div>\n")
 }
 
 /// Charts of the runs of the first block, one part for each mix; the first is open.
@@ -75,67 +89,53 @@ fn of_first_block(view: &ComparisonView<'_>, body: String) -> String {
     format!("{}{body}", paragraph(&note))
 }
 
-/// What makes figures doubtful.
-fn doubts(answer: &ComparisonResult) -> String {
-    let mut lines = Vec::new();
-    for (doubt, trials) in answer.doubts() {
-        lines.push(format!("{}: {doubt}", runs_text(answer, &trials)));
-    }
-    lines.extend(answer.notes.iter().cloned());
-    list(&lines)
-}
-
-fn runs_table(view: &ComparisonView<'_>) -> String {
-    let answer = view.answer;
-    let rows = answer
-        .outcomes
-        .iter()
-        .map(|outcome| run_row(answer, outcome));
-    let mut table = HtmlTable::new(&["#block", "mix", "candidate", "policy"], rows.collect());
-    for judged in &answer.judged {
-        table.columns.push(format!("#{}", judged.metric.name));
-    }
-    table.columns.push("#failed jobs".to_owned());
-    let title = count(answer.outcomes.len() as u64, "run");
-    details(&title, &table.html(), false)
-}
-
-fn run_row(answer: &ComparisonResult, outcome: &RunFigures) -> Vec<HtmlCell> {
-    let (design, trial) = (&answer.manifest.design, outcome.trial);
-    let mut cells = vec![
-        HtmlCell::Text(trial.block.to_string()),
-        HtmlCell::text(&design.mixes[trial.mix].name),
-        HtmlCell::text(&design.candidates[trial.candidate].name),
-        outcome
-            .policy
-            .as_ref()
-            .map_or(HtmlCell::None, HtmlCell::text),
+fn runs_table(answer: &ComparisonResult) -> String {
+    let design = &answer.manifest.design;
+    let runs = &answer.outcomes;
+    let mut columns = vec![
+        TableColumn::number("block", 0, runs, |run| run.trial.block.to_string()),
+        TableColumn::text("mix", 0, runs, |run| {
+            design.mixes[run.trial.mix].name.clone()
+        }),
+        TableColumn::text("candidate", 0, runs, |run| {
+            design.candidates[run.trial.candidate].name.clone()
+        }),
+        TableColumn::text("policy", 0, runs, |run| run.policy.clone()),
     ];
     for judged in &answer.judged {
-        cells.push(HtmlCell::number(outcome.figure(judged.metric.name), number));
+        let name = judged.metric.name;
+        columns.push(TableColumn::number(name, 0, runs, |run| {
+            run.figure(name).map(number)
+        }));
     }
-    cells.push(HtmlCell::Text(outcome.failed.to_string()));
-    cells
+    columns.push(TableColumn::number("failed jobs", 0, runs, |run| {
+        run.failed.to_string()
+    }));
+    let title = count(runs.len() as u64, "run");
+    details(&title, &table("", &Table { columns }), false)
 }
 
 fn setting(view: &ComparisonView<'_>) -> String {
     let manifest = &view.answer.manifest;
     let design = &manifest.design;
-    let mut candidates = Vec::new();
-    for one in &design.candidates {
-        candidates.push(vec![
-            HtmlCell::text(&one.name),
-            HtmlCell::Text(how(&one.means)),
-        ]);
-    }
-    let mut mixes = Vec::new();
-    for mix in &design.mixes {
-        let file = mix.file.iter();
-        mixes.extend(file.map(|file| vec![HtmlCell::text(&mix.name), HtmlCell::text(file)]));
-    }
-    let mut body = HtmlTable::new(&["candidate", "is"], candidates).html();
+    let candidates = vec![
+        TableColumn::text("candidate", 0, &design.candidates, |one| one.name.clone()),
+        TableColumn::text("is", 0, &design.candidates, |one| how(&one.means)),
+    ];
+    let mut mixes = design.mixes.clone();
+    mixes.retain(|mix| mix.file.is_some());
+    let files = vec![
+        TableColumn::text("mix", 0, &mixes, |mix| mix.name.clone()),
+        TableColumn::text("file", 0, &mixes, |mix| mix.file.clone()),
+    ];
+    let mut body = table(
+        "",
+        &Table {
+            columns: candidates,
+        },
+    );
     if !mixes.is_empty() {
-        body.push_str(&HtmlTable::new(&["mix", "file"], mixes).html());
+        body.push_str(&table("", &Table { columns: files }));
     }
     body.push_str(&same_again(&escaped(&manifest.command_line.join(" "))));
     if let Some((trial, record, _)) = view.whole.first() {
