@@ -5,6 +5,7 @@ use super::support::{
     signal, until,
 };
 use rustix::process::Signal;
+use std::time::Duration;
 
 const LINES: u32 = 5;
 const MOMENTS: u64 = 3;
@@ -67,8 +68,6 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
                 runs.len() == 2 && own.count() == 2
             });
             Moments::new(700 + seed).pass(100);
-            run.send(Signal::STOP);
-            // What a run has just forked still has its name.
             let others = || -> Vec<i32> {
                 run.named("cosched")
                     .into_iter()
@@ -77,13 +76,23 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
             };
             let mut inner = Vec::new();
             let mut guardians = Vec::new();
+            // What a run has just forked still has its name. If it is frozen then, only its run can let it go on.
             until(
                 "only the inner run has that name, and both have guardians",
                 || {
-                    inner = others();
-                    guardians = super::support::all_named("run-guardian");
-                    guardians.retain(|one| one.parent == run.pid || inner.contains(&one.parent));
-                    inner.len() == 1 && guardians.len() == 2
+                    run.send(Signal::STOP);
+                    for _ in 0..100 {
+                        inner = others();
+                        guardians = super::support::all_named("run-guardian");
+                        guardians
+                            .retain(|one| one.parent == run.pid || inner.contains(&one.parent));
+                        if inner.len() == 1 && guardians.len() == 2 {
+                            return true;
+                        }
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    run.send(Signal::CONT);
+                    false
                 },
             );
             let guardians: Vec<i32> = guardians.iter().map(|process| process.pid).collect();
