@@ -3,10 +3,11 @@
 use super::console::Showing;
 use super::facts;
 use super::files::{Files, Watched};
+use super::gauge::Gauge;
 use super::job_frames::Events;
 use super::memory::Known;
 use super::options::Format;
-use super::platform::{KernelPart, Platform, RunIdentity};
+use super::platform::{BackendOf, KernelPart, MachineView, Platform};
 use super::prepare::Preparer;
 use super::reporter::Reporter;
 use super::runs::Journal;
@@ -15,9 +16,11 @@ use super::stream::{AllKnown, Open, Stream};
 use super::watch::Watch;
 use anyhow::Context as _;
 use cosched_core::{
-    Absence, Actuation, Capabilities, Intake, Listed, Params, Policy, PolicyEntry, Reading,
-    RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
+    Absence, Actuation, Backend as _, Capabilities, Intake, Listed, Params, Policy, PolicyEntry,
+    Reading, RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
 };
+use cosched_linux::own_run;
+use cosched_linux::root::Root;
 use cosched_report::{
     EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunSetting,
     SeriesHeader, SeriesWriter,
@@ -26,7 +29,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Jobs that run together under a policy.
 pub(crate) struct Batch<'a, P: Platform> {
@@ -102,19 +105,25 @@ impl<P: Platform> Batch<'_, P> {
         let mut reporter = self.reporter(session, files.journal);
         reporter.progress_to = files.progress_to;
         self.open_console(session);
-        let gauge = platform.gauge();
-        let mut backend = platform.backend(
-            session.options,
-            kernel_part(self.entry, self.params, self.config.actuation),
-            jobs,
-            session.screen,
-            session.watch.and_then(Watch::requests),
-            &self.folder,
-        )?;
-        let mut info = self.info(platform, &mut backend);
-        reporter.started_at = info.started_at;
+        let view = platform.view();
+        let gauge = Gauge::of_run(view);
+        let mut info = self.info(view);
         let infos = info.job_infos();
-        P::note_hosts(&mut backend, &infos);
+        let mut backend = platform.backend(BackendOf {
+            options: session.options,
+            part: kernel_part(self.entry, self.params, self.config.actuation),
+            jobs,
+            screen: session.screen,
+            requests: session.watch.and_then(Watch::requests),
+            logs: &self.folder,
+            infos: &infos,
+        })?;
+        if !view.is_simulated() {
+            let elapsed = Duration::from_nanos(backend.now().0);
+            info.run_id = own_run(&Root::default());
+            info.started_at = Some(SystemTime::now() - elapsed);
+        }
+        reporter.started_at = info.started_at;
         let mut recorder = FileRecorder::new(&info, infos.clone());
         if session.watch.is_some() {
             let facts = facts::facts(session, &info, !self.shows_output);
@@ -138,7 +147,8 @@ impl<P: Platform> Batch<'_, P> {
         let open = self.open.take();
         if let Some(open) = &open {
             let input = open.arriving.descriptor();
-            P::watch_input(&mut backend, input.context("the input of jobs")?);
+            let arrivals = P::arrivals(&mut backend).context("no job can come to a simulation")?;
+            arrivals.watch_input(input.context("the input of jobs")?);
         }
         let known = reporter.known.clone();
         let mut stream = open.map(|open| self.stream(session, open, infos.clone(), known));
@@ -203,7 +213,7 @@ impl<P: Platform> Batch<'_, P> {
     fn reporter<'a>(&mut self, session: &Session<'a, P>, journal: Journal) -> Reporter<'a> {
         Reporter {
             options: &session.options.output,
-            mark: P::MARK,
+            mark: session.platform.view().mark(),
             screen: session.screen,
             memory: session.memory,
             watch: session.watch,
@@ -222,7 +232,7 @@ impl<P: Platform> Batch<'_, P> {
     fn open_console(&self, session: &Session<'_, P>) {
         let output = &session.options.output;
         // Frames have one from the beginning.
-        if !P::HAS_OUTPUT || output.frames {
+        if session.platform.view().is_simulated() || output.frames {
             return;
         }
         let show = session.options.show(self.specs.len());
@@ -237,24 +247,22 @@ impl<P: Platform> Batch<'_, P> {
     }
 
     /// What is known before the run, for the record.
-    fn info(&mut self, platform: &P, backend: &mut P::Backend) -> RunInfo {
-        let view = platform.view();
-        let RunIdentity { run_id, started_at } = P::identity(backend);
+    fn info(&mut self, view: &MachineView) -> RunInfo {
         RunInfo {
-            run_id,
+            run_id: None,
             setting: self.record_as.clone(),
             policy: self.entry.name.to_owned(),
             backend: view.kind,
             machine: view.whole.clone(),
             seed: self.config.seed,
             quantum: self.config.quantum,
-            started_at,
+            started_at: None,
             jobs: std::mem::take(&mut self.infos),
             capabilities: self.capabilities.clone(),
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(Absence::NotYetMeasured),
-            machine_use: Reading::Absent(P::UNMEASURED),
+            machine_use: Reading::Absent(view.unmeasured()),
             earlier: std::mem::take(&mut self.earlier),
             energy_source: view.energy,
             warnings: Vec::new(),

@@ -8,7 +8,7 @@ use super::frames;
 use super::limits::JobLimit;
 use super::options::{RunOptions, SoloSource};
 use super::plan::Plan;
-use super::platform::Platform;
+use super::platform::{MachineView, Platform};
 use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::session::Session;
@@ -139,14 +139,15 @@ fn open_files<P: Platform>(
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
-    if !P::HAS_OUTPUT && !is_kept {
+    let view = platform.view();
+    if view.is_simulated() && !is_kept {
         return Ok((None, Files::default()));
     }
-    if P::HAS_OUTPUT {
+    if !view.is_simulated() {
         temporary::remove_left();
     }
-    let mut names = names(options, plan);
-    names.written.extend_from_slice(platform.folders());
+    let mut names = names(options, view, plan);
+    names.written.extend_from_slice(&view.folders);
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen, signals)?;
     if let Some(aside) = &folder.aside {
@@ -157,9 +158,9 @@ fn open_files<P: Platform>(
 
 /// The names of the jobs' files in the log folder: of those that are to run, and of those that are done. A resumed job log stays,
 /// too.
-fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
+fn names<P: Platform>(options: &RunOptions, view: &MachineView, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
-    if P::HAS_FILES {
+    if view.has_job_files() {
         for TaskSpec { name, .. } in &plan.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
             names.written.extend(files);

@@ -4,7 +4,7 @@ use super::host::threads_env;
 use super::memory::Known;
 use super::options::{Format, RunOptions};
 use super::plan::Plan;
-use super::platform::{Platform, View};
+use super::platform::{MachineView, Platform};
 use super::policy::BUS_RATE;
 use crate::input::{Command, told};
 use cosched_core::{
@@ -73,7 +73,7 @@ struct Explanation<'a, P: Platform> {
     options: &'a RunOptions,
     platform: &'a P,
     plan: &'a Plan<P>,
-    view: &'a View,
+    view: &'a MachineView,
     text: String,
 }
 

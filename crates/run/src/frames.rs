@@ -2,7 +2,7 @@
 
 use super::console::{Order, Showing};
 use super::options::{RunOptions, Show, SoloSource};
-use super::platform::View;
+use super::platform::MachineView;
 use super::screen::Screen;
 use super::signals::Signals;
 use crate::exit::usage;
@@ -38,7 +38,7 @@ pub(crate) fn check_options(options: &RunOptions) -> Result<()> {
 pub(crate) fn open(
     screen: &Screen,
     options: &RunOptions,
-    view: &View,
+    view: &MachineView,
     jobs: usize,
     folder: &Path,
 ) -> Result<()> {

@@ -2,20 +2,16 @@
 
 use super::allotted::Allotted;
 use super::cpus::{CpuChoice, CpusPerJob, usable_text};
-use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
 use super::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
-use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
+use super::platform::{Arrivals, BackendOf, KernelPart, MachineView, Platform, SoloWork};
 use super::program::{Programs, reaped, reaped_id};
-use super::screen::Screen;
 use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
 use anyhow::{Context as _, Result};
-use cosched_core::{
-    Absence, Backend as _, Capability, CpuSet, Event, Machine, Nanos, TaskId, Width,
-};
+use cosched_core::{Absence, Capability, CpuSet, Event, Machine, Nanos, TaskId, Width};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -24,21 +20,20 @@ use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
     Allocation, Freezing, GroupError, HeadroomLimits, Host, HostConfig, HostError, HostJob,
-    HostNotice, JobBegin, JobProgram, Neighbour, PlaceAmongRuns, RunRequests, Share,
-    check_open_files, own_run,
+    HostNotice, JobBegin, JobProgram, Neighbour, PlaceAmongRuns, Share, check_open_files,
 };
 use cosched_memory::CommandKey;
-use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
+use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// This machine, as it was found before the run.
 pub(crate) struct HostPlatform {
-    view: View,
+    view: MachineView,
     counters: CounterSupport,
     freezing: Freezing,
     programs: Programs,
@@ -99,7 +94,7 @@ impl HostPlatform {
         let given = given.map(|(given, _)| given);
         let given = given.filter(|&given| memory.is_some_and(|memory| given < memory));
         let keys = Keys::new(machine_kind(root, &machine.name));
-        let view = View {
+        let view = MachineView {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
             whole: Arc::new(whole),
@@ -117,6 +112,7 @@ impl HostPlatform {
             params: measured_params(root),
             world: None,
             files: Vec::new(),
+            folders: Vec::new(),
             measures_width: true,
             refused,
             warnings,
@@ -281,33 +277,7 @@ impl Platform for HostPlatform {
     type Job = HostJob;
     type Backend = Host;
 
-    const SOLO_BY_DEFAULT: bool = false;
-    const HAS_OUTPUT: bool = true;
-    const HAS_FILES: bool = true;
-    const MARK: &'static str = "";
-    const UNMEASURED: Absence = Absence::NotTold;
-
-    fn given(job: &Job) -> Given {
-        job.input.given()
-    }
-
-    fn identity(backend: &mut Host) -> RunIdentity {
-        let elapsed = Duration::from_nanos(backend.now().0);
-        RunIdentity {
-            run_id: own_run(&Root::default()),
-            started_at: Some(SystemTime::now() - elapsed),
-        }
-    }
-
-    fn folders(&self) -> &[String] {
-        &[]
-    }
-
-    fn gauge(&self) -> Option<Gauge> {
-        Some(Gauge::start(self.view.machine.all_cpus()))
-    }
-
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
@@ -377,15 +347,15 @@ impl Platform for HostPlatform {
         command.map(Command::line).unwrap_or_default()
     }
 
-    fn backend(
-        &self,
-        options: &RunOptions,
-        part: KernelPart,
-        jobs: Vec<HostJob>,
-        screen: &Screen,
-        requests: Option<RunRequests>,
-        _logs: &Path,
-    ) -> Result<Host> {
+    fn backend(&self, of: BackendOf<'_, HostJob>) -> Result<Host> {
+        let BackendOf {
+            options,
+            part,
+            jobs,
+            screen,
+            requests,
+            ..
+        } = of;
         let tell = screen.clone();
         let machine = &self.view.machine;
         let kernel = if part == KernelPart::None {
@@ -423,25 +393,8 @@ impl Platform for HostPlatform {
         })?)
     }
 
-    fn note_hosts(_backend: &mut Self::Backend, _infos: &JobInfos) {}
-
-    fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
-        match job {
-            Ok(job) => backend.add(task, job),
-            Err(why) => backend.add_broken(task, why),
-        }
-    }
-
-    fn post(backend: &mut Host, event: Event) {
-        backend.post(event);
-    }
-
-    fn watch_input(backend: &mut Host, input: OwnedFd) {
-        backend.watch_input(input);
-    }
-
-    fn wake_at_input(backend: &mut Host) {
-        backend.wake_at_input();
+    fn arrivals(backend: &mut Host) -> Option<&mut dyn Arrivals<HostJob>> {
+        Some(backend)
     }
 
     fn look_anew(&self) {
@@ -463,6 +416,27 @@ impl Platform for HostPlatform {
             HostError::System { what, source } => anyhow::Error::new(source).context(what),
             error => error.into(),
         }
+    }
+}
+
+impl Arrivals<HostJob> for Host {
+    fn add(&mut self, task: TaskId, job: Result<HostJob, String>) {
+        match job {
+            Ok(job) => Host::add(self, task, job),
+            Err(why) => self.add_broken(task, why),
+        }
+    }
+
+    fn post(&mut self, event: Event) {
+        Host::post(self, event);
+    }
+
+    fn watch_input(&mut self, input: OwnedFd) {
+        Host::watch_input(self, input);
+    }
+
+    fn wake_at_input(&mut self) {
+        Host::wake_at_input(self);
     }
 }
 

@@ -73,11 +73,11 @@ pub(crate) struct SoloWish {
 }
 
 impl SoloWish {
-    /// The sources that the command line asks for, for a run on `machine`. With `by_default` jobs run alone first even if
-    /// it asks for nothing.
-    fn new(given: &SoloSource, by_default: bool, machine: &str) -> Result<SoloWish> {
+    /// The sources that the command line asks for, for a run on `machine`. In a simulation jobs run alone first even if it
+    /// asks for nothing: that takes almost no time.
+    fn new(given: &SoloSource, is_simulated: bool, machine: &str) -> Result<SoloWish> {
         let is_measured = matches!(given, SoloSource::Measured | SoloSource::OnlyMeasured);
-        let alone = by_default || is_measured;
+        let alone = is_simulated || is_measured;
         let SoloSource::File(name) = given else {
             return Ok(SoloWish {
                 alone,
@@ -205,7 +205,7 @@ pub(crate) fn policy<P: Platform>(
     remote: bool,
 ) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
-    let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
+    let solo = SoloWish::new(&options.solo, view.is_simulated(), &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
     solo.capabilities(&mut capabilities);
     if remote && !view.is_simulated() {

@@ -4,7 +4,7 @@ use super::folder::{output_files, reaped_files};
 use super::limits::JobLimit;
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
-use super::platform::Platform;
+use super::platform::{MachineView, Platform};
 use crate::exit::incapable;
 use crate::input::{Command, Job, program_words};
 use anyhow::Result;
@@ -12,7 +12,7 @@ use cosched_core::{
     Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
 };
 use cosched_memory::LockPatience;
-use cosched_report::{JobInfo, RunWarning};
+use cosched_report::{Given, JobInfo, RunWarning};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -129,12 +129,18 @@ impl<P: Platform> Preparer<'_, P> {
 
     /// What the record says of a job beside its result. `seq` is its number in the job log.
     pub(crate) fn info(&self, seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
+        let view = self.platform.view();
+        let given = if view.is_simulated() {
+            Given::default()
+        } else {
+            job.input.given()
+        };
         let mut info = JobInfo {
             seq,
             id: job.input.id.clone(),
             program: job.input.program.clone(),
             command: job.input.command.as_ref().map(Command::line),
-            given: P::given(job),
+            given,
             tag: Some(job.tag()),
             ..JobInfo::of(spec)
         };
@@ -143,7 +149,7 @@ impl<P: Platform> Preparer<'_, P> {
                 let files = reaped_files(&reaper.join(id));
                 [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
             }
-            _ if self.options.output.keeps_logs() => note_files::<P>(&mut info, self.logs),
+            _ if self.options.output.keeps_logs() => note_files(&mut info, view, self.logs),
             _ => {}
         }
         info
@@ -178,8 +184,8 @@ fn expect(spec: &mut TaskSpec, time: Nanos, from: ExpectedFrom) {
 }
 
 /// Notes the files of a job's output in a folder, for the record.
-pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
-    if P::HAS_FILES {
+pub(crate) fn note_files(info: &mut JobInfo, view: &MachineView, folder: &Path) {
+    if view.has_job_files() {
         let files = output_files(folder, &info.name);
         [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
     }

@@ -1,7 +1,7 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
 use super::options::{RunOptions, SoloSource};
-use super::platform::View;
+use super::platform::MachineView;
 use super::policy::Choice;
 use crate::input::spec::AUTO;
 use crate::input::{absolute, path_text, quote};
@@ -64,7 +64,7 @@ pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
 /// How a run with this policy and configuration was started.
 pub(crate) fn setting(
     options: &RunOptions,
-    view: &View,
+    view: &MachineView,
     input: &RunInput,
     files: &[SettingFile],
     choice: &Choice,
@@ -145,7 +145,7 @@ fn word(value: impl Into<&'static str>) -> String {
 
 fn recorded_options(
     options: &RunOptions,
-    view: &View,
+    view: &MachineView,
     choice: &Choice,
     config: &RunConfig,
 ) -> RecordedOptions {

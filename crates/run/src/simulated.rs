@@ -1,14 +1,15 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
 use super::options::RunOptions;
-use super::platform::{SoloWork, View};
+use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use super::setting::file;
 use super::signals::Signals;
-use super::simulation::{self, Alone, Simulation, interrupted, refused};
+use super::simulation::{self, Alone, interrupted, refused};
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
+use cosched_memory::CommandKey;
 use cosched_report::{SettingFile, SoloSource};
 use cosched_sim::{
     JobWork, MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, least_solo_s,
@@ -23,7 +24,7 @@ const WORK: JobWork = JobWork::SoloTime(Nanos::from_ms(100_000));
 
 /// A simulated machine, with the jobs that are to run on it.
 pub(crate) struct SimPlatform {
-    view: View,
+    view: MachineView,
     config: SimConfig,
     quiet: bool,
     signals: Signals,
@@ -160,10 +161,12 @@ impl SimPlatform {
 /// Why a simulation has nothing to run.
 const PREPARED: &str = "a simulation is prepared before it runs, and runs only once";
 
-impl Simulation for SimPlatform {
+impl Platform for SimPlatform {
+    /// A simulation is made with its jobs.
+    type Job = ();
     type Backend = Sim;
 
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
@@ -177,7 +180,11 @@ impl Simulation for SimPlatform {
         Ok(())
     }
 
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)]) -> Vec<PathBuf> {
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
         let folder = options.mix_folder();
         let mut files = Vec::new();
         for (_, job) in jobs {
@@ -187,6 +194,12 @@ impl Simulation for SimPlatform {
         files
     }
 
+    fn key(&self, _job: &Job, _task: &()) -> Option<CommandKey> {
+        None
+    }
+
+    fn look_anew(&self) {}
+
     fn shown(&self, job: &Job) -> String {
         let program = job.input.program.as_deref().unwrap_or_default();
         match job.input.work_instructions {
@@ -195,10 +208,14 @@ impl Simulation for SimPlatform {
         }
     }
 
-    fn backend(&self) -> Result<Sim> {
+    fn backend(&self, _of: BackendOf<'_, ()>) -> Result<Sim> {
         let Made { mut sim, alone } = self.made.take().context(PREPARED)?;
         sim.take_signals(move || alone.next_signal());
         Ok(sim)
+    }
+
+    fn arrivals(_backend: &mut Sim) -> Option<&mut dyn Arrivals<()>> {
+        None
     }
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {

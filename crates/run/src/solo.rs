@@ -125,7 +125,7 @@ impl<J> SoloJobs<J> {
         for (number, &ix) in all.positions.iter().enumerate() {
             let job = platform.job(&plan.jobs[ix].1, folder)?;
             let mut info = plan.infos[ix].clone();
-            note_files::<P>(&mut info, folder);
+            note_files(&mut info, platform.view(), folder);
             all.infos.push(info);
             let spec = &plan.specs[ix];
             all.specs.push(TaskSpec {

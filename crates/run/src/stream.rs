@@ -1,13 +1,13 @@
 //! Jobs that come while the run goes on, as the loop takes them.
 
 use super::memory::Known;
-use super::platform::Platform;
+use super::platform::{Arrivals, Platform};
 use super::prepare::{Prepared, Preparer};
 use super::session::Session;
 use super::shell::Shells;
 use crate::input::{Arrived, Arriving, Job, JobInput, Withdrawal, base};
 use anyhow::Result;
-use cosched_core::{Backend as _, ByTask, Event, Intake, TaskId, TaskSpec};
+use cosched_core::{Backend as _, ByTask, Event, Intake, Nanos, TaskId, TaskSpec};
 use cosched_memory::LockPatience;
 use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
@@ -125,7 +125,7 @@ impl<P: Platform> Stream<'_, P> {
             None => self.preparer.prepare(id as usize, &job),
         };
         let prepared = prepared.and_then(|prepared| {
-            if P::HAS_FILES
+            if self.preparer.platform.view().has_job_files()
                 && let Some(folder) = &mut *self.session.folder.borrow_mut()
             {
                 folder.add(&job.name)?;
@@ -161,7 +161,7 @@ impl<P: Platform> Stream<'_, P> {
     }
 
     /// Withdraws the last job with this id, if there is one.
-    fn withdraw(&self, backend: &mut P::Backend, withdrawal: &Withdrawal) {
+    fn withdraw(&self, arrivals: &mut dyn Arrivals<P::Job>, withdrawal: &Withdrawal) {
         let (Withdrawal::Cancel(id) | Withdrawal::GiveBack(id)) = withdrawal;
         let infos = self.infos.borrow();
         let jobs = infos.values();
@@ -170,29 +170,32 @@ impl<P: Platform> Stream<'_, P> {
         };
         let task = TaskId(job.seq as u32 - 1);
         let name = job.name.clone();
-        P::post(
-            backend,
-            match withdrawal {
-                Withdrawal::Cancel(_) => Event::EndTask { task, name },
-                Withdrawal::GiveBack(_) => Event::GiveBack(task),
-            },
-        );
+        arrivals.post(match withdrawal {
+            Withdrawal::Cancel(_) => Event::EndTask { task, name },
+            Withdrawal::GiveBack(_) => Event::GiveBack(task),
+        });
     }
 
-    /// Hands a job to the backend, and returns its task.
-    fn hand_over(&self, backend: &mut P::Backend, id: u32, next: Next<P>) -> TaskSpec {
+    /// Hands a job that came `now` to the backend, and returns its task.
+    fn hand_over(
+        &self,
+        arrivals: &mut dyn Arrivals<P::Job>,
+        now: Nanos,
+        id: u32,
+        next: Next<P>,
+    ) -> TaskSpec {
         let Next { job, prepared } = next;
         let (spec, task) = match prepared {
             Ok(Prepared { spec, task }) => (spec, Ok(task)),
             Err(why) => (TaskSpec::new(id, &job.name), Err(why)),
         };
         let spec = TaskSpec {
-            arrives: backend.now(),
+            arrives: now,
             ..spec
         };
         let info = self.preparer.info(u64::from(id) + 1, &job, &spec);
         self.infos.borrow_mut().insert(TaskId(id), info);
-        P::add(backend, TaskId(id), task);
+        arrivals.add(TaskId(id), task);
         spec
     }
 }
@@ -212,14 +215,18 @@ impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
         if !all.is_empty() {
             self.recall(first, &mut all);
         }
+        let now = backend.now();
+        let Some(arrivals) = P::arrivals(backend) else {
+            return;
+        };
         for (id, next) in (first..).zip(all) {
-            out.push(self.hand_over(backend, id, next));
+            out.push(self.hand_over(arrivals, now, id, next));
         }
         for withdrawal in self.open.arriving.withdrawn() {
-            self.withdraw(backend, &withdrawal);
+            self.withdraw(arrivals, &withdrawal);
         }
         self.is_ready = !self.has_ended() && (out.len() >= room || self.open.arriving.was_cut());
-        P::wake_at_input(backend);
+        arrivals.wake_at_input();
     }
 
     fn is_ready(&self) -> bool {

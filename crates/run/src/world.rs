@@ -1,21 +1,22 @@
 //! A world in a process of its own as the platform of a run: `--on "cmd:python3 world.py"`.
 
 use super::options::RunOptions;
-use super::platform::{SoloWork, View};
+use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use super::signals::Signals;
-use super::simulation::{self, Alone, Simulation, interrupted, refused};
+use super::simulation::{self, Alone, interrupted, refused};
 use crate::exit::usage;
 use crate::input::{Job, base};
 use anyhow::{Result, anyhow};
 use cosched_core::{Backend as _, Capability, CpuSet, Nanos, SoloProfile};
 use cosched_foreign::{Command, ForeignWorld, WorldError, WorldJob, run_alone};
+use cosched_memory::CommandKey;
 use cosched_report::{EnergySource, SoloSource};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A simulated machine in a process of its own, with the jobs that are to run on it. A fresh process is started for each solo
 /// run and for the run itself.
 pub(crate) struct WorldPlatform {
-    view: View,
+    view: MachineView,
     command: Command,
     seed: u64,
     /// The CPUs of `--cpus`.
@@ -123,10 +124,12 @@ fn open(command: &Command, seed: u64, signals: &Signals) -> Result<ForeignWorld,
     ForeignWorld::open(command, seed, move || signals.next())
 }
 
-impl Simulation for WorldPlatform {
+impl Platform for WorldPlatform {
+    /// A simulation is made with its jobs.
+    type Job = ();
     type Backend = ForeignWorld;
 
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
@@ -134,11 +137,21 @@ impl Simulation for WorldPlatform {
         Ok(())
     }
 
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
+        Ok(())
+    }
+
     /// The words of its command may be files.
-    fn reads(options: &RunOptions, _jobs: &[(u64, Job)]) -> Vec<PathBuf> {
+    fn reads(options: &RunOptions, _jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
         let command = options.machine.on.as_deref().unwrap_or_default();
         command.split_whitespace().map(PathBuf::from).collect()
     }
+
+    fn key(&self, _job: &Job, _task: &()) -> Option<CommandKey> {
+        None
+    }
+
+    fn look_anew(&self) {}
 
     fn shown(&self, job: &Job) -> String {
         let name = name_of(job);
@@ -146,10 +159,14 @@ impl Simulation for WorldPlatform {
         format!("{name}, given {given}")
     }
 
-    fn backend(&self) -> Result<ForeignWorld> {
+    fn backend(&self, _of: BackendOf<'_, ()>) -> Result<ForeignWorld> {
         let mut world = self.anew()?;
         world.add(self.jobs.clone()).map_err(Self::failure)?;
         Ok(world)
+    }
+
+    fn arrivals(_backend: &mut ForeignWorld) -> Option<&mut dyn Arrivals<()>> {
+        None
     }
 
     /// Each distinct job runs alone in a world of its own.
