@@ -1,29 +1,29 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
 use super::console::Showing;
-use super::facts;
 use super::files::{Files, Watched};
 use super::gauge::Gauge;
 use super::job_frames::Events;
 use super::memory::Known;
 use super::options::Format;
 use super::platform::{BackendOf, KernelPart, MachineView, Platform};
+use super::policy::Choice;
 use super::prepare::Preparer;
 use super::reporter::Reporter;
-use super::runs::Journal;
 use super::session::Session;
+use super::setting::setting;
 use super::stream::{AllKnown, Open, Stream};
 use super::watch::Watch;
 use anyhow::Context as _;
 use cosched_core::{
-    Absence, Actuation, Backend as _, Capabilities, Intake, Listed, Params, Policy, PolicyEntry,
-    Reading, RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
+    Absence, Actuation, Backend as _, Capabilities, Intake, Listed, Reading, RunConfig, RunError,
+    RunResult, TaskId, TaskSpec, run_all,
 };
 use cosched_linux::own_run;
 use cosched_linux::root::Root;
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunSetting,
-    SeriesHeader, SeriesWriter,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, SeriesHeader,
+    SeriesWriter,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,31 +31,27 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Jobs that run together under a policy.
-pub(crate) struct Batch<'a, P: Platform> {
-    /// The policy that decides.
-    pub(crate) entry: &'static PolicyEntry,
-    /// Whether it freezes jobs.
-    pub(crate) freezes: bool,
-    pub(crate) params: &'a Params,
-    pub(crate) config: &'a RunConfig,
-    pub(crate) capabilities: &'a Capabilities,
-    /// How the run was started.
-    pub(crate) record_as: RunSetting,
+/// Jobs that run under a policy.
+pub(crate) struct Batch<P: Platform> {
+    pub(crate) choice: Choice,
+    /// The machine's capabilities, and those that solo runs or a file of solo profiles provide.
+    pub(crate) capabilities: Capabilities,
+    pub(crate) config: RunConfig,
     /// Jobs that come while the run goes on. There are no others then.
     pub(crate) open: Option<Open>,
-    pub(crate) jobs: Vec<P::Job>,
-    /// The folder of the jobs' output.
-    pub(crate) folder: PathBuf,
-    pub(crate) specs: &'a [TaskSpec],
+    /// The jobs in the backend's own form.
+    pub(crate) tasks: Vec<P::Job>,
+    pub(crate) specs: Vec<TaskSpec>,
+    /// What is known about the jobs before the run.
     pub(crate) infos: Vec<JobInfo>,
-    /// What earlier runs know of each job.
+    /// What is known of each job from earlier runs; `None` where nothing is kept of it.
     pub(crate) known: Vec<Option<Known>>,
-    /// Jobs done by earlier runs.
+    /// Jobs that earlier runs did.
     pub(crate) earlier: Vec<EarlierJob>,
-    pub(crate) files: Files,
-    /// Whether the jobs' output may be shown. Solo runs show none.
-    pub(crate) shows_output: bool,
+    /// The folder of the jobs' output.
+    pub(crate) logs: PathBuf,
+    /// The jobs run one by one for their solo times. Their output is not shown.
+    pub(crate) alone: bool,
 }
 
 fn known_of(known: Vec<Option<Known>>) -> AllKnown {
@@ -65,10 +61,11 @@ fn known_of(known: Vec<Option<Known>>) -> AllKnown {
 }
 
 /// What a scheduler in the kernel does for a policy.
-fn kernel_part(entry: &PolicyEntry, params: &Params, actuation: Actuation) -> KernelPart {
+fn kernel_part(choice: &Choice, actuation: Actuation) -> KernelPart {
+    let params = &choice.params;
     match actuation {
         Actuation::Decisions => KernelPart::None,
-        Actuation::Plans if entry.can_hand_over => {
+        Actuation::Plans if choice.entry.can_hand_over => {
             let measures = params.word("demand") == "measured";
             KernelPart::Efs {
                 local: params.number("c_local") as u64,
@@ -87,7 +84,7 @@ pub(crate) struct BatchResult {
     pub(crate) info: RunInfo,
 }
 
-impl<P: Platform> Batch<'_, P> {
+impl<P: Platform> Batch<P> {
     /// Runs the batch to its end.
     ///
     /// # Errors
@@ -95,79 +92,57 @@ impl<P: Platform> Batch<'_, P> {
     pub(crate) fn run(
         mut self,
         session: &Session<'_, P>,
-        policy: &mut dyn Policy,
+        mut files: Files,
     ) -> anyhow::Result<BatchResult> {
-        let Session {
-            platform, memory, ..
-        } = *session;
-        let files = std::mem::take(&mut self.files);
-        let jobs = std::mem::take(&mut self.jobs);
-        let mut reporter = self.reporter(session, files.journal);
-        reporter.progress_to = files.progress_to;
+        let view = session.platform.view();
+        let mut policy = (self.choice.entry.build)(&self.choice.params);
+        let mut reporter = self.reporter(session, &mut files);
         self.open_console(session);
-        let view = platform.view();
         let gauge = Gauge::of_run(view);
-        let mut info = self.info(view);
+        let mut info = self.info(session);
         let infos = info.job_infos();
-        let mut backend = platform.backend(BackendOf {
-            options: session.options,
-            part: kernel_part(self.entry, self.params, self.config.actuation),
-            jobs,
-            screen: session.screen,
-            requests: session.watch.and_then(Watch::requests),
-            logs: &self.folder,
-            infos: &infos,
-        })?;
+        let mut backend = self.backend(session, &infos)?;
         if !view.is_simulated() {
             let elapsed = Duration::from_nanos(backend.now().0);
             info.run_id = own_run(&Root::default());
             info.started_at = Some(SystemTime::now() - elapsed);
         }
         reporter.started_at = info.started_at;
-        let mut recorder = FileRecorder::new(&info, infos.clone());
-        if session.watch.is_some() {
-            let facts = facts::facts(session, &info, !self.shows_output);
-            recorder = recorder.with_status(facts);
-        }
-        if let Some(file) = files.series {
-            let header = SeriesHeader {
-                open: self.open.is_some(),
-                ..SeriesHeader::new(&info, self.specs)
-            };
-            recorder.series = Some(SeriesWriter::new(Box::new(file), &header));
-        }
-        if let Some(file) = files.events {
-            let context = self.event_context(platform);
-            recorder.events = Some(EventWriter::new(Box::new(file), context));
-        }
-        recorder.joblog = files.joblog;
-        let allocation = platform.view().allocation.as_ref();
-        recorder.host = allocation.and_then(|_| info.setting.host.clone());
-        let mut listed = Listed::new(self.specs.to_vec());
-        let open = self.open.take();
-        if let Some(open) = &open {
-            let input = open.arriving.descriptor();
-            let arrivals = P::arrivals(&mut backend).context("no job can come to a simulation")?;
-            arrivals.watch_input(input.context("the input of jobs")?);
-        }
-        let known = reporter.known.clone();
-        let mut stream = open.map(|open| self.stream(session, open, infos.clone(), known));
+        let recorder = self.recorder(session, &info, &infos, &mut files);
+        let mut listed = Listed::new(std::mem::take(&mut self.specs));
+        let mut stream = match self.open.take() {
+            Some(open) => {
+                let input = open.arriving.descriptor();
+                let arrivals = P::arrivals(&mut backend).context("no job comes to a simulation")?;
+                arrivals.watch_input(input.context("the input of jobs")?);
+                Some(self.stream(session, open, infos.clone(), reporter.known.clone()))
+            }
+            None => None,
+        };
         let intake: &mut dyn Intake<P::Backend> = match &mut stream {
             Some(stream) => stream,
             None => &mut listed,
         };
         let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
-        let result = run_all(&mut backend, policy, &mut recorder, intake, self.config);
+        let result = run_all(
+            &mut backend,
+            &mut *policy,
+            &mut recorder,
+            intake,
+            &self.config,
+        );
         let late = P::late_failure(&mut backend);
         info.warnings = recorder.into_warnings();
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
         reporter.leave_console(session.signals, &infos.borrow());
+        let mut memory = session.memory.borrow_mut();
         if let Ok(result) = &result {
-            memory.borrow_mut().learn_rates(&result.rates);
+            memory.learn_rates(&result.rates);
         }
         // Whatever became of the run, what its jobs did is known.
-        let problem = memory.borrow_mut().finish();
+        let problem = memory.finish();
+        drop(memory);
         let result = result.map_err(|error| match error {
             RunError::Backend(error) => P::failure(error),
             error => error.into(),
@@ -186,6 +161,53 @@ impl<P: Platform> Batch<'_, P> {
         Ok(BatchResult { result, info })
     }
 
+    /// Makes the backend, with the jobs that are known.
+    fn backend(
+        &mut self,
+        session: &Session<'_, P>,
+        infos: &JobInfos,
+    ) -> anyhow::Result<P::Backend> {
+        session.platform.backend(BackendOf {
+            options: session.options,
+            part: kernel_part(&self.choice, self.config.actuation),
+            jobs: std::mem::take(&mut self.tasks),
+            screen: session.screen,
+            requests: session.watch.and_then(Watch::requests),
+            logs: &self.logs,
+            infos,
+        })
+    }
+
+    /// The recorder of the files that the run writes while it goes on.
+    fn recorder<'a>(
+        &self,
+        session: &Session<'_, P>,
+        info: &RunInfo,
+        infos: &JobInfos,
+        files: &mut Files,
+    ) -> FileRecorder<'a> {
+        let view = session.platform.view();
+        let mut recorder = FileRecorder::new(info, infos.clone());
+        if session.watch.is_some() {
+            recorder = recorder.with_status(session.facts(info, self.alone));
+        }
+        if let Some(file) = files.series.take() {
+            let header = SeriesHeader {
+                open: self.open.is_some(),
+                ..SeriesHeader::new(info, &self.specs)
+            };
+            recorder.series = Some(SeriesWriter::new(Box::new(file), &header));
+        }
+        if let Some(file) = files.events.take() {
+            let context = self.event_context(view);
+            recorder.events = Some(EventWriter::new(Box::new(file), context));
+        }
+        recorder.joblog = files.joblog.take();
+        let allocation = view.allocation.as_ref();
+        recorder.host = allocation.and_then(|_| info.setting.host.clone());
+        recorder
+    }
+
     fn stream<'a>(
         &'a self,
         session: &'a Session<'a, P>,
@@ -198,9 +220,8 @@ impl<P: Platform> Batch<'_, P> {
             preparer: Preparer {
                 options: session.options,
                 platform: session.platform,
-                logs: &self.folder,
-                policy: self.entry,
-                freezes: self.freezes,
+                logs: &self.logs,
+                choice: &self.choice,
             },
             session,
             infos,
@@ -210,17 +231,17 @@ impl<P: Platform> Batch<'_, P> {
         }
     }
 
-    fn reporter<'a>(&mut self, session: &Session<'a, P>, journal: Journal) -> Reporter<'a> {
+    fn reporter<'a>(&mut self, session: &Session<'a, P>, files: &mut Files) -> Reporter<'a> {
         Reporter {
             options: &session.options.output,
             mark: session.platform.view().mark(),
             screen: session.screen,
             memory: session.memory,
             watch: session.watch,
-            journal,
+            journal: std::mem::take(&mut files.journal),
             known: known_of(std::mem::take(&mut self.known)),
-            folder: self.folder.clone(),
-            progress_to: None,
+            folder: self.logs.clone(),
+            progress_to: files.progress_to.take(),
             events: session.options.output.frames.then(Events::of_worker),
             is_open: self.open.is_some(),
             started_at: None,
@@ -238,20 +259,21 @@ impl<P: Platform> Batch<'_, P> {
         let show = session.options.show(self.specs.len());
         let showing = Showing {
             run: std::process::id(),
-            output: show.filter(|_| self.shows_output),
+            output: show.filter(|_| !self.alone),
             keep_order: output.keep_order,
             to_stderr: output.format != Format::Text,
             frames: false,
         };
-        session.screen.use_console(&showing, &self.folder);
+        session.screen.use_console(&showing, &self.logs);
     }
 
     /// What is known before the run, for the record.
-    fn info(&mut self, view: &MachineView) -> RunInfo {
+    fn info(&mut self, session: &Session<'_, P>) -> RunInfo {
+        let view = session.platform.view();
         RunInfo {
             run_id: None,
-            setting: self.record_as.clone(),
-            policy: self.entry.name.to_owned(),
+            setting: setting(session, &self.choice, &self.config),
+            policy: self.choice.entry.name.to_owned(),
             backend: view.kind,
             machine: view.whole.clone(),
             seed: self.config.seed,
@@ -270,18 +292,18 @@ impl<P: Platform> Batch<'_, P> {
     }
 
     /// The first line of the event file.
-    fn event_context(&self, platform: &P) -> EventContext {
+    fn event_context(&self, view: &MachineView) -> EventContext {
         let mut params = BTreeMap::new();
-        for (name, value) in self.params.iter() {
+        for (name, value) in self.choice.params.iter() {
             let value = serde_json::to_value(value).unwrap_or_default();
             params.insert(name.to_owned(), value);
         }
         let missing = &self.capabilities.missing;
         EventContext {
-            backend: platform.view().kind,
-            policy: self.entry.name.to_owned(),
+            backend: view.kind,
+            policy: self.choice.entry.name.to_owned(),
             params,
-            machine_params: platform.view().params.iter().cloned().collect(),
+            machine_params: view.params.iter().cloned().collect(),
             missing: missing
                 .iter()
                 .map(|(capability, &why)| (capability.code(), why))

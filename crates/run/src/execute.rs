@@ -1,8 +1,8 @@
 //! Carries out a plan: solo runs if wanted, the run itself, and the report.
 
 use super::answer::{Ending, exit_of, exited_ok, print};
-use super::batch::{Batch, BatchResult};
-use super::files::{Files, keep};
+use super::batch::BatchResult;
+use super::files::{Files, RecordFile, keep};
 use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
 use super::frames;
 use super::limits::JobLimit;
@@ -12,19 +12,19 @@ use super::platform::{MachineView, Platform};
 use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::session::Session;
-use super::setting::setting;
 use super::signals::Signals;
 use super::solo;
+use super::stream::Open;
 use super::temporary;
 use super::watch::Watch;
 use crate::Outcome;
 use crate::exit::Exit;
-use crate::input::{absolute, told};
+use crate::input::{Job, absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, EndedBy, Nanos, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, Nanos, RunResult, TaskResult, TaskSpec};
 use cosched_linux::Allocation;
-use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
+use cosched_report::{JobInfo, Record, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
@@ -36,90 +36,61 @@ pub(crate) fn execute<P: Platform>(
     mut plan: Plan<P>,
     signals: &Signals,
 ) -> Result<Outcome> {
-    let at_once = match plan.open {
-        // `-j 0` asks for no number.
-        Some(_) if options.limits.jobs == Some(JobLimit::All) => 0,
-        Some(_) => plan.config.jobs,
-        None => plan.config.jobs.min(plan.jobs.len()),
-    };
     // A file that can't be written is an error before anything is started.
     let (folder, mut files) = open_files(options, platform, &mut plan, signals)?;
-    let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
+    let at_once = most_at_once(options, &plan);
     if options.output.frames {
-        frames::open(&screen, options, platform.view(), at_once, &plan.logs)?;
+        frames::open(&screen, options, platform.view(), at_once, &plan.batch.logs)?;
     }
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
-    let is_open = plan.open.is_some();
-    let takes_values = plan
-        .open
-        .as_ref()
-        .is_some_and(|open| open.arriving.takes_values());
-    let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
-    let memory = RefCell::new(std::mem::take(&mut plan.memory));
     // A coordinator shows what its workers do.
     let is_watched = !platform.view().is_simulated() && !options.output.frames;
     let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
-    let logs = plan.logs.clone();
+    let mut batch = plan.batch;
+    let logs = batch.logs.clone();
     let session = Session {
         options,
         platform,
         screen: &screen,
         signals,
-        memory: &memory,
+        memory: &RefCell::new(plan.memory),
         watch: watch.as_ref(),
         logs: &logs,
-        folder: &folder,
+        folder: &RefCell::new(folder),
+        input: &plan.input,
+        files: &plan.files,
     };
-    if let Some(exit) = solo::learn(&session, &mut plan)? {
+    if let Some(exit) = solo::learn(&session, &plan.solo, &plan.jobs, &mut batch)? {
         return Ok(exit.into());
     }
     if options.solo == SoloSource::OnlyMeasured {
-        return Ok(end_of_solo_runs(&screen, &plan.logs, &plan.infos).into());
+        return Ok(end_of_solo_runs(&screen, &logs, &batch.infos).into());
     }
-    let halt = plan.config.halt;
-    let reads_input = plan.reads_input;
-    let BatchResult { result, mut info } = run_together(&session, plan, files)?;
+    let allocation = platform.view().allocation.as_ref();
+    batch.config.ends = allocation.and_then(Allocation::end).map(time_until);
+    let halt = batch.config.halt;
+    let is_open = batch.open.is_some();
+    let exits_as_job = exits_as_only_job(&plan.jobs, batch.open.as_ref());
+    let BatchResult { result, mut info } = batch.run(&session, files)?;
     if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
         screen.say("cosched: no job came, so nothing to run");
     }
-    for warning in result.tasks.iter().filter_map(odd_trace) {
-        screen.warn(warning);
-    }
-    let disturbances = info.disturbances(false);
-    if options.solo == SoloSource::Nothing {
-        // Only who measures must know at once that other programs ran.
-        info.warnings.extend(disturbances);
-    } else {
-        for warning in disturbances {
-            screen.warn(warning);
-        }
-    }
-    info.warnings.extend(screen.take_warnings());
+    warn_at_end(&session, &result, &mut info);
     let record = record(&result, &info);
-    let mut kept = Ok(());
-    if let Some(folder) = &mut *folder.borrow_mut() {
-        if info.warnings.iter().any(is_output_lost) {
-            folder.keep();
-        }
-        kept = keep(record_file, &logs, &record);
-    }
-    if options.output.frames {
-        frames::close(&screen, &logs, signals);
-    }
+    let kept = keep_files(&session, record_file, &record, &info);
     screen.clear();
     // Whoever reads the answer may let it wait.
     signals.release();
     // A full disk does not hide the result.
-    let ending = Ending::new(&result, &halt, &logs, reads_input);
+    let ending = Ending::new(&result, &halt, &logs, plan.reads_input);
     print(options, &record, &ending)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
-    let is_only = is_only || takes_values && result.tasks.len() == 1;
-    let exit = match exit_of(&result, &halt, is_only) {
+    let exit = match exit_of(&result, &halt, exits_as_job) {
         Exit::Success if !is_complete => Exit::Failure,
         exit => exit,
     };
@@ -127,6 +98,66 @@ pub(crate) fn execute<P: Platform>(
         exit,
         record: Some(record),
     })
+}
+
+/// How many jobs the user may expect to be live at once; 0 for no number.
+fn most_at_once<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> usize {
+    let most = plan.batch.config.jobs;
+    match plan.batch.open {
+        // `-j 0` asks for no number.
+        Some(_) if options.limits.jobs == Some(JobLimit::All) => 0,
+        Some(_) => most,
+        None => most.min(plan.jobs.len()),
+    }
+}
+
+/// Whether the exit code of a single job is that of the run. A list with one line is a list all the same.
+fn exits_as_only_job(jobs: &[(u64, Job)], open: Option<&Open>) -> bool {
+    match (jobs, open) {
+        ([(_, job)], _) => job.input.is_only,
+        (_, Some(open)) => open.arriving.takes_values(),
+        _ => false,
+    }
+}
+
+/// Warns about solo traces and disturbances, and notes all warnings of the run for its record.
+fn warn_at_end<P>(session: &Session<'_, P>, result: &RunResult, info: &mut RunInfo) {
+    for warning in result.tasks.iter().filter_map(odd_trace) {
+        session.screen.warn(warning);
+    }
+    let disturbances = info.disturbances(false);
+    if session.options.solo == SoloSource::Nothing {
+        // Only who measures must know at once that other programs ran.
+        info.warnings.extend(disturbances);
+    } else {
+        for warning in disturbances {
+            session.screen.warn(warning);
+        }
+    }
+    info.warnings.extend(session.screen.take_warnings());
+}
+
+/// Writes the record, and sends a coordinator its files.
+///
+/// # Errors
+/// The record can't be written.
+fn keep_files<P>(
+    session: &Session<'_, P>,
+    record_file: Option<RecordFile>,
+    record: &Record,
+    info: &RunInfo,
+) -> Result<()> {
+    let mut kept = Ok(());
+    if let Some(folder) = &mut *session.folder.borrow_mut() {
+        if info.warnings.iter().any(is_output_lost) {
+            folder.keep();
+        }
+        kept = keep(record_file, session.logs, record);
+    }
+    if session.options.output.frames {
+        frames::close(session.screen, session.logs, session.signals);
+    }
+    kept
 }
 
 /// Opens the log folder and all files that the run writes. A simulation that keeps none has no folder.
@@ -148,8 +179,9 @@ fn open_files<P: Platform>(
     }
     let mut names = names(options, view, plan);
     names.written.extend_from_slice(&view.folders);
-    let reads = || P::reads(options, &plan.jobs, &plan.tasks);
-    let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen, signals)?;
+    let reads = || P::reads(options, &plan.jobs, &plan.batch.tasks);
+    let (folder, files) =
+        Files::open(options, &plan.batch.logs, names, reads, &plan.seen, signals)?;
     if let Some(aside) = &folder.aside {
         follow_files(plan, aside);
     }
@@ -161,15 +193,15 @@ fn open_files<P: Platform>(
 fn names<P: Platform>(options: &RunOptions, view: &MachineView, plan: &Plan<P>) -> Names {
     let mut names = Names::default();
     if view.has_job_files() {
-        for TaskSpec { name, .. } in &plan.specs {
+        for TaskSpec { name, .. } in &plan.batch.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
             names.written.extend(files);
         }
     }
-    for job in plan.earlier.iter().flat_map(|earlier| &earlier.job) {
+    for job in plan.batch.earlier.iter().flat_map(|earlier| &earlier.job) {
         for file in [&job.log, &job.log_stderr].into_iter().flatten() {
             let path = Path::new(file);
-            if path.parent() == Some(&plan.logs)
+            if path.parent() == Some(&plan.batch.logs)
                 && let Some(name) = path.file_name().and_then(|name| name.to_str())
             {
                 names.stays.insert(name.to_owned());
@@ -179,7 +211,7 @@ fn names<P: Platform>(options: &RunOptions, view: &MachineView, plan: &Plan<P>) 
     for file in &names.written {
         names.stays.remove(file);
     }
-    if keeps_joblog(options, &plan.logs) {
+    if keeps_joblog(options, &plan.batch.logs) {
         names.stays.extend(JOBLOG_FILES.map(str::to_owned));
     }
     names
@@ -195,12 +227,12 @@ fn keeps_joblog(options: &RunOptions, logs: &Path) -> bool {
 
 /// Corrects the paths of earlier runs' files that were put aside.
 fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
-    for job in &mut plan.earlier {
-        moved(job, &plan.logs, aside);
+    for job in &mut plan.batch.earlier {
+        moved(job, &plan.batch.logs, aside);
     }
     for warning in &mut plan.warnings {
         if let RunWarning::Rebuilt { file, .. } = warning {
-            move_file(file, &plan.logs, aside);
+            move_file(file, &plan.batch.logs, aside);
         }
     }
 }
@@ -214,11 +246,11 @@ fn early_warnings<P: Platform>(
 ) -> Vec<RunWarning> {
     let mut warnings = platform.view().warnings.clone();
     warnings.append(&mut plan.warnings);
-    let shortfalls = plan.choice.shortfalls.iter();
+    let shortfalls = plan.batch.choice.shortfalls.iter();
     warnings.extend(shortfalls.map(|&shortfall| RunWarning::Without(shortfall)));
     // Users of GNU parallel expect six sleepers from `-j 6 sleep`.
     let cpus = platform.view().machine.cpus.len();
-    let entry = plan.choice.entry;
+    let entry = plan.batch.choice.entry;
     if !entry.time_shares && options.limits.jobs.is_some() && at_once > cpus {
         warnings.push(RunWarning::FewerAtOnce {
             policy: entry.name.to_owned(),
@@ -238,44 +270,6 @@ fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
     } else {
         Exit::Success
     }
-}
-
-/// Runs all jobs of the plan together.
-fn run_together<P: Platform>(
-    session: &Session<'_, P>,
-    mut plan: Plan<P>,
-    files: Files,
-) -> Result<BatchResult> {
-    let allocation = session.platform.view().allocation.as_ref();
-    plan.config.ends = allocation.and_then(Allocation::end).map(time_until);
-    let choice = &plan.choice;
-    let record_as = setting(
-        session.options,
-        session.platform.view(),
-        &plan.input,
-        &plan.files,
-        choice,
-        &plan.config,
-    );
-    let batch = Batch {
-        entry: choice.entry,
-        freezes: choice.freezes(),
-        params: &choice.params,
-        config: &plan.config,
-        capabilities: &plan.capabilities,
-        record_as,
-        open: plan.open,
-        jobs: plan.tasks,
-        folder: plan.logs,
-        specs: &plan.specs,
-        infos: plan.infos,
-        known: plan.known,
-        earlier: plan.earlier,
-        files,
-        shows_output: true,
-    };
-    let mut policy = (choice.entry.build)(&choice.params);
-    batch.run(session, &mut *policy)
 }
 
 /// The time until an instant; zero if that is past.

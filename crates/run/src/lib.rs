@@ -30,7 +30,6 @@ mod cpus;
 mod execute;
 pub mod exit;
 mod explain;
-mod facts;
 mod files;
 mod folder;
 mod frames;
@@ -207,7 +206,7 @@ fn run_on<P: platform::Platform>(
     }
     let resumed = resume::resume(options, jobs)?;
     let mut plan = plan::Plan::new(options, platform, resumed, input, open)?;
-    plan.config.restart = restart;
+    plan.batch.config.restart = restart;
     plan.reads_input = reads_input;
     if options.dry_run {
         signals.look()?;
@@ -215,15 +214,15 @@ fn run_on<P: platform::Platform>(
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    if plan.jobs.is_empty() && plan.open.is_none() {
+    if plan.jobs.is_empty() && plan.batch.open.is_none() {
         return nothing_left(options, platform, plan, signals);
     }
-    if !platform.view().is_simulated() && plan.choice.lacks_bus_rate() {
+    if !platform.view().is_simulated() && plan.batch.choice.lacks_bus_rate() {
         let params = calibrated::measured_bus_rate(&Screen::new(options.output.quiet), signals)?;
         let has_nodes = !platform.view().machine.nodes.is_empty();
-        plan.choice = policy::choose(
+        plan.batch.choice = policy::choose(
             options,
-            &plan.capabilities,
+            &plan.batch.capabilities,
             &params,
             JobKind::Any,
             has_nodes,
@@ -243,7 +242,7 @@ fn nothing_left<P: platform::Platform>(
 ) -> Result<Outcome> {
     let output = &options.output;
     let screen = Screen::new(output.quiet);
-    let done = plan.earlier.len();
+    let done = plan.batch.earlier.len();
     screen.say(&format!(
         "cosched: all {done} jobs succeeded before; nothing is left to run"
     ));

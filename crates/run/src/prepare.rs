@@ -5,11 +5,12 @@ use super::limits::JobLimit;
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
 use super::platform::{MachineView, Platform};
+use super::policy::Choice;
 use crate::exit::incapable;
 use crate::input::{Command, Job, program_words};
 use anyhow::Result;
 use cosched_core::{
-    Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
+    Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, SoloProfile, TaskSpec,
 };
 use cosched_memory::LockPatience;
 use cosched_report::{Given, JobInfo, RunWarning};
@@ -23,9 +24,7 @@ pub(crate) struct Preparer<'a, P> {
     /// The log folder.
     pub(crate) logs: &'a Path,
     /// The policy that decides.
-    pub(crate) policy: &'static PolicyEntry,
-    /// Whether that freezes jobs.
-    pub(crate) freezes: bool,
+    pub(crate) choice: &'a Choice,
 }
 
 /// Whether a job is a client of Slurm, whose work is done elsewhere.
@@ -48,9 +47,9 @@ impl<P: Platform> Preparer<'_, P> {
     /// # Errors
     /// The job can't run here.
     pub(crate) fn prepare(&self, id: usize, job: &Job) -> Result<Prepared<P>> {
-        if self.freezes && is_srun(job) {
+        if is_srun(job) && self.choice.freezes() {
             let Job { name, .. } = job;
-            let policy = self.policy.name;
+            let policy = self.choice.entry.name;
             let why = Absence::OnlyClient;
             return Err(incapable(format!(
                 "job `{name}`: policy {policy} freezes jobs, and {why}; use --policy fifo"
@@ -86,7 +85,7 @@ impl<P: Platform> Preparer<'_, P> {
 
     /// What decides, if it does not use weights.
     pub(crate) fn without_weights(&self) -> Option<String> {
-        let entry = self.policy;
+        let entry = self.choice.entry;
         let is_in_kernel =
             entry.can_hand_over && self.options.machine.actuation() == Actuation::Plans;
         if is_in_kernel {

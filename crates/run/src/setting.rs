@@ -1,8 +1,9 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
 use super::options::{RunOptions, SoloSource};
-use super::platform::MachineView;
+use super::platform::{MachineView, Platform};
 use super::policy::Choice;
+use super::session::Session;
 use crate::input::spec::AUTO;
 use crate::input::{absolute, path_text, quote};
 use crate::sha256::sha256;
@@ -62,14 +63,12 @@ pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
 }
 
 /// How a run with this policy and configuration was started.
-pub(crate) fn setting(
-    options: &RunOptions,
-    view: &MachineView,
-    input: &RunInput,
-    files: &[SettingFile],
+pub(crate) fn setting<P: Platform>(
+    session: &Session<'_, P>,
     choice: &Choice,
     config: &RunConfig,
 ) -> RunSetting {
+    let view = session.platform.view();
     let mut absent = Absences::default();
     let (process, why) = if view.is_simulated() {
         (Process::default(), Absence::Simulated)
@@ -89,14 +88,14 @@ pub(crate) fn setting(
     RunSetting {
         command_line: absent.note_option("command_line", process.command_line, why),
         cwd: absent.note_option("cwd", process.cwd, why),
-        input: input.clone(),
-        files: files.to_vec(),
+        input: session.input.clone(),
+        files: session.files.to_vec(),
         world: view.world.clone(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
         allocation: view.allocation.as_ref().map(allocation),
         params: settings,
-        options: recorded_options(options, view, choice, config),
+        options: recorded_options(session.options, view, choice, config),
         absent,
     }
 }
