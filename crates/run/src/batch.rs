@@ -12,7 +12,8 @@ use super::prepare::Preparer;
 use super::reporter::Reporter;
 use super::session::Session;
 use super::setting::setting;
-use super::stream::{AllKnown, Open, Stream};
+use super::source::OpenInput;
+use super::stream::{AllKnown, Stream};
 use super::watch::Watch;
 use anyhow::Context as _;
 use cosched_core::{
@@ -38,7 +39,7 @@ pub(crate) struct Batch<P: Platform> {
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
     /// Jobs that come while the run goes on. There are no others then.
-    pub(crate) open: Option<Open>,
+    pub(crate) open: Option<OpenInput>,
     /// The jobs in the backend's own form.
     pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
@@ -211,7 +212,7 @@ impl<P: Platform> Batch<P> {
     fn stream<'a>(
         &'a self,
         session: &'a Session<'a, P>,
-        open: Open,
+        open: OpenInput,
         infos: JobInfos,
         known: AllKnown,
     ) -> Stream<'a, P> {

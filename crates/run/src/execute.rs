@@ -14,7 +14,7 @@ use super::screen::Screen;
 use super::session::Session;
 use super::signals::Signals;
 use super::solo;
-use super::stream::Open;
+use super::source::OpenInput;
 use super::temporary;
 use super::watch::Watch;
 use crate::Outcome;
@@ -112,7 +112,7 @@ fn most_at_once<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> usize {
 }
 
 /// Whether the exit code of a single job is that of the run. A list with one line is a list all the same.
-fn exits_as_only_job(jobs: &[(u64, Job)], open: Option<&Open>) -> bool {
+fn exits_as_only_job(jobs: &[(u64, Job)], open: Option<&OpenInput>) -> bool {
     match (jobs, open) {
         ([(_, job)], _) => job.input.is_only,
         (_, Some(open)) => open.arriving.takes_values(),

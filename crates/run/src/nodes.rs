@@ -23,9 +23,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A longer list, in bytes, is read while the run goes on, so that the coordinator needs little memory.
-pub(crate) const MOST_AT_ONCE: u64 = 256 << 10;
-
 /// The policy that chooses the nodes.
 const POLICY: &str = "place";
 

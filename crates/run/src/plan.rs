@@ -1,17 +1,19 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::batch::Batch;
+use super::calibrated::measured_bus_rate;
 use super::limits::JobLimit;
 use super::memory::Memory;
 use super::options::{Logs, RunOptions, Source};
-use super::platform::Platform;
+use super::platform::{MachineView, Platform};
 use super::policy::{Choice, choose};
 use super::prepare::{Prepared, Preparer, is_srun, tell_solo};
-use super::resume::{Resumed, Seen};
-use super::setting;
+use super::resume::{Resumed, Seen, resume};
+use super::screen::Screen;
+use super::signals::Signals;
 use super::solo::SoloWish;
+use super::source::{OpenInput, RunJobs, noted_file};
 use super::stamp::stamp;
-use super::stream::Open;
 use super::temporary;
 use crate::input::{Arriving, Job, absolute, program_name};
 use anyhow::Result;
@@ -42,7 +44,7 @@ pub(crate) struct Plan<P: Platform> {
 }
 
 /// The sources of solo times, the machine's capabilities with them, and the policy. `jobs` is the kind of the jobs, `remote` that some job does its work on other machines.
-pub(crate) fn policy<P: Platform>(
+pub(crate) fn choose_policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
     jobs: JobKind,
@@ -62,7 +64,27 @@ pub(crate) fn policy<P: Platform>(
 }
 
 /// What is known of these jobs, or of those that will come.
-fn kind_of(options: &RunOptions, jobs: &[(u64, Job)], open: Option<&Open>) -> JobKind {
+fn kind_of(
+    options: &RunOptions,
+    cpus: usize,
+    jobs: &[(u64, Job)],
+    open: Option<&OpenInput>,
+) -> JobKind {
+    if options.output.frames {
+        // The coordinator has chosen them for this node.
+        return JobKind::Any;
+    }
+    // `-j 8 sleep` means eight sleepers at once.
+    let asked = options.limits.jobs.map_or(0, |limit| limit.on(cpus));
+    let most = match open {
+        None => jobs.len(),
+        // Nobody knows how many jobs `-j 0` asks for.
+        Some(_) if asked == usize::MAX => 0,
+        Some(_) => asked,
+    };
+    if asked.min(most) > cpus {
+        return JobKind::Crowd;
+    }
     // A dry run has read all that would come.
     let would_come =
         options.dry_run && matches!(&options.jobs, Source::List(file) if Arriving::may_come(file));
@@ -83,43 +105,22 @@ fn kind_of(options: &RunOptions, jobs: &[(u64, Job)], open: Option<&Open>) -> Jo
 }
 
 impl<P: Platform> Plan<P> {
-    pub(crate) fn new(
-        options: &RunOptions,
-        platform: &P,
-        resumed: Resumed,
-        input: RunInput,
-        open: Option<Open>,
-    ) -> Result<Plan<P>> {
+    /// Leaves out what a resumed run has done, chooses the policy, and makes the jobs ready.
+    pub(crate) fn new(options: &RunOptions, platform: &P, run: RunJobs) -> Result<Plan<P>> {
+        let open = run.open;
         let Resumed {
             left: jobs,
             earlier,
             seen,
             mut warnings,
-        } = resumed;
+        } = resume(options, run.jobs)?;
         let view = platform.view();
-        let machine = &view.machine;
-        let cpus = machine.cpus.len();
-        // `-j 8 sleep` means eight sleepers at once.
-        let asked = options.limits.jobs.map_or(0, |limit| limit.on(cpus));
-        let count = open.is_none().then_some(jobs.len());
-        // Of an open list nobody knows how many jobs `-j 0` asks for.
-        let most = count.unwrap_or(if asked == usize::MAX { 0 } else { asked });
-        let kind = if options.output.frames {
-            // The coordinator has chosen them for this node.
-            JobKind::Any
-        } else if asked.min(most) > cpus {
-            JobKind::Crowd
-        } else {
-            kind_of(options, &jobs, open.as_ref())
-        };
+        let cpus = view.machine.cpus.len();
+        let kind = kind_of(options, cpus, &jobs, open.as_ref());
         let is_remote = jobs.iter().any(|(_, job)| is_srun(job));
-        let (mut solo, capabilities, choice) = policy(options, platform, kind, is_remote)?;
+        let (mut solo, capabilities, choice) = choose_policy(options, platform, kind, is_remote)?;
         warnings.append(&mut solo.warnings);
-        let mut files = view.files.clone();
-        if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
-            files.push(setting::file("profile", path, content.as_bytes()));
-        }
-        files.extend(solo.file.clone());
+        let files = read_files(options, view, &choice, &solo);
         let logs = log_folder(options)?;
         let preparer = Preparer {
             options,
@@ -151,7 +152,9 @@ impl<P: Platform> Plan<P> {
             tasks.push(task);
             specs.push(spec);
         }
+        let count = open.is_none().then_some(jobs.len());
         let mut config = config(options, &choice, cpus, count);
+        config.restart = run.restart;
         if learns_at_once(options, kind) {
             config.at_once = Some(memory.recall_rates(&known));
             config.at_once_asked = options.limits.jobs.is_some();
@@ -175,11 +178,45 @@ impl<P: Platform> Plan<P> {
             solo,
             seen,
             warnings,
-            input,
-            reads_input: false,
+            input: run.input,
+            reads_input: run.reads_input,
             files,
         })
     }
+}
+
+impl<P: Platform> Plan<P> {
+    /// Measures the rate of this machine's memory, and chooses the policy anew with it.
+    ///
+    /// # Errors
+    /// As [`measured_bus_rate`].
+    pub(crate) fn measure_bus_rate(
+        &mut self,
+        options: &RunOptions,
+        view: &MachineView,
+        signals: &Signals,
+    ) -> Result<()> {
+        let params = measured_bus_rate(&Screen::new(options.output.quiet), signals)?;
+        let has_nodes = !view.machine.nodes.is_empty();
+        let capabilities = &self.batch.capabilities;
+        self.batch.choice = choose(options, capabilities, &params, JobKind::Any, has_nodes)?;
+        Ok(())
+    }
+}
+
+/// The files that the run reads beside its jobs.
+fn read_files(
+    options: &RunOptions,
+    view: &MachineView,
+    choice: &Choice,
+    solo: &SoloWish,
+) -> Vec<SettingFile> {
+    let mut files = view.files.clone();
+    if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
+        files.push(noted_file("profile", path, content.as_bytes()));
+    }
+    files.extend(solo.file.clone());
+    files
 }
 
 /// Results that a run keeps of jobs that come while it goes on: there may be millions.

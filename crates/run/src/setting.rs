@@ -5,62 +5,18 @@ use super::platform::{MachineView, Platform};
 use super::policy::Choice;
 use super::session::Session;
 use crate::input::spec::AUTO;
-use crate::input::{absolute, path_text, quote};
-use crate::sha256::sha256;
+use crate::input::{path_text, quote};
 use cosched_core::{Absence, Nanos, RunConfig, TimeLimit};
 use cosched_linux::Allocation;
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{
-    Absences, AllocationSetting, ParamSetting, RunInput, RunOptions as RecordedOptions, RunSetting,
-    SettingFile,
+    Absences, AllocationSetting, ParamSetting, RunOptions as RecordedOptions, RunSetting,
 };
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 /// Why an option is null.
 const NOT_GIVEN: &str = "not given";
-
-/// Where the jobs of a run come from, as it is noted when they are read. A simulation notes no path.
-pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -> RunInput {
-    const NO_FILE: &str = "the jobs were given on the command line";
-    let mut absent = Absences::default();
-    let mut path = None;
-    let why = match file {
-        None => NO_FILE,
-        Some(_) if simulated => Absence::Simulated.text(),
-        Some((name, _)) if name == Path::new("-") => "standard input",
-        Some((name, _)) => {
-            path = Some(path_text(&absolute(name)));
-            ""
-        }
-    };
-    let hash = file.map(|(_, bytes)| sha256(bytes));
-    RunInput {
-        kind: kind.to_owned(),
-        path: absent.note_option("path", path, why),
-        sha256: absent.note_option("sha256", hash, NO_FILE),
-        absent,
-    }
-}
-
-/// Where jobs come from while the run goes on.
-pub(crate) fn open_input(kind: &str, file: &Path) -> RunInput {
-    let mut from = input(kind, Some((file, b"")), false);
-    from.sha256 = None;
-    from.absent
-        .note_option::<()>("sha256", None, "its jobs came while the run went on");
-    from
-}
-
-/// A file that a run used, by its name as it was given and its content.
-pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
-    SettingFile {
-        kind: kind.to_owned(),
-        name: path_text(name),
-        sha256: sha256(content),
-    }
-}
 
 /// How a run with this policy and configuration was started.
 pub(crate) fn setting<P: Platform>(
@@ -200,27 +156,5 @@ fn recorded_options(
         shell: absent.note_option("shell", shell, NOT_GIVEN),
         events: options.machine.events.clone(),
         absent,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hash_is_that_of_sha256sum() {
-        let input = |path: &str| input("list", Some((Path::new(path), b"abc")), false);
-        let from_file = input("/a/b");
-        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(
-            (from_file.path.as_deref(), from_file.sha256.as_deref()),
-            (Some("/a/b"), Some(hash))
-        );
-        assert_eq!(input("-").absent.why("path"), Some("standard input"));
-        assert_eq!(
-            super::input("mix", Some((Path::new("/a"), b"")), true).path,
-            None,
-            "no path in a simulation"
-        );
     }
 }

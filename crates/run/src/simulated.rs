@@ -2,9 +2,9 @@
 
 use super::options::RunOptions;
 use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
-use super::setting::file;
 use super::signals::Signals;
 use super::simulation::{self, Alone, interrupted, refused};
+use super::source::noted_file;
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, wrong};
 use anyhow::{Context as _, Result};
@@ -64,12 +64,6 @@ fn failure_alone(alone: &Alone, on: &str, error: &SimError) -> anyhow::Error {
     }
 }
 
-/// Refuses what has no meaning in the built-in simulation.
-pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
-    let jobs = format!(" whose jobs have a `program`, as in program = \"{EXAMPLE_PROGRAM}\"");
-    simulation::check_options(options, on, &jobs)
-}
-
 /// The files that a simulation reads, each once.
 #[derive(Default)]
 struct Files {
@@ -81,7 +75,8 @@ impl Files {
     /// Notes a file by its content; what is built in has none.
     fn note(&mut self, kind: &str, name: &str, text: Option<String>) {
         if let Some(text) = text {
-            self.all.push(file(kind, Path::new(name), text.as_bytes()));
+            self.all
+                .push(noted_file(kind, Path::new(name), text.as_bytes()));
         }
     }
 

@@ -7,9 +7,11 @@ use super::platform::MachineView;
 use super::screen::Screen;
 use super::signals::Signals;
 use crate::exit::{Exit, Failure, usage};
+use crate::input::spec::EXAMPLE_PROGRAM;
 use crate::input::told;
 use anyhow::Result;
 use cosched_core::{Capabilities, Capability, Counter, CpuSet, Machine};
+use cosched_foreign::Command;
 use cosched_report::{BackendKind, EnergySource, SettingFile};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -80,8 +82,13 @@ pub(crate) fn usable_cpus(
     Ok(listed.cloned())
 }
 
-/// Refuses what has no meaning in a simulation. `jobs` says which jobs can be simulated.
-pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Result<()> {
+/// Refuses what has no meaning in a simulation `on` a machine, or in a world.
+pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
+    if on == Command::MARK {
+        return Err(usage(format!(
+            "--on {on}: there is no command, as in --on \"{on}python3 world.py\""
+        )));
+    }
     let RunOptions {
         machine,
         limits,
@@ -108,10 +115,10 @@ pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Resul
         ("--nice", options.nice.is_some()),
         ("--resume", options.resume.is_some()),
     ];
-    let on = told(on);
+    let named = told(on);
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(usage(format!(
-            "{option} has no meaning in a simulation (--on {on}); leave it out"
+            "{option} has no meaning in a simulation (--on {named}); leave it out"
         )));
     }
     let has_commands = match &options.jobs {
@@ -120,8 +127,12 @@ pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Resul
         Source::Command(words, _) => !words.is_empty(),
     };
     if has_commands {
+        let jobs = match Command::of(on) {
+            Some(_) => ", whose jobs may have a table `given` for the world".to_owned(),
+            None => format!(" whose jobs have a `program`, as in program = \"{EXAMPLE_PROGRAM}\""),
+        };
         return Err(usage(format!(
-            "--on {on}: commands can't be simulated; give a mix file{jobs}"
+            "--on {named}: commands can't be simulated; give a mix file{jobs}"
         )));
     }
     Ok(())

@@ -9,7 +9,7 @@ use super::policy::Choice;
 use super::prepare::{note_files, tell_solo};
 use super::screen::Screen;
 use super::session::Session;
-use super::setting;
+use super::source::noted_file;
 use crate::exit::{Exit, incapable, usage};
 use crate::input::{Job, told};
 use crate::whole_file::{create_private, create_private_folder, write_private};
@@ -70,7 +70,7 @@ impl SoloWish {
         Ok(SoloWish {
             alone,
             known: Some(known),
-            file: Some(setting::file("solo", name, text.as_bytes())),
+            file: Some(noted_file("solo", name, text.as_bytes())),
             warnings,
         })
     }

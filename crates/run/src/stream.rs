@@ -4,56 +4,20 @@ use super::memory::Known;
 use super::platform::{Arrivals, Platform};
 use super::prepare::{Prepared, Preparer};
 use super::session::Session;
-use super::shell::Shells;
-use crate::input::{Arrived, Arriving, Job, JobInput, Withdrawal, base};
-use anyhow::Result;
+use super::source::OpenInput;
+use crate::input::{Arrived, Job, JobInput, Withdrawal, base};
 use cosched_core::{Backend as _, ByTask, Event, Intake, Nanos, TaskId, TaskSpec};
 use cosched_memory::LockPatience;
 use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What earlier runs know of each job, shared with who reports its end.
 pub(crate) type AllKnown = Rc<RefCell<ByTask<Known>>>;
 
-/// An input whose jobs come while the run goes on.
-pub(crate) struct Open {
-    pub(crate) arriving: Arriving,
-    /// What the options say of all jobs.
-    pub(crate) defaults: Defaults,
-}
-
-/// What the options say of all jobs.
-pub(crate) struct Defaults {
-    /// The shells for lines.
-    pub(crate) shells: Shells,
-    /// Working folder of jobs that have none of their own.
-    pub(crate) cwd: Option<PathBuf>,
-    /// Niceness of jobs that have none of their own.
-    pub(crate) nice: Option<i8>,
-}
-
-impl Defaults {
-    /// Applies them to a job.
-    ///
-    /// # Errors
-    /// There is no shell for it.
-    pub(crate) fn apply(&mut self, input: &mut JobInput) -> Result<()> {
-        if let Some(command) = &mut input.command {
-            self.shells.choose(command)?;
-        }
-        if input.cwd.is_none() {
-            input.cwd.clone_from(&self.cwd);
-        }
-        input.nice = input.nice.or(self.nice);
-        Ok(())
-    }
-}
-
 /// Takes jobs in, and makes them ready.
 pub(crate) struct Stream<'a, P> {
-    pub(crate) open: Open,
+    pub(crate) open: OpenInput,
     pub(crate) preparer: Preparer<'a, P>,
     pub(crate) session: &'a Session<'a, P>,
     pub(crate) infos: JobInfos,

@@ -4,7 +4,6 @@ use super::options::RunOptions;
 use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use super::signals::Signals;
 use super::simulation::{self, Alone, interrupted, refused};
-use crate::exit::usage;
 use crate::input::{Job, base};
 use anyhow::{Result, anyhow};
 use cosched_core::{Backend as _, Capability, CpuSet, Nanos, SoloProfile};
@@ -24,17 +23,6 @@ pub(crate) struct WorldPlatform {
     jobs: Vec<WorldJob>,
     quiet: bool,
     signals: Signals,
-}
-
-/// Refuses what has no meaning in a world.
-pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
-    if on == Command::MARK {
-        return Err(usage(format!(
-            "--on {on}: there is no command, as in --on \"{on}python3 world.py\""
-        )));
-    }
-    let jobs = ", whose jobs may have a table `given` for the world";
-    simulation::check_options(options, on, jobs)
 }
 
 /// The name of what a job does: that of its program, else its own, which its copies share.
