@@ -1,7 +1,7 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
 use super::options::{Format, RunOptions};
-use super::program::NO_PROGRAM;
+use super::platform::NO_PROGRAM;
 use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::input::{quote, told};

@@ -1,10 +1,9 @@
 //! `--dry-run`: explains what would be done, and why.
 
-use super::host::threads_env;
 use super::memory::Known;
 use super::options::{Format, RunOptions};
 use super::plan::Plan;
-use super::platform::{MachineView, Platform};
+use super::platform::{MachineView, Platform, threads_env};
 use super::policy::BUS_RATE;
 use crate::input::{Command, told};
 use cosched_core::{

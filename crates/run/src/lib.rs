@@ -21,7 +21,6 @@
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 
-mod allotted;
 mod answer;
 mod batch;
 mod calibrated;
@@ -34,23 +33,17 @@ mod files;
 mod folder;
 mod frames;
 mod gauge;
-mod host;
 pub mod input;
 mod job_frames;
-mod kernel;
-mod keys;
 mod killed;
-mod launch;
 mod limits;
 mod memory;
 mod named;
-mod nodes;
 mod options;
 mod plan;
 mod platform;
 mod policy;
 mod prepare;
-mod program;
 mod progress_to;
 mod replay;
 mod reporter;
@@ -62,8 +55,6 @@ mod setting;
 mod sha256;
 mod shell;
 mod signals;
-mod simulated;
-mod simulation;
 mod solo;
 mod source;
 mod stamp;
@@ -73,19 +64,17 @@ mod temporary;
 mod terminal;
 mod watch;
 pub mod whole_file;
-mod world;
 
-pub use allotted::Allotted;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
 pub use killed::{ending_command, orphan_text};
-pub use launch::Nodes;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
     Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
     OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source, ThreadsEnv,
 };
+pub use platform::{Allotted, Nodes};
 pub use policy::{once_each, policy_by_word, unmet};
 pub use progress_to::ProgressTarget;
 pub use screen::Screen;
@@ -100,14 +89,11 @@ use cosched_foreign::Command;
 use cosched_linux::root::Root;
 use cosched_report::Record;
 use exit::{Exit, incapable, usage};
-use host::HostPlatform;
-use nodes::NodesPlatform;
 use plan::Plan;
-use platform::Platform;
+use platform::{HostPlatform, NodesPlatform, Platform, SimPlatform, WorldPlatform};
+use platform::{nodes, simulation};
 use signals::Signals;
-use simulated::SimPlatform;
 use source::RunJobs;
-use world::WorldPlatform;
 
 /// The end of a run.
 #[derive(Clone, Debug)]

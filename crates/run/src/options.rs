@@ -2,8 +2,8 @@
 
 use crate::cpus::{CpuChoice, CpusPerJob};
 use crate::input::Reading;
-use crate::launch::Nodes;
 use crate::limits::{JobLimit, LoadLimit};
+use crate::platform::Nodes;
 use crate::progress_to::ProgressTarget;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
 use cosched_linux::ProgressPattern;

@@ -1,10 +1,33 @@
-//! Where a run takes place: the factory of its backend, and what is known of the machine. `host`, `nodes`, `simulated` and
-//! `world` implement it.
+//! Where a run takes place: the factory of its backend, and what is known of the machine.
+//!
+//! - `host`: this machine, with `allotted`: what was given of it; `kernel`: a scheduler in the kernel
+//! - `nodes`: several nodes, with `launch`: the command that leads to a worker on each
+//! - `simulated`: the built-in simulation; `world`: one in a process of its own; `simulation`: what both share
+//! - `program`, `keys`: the programs of real jobs, and how the history identifies them
 
-use super::options::RunOptions;
-use super::screen::Screen;
+mod allotted;
+mod host;
+mod kernel;
+mod keys;
+mod launch;
+pub(crate) mod nodes;
+mod program;
+mod simulated;
+pub(crate) mod simulation;
+mod world;
+
+pub use allotted::Allotted;
+pub(crate) use host::{HostPlatform, threads_env};
+pub use launch::Nodes;
+pub(crate) use nodes::NodesPlatform;
+pub(crate) use program::NO_PROGRAM;
+pub(crate) use simulated::SimPlatform;
+pub(crate) use world::WorldPlatform;
+
 use crate::exit::Failure;
 use crate::input::Job;
+use crate::options::RunOptions;
+use crate::screen::Screen;
 use anyhow::Result;
 use cosched_core::{Absence, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId};
 use cosched_linux::{Allocation, RunRequests};

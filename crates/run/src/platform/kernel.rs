@@ -1,8 +1,8 @@
 //! The scheduler that a run has in the kernel with `--actuator sched-ext`.
 
-use super::platform::KernelPart;
-use super::screen::Screen;
+use super::KernelPart;
 use crate::exit::{Exit, Failure, incapable};
+use crate::screen::Screen;
 use cosched_core::{Counter, Machine};
 use cosched_linux::KernelScheduler;
 use cosched_linux::counters::{CounterSupport, CpuEvents};

@@ -2,13 +2,13 @@
 //! decides which job goes to which node.
 
 use super::keys::Keys;
-use super::options::{NodeOptions, PolicyOptions, RunOptions, SoloSource as SoloWish};
-use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
-use super::policy::named as named_policy;
+use super::launch::launches;
 use super::program::Programs;
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{Job, job_line, wrong};
-use crate::launch::launches;
+use crate::options::{NodeOptions, PolicyOptions, RunOptions, SoloSource as SoloWish};
+use crate::policy::named as named_policy;
 use anyhow::{Context as _, Result};
 use cosched_core::{Event, Nanos, TaskId};
 use cosched_linux::Allocation;

@@ -1,15 +1,15 @@
 //! This machine as the platform of a run: real processes.
 
 use super::allotted::Allotted;
-use super::cpus::{CpuChoice, CpusPerJob, usable_text};
 use super::kernel;
 use super::keys::Keys;
-use super::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
-use super::platform::{Arrivals, BackendOf, KernelPart, MachineView, Platform, SoloWork};
 use super::program::{Programs, reaped, reaped_id};
+use super::{Arrivals, BackendOf, KernelPart, MachineView, Platform, SoloWork};
+use crate::cpus::{CpuChoice, CpusPerJob, usable_text};
 use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
+use crate::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Capability, CpuSet, Event, Machine, Nanos, TaskId, Width};
 use cosched_linux::counters::{CounterSupport, probe};

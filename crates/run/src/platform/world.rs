@@ -1,10 +1,10 @@
 //! A world in a process of its own as the platform of a run: `--on "cmd:python3 world.py"`.
 
-use super::options::RunOptions;
-use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
-use super::signals::Signals;
 use super::simulation::{self, Alone, interrupted, refused};
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::input::{Job, base};
+use crate::options::RunOptions;
+use crate::signals::Signals;
 use anyhow::{Result, anyhow};
 use cosched_core::{Backend as _, Capability, CpuSet, Nanos, SoloProfile};
 use cosched_foreign::{Command, ForeignWorld, WorldError, WorldJob, run_alone};

@@ -1,12 +1,12 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::options::RunOptions;
-use super::platform::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
-use super::signals::Signals;
 use super::simulation::{self, Alone, interrupted, refused};
-use super::source::noted_file;
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, wrong};
+use crate::options::RunOptions;
+use crate::signals::Signals;
+use crate::source::noted_file;
 use anyhow::{Context as _, Result};
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_memory::CommandKey;

@@ -1,14 +1,14 @@
 //! What simulations share: the built-in one (`simulated`) and those in processes of their own (`world`). Their jobs are known
 //! beforehand, and leave neither output nor processes.
 
-use super::cpus::{CpuChoice, usable_text};
-use super::options::{Actuator, Freeze, RunOptions, Show, Source};
-use super::platform::MachineView;
-use super::screen::Screen;
-use super::signals::Signals;
+use super::MachineView;
+use crate::cpus::{CpuChoice, usable_text};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::spec::EXAMPLE_PROGRAM;
 use crate::input::told;
+use crate::options::{Actuator, Freeze, RunOptions, Show, Source};
+use crate::screen::Screen;
+use crate::signals::Signals;
 use anyhow::Result;
 use cosched_core::{Capabilities, Capability, Counter, CpuSet, Machine};
 use cosched_foreign::Command;
