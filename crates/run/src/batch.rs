@@ -1,19 +1,19 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
 use super::console::Showing;
-use super::files::{Files, Watched};
-use super::gauge::Gauge;
+use super::files::{RunFiles, Watched};
+use super::gauge::MachineGauge;
 use super::job_frames::Events;
 use super::memory::Known;
-use super::options::Format;
+use super::options::AnswerFormat;
 use super::platform::{BackendOf, KernelPart, MachineView, Platform};
-use super::policy::Choice;
+use super::policy::PolicyChoice;
 use super::prepare::Preparer;
 use super::reporter::Reporter;
 use super::session::Session;
 use super::setting::setting;
 use super::source::OpenInput;
-use super::stream::{AllKnown, Stream};
+use super::stream::{AllKnown, JobStream};
 use super::watch::Watch;
 use anyhow::Context as _;
 use cosched_core::{
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Jobs that run under a policy.
 pub(crate) struct Batch<P: Platform> {
-    pub(crate) choice: Choice,
+    pub(crate) choice: PolicyChoice,
     /// The machine's capabilities, and those that solo runs or a file of solo profiles provide.
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
@@ -62,7 +62,7 @@ fn known_of(known: Vec<Option<Known>>) -> AllKnown {
 }
 
 /// What a scheduler in the kernel does for a policy.
-fn kernel_part(choice: &Choice, actuation: Actuation) -> KernelPart {
+fn kernel_part(choice: &PolicyChoice, actuation: Actuation) -> KernelPart {
     let params = &choice.params;
     match actuation {
         Actuation::Decisions => KernelPart::None,
@@ -93,13 +93,13 @@ impl<P: Platform> Batch<P> {
     pub(crate) fn run(
         mut self,
         session: &Session<'_, P>,
-        mut files: Files,
+        mut files: RunFiles,
     ) -> anyhow::Result<BatchResult> {
         let view = session.platform.view();
         let mut policy = (self.choice.entry.build)(&self.choice.params);
         let mut reporter = self.reporter(session, &mut files);
         self.open_console(session);
-        let gauge = Gauge::of_run(view);
+        let gauge = MachineGauge::of_run(view);
         let mut info = self.info(session);
         let infos = info.job_infos();
         let mut backend = self.backend(session, &infos)?;
@@ -185,7 +185,7 @@ impl<P: Platform> Batch<P> {
         session: &Session<'_, P>,
         info: &RunInfo,
         infos: &JobInfos,
-        files: &mut Files,
+        files: &mut RunFiles,
     ) -> FileRecorder<'a> {
         let view = session.platform.view();
         let mut recorder = FileRecorder::new(info, infos.clone());
@@ -215,8 +215,8 @@ impl<P: Platform> Batch<P> {
         open: OpenInput,
         infos: JobInfos,
         known: AllKnown,
-    ) -> Stream<'a, P> {
-        Stream {
+    ) -> JobStream<'a, P> {
+        JobStream {
             open,
             preparer: Preparer {
                 options: session.options,
@@ -232,7 +232,7 @@ impl<P: Platform> Batch<P> {
         }
     }
 
-    fn reporter<'a>(&mut self, session: &Session<'a, P>, files: &mut Files) -> Reporter<'a> {
+    fn reporter<'a>(&mut self, session: &Session<'a, P>, files: &mut RunFiles) -> Reporter<'a> {
         Reporter {
             options: &session.options.output,
             mark: session.platform.view().mark(),
@@ -262,7 +262,7 @@ impl<P: Platform> Batch<P> {
             run: std::process::id(),
             output: show.filter(|_| !self.alone),
             keep_order: output.keep_order,
-            to_stderr: output.format != Format::Text,
+            to_stderr: output.format != AnswerFormat::Text,
             frames: false,
         };
         session.screen.use_console(&showing, &self.logs);

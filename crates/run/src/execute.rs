@@ -2,12 +2,12 @@
 
 use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::BatchResult;
-use super::files::{Files, RecordFile, keep};
-use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::files::{RecordFile, RunFiles, keep};
+use super::folder::{JOBLOG, JOBLOG_FILES, LogFolder, LogNames};
 use super::frames;
 use super::limits::JobLimit;
-use super::options::{RunOptions, SoloSource};
-use super::plan::Plan;
+use super::options::{RunOptions, SoloTimes};
+use super::plan::RunPlan;
 use super::platform::{MachineView, Platform};
 use super::resume::{move_file, moved};
 use super::screen::Screen;
@@ -17,7 +17,7 @@ use super::solo;
 use super::source::OpenInput;
 use super::temporary;
 use super::watch::Watch;
-use crate::Outcome;
+use crate::RunOutcome;
 use crate::exit::Exit;
 use crate::input::{Job, absolute, told};
 use crate::stderr;
@@ -33,9 +33,9 @@ use std::time::SystemTime;
 pub(crate) fn execute<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    mut plan: Plan<P>,
+    mut plan: RunPlan<P>,
     signals: &Signals,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     // A file that can't be written is an error before anything is started.
     let (folder, mut files) = open_files(options, platform, &mut plan, signals)?;
     let record_file = files.record.take();
@@ -67,7 +67,7 @@ pub(crate) fn execute<P: Platform>(
     if let Some(exit) = solo::learn(&session, &plan.solo, &plan.jobs, &mut batch)? {
         return Ok(exit.into());
     }
-    if options.solo == SoloSource::OnlyMeasured {
+    if options.solo == SoloTimes::OnlyMeasured {
         return Ok(end_of_solo_runs(&screen, &logs, &batch.infos).into());
     }
     let allocation = platform.view().allocation.as_ref();
@@ -94,14 +94,14 @@ pub(crate) fn execute<P: Platform>(
         Exit::Success if !is_complete => Exit::Failure,
         exit => exit,
     };
-    Ok(Outcome {
+    Ok(RunOutcome {
         exit,
         record: Some(record),
     })
 }
 
 /// How many jobs the user may expect to be live at once; 0 for no number.
-fn most_at_once<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> usize {
+fn most_at_once<P: Platform>(options: &RunOptions, plan: &RunPlan<P>) -> usize {
     let most = plan.batch.config.jobs;
     match plan.batch.open {
         // `-j 0` asks for no number.
@@ -126,7 +126,7 @@ fn warn_at_end<P>(session: &Session<'_, P>, result: &RunResult, info: &mut RunIn
         session.screen.warn(warning);
     }
     let disturbances = info.disturbances(false);
-    if session.options.solo == SoloSource::Nothing {
+    if session.options.solo == SoloTimes::Nothing {
         // Only who measures must know at once that other programs ran.
         info.warnings.extend(disturbances);
     } else {
@@ -164,15 +164,15 @@ fn keep_files<P>(
 fn open_files<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    plan: &mut Plan<P>,
+    plan: &mut RunPlan<P>,
     signals: &Signals,
-) -> Result<(Option<Folder>, Files)> {
+) -> Result<(Option<LogFolder>, RunFiles)> {
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
     let view = platform.view();
     if view.is_simulated() && !is_kept {
-        return Ok((None, Files::default()));
+        return Ok((None, RunFiles::default()));
     }
     if !view.is_simulated() {
         temporary::remove_left();
@@ -181,7 +181,7 @@ fn open_files<P: Platform>(
     names.written.extend_from_slice(&view.folders);
     let reads = || P::reads(options, &plan.jobs, &plan.batch.tasks);
     let (folder, files) =
-        Files::open(options, &plan.batch.logs, names, reads, &plan.seen, signals)?;
+        RunFiles::open(options, &plan.batch.logs, names, reads, &plan.seen, signals)?;
     if let Some(aside) = &folder.aside {
         follow_files(plan, aside);
     }
@@ -190,8 +190,8 @@ fn open_files<P: Platform>(
 
 /// The names of the jobs' files in the log folder: of those that are to run, and of those that are done. A resumed job log stays,
 /// too.
-fn names<P: Platform>(options: &RunOptions, view: &MachineView, plan: &Plan<P>) -> Names {
-    let mut names = Names::default();
+fn names<P: Platform>(options: &RunOptions, view: &MachineView, plan: &RunPlan<P>) -> LogNames {
+    let mut names = LogNames::default();
     if view.has_job_files() {
         for TaskSpec { name, .. } in &plan.batch.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
@@ -226,7 +226,7 @@ fn keeps_joblog(options: &RunOptions, logs: &Path) -> bool {
 }
 
 /// Corrects the paths of earlier runs' files that were put aside.
-fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
+fn follow_files<P: Platform>(plan: &mut RunPlan<P>, aside: &Path) {
     for job in &mut plan.batch.earlier {
         moved(job, &plan.batch.logs, aside);
     }
@@ -241,7 +241,7 @@ fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
 fn early_warnings<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    plan: &mut Plan<P>,
+    plan: &mut RunPlan<P>,
     at_once: usize,
 ) -> Vec<RunWarning> {
     let mut warnings = platform.view().warnings.clone();

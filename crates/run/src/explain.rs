@@ -1,8 +1,8 @@
 //! `--dry-run`: explains what would be done, and why.
 
 use super::memory::Known;
-use super::options::{Format, RunOptions};
-use super::plan::Plan;
+use super::options::{AnswerFormat, RunOptions};
+use super::plan::RunPlan;
 use super::platform::{MachineView, Platform, threads_env};
 use super::policy::BUS_RATE;
 use crate::input::{Command, told};
@@ -46,7 +46,7 @@ fn expected_text(expected: &Expected) -> String {
 pub(crate) fn explain<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    plan: &Plan<P>,
+    plan: &RunPlan<P>,
 ) -> anyhow::Result<()> {
     let mut plan = Explanation {
         options,
@@ -55,7 +55,7 @@ pub(crate) fn explain<P: Platform>(
         view: platform.view(),
         text: String::new(),
     };
-    if options.output.format == Format::Json {
+    if options.output.format == AnswerFormat::Json {
         let object = serde_json::to_string_pretty(&plan.as_json())?;
         plan.text = object + "\n";
     } else if options.output.quiet {
@@ -71,7 +71,7 @@ pub(crate) fn explain<P: Platform>(
 struct Explanation<'a, P: Platform> {
     options: &'a RunOptions,
     platform: &'a P,
-    plan: &'a Plan<P>,
+    plan: &'a RunPlan<P>,
     view: &'a MachineView,
     text: String,
 }

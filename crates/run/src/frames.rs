@@ -1,7 +1,7 @@
 //! `--frames`: a run whose standard output is frames for a coordinator.
 
 use super::console::{Order, Showing};
-use super::options::{RunOptions, Show, SoloSource};
+use super::options::{RunOptions, Show, SoloTimes};
 use super::platform::MachineView;
 use super::screen::Screen;
 use super::signals::Signals;
@@ -23,7 +23,7 @@ pub(crate) fn check_options(options: &RunOptions) -> Result<()> {
         ("--on", options.is_simulated()),
         ("--resume", options.resume.is_some()),
         ("--retries", options.limits.attempts > 1),
-        ("--solo", options.solo != SoloSource::Nothing),
+        ("--solo", options.solo != SoloTimes::Nothing),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(usage(format!("{option} has no meaning with --frames"))),

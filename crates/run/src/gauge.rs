@@ -8,22 +8,22 @@ use cosched_linux::root::Root;
 use cosched_report::{BackendKind, MachineUse, RunInfo};
 
 /// The machine's counters at the start of a run.
-pub(crate) struct Gauge {
+pub(crate) struct MachineGauge {
     root: Root,
     cpus: CpuSet,
     accounts: Option<CpuAccounts>,
     own: Nanos,
 }
 
-impl Gauge {
+impl MachineGauge {
     /// Reads the counters of the CPUs that a run uses at first; `None` if it does not run on this machine.
-    pub(crate) fn of_run(view: &MachineView) -> Option<Gauge> {
+    pub(crate) fn of_run(view: &MachineView) -> Option<MachineGauge> {
         if view.kind != BackendKind::Host {
             return None;
         }
         let root = Root::default();
         let cpus = view.machine.all_cpus();
-        Some(Gauge {
+        Some(MachineGauge {
             accounts: accounts::read(&root, &cpus),
             own: own_cpu_time(),
             root,

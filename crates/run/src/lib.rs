@@ -23,7 +23,7 @@
 
 mod answer;
 mod batch;
-mod calibrated;
+mod bus_rate;
 mod console;
 mod cpus;
 mod execute;
@@ -38,7 +38,7 @@ mod job_frames;
 mod killed;
 mod limits;
 mod memory;
-mod named;
+mod named_files;
 mod options;
 mod plan;
 mod platform;
@@ -57,7 +57,6 @@ mod shell;
 mod signals;
 mod solo;
 mod source;
-mod stamp;
 pub mod stderr;
 mod stream;
 mod temporary;
@@ -68,11 +67,12 @@ pub mod whole_file;
 use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
+pub use folder::stamp;
 pub use killed::{ending_command, orphan_text};
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
-    Actuator, Format, Freeze, LimitOptions, Logs, MachineOptions, NodeOptions, Orphans,
-    OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source, ThreadsEnv,
+    Actuator, AnswerFormat, Freeze, JobSource, LimitOptions, Logs, MachineOptions, NodeOptions,
+    Orphans, OutputOptions, PolicyOptions, RunOptions, Show, SoloTimes, ThreadsEnv,
 };
 pub use platform::{Allotted, Nodes};
 pub use policy::{once_each, policy_by_word, unmet};
@@ -81,7 +81,6 @@ pub use screen::Screen;
 pub use sha256::sha256;
 pub use shell::of_caller as shell_of_caller;
 pub use source::job_lines;
-pub use stamp::stamp;
 pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, JobKind, Restart};
@@ -89,7 +88,7 @@ use cosched_foreign::Command;
 use cosched_linux::root::Root;
 use cosched_report::Record;
 use exit::{Exit, incapable, usage};
-use plan::Plan;
+use plan::RunPlan;
 use platform::{HostPlatform, NodesPlatform, Platform, SimPlatform, WorldPlatform};
 use platform::{nodes, simulation};
 use signals::Signals;
@@ -97,16 +96,16 @@ use source::RunJobs;
 
 /// The end of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Why it ended.
     pub exit: Exit,
     /// Its record; `None` if no job was to run.
     pub record: Option<Record>,
 }
 
-impl From<Exit> for Outcome {
-    fn from(exit: Exit) -> Outcome {
-        Outcome { exit, record: None }
+impl From<Exit> for RunOutcome {
+    fn from(exit: Exit) -> RunOutcome {
+        RunOutcome { exit, record: None }
     }
 }
 
@@ -115,7 +114,7 @@ impl From<Exit> for Outcome {
 /// # Errors
 /// The options or the jobs are wrong, or the machine lacks something that they need: nothing was started then. Or the run
 /// failed. The error is a [`Failure`](exit::Failure) if it has an exit code of its own.
-pub fn run(options: &RunOptions) -> Result<Outcome> {
+pub fn run(options: &RunOptions) -> Result<RunOutcome> {
     cosched_linux::settle_signals();
     if let Some(on) = &options.machine.on {
         simulation::check_options(options, on)?;
@@ -140,7 +139,7 @@ pub fn run(options: &RunOptions) -> Result<Outcome> {
 }
 
 /// Ends a run without values for its command.
-fn no_values(options: &RunOptions) -> Result<Outcome> {
+fn no_values(options: &RunOptions) -> Result<RunOutcome> {
     if options.resume.is_some() && options.output.joblog.is_none() {
         return Err(usage(
             "--resume: there are no values; give the values of the run, as on standard input; nothing was started",
@@ -153,7 +152,12 @@ fn no_values(options: &RunOptions) -> Result<Outcome> {
 }
 
 /// Runs the jobs in the built-in simulation, or in a world in a process of its own.
-fn simulate(options: &RunOptions, on: &str, jobs: RunJobs, signals: &Signals) -> Result<Outcome> {
+fn simulate(
+    options: &RunOptions,
+    on: &str,
+    jobs: RunJobs,
+    signals: &Signals,
+) -> Result<RunOutcome> {
     let taken = signals.clone();
     if let Some(command) = Command::of(on) {
         let platform = WorldPlatform::open(options, command, on, &jobs.jobs, taken)?;
@@ -168,7 +172,7 @@ fn run_over_nodes(
     nodes: &NodeOptions,
     jobs: RunJobs,
     signals: &Signals,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     if jobs.restart != Restart::Never {
         return Err(usage("--nodes restarts no jobs; leave out `restart`"));
     }
@@ -182,34 +186,39 @@ fn run_on<P: Platform>(
     platform: &P,
     jobs: RunJobs,
     signals: &Signals,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     check_platform(options, platform)?;
-    let mut plan = Plan::new(options, platform, jobs)?;
+    let mut plan = RunPlan::new(options, platform, jobs)?;
     if options.dry_run {
         signals.look()?;
         signals.release();
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    if plan.jobs.is_empty() && plan.batch.open.is_none() {
-        let done = plan.batch.earlier.len();
-        let screen = Screen::new(options.output.quiet);
-        screen.say(&format!(
-            "cosched: all {done} jobs succeeded before; nothing is left to run"
-        ));
-        // A record is of the whole batch, whoever ran it.
-        if options.output.record.is_none() && options.output.format == Format::Text {
-            for warning in plan.warnings {
-                screen.warn(warning);
-            }
-            return Ok(Exit::Success.into());
-        }
-    } else if !platform.view().is_simulated() && plan.batch.choice.lacks_bus_rate() {
-        plan.measure_bus_rate(options, platform.view(), signals)?;
+    if plan.is_done() && tell_done(options, &mut plan) {
+        return Ok(Exit::Success.into());
     }
+    plan.measure_bus_rate(options, platform.view(), signals)?;
     platform.prepare()?;
     signals.look()?;
     execute::execute(options, platform, plan, signals)
+}
+
+/// Says that all jobs succeeded before, and returns whether the run ends with that. A record is of the whole batch, whoever ran it.
+fn tell_done<P: Platform>(options: &RunOptions, plan: &mut RunPlan<P>) -> bool {
+    let output = &options.output;
+    let screen = Screen::new(output.quiet);
+    let done = plan.batch.earlier.len();
+    screen.say(&format!(
+        "cosched: all {done} jobs succeeded before; nothing is left to run"
+    ));
+    if output.record.is_some() || output.format != AnswerFormat::Text {
+        return false;
+    }
+    for warning in std::mem::take(&mut plan.warnings) {
+        screen.warn(warning);
+    }
+    true
 }
 
 /// Checks that the platform can carry out what the options ask for, before any file is made.
@@ -231,6 +240,6 @@ fn check_platform<P: Platform>(options: &RunOptions, platform: &P) -> Result<()>
         return Err(refused.clone().into());
     }
     // Resuming writes beside the job log.
-    named::AllNamed::check(options)?;
+    named_files::NamedFiles::check(options)?;
     Ok(())
 }

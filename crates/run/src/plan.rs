@@ -1,19 +1,19 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::batch::Batch;
-use super::calibrated::measured_bus_rate;
+use super::bus_rate::measured_bus_rate;
+use super::folder::stamp;
 use super::limits::JobLimit;
 use super::memory::Memory;
-use super::options::{Logs, RunOptions, Source};
+use super::options::{JobSource, Logs, RunOptions};
 use super::platform::{MachineView, Platform};
-use super::policy::{Choice, choose};
+use super::policy::{PolicyChoice, choose};
 use super::prepare::{Prepared, Preparer, is_srun, tell_solo};
-use super::resume::{Resumed, Seen, resume};
+use super::resume::{JobLogState, Resumed, resume};
 use super::screen::Screen;
 use super::signals::Signals;
 use super::solo::SoloWish;
 use super::source::{OpenInput, RunJobs, noted_file};
-use super::stamp::stamp;
 use super::temporary;
 use crate::input::{Arriving, Job, absolute, program_name};
 use anyhow::Result;
@@ -23,7 +23,7 @@ use cosched_report::{RunInput, RunWarning, SettingFile};
 use std::path::{Path, PathBuf};
 
 /// A run that is ready to be started.
-pub(crate) struct Plan<P: Platform> {
+pub(crate) struct RunPlan<P: Platform> {
     /// All jobs, under the policy.
     pub(crate) batch: Batch<P>,
     /// The jobs with their numbers in the job log.
@@ -32,7 +32,7 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) memory: Memory,
     pub(crate) solo: SoloWish,
     /// What the job log was, if this run resumes it.
-    pub(crate) seen: Seen,
+    pub(crate) seen: JobLogState,
     /// What the user is to know of earlier runs, and of the file of solo times.
     pub(crate) warnings: Vec<RunWarning>,
     /// Where the jobs come from.
@@ -49,7 +49,7 @@ pub(crate) fn choose_policy<P: Platform>(
     platform: &P,
     jobs: JobKind,
     remote: bool,
-) -> Result<(SoloWish, Capabilities, Choice)> {
+) -> Result<(SoloWish, Capabilities, PolicyChoice)> {
     let view = platform.view();
     let solo = SoloWish::new(&options.solo, view.is_simulated(), &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
@@ -86,8 +86,8 @@ fn kind_of(
         return JobKind::Crowd;
     }
     // A dry run has read all that would come.
-    let would_come =
-        options.dry_run && matches!(&options.jobs, Source::List(file) if Arriving::may_come(file));
+    let would_come = options.dry_run
+        && matches!(&options.jobs, JobSource::List(file) if Arriving::may_come(file));
     let come = open.map(|open| open.arriving.is_of_one_command());
     if come == Some(false) || would_come {
         return JobKind::Arriving;
@@ -104,9 +104,9 @@ fn kind_of(
     }
 }
 
-impl<P: Platform> Plan<P> {
+impl<P: Platform> RunPlan<P> {
     /// Leaves out what a resumed run has done, chooses the policy, and makes the jobs ready.
-    pub(crate) fn new(options: &RunOptions, platform: &P, run: RunJobs) -> Result<Plan<P>> {
+    pub(crate) fn new(options: &RunOptions, platform: &P, run: RunJobs) -> Result<RunPlan<P>> {
         let open = run.open;
         let Resumed {
             left: jobs,
@@ -159,7 +159,7 @@ impl<P: Platform> Plan<P> {
             config.at_once = Some(memory.recall_rates(&known));
             config.at_once_asked = options.limits.jobs.is_some();
         }
-        Ok(Plan {
+        Ok(RunPlan {
             batch: Batch {
                 choice,
                 capabilities,
@@ -185,8 +185,13 @@ impl<P: Platform> Plan<P> {
     }
 }
 
-impl<P: Platform> Plan<P> {
-    /// Measures the rate of this machine's memory, and chooses the policy anew with it.
+impl<P: Platform> RunPlan<P> {
+    /// Whether earlier runs did all jobs.
+    pub(crate) fn is_done(&self) -> bool {
+        self.jobs.is_empty() && self.batch.open.is_none()
+    }
+
+    /// Measures the rate of this machine's memory if the policy would judge by another machine's, and chooses it anew.
     ///
     /// # Errors
     /// As [`measured_bus_rate`].
@@ -196,6 +201,9 @@ impl<P: Platform> Plan<P> {
         view: &MachineView,
         signals: &Signals,
     ) -> Result<()> {
+        if view.is_simulated() || self.is_done() || !self.batch.choice.lacks_bus_rate() {
+            return Ok(());
+        }
         let params = measured_bus_rate(&Screen::new(options.output.quiet), signals)?;
         let has_nodes = !view.machine.nodes.is_empty();
         let capabilities = &self.batch.capabilities;
@@ -208,7 +216,7 @@ impl<P: Platform> Plan<P> {
 fn read_files(
     options: &RunOptions,
     view: &MachineView,
-    choice: &Choice,
+    choice: &PolicyChoice,
     solo: &SoloWish,
 ) -> Vec<SettingFile> {
     let mut files = view.files.clone();
@@ -239,7 +247,12 @@ fn learns_at_once(options: &RunOptions, kind: JobKind) -> bool {
     }
 }
 
-fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: Option<usize>) -> RunConfig {
+fn config(
+    options: &RunOptions,
+    choice: &PolicyChoice,
+    cpus: usize,
+    jobs: Option<usize>,
+) -> RunConfig {
     let is_open = jobs.is_none();
     let jobs = jobs.unwrap_or(MOST_LIVE);
     let limits = &options.limits;

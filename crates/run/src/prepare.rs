@@ -5,7 +5,7 @@ use super::limits::JobLimit;
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
 use super::platform::{MachineView, Platform};
-use super::policy::Choice;
+use super::policy::PolicyChoice;
 use crate::exit::incapable;
 use crate::input::{Command, Job, program_words};
 use anyhow::Result;
@@ -24,7 +24,7 @@ pub(crate) struct Preparer<'a, P> {
     /// The log folder.
     pub(crate) logs: &'a Path,
     /// The policy that decides.
-    pub(crate) choice: &'a Choice,
+    pub(crate) choice: &'a PolicyChoice,
 }
 
 /// Whether a job is a client of Slurm, whose work is done elsewhere.

@@ -1,6 +1,6 @@
 //! What the batches of one run share.
 
-use super::folder::Folder;
+use super::folder::LogFolder;
 use super::memory::Memory;
 use super::options::{OutputOptions, RunOptions};
 use super::screen::Screen;
@@ -24,7 +24,7 @@ pub(crate) struct Session<'a, P> {
     /// The log folder's path.
     pub(crate) logs: &'a Path,
     /// The log folder; `None` if there is none.
-    pub(crate) folder: &'a RefCell<Option<Folder>>,
+    pub(crate) folder: &'a RefCell<Option<LogFolder>>,
     /// Where the jobs come from.
     pub(crate) input: &'a RunInput,
     /// What else the run reads.

@@ -1,8 +1,8 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
-use super::options::{RunOptions, SoloSource};
+use super::options::{RunOptions, SoloTimes};
 use super::platform::{MachineView, Platform};
-use super::policy::Choice;
+use super::policy::PolicyChoice;
 use super::session::Session;
 use crate::input::spec::AUTO;
 use crate::input::{path_text, quote};
@@ -21,7 +21,7 @@ const NOT_GIVEN: &str = "not given";
 /// How a run with this policy and configuration was started.
 pub(crate) fn setting<P: Platform>(
     session: &Session<'_, P>,
-    choice: &Choice,
+    choice: &PolicyChoice,
     config: &RunConfig,
 ) -> RunSetting {
     let view = session.platform.view();
@@ -101,7 +101,7 @@ fn word(value: impl Into<&'static str>) -> String {
 fn recorded_options(
     options: &RunOptions,
     view: &MachineView,
-    choice: &Choice,
+    choice: &PolicyChoice,
     config: &RunConfig,
 ) -> RecordedOptions {
     let mut absent = Absences::default();
@@ -112,8 +112,8 @@ fn recorded_options(
     };
     let solo = match options.solo {
         // A simulation always measures them.
-        SoloSource::Nothing if !view.is_simulated() => None,
-        SoloSource::File(_) => Some("file".to_owned()),
+        SoloTimes::Nothing if !view.is_simulated() => None,
+        SoloTimes::File(_) => Some("file".to_owned()),
         _ => Some("measure".to_owned()),
     };
     let shell = options.shell.as_ref().map(|shell| quote(shell.as_bytes()));

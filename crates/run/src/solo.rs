@@ -2,10 +2,10 @@
 
 use super::answer::{exit_of, exited_ok};
 use super::batch::{Batch, BatchResult};
-use super::files::Files;
-use super::options::SoloSource as GivenSource;
+use super::files::RunFiles;
+use super::options::SoloTimes;
 use super::platform::{Platform, SoloWork};
-use super::policy::Choice;
+use super::policy::PolicyChoice;
 use super::prepare::{note_files, tell_solo};
 use super::screen::Screen;
 use super::session::Session;
@@ -43,10 +43,10 @@ pub(crate) struct SoloWish {
 impl SoloWish {
     /// The sources that the command line asks for, for a run on `machine`. In a simulation jobs run alone first even if it
     /// asks for nothing: that takes almost no time.
-    pub(crate) fn new(given: &GivenSource, is_simulated: bool, machine: &str) -> Result<SoloWish> {
-        let is_measured = matches!(given, GivenSource::Measured | GivenSource::OnlyMeasured);
+    pub(crate) fn new(given: &SoloTimes, is_simulated: bool, machine: &str) -> Result<SoloWish> {
+        let is_measured = matches!(given, SoloTimes::Measured | SoloTimes::OnlyMeasured);
         let alone = is_simulated || is_measured;
-        let GivenSource::File(name) = given else {
+        let SoloTimes::File(name) = given else {
             return Ok(SoloWish {
                 alone,
                 ..SoloWish::default()
@@ -134,7 +134,7 @@ fn read_solo(text: &str) -> Result<SoloFile, String> {
 }
 
 /// Checks that the solo profile of each job has what the policy needs.
-fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
+fn require_solo(choice: &PolicyChoice, specs: &[TaskSpec]) -> Result<()> {
     for need in (choice.entry.needs)(&choice.params) {
         let mut lacking = Vec::new();
         for spec in specs {
@@ -253,7 +253,7 @@ fn solo_batch<P: Platform>(
 ) -> Result<Batch<P>> {
     let entry = run_to_completion()?;
     let mut solo = Batch {
-        choice: Choice {
+        choice: PolicyChoice {
             entry,
             params: Params::resolve(entry.name, entry.params, &[])?,
             origins: BTreeMap::new(),
@@ -317,9 +317,9 @@ fn measure<P: Platform>(
     ));
     let solo = solo_batch(session.platform, jobs, batch, &positions, folder)?;
     let series = session.logs.join("solo.series.jsonl");
-    let files = Files {
+    let files = RunFiles {
         series: Some(create_private(&series).with_context(|| told(&series))?),
-        ..Files::default()
+        ..RunFiles::default()
     };
     let BatchResult { result, mut info } = solo.run(session, files)?;
     for disturbed in info.disturbances(true) {
@@ -403,10 +403,10 @@ mod tests {
     use super::*;
     use cosched_core::{SoloTrace, find_policy};
 
-    fn choice(policy: &str) -> Choice {
+    fn choice(policy: &str) -> PolicyChoice {
         let entry = find_policy(policy).expect("a policy of the table");
         let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
-        Choice {
+        PolicyChoice {
             entry,
             params,
             origins: Default::default(),
@@ -454,8 +454,8 @@ mod tests {
                 capabilities.missing.insert(capability, Absence::NoCounters);
             }
             let given = match alone {
-                true => GivenSource::Measured,
-                false => GivenSource::Nothing,
+                true => SoloTimes::Measured,
+                false => SoloTimes::Nothing,
             };
             SoloWish::new(&given, false, "m")
                 .expect("no file is read")

@@ -1,7 +1,7 @@
 //! The jobs of a run, read from where the options say: a mix file, a list of commands, or the command line. Jobs may also come
 //! while the run goes on.
 
-use super::options::{RunOptions, SoloSource, Source};
+use super::options::{JobSource, RunOptions, SoloTimes};
 use super::resume;
 use super::shell::Shells;
 use crate::exit::usage;
@@ -96,7 +96,7 @@ fn may_stream(options: &RunOptions) -> bool {
     !options.is_simulated()
         && !options.dry_run
         && !resume::has_begun(options)
-        && options.solo == SoloSource::Nothing
+        && options.solo == SoloTimes::Nothing
         && options.machine.actuation() == Actuation::Decisions
 }
 
@@ -113,9 +113,9 @@ struct Given {
 
 fn read(options: &RunOptions, streams: bool) -> Result<Option<RunJobs>> {
     let given = match &options.jobs {
-        Source::Mix(file) => Some(read_mix_file(options, file)?),
-        Source::List(file) => Some(read_list(options, file, streams)?),
-        Source::Command(words, reading) => read_command(options, words, reading, streams)?,
+        JobSource::Mix(file) => Some(read_mix_file(options, file)?),
+        JobSource::List(file) => Some(read_list(options, file, streams)?),
+        JobSource::Command(words, reading) => read_command(options, words, reading, streams)?,
     };
     let Some(given) = given else {
         return Ok(None);
@@ -225,7 +225,7 @@ fn check_own_input(options: &RunOptions, restart: Restart, inputs: &[JobInput]) 
     let jobs: u64 = readers.map(|input| u64::from(input.copies)).sum();
     let why = match jobs {
         0 => return Ok(()),
-        1 if options.solo == SoloSource::Measured => "--solo measure runs a job twice",
+        1 if options.solo == SoloTimes::Measured => "--solo measure runs a job twice",
         1 if options.limits.attempts > 1 => "--retries runs a job again if it fails",
         1 if restart != Restart::Never => "restart runs a job again",
         1 => return Ok(()),

@@ -16,7 +16,7 @@ use std::rc::Rc;
 pub(crate) type AllKnown = Rc<RefCell<ByTask<Known>>>;
 
 /// Takes jobs in, and makes them ready.
-pub(crate) struct Stream<'a, P> {
+pub(crate) struct JobStream<'a, P> {
     pub(crate) open: OpenInput,
     pub(crate) preparer: Preparer<'a, P>,
     pub(crate) session: &'a Session<'a, P>,
@@ -43,7 +43,7 @@ struct Next<P: Platform> {
     prepared: Result<Prepared<P>, String>,
 }
 
-impl<P: Platform> Stream<'_, P> {
+impl<P: Platform> JobStream<'_, P> {
     /// Makes an arrived job ready. In an open list each name gets its number: it is not known which are unique.
     /// A job with a reaper has the key that a queue gave it.
     fn next(&mut self, arrived: Arrived) -> Next<P> {
@@ -164,7 +164,7 @@ impl<P: Platform> Stream<'_, P> {
     }
 }
 
-impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
+impl<P: Platform> Intake<P::Backend> for JobStream<'_, P> {
     fn take(&mut self, backend: &mut P::Backend, room: usize, out: &mut Vec<TaskSpec>) {
         let first = self.count;
         let mut all = Vec::new();

@@ -7,8 +7,8 @@ use super::program::Programs;
 use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{Job, job_line, wrong};
-use crate::options::{NodeOptions, PolicyOptions, RunOptions, SoloSource as SoloWish};
-use crate::policy::named as named_policy;
+use crate::options::{NodeOptions, PolicyOptions, RunOptions, SoloTimes};
+use crate::policy::named_policy;
 use anyhow::{Context as _, Result};
 use cosched_core::{Event, Nanos, TaskId};
 use cosched_linux::Allocation;
@@ -55,7 +55,7 @@ fn check_options(options: &RunOptions) -> Result<()> {
     named_policy(options)?;
     let given = [
         ("--on", options.machine.on.is_some()),
-        ("--solo", options.solo != SoloWish::Nothing),
+        ("--solo", options.solo != SoloTimes::Nothing),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(usage(format!(

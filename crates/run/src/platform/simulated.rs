@@ -1,6 +1,6 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::simulation::{self, Alone, interrupted, refused};
+use super::simulation::{self, SoloProgress, interrupted, refused};
 use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, wrong};
@@ -35,7 +35,7 @@ pub(crate) struct SimPlatform {
 /// The simulation, once the jobs' solo runs have been simulated.
 struct Made {
     sim: Sim,
-    alone: Alone,
+    alone: SoloProgress,
 }
 
 /// The longest that a job may take alone, in years of simulated time. That takes minutes to simulate.
@@ -57,7 +57,7 @@ fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> Result<
 }
 
 /// The error of a solo run, worded for the user; `on` is the machine.
-fn failure_alone(alone: &Alone, on: &str, error: &SimError) -> anyhow::Error {
+fn failure_alone(alone: &SoloProgress, on: &str, error: &SimError) -> anyhow::Error {
     match alone.signal() {
         Some(signal) => interrupted(signal, error),
         None => refused(on, error),
@@ -166,7 +166,7 @@ impl Platform for SimPlatform {
     }
 
     fn prepare(&self) -> Result<()> {
-        let alone = Alone::new(self.quiet, self.config.jobs.len(), self.signals.clone());
+        let alone = SoloProgress::new(self.quiet, self.config.jobs.len(), self.signals.clone());
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.clear();
         let on = &self.view.machine.name;

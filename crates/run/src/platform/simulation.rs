@@ -6,7 +6,7 @@ use crate::cpus::{CpuChoice, usable_text};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::spec::EXAMPLE_PROGRAM;
 use crate::input::told;
-use crate::options::{Actuator, Freeze, RunOptions, Show, Source};
+use crate::options::{Actuator, Freeze, JobSource, RunOptions, Show};
 use crate::screen::Screen;
 use crate::signals::Signals;
 use anyhow::Result;
@@ -122,9 +122,9 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
         )));
     }
     let has_commands = match &options.jobs {
-        Source::Mix(_) => false,
-        Source::List(_) => true,
-        Source::Command(words, _) => !words.is_empty(),
+        JobSource::Mix(_) => false,
+        JobSource::List(_) => true,
+        JobSource::Command(words, _) => !words.is_empty(),
     };
     if has_commands {
         let jobs = match Command::of(on) {
@@ -142,7 +142,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
-pub(crate) struct Alone {
+pub(crate) struct SoloProgress {
     screen: Screen,
     jobs: usize,
     since: Instant,
@@ -151,9 +151,9 @@ pub(crate) struct Alone {
     signal: Cell<Option<i32>>,
 }
 
-impl Alone {
-    pub(crate) fn new(quiet: bool, jobs: usize, signals: Signals) -> Alone {
-        Alone {
+impl SoloProgress {
+    pub(crate) fn new(quiet: bool, jobs: usize, signals: Signals) -> SoloProgress {
+        SoloProgress {
             screen: Screen::new(quiet),
             jobs,
             since: Instant::now(),

@@ -1,6 +1,6 @@
 //! A world in a process of its own as the platform of a run: `--on "cmd:python3 world.py"`.
 
-use super::simulation::{self, Alone, interrupted, refused};
+use super::simulation::{self, SoloProgress, interrupted, refused};
 use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::input::{Job, base};
 use crate::options::RunOptions;
@@ -161,7 +161,7 @@ impl Platform for WorldPlatform {
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
         let mut distinct: Vec<(&WorldJob, SoloProfile)> = Vec::new();
         let mut profiles = Vec::new();
-        let alone = Alone::new(self.quiet, self.jobs.len(), self.signals.clone());
+        let alone = SoloProgress::new(self.quiet, self.jobs.len(), self.signals.clone());
         for (done, job) in self.jobs.iter().enumerate() {
             let known = distinct.iter().find(|(known, _)| *known == job);
             let profile = match known {
