@@ -6,7 +6,7 @@ use super::gauge::MachineGauge;
 use super::job_frames::Events;
 use super::memory::Known;
 use super::options::AnswerFormat;
-use super::platform::{BackendOf, KernelPart, MachineView, Platform};
+use super::platform::{BackendOf, MachineView, Platform};
 use super::policy::PolicyChoice;
 use super::prepare::Preparer;
 use super::reporter::Reporter;
@@ -17,8 +17,8 @@ use super::stream::{AllKnown, JobStream};
 use super::watch::Watch;
 use anyhow::Context as _;
 use cosched_core::{
-    Absence, Actuation, Backend as _, Capabilities, Intake, Listed, Reading, RunConfig, RunError,
-    RunResult, TaskId, TaskSpec, run_all,
+    Absence, Backend as _, Capabilities, Intake, Listed, Reading, RunConfig, RunError, RunResult,
+    TaskId, TaskSpec, run_all,
 };
 use cosched_linux::own_run;
 use cosched_linux::root::Root;
@@ -59,23 +59,6 @@ fn known_of(known: Vec<Option<Known>>) -> AllKnown {
     let known = (0..).map(TaskId).zip(known);
     let known = known.filter_map(|(id, known)| Some((id, known?)));
     Rc::new(RefCell::new(known.collect()))
-}
-
-/// What a scheduler in the kernel does for a policy.
-fn kernel_part(choice: &PolicyChoice, actuation: Actuation) -> KernelPart {
-    let params = &choice.params;
-    match actuation {
-        Actuation::Decisions => KernelPart::None,
-        Actuation::Plans if choice.entry.can_hand_over => {
-            let measures = params.word("demand") == "measured";
-            KernelPart::Efs {
-                local: params.number("c_local") as u64,
-                global: params.number("c_global") as u64,
-                lines_per_us: measures.then(|| params.number("mu_trans_per_us")),
-            }
-        }
-        Actuation::Plans => KernelPart::Plans,
-    }
 }
 
 /// The result of a batch.
@@ -170,7 +153,8 @@ impl<P: Platform> Batch<P> {
     ) -> anyhow::Result<P::Backend> {
         session.platform.backend(BackendOf {
             options: session.options,
-            part: kernel_part(&self.choice, self.config.actuation),
+            choice: &self.choice,
+            actuation: self.config.actuation,
             jobs: std::mem::take(&mut self.tasks),
             screen: session.screen,
             requests: session.watch.and_then(Watch::requests),

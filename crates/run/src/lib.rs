@@ -1,23 +1,24 @@
 //! A run: from jobs and options to a record and an exit code.
 //!
-//! [`run`] reads the jobs, inspects the machine, chooses the policy and checks everything that can be checked. Only then
-//! it starts jobs: alone for their solo times if the user asked for those, then together under the policy. At the end it
-//! prints a summary and writes the record.
+//! [`run`] is its steps: it reads the jobs, looks at the machine, makes a plan and carries it out. All that can be checked is
+//! checked before the first job starts. Jobs run alone first if the user asked for solo times, then together under the policy. At
+//! the end it prints a summary and writes the record.
 //!
-//! The files:
+//! The files, in the order of the steps:
 //!
-//! - `exit`, `stderr`, `whole_file`, `sha256`: exit codes, messages, safe writing, digests
-//! - `input`: jobs, and the files and names that users give
-//! - `limits`, `cpus`, `options`: the options of a run
-//! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel` and `allotted`), `nodes` (with `launch`), and by
-//!   `simulation` `simulated` and `world` do it
-//! - `policy`: the choice of the policy; `replay`: recorded decisions as one; `calibrated`: measures what it must know; `setting`: what the record says of the options; `shell`: the shell for lines
-//! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
-//! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
-//! - `prepare`: jobs that are ready to be started; `stream`: jobs that come while the run goes on; `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `answer`: summary and exit code; `session`: what all its steps share; `facts`, `gauge`, `reporter`, `job_frames`, `progress_to`, `frames`: what watchers see, the machine's load, and its progress
-//! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
+//! - `options`, with `limits`, `cpus`: the options of a run
+//! - `source`: reads the jobs, with `input`, `shell`; `stream` takes those that come while the run goes on
+//! - `platform`: the factory of the backend: this machine, nodes or a simulation
+//! - `plan`: a run that is ready to start: `resume` with `killed` leaves out what is done, `policy` with `replay` and `bus_rate`
+//!   chooses the policy, `prepare` makes the jobs ready, `memory` knows them from earlier runs
+//! - `explain`: the plan as text, for `--dry-run`
+//! - `execute`: carries the plan out; `solo`: solo times before; `session`: what both batches share
+//! - `folder`, `temporary`, `named_files`, `files`, `runs`: the log folder and the files that a run writes
+//! - `batch`: one run of the loop; `setting`: what its record says of the options
+//! - `reporter`: tells all who watch: `screen` with `terminal` and `console`, `watch`, `progress_to`, `job_frames`, `frames`; `gauge`:
+//!   the machine's load
+//! - `answer`: summary and exit code
+//! - `exit`, `stderr`, `signals`, `whole_file`, `sha256`: exit codes, messages, signals, safe writing, digests
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 

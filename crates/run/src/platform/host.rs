@@ -1,17 +1,18 @@
 //! This machine as the platform of a run: real processes.
 
 use super::allotted::Allotted;
-use super::kernel;
+use super::host_warnings::{lost_at_start, named, not_counted, stand_ins, warning};
+use super::kernel::{self, KernelPart};
 use super::keys::Keys;
 use super::program::{Programs, reaped, reaped_id};
-use super::{Arrivals, BackendOf, KernelPart, MachineView, Platform, SoloWork};
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::cpus::{CpuChoice, CpusPerJob, usable_text};
 use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
 use crate::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Capability, CpuSet, Event, Machine, Nanos, TaskId, Width};
+use cosched_core::{Capability, CpuSet, Event, Machine, Nanos, TaskId, Width};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -20,7 +21,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
     Allocation, Freezing, GroupError, HeadroomLimits, Host, HostConfig, HostError, HostJob,
-    HostNotice, JobBegin, JobProgram, Neighbour, PlaceAmongRuns, Share, check_open_files,
+    JobBegin, JobProgram, PlaceAmongRuns, Share, check_open_files,
 };
 use cosched_memory::CommandKey;
 use cosched_report::{BackendKind, EnergySource, RunWarning};
@@ -266,13 +267,6 @@ fn beside_others(
     (place, warnings)
 }
 
-/// Runs and their CPUs, as warnings name them.
-fn named(runs: &[Neighbour]) -> Vec<(i32, String)> {
-    runs.iter()
-        .map(|run| (run.pid, run.cpus.to_string()))
-        .collect()
-}
-
 impl Platform for HostPlatform {
     type Job = HostJob;
     type Backend = Host;
@@ -350,12 +344,12 @@ impl Platform for HostPlatform {
     fn backend(&self, of: BackendOf<'_, HostJob>) -> Result<Host> {
         let BackendOf {
             options,
-            part,
             jobs,
             screen,
             requests,
             ..
         } = of;
+        let part = KernelPart::of(of.choice, of.actuation);
         let tell = screen.clone();
         let machine = &self.view.machine;
         let kernel = if part == KernelPart::None {
@@ -445,110 +439,4 @@ pub(crate) fn threads_env(options: &RunOptions, cpus: usize) -> Option<usize> {
     let limit = options.limits.jobs;
     let most_live = limit.map_or(usize::MAX, |limit| limit.on(cpus));
     (options.machine.threads_env == ThreadsEnv::Auto).then_some(most_live)
-}
-
-/// The warning that the kernel's own events stand in for those of the processor.
-fn stand_ins(events: &MachineEvents, counters: &CounterSupport) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
-        let mut events = Vec::new();
-        for (counter, event) in &entry.table.events {
-            if counters.of(*counter).is_value() {
-                events.push(format!("{counter}: {}", event.name()));
-            }
-        }
-        if !events.is_empty() {
-            warnings.push(RunWarning::StandIn { events });
-        }
-    }
-    warnings
-}
-
-/// The warnings that events of `--event` can't be counted.
-fn not_counted(given: &[EventOverride], counters: &CounterSupport) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    for problem in &counters.problems {
-        let is_given = given.iter().any(|own| own.counter == problem.counter);
-        if is_given && !counters.of(problem.counter).is_value() {
-            let why = problem.to_string();
-            warnings.push(RunWarning::NotCounted { why });
-        }
-    }
-    warnings
-}
-
-/// The warnings that events get no counter, or count nothing, on a machine that has counters.
-fn lost_at_start(counters: &CounterSupport) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    for why in [Absence::NoCounterFree, Absence::CountsNothing] {
-        let mut events = Vec::new();
-        for (counter, state) in counters.events.iter() {
-            if state.absence() == Some(why) {
-                events.push(counter.name());
-            }
-        }
-        if !events.is_empty() {
-            warnings.push(events_lost(&events, None, why));
-        }
-    }
-    warnings
-}
-
-fn events_lost(events: &[&str], since: Option<String>, why: Absence) -> RunWarning {
-    let remedy = match why {
-        Absence::NoCounterFree | Absence::CountedTooLittle => {
-            "the NMI watchdog (`sysctl kernel.nmi_watchdog=0` frees its counter) or another session of perf holds the counters"
-        }
-        _ => "`cosched doctor` tries the events out",
-    };
-    RunWarning::EventsLost {
-        events: events.iter().map(|&event| event.to_owned()).collect(),
-        since,
-        why: why.to_string(),
-        remedy,
-    }
-}
-
-/// The warning for a notice of the backend.
-fn warning(notice: HostNotice) -> RunWarning {
-    match notice {
-        HostNotice::Mended(mended) => RunWarning::Mended {
-            groups: mended.groups.len(),
-            continued: mended.continued.len(),
-            unbound: mended.attached.threads.len(),
-        },
-        HostNotice::Share {
-            cpus,
-            has_grown: true,
-            ..
-        } => RunWarning::CpusGained {
-            cpus: cpus.to_string(),
-        },
-        HostNotice::Share { cpus, others, .. } => RunWarning::CpusShared {
-            cpus: cpus.to_string(),
-            others: named(&others),
-        },
-        HostNotice::Offline(cpus) => RunWarning::CpusOffline {
-            cpus: cpus.to_string(),
-        },
-        HostNotice::StepsBack => RunWarning::StepsBack,
-        HostNotice::Returns => RunWarning::Returns,
-        HostNotice::SteppedBack(time) => RunWarning::SteppedBack { time },
-        HostNotice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
-        HostNotice::Paused(is_paused) => RunWarning::Paused { is_paused },
-        HostNotice::StoppedItself { job } => RunWarning::StoppedItself { job },
-        HostNotice::Continued { job } => RunWarning::Continued { job },
-        HostNotice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
-        HostNotice::GuardianReplaced => RunWarning::GuardianReplaced,
-        HostNotice::NoGuardian(why) => RunWarning::NoGuardian { why },
-        HostNotice::NoList(why) => RunWarning::NoList { why },
-        HostNotice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
-        HostNotice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
-        HostNotice::LeftScheduler { job, processes } => {
-            RunWarning::LeftScheduler { job, processes }
-        }
-        HostNotice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
-        HostNotice::NotCounted { events, job, why } => events_lost(&events, Some(job), why),
-        HostNotice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
-    }
 }

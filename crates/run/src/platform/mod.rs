@@ -1,12 +1,14 @@
 //! Where a run takes place: the factory of its backend, and what is known of the machine.
 //!
-//! - `host`: this machine, with `allotted`: what was given of it; `kernel`: a scheduler in the kernel
+//! - `host`: this machine, with `allotted`: what was given of it; `kernel`: a scheduler in the kernel; `host_warnings`: what users
+//!   are told of it
 //! - `nodes`: several nodes, with `launch`: the command that leads to a worker on each
 //! - `simulated`: the built-in simulation; `world`: one in a process of its own; `simulation`: what both share
 //! - `program`, `keys`: the programs of real jobs, and how the history identifies them
 
 mod allotted;
 mod host;
+mod host_warnings;
 mod kernel;
 mod keys;
 mod launch;
@@ -27,9 +29,12 @@ pub(crate) use world::WorldPlatform;
 use crate::exit::Failure;
 use crate::input::Job;
 use crate::options::RunOptions;
+use crate::policy::PolicyChoice;
 use crate::screen::Screen;
 use anyhow::Result;
-use cosched_core::{Absence, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId};
+use cosched_core::{
+    Absence, Actuation, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId,
+};
 use cosched_linux::{Allocation, RunRequests};
 use cosched_memory::CommandKey;
 use cosched_report::{BackendKind, EnergySource, JobInfos, RunWarning, SettingFile, SoloSource};
@@ -119,34 +124,6 @@ pub(crate) enum SoloWork {
     RunEach,
 }
 
-/// The part that a scheduler in the kernel has in a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum KernelPart {
-    /// None: decisions are carried out one by one.
-    None,
-    /// It carries out plans.
-    Plans,
-    /// It decides at each event, as EFS, by these factors of Eqs. 22 and 23.
-    Efs {
-        /// `c_l`.
-        local: u64,
-        /// `c_g`.
-        global: u64,
-        /// Lines of memory that the bus of a memory domain moves in a microsecond, if demands are measured.
-        lines_per_us: Option<f64>,
-    },
-}
-
-impl KernelPart {
-    /// Whether it measures the demands of jobs.
-    pub(crate) fn measures(self) -> bool {
-        match self {
-            KernelPart::Efs { lines_per_us, .. } => lines_per_us.is_some(),
-            KernelPart::None | KernelPart::Plans => false,
-        }
-    }
-}
-
 /// Makes backends for jobs: on this machine, over nodes, or in a simulation.
 pub(crate) trait Platform {
     /// A job in the backend's own form.
@@ -210,7 +187,8 @@ pub(crate) trait Platform {
 /// What a backend is made of. A simulation has its jobs already, and needs none of it.
 pub(crate) struct BackendOf<'a, J> {
     pub(crate) options: &'a RunOptions,
-    pub(crate) part: KernelPart,
+    pub(crate) choice: &'a PolicyChoice,
+    pub(crate) actuation: Actuation,
     pub(crate) jobs: Vec<J>,
     pub(crate) screen: &'a Screen,
     /// The requests of others to the run.
