@@ -1,6 +1,7 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
 use super::console::Showing;
+use super::context::RunContext;
 use super::files::{RunFiles, Watched};
 use super::gauge::MachineGauge;
 use super::job_frames::Events;
@@ -10,7 +11,6 @@ use super::platform::{BackendOf, MachineView, Platform};
 use super::policy::PolicyChoice;
 use super::prepare::Preparer;
 use super::reporter::Reporter;
-use super::session::Session;
 use super::setting::setting;
 use super::source::OpenInput;
 use super::stream::{AllKnown, JobStream};
@@ -75,31 +75,31 @@ impl<P: Platform> Batch<P> {
     /// The backend can't be made, or it failed during the run.
     pub(crate) fn run(
         mut self,
-        session: &Session<'_, P>,
+        run: &RunContext<'_, P>,
         mut files: RunFiles,
     ) -> anyhow::Result<BatchResult> {
-        let view = session.platform.view();
+        let view = run.platform.view();
         let mut policy = (self.choice.entry.build)(&self.choice.params);
-        let mut reporter = self.reporter(session, &mut files);
-        self.open_console(session);
+        let mut reporter = self.reporter(run, &mut files);
+        self.open_console(run);
         let gauge = MachineGauge::of_run(view);
-        let mut info = self.info(session);
+        let mut info = self.info(run);
         let infos = info.job_infos();
-        let mut backend = self.backend(session, &infos)?;
+        let mut backend = self.backend(run, &infos)?;
         if !view.is_simulated() {
             let elapsed = Duration::from_nanos(backend.now().0);
             info.run_id = own_run(&Root::default());
             info.started_at = Some(SystemTime::now() - elapsed);
         }
         reporter.started_at = info.started_at;
-        let recorder = self.recorder(session, &info, &infos, &mut files);
+        let recorder = self.recorder(run, &info, &infos, &mut files);
         let mut listed = Listed::new(std::mem::take(&mut self.specs));
         let mut stream = match self.open.take() {
             Some(open) => {
                 let input = open.arriving.descriptor();
                 let arrivals = P::arrivals(&mut backend).context("no job comes to a simulation")?;
                 arrivals.watch_input(input.context("the input of jobs")?);
-                Some(self.stream(session, open, infos.clone(), reporter.known.clone()))
+                Some(self.stream(run, open, infos.clone(), reporter.known.clone()))
             }
             None => None,
         };
@@ -119,8 +119,8 @@ impl<P: Platform> Batch<P> {
         info.warnings = recorder.into_warnings();
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
-        reporter.leave_console(session.signals, &infos.borrow());
-        let mut memory = session.memory.borrow_mut();
+        reporter.leave_console(run.signals, &infos.borrow());
+        let mut memory = run.memory.borrow_mut();
         if let Ok(result) = &result {
             memory.learn_rates(&result.rates);
         }
@@ -136,7 +136,7 @@ impl<P: Platform> Batch<P> {
         }
         let moved = files.watched.as_ref().and_then(Watched::moved);
         for warning in problem.into_iter().chain(moved) {
-            session.screen.warn(warning);
+            run.screen.warn(warning);
         }
         reporter.finish();
         if let Some(gauge) = gauge {
@@ -146,18 +146,14 @@ impl<P: Platform> Batch<P> {
     }
 
     /// Makes the backend, with the jobs that are known.
-    fn backend(
-        &mut self,
-        session: &Session<'_, P>,
-        infos: &JobInfos,
-    ) -> anyhow::Result<P::Backend> {
-        session.platform.backend(BackendOf {
-            options: session.options,
+    fn backend(&mut self, run: &RunContext<'_, P>, infos: &JobInfos) -> anyhow::Result<P::Backend> {
+        run.platform.backend(BackendOf {
+            options: run.options,
             choice: &self.choice,
             actuation: self.config.actuation,
             jobs: std::mem::take(&mut self.tasks),
-            screen: session.screen,
-            requests: session.watch.and_then(Watch::requests),
+            screen: run.screen,
+            requests: run.watch.and_then(Watch::requests),
             logs: &self.logs,
             infos,
         })
@@ -166,15 +162,15 @@ impl<P: Platform> Batch<P> {
     /// The recorder of the files that the run writes while it goes on.
     fn recorder<'a>(
         &self,
-        session: &Session<'_, P>,
+        run: &RunContext<'_, P>,
         info: &RunInfo,
         infos: &JobInfos,
         files: &mut RunFiles,
     ) -> FileRecorder<'a> {
-        let view = session.platform.view();
+        let view = run.platform.view();
         let mut recorder = FileRecorder::new(info, infos.clone());
-        if session.watch.is_some() {
-            recorder = recorder.with_status(session.facts(info, self.alone));
+        if run.watch.is_some() {
+            recorder = recorder.with_status(run.facts(info, self.alone));
         }
         if let Some(file) = files.series.take() {
             let header = SeriesHeader {
@@ -195,7 +191,7 @@ impl<P: Platform> Batch<P> {
 
     fn stream<'a>(
         &'a self,
-        session: &'a Session<'a, P>,
+        run: &'a RunContext<'a, P>,
         open: OpenInput,
         infos: JobInfos,
         known: AllKnown,
@@ -203,12 +199,12 @@ impl<P: Platform> Batch<P> {
         JobStream {
             open,
             preparer: Preparer {
-                options: session.options,
-                platform: session.platform,
+                options: run.options,
+                platform: run.platform,
                 logs: &self.logs,
                 choice: &self.choice,
             },
-            session,
+            run,
             infos,
             known,
             count: 0,
@@ -216,18 +212,18 @@ impl<P: Platform> Batch<P> {
         }
     }
 
-    fn reporter<'a>(&mut self, session: &Session<'a, P>, files: &mut RunFiles) -> Reporter<'a> {
+    fn reporter<'a>(&mut self, run: &RunContext<'a, P>, files: &mut RunFiles) -> Reporter<'a> {
         Reporter {
-            options: &session.options.output,
-            mark: session.platform.view().mark(),
-            screen: session.screen,
-            memory: session.memory,
-            watch: session.watch,
+            options: &run.options.output,
+            mark: run.platform.view().mark(),
+            screen: run.screen,
+            memory: run.memory,
+            watch: run.watch,
             journal: std::mem::take(&mut files.journal),
             known: known_of(std::mem::take(&mut self.known)),
             folder: self.logs.clone(),
             progress_to: files.progress_to.take(),
-            events: session.options.output.frames.then(Events::of_worker),
+            events: run.options.output.frames.then(Events::of_worker),
             is_open: self.open.is_some(),
             started_at: None,
             began: Instant::now(),
@@ -235,13 +231,13 @@ impl<P: Platform> Batch<P> {
     }
 
     /// Moves all output to a process of its own, so that a terminal that stands still does not stop the jobs.
-    fn open_console(&self, session: &Session<'_, P>) {
-        let output = &session.options.output;
+    fn open_console(&self, run: &RunContext<'_, P>) {
+        let output = &run.options.output;
         // Frames have one from the beginning.
-        if session.platform.view().is_simulated() || output.frames {
+        if run.platform.view().is_simulated() || output.frames {
             return;
         }
-        let show = session.options.show(self.specs.len());
+        let show = run.options.show(self.specs.len());
         let showing = Showing {
             run: std::process::id(),
             output: show.filter(|_| !self.alone),
@@ -249,15 +245,15 @@ impl<P: Platform> Batch<P> {
             to_stderr: output.format != AnswerFormat::Text,
             frames: false,
         };
-        session.screen.use_console(&showing, &self.logs);
+        run.screen.use_console(&showing, &self.logs);
     }
 
     /// What is known before the run, for the record.
-    fn info(&mut self, session: &Session<'_, P>) -> RunInfo {
-        let view = session.platform.view();
+    fn info(&mut self, run: &RunContext<'_, P>) -> RunInfo {
+        let view = run.platform.view();
         RunInfo {
             run_id: None,
-            setting: setting(session, &self.choice, &self.config),
+            setting: setting(run, &self.choice, &self.config),
             policy: self.choice.entry.name.to_owned(),
             backend: view.kind,
             machine: view.whole.clone(),

@@ -2,6 +2,7 @@
 
 use super::answer::{Ending, exit_of, exited_ok, print};
 use super::batch::BatchResult;
+use super::context::RunContext;
 use super::files::{RecordFile, RunFiles, keep};
 use super::folder::{JOBLOG, JOBLOG_FILES, LogFolder, LogNames};
 use super::frames;
@@ -11,7 +12,6 @@ use super::plan::RunPlan;
 use super::platform::{MachineView, Platform};
 use super::resume::{move_file, moved};
 use super::screen::Screen;
-use super::session::Session;
 use super::signals::Signals;
 use super::solo;
 use super::source::OpenInput;
@@ -52,7 +52,7 @@ pub(crate) fn execute<P: Platform>(
     let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
     let mut batch = plan.batch;
     let logs = batch.logs.clone();
-    let session = Session {
+    let run = RunContext {
         options,
         platform,
         screen: &screen,
@@ -64,7 +64,7 @@ pub(crate) fn execute<P: Platform>(
         input: &plan.input,
         files: &plan.files,
     };
-    if let Some(exit) = solo::learn(&session, &plan.solo, &plan.jobs, &mut batch)? {
+    if let Some(exit) = solo::learn(&run, &plan.solo, &plan.jobs, &mut batch)? {
         return Ok(exit.into());
     }
     if options.solo == SoloTimes::OnlyMeasured {
@@ -75,13 +75,13 @@ pub(crate) fn execute<P: Platform>(
     let halt = batch.config.halt;
     let is_open = batch.open.is_some();
     let exits_as_job = exits_as_only_job(&plan.jobs, batch.open.as_ref());
-    let BatchResult { result, mut info } = batch.run(&session, files)?;
+    let BatchResult { result, mut info } = batch.run(&run, files)?;
     if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
         screen.say("cosched: no job came, so nothing to run");
     }
-    warn_at_end(&session, &result, &mut info);
+    warn_at_end(&run, &result, &mut info);
     let record = record(&result, &info);
-    let kept = keep_files(&session, record_file, &record, &info);
+    let kept = keep_files(&run, record_file, &record, &info);
     screen.clear();
     // Whoever reads the answer may let it wait.
     signals.release();
@@ -121,20 +121,20 @@ fn exits_as_only_job(jobs: &[(u64, Job)], open: Option<&OpenInput>) -> bool {
 }
 
 /// Warns about solo traces and disturbances, and notes all warnings of the run for its record.
-fn warn_at_end<P>(session: &Session<'_, P>, result: &RunResult, info: &mut RunInfo) {
+fn warn_at_end<P>(run: &RunContext<'_, P>, result: &RunResult, info: &mut RunInfo) {
     for warning in result.tasks.iter().filter_map(odd_trace) {
-        session.screen.warn(warning);
+        run.screen.warn(warning);
     }
     let disturbances = info.disturbances(false);
-    if session.options.solo == SoloTimes::Nothing {
+    if run.options.solo == SoloTimes::Nothing {
         // Only who measures must know at once that other programs ran.
         info.warnings.extend(disturbances);
     } else {
         for warning in disturbances {
-            session.screen.warn(warning);
+            run.screen.warn(warning);
         }
     }
-    info.warnings.extend(session.screen.take_warnings());
+    info.warnings.extend(run.screen.take_warnings());
 }
 
 /// Writes the record, and sends a coordinator its files.
@@ -142,20 +142,20 @@ fn warn_at_end<P>(session: &Session<'_, P>, result: &RunResult, info: &mut RunIn
 /// # Errors
 /// The record can't be written.
 fn keep_files<P>(
-    session: &Session<'_, P>,
+    run: &RunContext<'_, P>,
     record_file: Option<RecordFile>,
     record: &Record,
     info: &RunInfo,
 ) -> Result<()> {
     let mut kept = Ok(());
-    if let Some(folder) = &mut *session.folder.borrow_mut() {
+    if let Some(folder) = &mut *run.folder.borrow_mut() {
         if info.warnings.iter().any(is_output_lost) {
             folder.keep();
         }
-        kept = keep(record_file, session.logs, record);
+        kept = keep(record_file, run.logs, record);
     }
-    if session.options.output.frames {
-        frames::close(session.screen, session.logs, session.signals);
+    if run.options.output.frames {
+        frames::close(run.screen, run.logs, run.signals);
     }
     kept
 }

@@ -12,7 +12,7 @@
 //! - `plan`: a run that is ready to start: `resume` with `killed` leaves out what is done, `policy` with `replay` and `bus_rate`
 //!   chooses the policy, `prepare` makes the jobs ready, `memory` knows them from earlier runs
 //! - `explain`: the plan as text, for `--dry-run`
-//! - `execute`: carries the plan out; `solo`: solo times before; `session`: what both batches share
+//! - `execute`: carries the plan out; `solo`: solo times before; `context`: what both batches share
 //! - `folder`, `temporary`, `named_files`, `files`, `runs`: the log folder and the files that a run writes
 //! - `batch`: one run of the loop; `setting`: what its record says of the options
 //! - `reporter`: tells all who watch: `screen` with `terminal` and `console`, `watch`, `progress_to`, `job_frames`, `frames`; `gauge`:
@@ -26,6 +26,7 @@ mod answer;
 mod batch;
 mod bus_rate;
 mod console;
+mod context;
 mod cpus;
 mod execute;
 pub mod exit;
@@ -51,7 +52,6 @@ mod reporter;
 mod resume;
 mod runs;
 mod screen;
-mod session;
 mod setting;
 mod sha256;
 mod shell;

@@ -1,9 +1,9 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
+use super::context::RunContext;
 use super::options::{RunOptions, SoloTimes};
 use super::platform::{MachineView, Platform};
 use super::policy::PolicyChoice;
-use super::session::Session;
 use crate::input::spec::AUTO;
 use crate::input::{path_text, quote};
 use cosched_core::{Absence, Nanos, RunConfig, TimeLimit};
@@ -20,11 +20,11 @@ const NOT_GIVEN: &str = "not given";
 
 /// How a run with this policy and configuration was started.
 pub(crate) fn setting<P: Platform>(
-    session: &Session<'_, P>,
+    run: &RunContext<'_, P>,
     choice: &PolicyChoice,
     config: &RunConfig,
 ) -> RunSetting {
-    let view = session.platform.view();
+    let view = run.platform.view();
     let mut absent = Absences::default();
     let (process, why) = if view.is_simulated() {
         (Process::default(), Absence::Simulated)
@@ -44,14 +44,14 @@ pub(crate) fn setting<P: Platform>(
     RunSetting {
         command_line: absent.note_option("command_line", process.command_line, why),
         cwd: absent.note_option("cwd", process.cwd, why),
-        input: session.input.clone(),
-        files: session.files.to_vec(),
+        input: run.input.clone(),
+        files: run.files.to_vec(),
         world: view.world.clone(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
         allocation: view.allocation.as_ref().map(allocation),
         params: settings,
-        options: recorded_options(session.options, view, choice, config),
+        options: recorded_options(run.options, view, choice, config),
         absent,
     }
 }

@@ -2,13 +2,13 @@
 
 use super::answer::{exit_of, exited_ok};
 use super::batch::{Batch, BatchResult};
+use super::context::RunContext;
 use super::files::RunFiles;
 use super::options::SoloTimes;
 use super::platform::{Platform, SoloWork};
 use super::policy::PolicyChoice;
 use super::prepare::{note_files, tell_solo};
 use super::screen::Screen;
-use super::session::Session;
 use super::source::noted_file;
 use crate::exit::{Exit, incapable, usage};
 use crate::input::{Job, told};
@@ -170,26 +170,26 @@ fn require_solo(choice: &PolicyChoice, specs: &[TaskSpec]) -> Result<()> {
 /// # Errors
 /// A solo run could not be made, or the policy needs more than could be learned.
 pub(crate) fn learn<P: Platform>(
-    session: &Session<'_, P>,
+    run: &RunContext<'_, P>,
     wish: &SoloWish,
     jobs: &[(u64, Job)],
     batch: &mut Batch<P>,
 ) -> Result<Option<Exit>> {
     if wish.alone {
-        match session.platform.solo_work(trace_step(batch))? {
+        match run.platform.solo_work(trace_step(batch))? {
             SoloWork::Known { profiles, source } => {
                 for (ix, profile) in profiles.into_iter().enumerate() {
                     if profile.time.is_none() {
                         batch.infos[ix].solo_failed = true;
                         let job = batch.specs[ix].name.clone();
-                        session.screen.warn(RunWarning::SoloFailed { job });
+                        run.screen.warn(RunWarning::SoloFailed { job });
                     }
                     batch.infos[ix].solo = profile.time.map(|time| Solo { time, source });
                     batch.specs[ix].solo = profile;
                 }
             }
             SoloWork::RunEach => {
-                if let Some(exit) = measure(session, jobs, batch)? {
+                if let Some(exit) = measure(run, jobs, batch)? {
                     return Ok(Some(exit));
                 }
             }
@@ -197,7 +197,7 @@ pub(crate) fn learn<P: Platform>(
     }
     if let Some(known) = &wish.known {
         for (spec, info) in batch.specs.iter_mut().zip(&mut batch.infos) {
-            use_known(session.screen, known, spec, info);
+            use_known(run.screen, known, spec, info);
         }
     }
     for (spec, info) in batch.specs.iter_mut().zip(&batch.infos) {
@@ -299,11 +299,11 @@ fn solo_batch<P: Platform>(
 
 /// Runs each distinct job alone and notes its solo profile. Returns an exit if the user interrupted it.
 fn measure<P: Platform>(
-    session: &Session<'_, P>,
+    run: &RunContext<'_, P>,
     jobs: &[(u64, Job)],
     batch: &mut Batch<P>,
 ) -> Result<Option<Exit>> {
-    let folder = session.logs.join("solo");
+    let folder = run.logs.join("solo");
     // What an earlier run left has been put aside.
     create_private_folder(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
@@ -312,24 +312,24 @@ fn measure<P: Platform>(
         .filter(|&ix| first_of[ix] == ix)
         .collect();
     let runs = positions.len();
-    session.screen.say(&format!(
+    run.screen.say(&format!(
         "cosched: {runs} solo runs first, one after the other"
     ));
-    let solo = solo_batch(session.platform, jobs, batch, &positions, folder)?;
-    let series = session.logs.join("solo.series.jsonl");
+    let solo = solo_batch(run.platform, jobs, batch, &positions, folder)?;
+    let series = run.logs.join("solo.series.jsonl");
     let files = RunFiles {
         series: Some(create_private(&series).with_context(|| told(&series))?),
         ..RunFiles::default()
     };
-    let BatchResult { result, mut info } = solo.run(session, files)?;
+    let BatchResult { result, mut info } = solo.run(run, files)?;
     for disturbed in info.disturbances(true) {
         info.warnings.push(disturbed.clone());
-        session.screen.warn(disturbed);
+        run.screen.warn(disturbed);
     }
     let record = record(&result, &info);
-    write_private(&session.logs.join("solo.json"), record.to_json().as_bytes())?;
+    write_private(&run.logs.join("solo.json"), record.to_json().as_bytes())?;
     let profiles = profiles(&record, &series)?;
-    let file = session.logs.join("solo-profiles.json");
+    let file = run.logs.join("solo-profiles.json");
     write_private(&file, profiles.to_json().as_bytes())?;
     if let EndedBy::Signal(_) | EndedBy::Deadline | EndedBy::Drain = result.ended_by {
         return Ok(Some(exit_of(&result, &batch.config.halt, false)));
@@ -340,7 +340,7 @@ fn measure<P: Platform>(
         let profile = profile_of(task, &profiles);
         if profile.is_none() {
             let job = task.spec.name.clone();
-            session.screen.warn(RunWarning::SoloFailed { job });
+            run.screen.warn(RunWarning::SoloFailed { job });
         }
         for (ix, info) in batch.infos.iter_mut().enumerate() {
             if first_of[ix] != first {

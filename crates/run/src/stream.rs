@@ -1,9 +1,9 @@
 //! Jobs that come while the run goes on, as the loop takes them.
 
+use super::context::RunContext;
 use super::memory::Known;
 use super::platform::{Arrivals, Platform};
 use super::prepare::{Prepared, Preparer};
-use super::session::Session;
 use super::source::OpenInput;
 use crate::input::{Arrived, Job, JobInput, Withdrawal, base};
 use cosched_core::{Backend as _, ByTask, Event, Intake, Nanos, TaskId, TaskSpec};
@@ -19,7 +19,7 @@ pub(crate) type AllKnown = Rc<RefCell<ByTask<Known>>>;
 pub(crate) struct JobStream<'a, P> {
     pub(crate) open: OpenInput,
     pub(crate) preparer: Preparer<'a, P>,
-    pub(crate) session: &'a Session<'a, P>,
+    pub(crate) run: &'a RunContext<'a, P>,
     pub(crate) infos: JobInfos,
     pub(crate) known: AllKnown,
     /// The number of jobs so far.
@@ -82,7 +82,7 @@ impl<P: Platform> JobStream<'_, P> {
             && job.input.weight.is_some()
         {
             let warning = RunWarning::WeightsUnused { policy };
-            self.session.screen.warn(warning);
+            self.run.screen.warn(warning);
         }
         let prepared = match why {
             Some(why) => Err(why),
@@ -90,7 +90,7 @@ impl<P: Platform> JobStream<'_, P> {
         };
         let prepared = prepared.and_then(|prepared| {
             if self.preparer.platform.view().has_job_files()
-                && let Some(folder) = &mut *self.session.folder.borrow_mut()
+                && let Some(folder) = &mut *self.run.folder.borrow_mut()
             {
                 folder.add(&job.name)?;
             }
@@ -110,12 +110,12 @@ impl<P: Platform> JobStream<'_, P> {
                 jobs.push((&*job, prepared));
             }
         }
-        let mut memory = self.session.memory.borrow_mut();
+        let mut memory = self.run.memory.borrow_mut();
         let (known, warning) = self
             .preparer
             .recall(&mut memory, LockPatience::None, &mut jobs);
         if let Some(warning) = warning {
-            self.session.screen.warn(warning);
+            self.run.screen.warn(warning);
         }
         for (id, known) in ids.into_iter().zip(known) {
             if let Some(known) = known {

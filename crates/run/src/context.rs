@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// What the batches of one run share: that of its solo runs, and that of all its jobs.
-pub(crate) struct Session<'a, P> {
+pub(crate) struct RunContext<'a, P> {
     pub(crate) options: &'a RunOptions,
     pub(crate) platform: &'a P,
     pub(crate) screen: &'a Screen,
@@ -31,7 +31,7 @@ pub(crate) struct Session<'a, P> {
     pub(crate) files: &'a [SettingFile],
 }
 
-impl<P> Session<'_, P> {
+impl<P> RunContext<'_, P> {
     /// The facts about a run that do not change while jobs run. `alone`: jobs run one at a time.
     pub(crate) fn facts(&self, info: &RunInfo, alone: bool) -> RunFacts {
         const NO_LOGS: &str = "--no-logs keeps none";
