@@ -5,7 +5,7 @@ use super::context::RunContext;
 use super::files::{RunFiles, Watched};
 use super::gauge::MachineGauge;
 use super::job_frames::Events;
-use super::memory::Known;
+use super::memory::{Known, Memory};
 use super::options::AnswerFormat;
 use super::platform::{BackendOf, MachineView, Platform};
 use super::policy::PolicyChoice;
@@ -23,8 +23,8 @@ use cosched_core::{
 use cosched_linux::own_run;
 use cosched_linux::root::Root;
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, SeriesHeader,
-    SeriesWriter,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunWarning,
+    SeriesHeader, SeriesWriter,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -59,6 +59,14 @@ fn known_of(known: Vec<Option<Known>>) -> AllKnown {
     let known = (0..).map(TaskId).zip(known);
     let known = known.filter_map(|(id, known)| Some((id, known?)));
     Rc::new(RefCell::new(known.collect()))
+}
+
+/// Keeps in the history what the jobs did, whatever became of the run. Returns a warning if it can't be kept.
+fn keep_learnt(memory: &mut Memory, result: Option<&RunResult>) -> Option<RunWarning> {
+    if let Some(result) = result {
+        memory.learn_rates(&result.rates);
+    }
+    memory.finish()
 }
 
 /// The result of a batch.
@@ -120,13 +128,7 @@ impl<P: Platform> Batch<P> {
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
         reporter.leave_console(run.signals, &infos.borrow());
-        let mut memory = run.memory.borrow_mut();
-        if let Ok(result) = &result {
-            memory.learn_rates(&result.rates);
-        }
-        // Whatever became of the run, what its jobs did is known.
-        let problem = memory.finish();
-        drop(memory);
+        let unkept = keep_learnt(&mut run.memory.borrow_mut(), result.as_ref().ok());
         let result = result.map_err(|error| match error {
             RunError::Backend(error) => P::failure(error),
             error => error.into(),
@@ -135,7 +137,7 @@ impl<P: Platform> Batch<P> {
             return Err(P::failure(error));
         }
         let moved = files.watched.as_ref().and_then(Watched::moved);
-        for warning in problem.into_iter().chain(moved) {
+        for warning in unkept.into_iter().chain(moved) {
             run.screen.warn(warning);
         }
         reporter.finish();

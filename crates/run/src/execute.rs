@@ -38,6 +38,7 @@ pub(crate) fn execute<P: Platform>(
 ) -> Result<RunOutcome> {
     // A file that can't be written is an error before anything is started.
     let (folder, mut files) = open_files(options, platform, &mut plan, signals)?;
+    let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
     let at_once = most_at_once(options, &plan);
@@ -47,6 +48,7 @@ pub(crate) fn execute<P: Platform>(
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
+    let memory = RefCell::new(plan.memory);
     // A coordinator shows what its workers do.
     let is_watched = !platform.view().is_simulated() && !options.output.frames;
     let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
@@ -57,10 +59,10 @@ pub(crate) fn execute<P: Platform>(
         platform,
         screen: &screen,
         signals,
-        memory: &RefCell::new(plan.memory),
+        memory: &memory,
         watch: watch.as_ref(),
         logs: &logs,
-        folder: &RefCell::new(folder),
+        folder: &folder,
         input: &plan.input,
         files: &plan.files,
     };

@@ -4,6 +4,7 @@ mod given;
 mod limits;
 mod nodes;
 mod output;
+mod parallel;
 mod policy;
 mod values;
 
@@ -11,7 +12,6 @@ pub use given::words_of;
 pub use limits::LimitArgs;
 pub use output::{Format, OutputArgs};
 
-use super::parallel::ParallelArgs;
 use super::parse::words;
 use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
@@ -24,6 +24,7 @@ use clap_complete::engine::ArgValueCompleter;
 use cosched_core::Order;
 use cosched_run::{JobSource, Orphans, RunOptions, Show};
 use nodes::NodeArgs;
+use parallel::ParallelArgs;
 use policy::{PolicyArgs, ResearchArgs};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
