@@ -150,7 +150,6 @@ impl<P: Platform> Batch<P> {
     /// Makes the backend, with the jobs that are known.
     fn backend(&mut self, run: &RunContext<'_, P>, infos: &JobInfos) -> anyhow::Result<P::Backend> {
         run.platform.backend(BackendOf {
-            options: run.options,
             choice: &self.choice,
             actuation: self.config.actuation,
             jobs: std::mem::take(&mut self.tasks),

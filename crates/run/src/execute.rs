@@ -181,7 +181,7 @@ fn open_files<P: Platform>(
     }
     let mut names = names(options, view, plan);
     names.written.extend_from_slice(&view.folders);
-    let reads = || P::reads(options, &plan.jobs, &plan.batch.tasks);
+    let reads = || platform.reads(&plan.jobs, &plan.batch.tasks);
     let (folder, files) =
         RunFiles::open(options, &plan.batch.logs, names, reads, &plan.seen, signals)?;
     if let Some(aside) = &folder.aside {

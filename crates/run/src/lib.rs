@@ -132,8 +132,7 @@ pub fn run(options: &RunOptions) -> Result<RunOutcome> {
         (Some(on), _) => simulate(options, on, jobs, &signals),
         (None, Some(nodes)) => run_over_nodes(options, nodes, jobs, &signals),
         (None, None) => {
-            let publish = !options.dry_run;
-            let platform = HostPlatform::look(&Root::default(), &options.machine, publish)?;
+            let platform = HostPlatform::look(&Root::default(), options)?;
             run_on(options, &platform, jobs, &signals)
         }
     }

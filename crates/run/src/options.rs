@@ -155,6 +155,21 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
+    /// The settings of the loop that these are.
+    pub(crate) fn config(&self) -> RunConfig {
+        RunConfig {
+            order: self.order,
+            delay: self.delay,
+            timeout: self.timeout,
+            deadline: self.deadline,
+            attempts: self.attempts,
+            grace: self.grace,
+            max_pause: self.max_pause,
+            halt: self.halt,
+            ..RunConfig::default()
+        }
+    }
+
     /// Memory to keep free if jobs may use so much, both in bytes. A simulated machine has none.
     pub(crate) fn kept_memory(&self, memory: Option<u64>) -> Option<u64> {
         self.mem_keep.or(memory.map(|memory| memory / 20))

@@ -273,20 +273,12 @@ fn config(
         },
         jobs_per_cpu: given.is_none().then_some(live / cpus.max(1)),
         at_once: None,
-        order: limits.order,
-        max_pause: limits.max_pause,
-        halt: limits.halt,
-        timeout: limits.timeout,
-        deadline: limits.deadline,
-        delay: limits.delay,
-        attempts: limits.attempts,
-        grace: limits.grace,
         seed: options.policy.seed,
         actuation: options.machine.actuation(),
         traffic: choice.entry.needs_traffic(&choice.params),
         results_max: if is_open { RESULTS } else { usize::MAX },
         devices: choice.entry.needs_devices(&choice.params),
-        ..RunConfig::default()
+        ..limits.config()
     }
 }
 

@@ -6,7 +6,7 @@ use super::kernel::{self, KernelPart};
 use super::keys::Keys;
 use super::program::{Programs, reaped, reaped_id};
 use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
-use crate::cpus::{CpuChoice, CpusPerJob, usable_text};
+use crate::cpus::{CpuChoice, usable_text};
 use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
@@ -33,29 +33,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// This machine, as it was found before the run.
-pub(crate) struct HostPlatform {
+pub(crate) struct HostPlatform<'a> {
+    options: &'a RunOptions,
     view: MachineView,
     counters: CounterSupport,
     freezing: Freezing,
     programs: Programs,
     keys: Keys,
-    cpus_per_job: CpusPerJob,
-    /// The folder for the reapers of the jobs, if they have some.
-    reaper: Option<PathBuf>,
     /// Its place among other runs.
     place: Rc<RefCell<PlaceAmongRuns>>,
     /// Memory that Slurm gave, where that is less than the machine and its cgroups allow.
     given: Option<u64>,
 }
 
-impl HostPlatform {
-    /// Reads the machine's topology, counters and freezer, and chooses the CPUs beside other runs. With `publish` other
-    /// runs know of this one from now on.
-    pub(crate) fn look(
-        root: &Root,
-        options: &MachineOptions,
-        publish: bool,
-    ) -> Result<HostPlatform> {
+impl HostPlatform<'_> {
+    /// Reads the machine's topology, counters and freezer, and chooses the CPUs beside other runs. They know of this one from
+    /// now on, unless it is a dry run.
+    pub(crate) fn look<'a>(root: &Root, run: &'a RunOptions) -> Result<HostPlatform<'a>> {
+        let options = &run.machine;
         check_limit_of_files()?;
         let needing = [
             ("--polite", options.polite),
@@ -75,7 +70,7 @@ impl HostPlatform {
             by_slurm,
             place,
             mut warnings,
-        } = part_beside_others(root, options, allocation.as_ref(), publish)?;
+        } = part_beside_others(root, options, allocation.as_ref(), !run.dry_run)?;
         let machine = whole.part(place.cpus());
         // The CPUs of a scheduler in the kernel never change.
         let is_fixed = options.actuator != Actuator::Freezer;
@@ -119,13 +114,12 @@ impl HostPlatform {
             warnings,
         };
         Ok(HostPlatform {
+            options: run,
             view,
             counters,
             freezing,
             programs: Programs::new()?,
             keys,
-            cpus_per_job: options.cpus_per_job,
-            reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
             given,
         })
@@ -267,7 +261,7 @@ fn beside_others(
     (place, warnings)
 }
 
-impl Platform for HostPlatform {
+impl Platform for HostPlatform<'_> {
     type Job = HostJob;
     type Backend = Host;
 
@@ -280,7 +274,7 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
-        let key = match &self.reaper {
+        let key = match &self.options.machine.reaper {
             Some(folder) => Some(folder.join(reaped_id(job)?)),
             None => None,
         };
@@ -299,7 +293,7 @@ impl Platform for HostPlatform {
             }
         };
         let all = self.view.whole.all_cpus();
-        let (cpus, width) = self.cpus_per_job.of(job, &all, true)?;
+        let (cpus, width) = self.options.machine.cpus_per_job.of(job, &all, true)?;
         Ok(HostJob {
             name: job.name.clone(),
             begin,
@@ -308,7 +302,7 @@ impl Platform for HostPlatform {
         })
     }
 
-    fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
+    fn reads(&self, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for HostJob { begin, .. } in tasks {
             let JobBegin::Program(program) = begin else {
@@ -342,8 +336,8 @@ impl Platform for HostPlatform {
     }
 
     fn backend(&self, of: BackendOf<'_, HostJob>) -> Result<Host> {
+        let options = self.options;
         let BackendOf {
-            options,
             jobs,
             screen,
             requests,

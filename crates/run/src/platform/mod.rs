@@ -28,7 +28,6 @@ pub(crate) use world::WorldPlatform;
 
 use crate::exit::Failure;
 use crate::input::Job;
-use crate::options::RunOptions;
 use crate::policy::PolicyChoice;
 use crate::screen::Screen;
 use anyhow::Result;
@@ -150,7 +149,7 @@ pub(crate) trait Platform {
 
     /// The files that the jobs read, as far as that is known: programs, and what they have as standard input. Of a
     /// simulation, the machine and the programs. Paths that do not exist may be among them.
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
+    fn reads(&self, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
 
     /// Which command a job is, for what is known of it from earlier runs; `None` if it runs none.
     fn key(&self, job: &Job, task: &Self::Job) -> Option<CommandKey>;
@@ -186,7 +185,6 @@ pub(crate) trait Platform {
 
 /// What a backend is made of. A simulation has its jobs already, and needs none of it.
 pub(crate) struct BackendOf<'a, J> {
-    pub(crate) options: &'a RunOptions,
     pub(crate) choice: &'a PolicyChoice,
     pub(crate) actuation: Actuation,
     pub(crate) jobs: Vec<J>,

@@ -134,7 +134,7 @@ impl Platform for NodesPlatform {
         })
     }
 
-    fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], _tasks: &[NodeJob]) -> Vec<PathBuf> {
+    fn reads(&self, _jobs: &[(u64, Job)], _tasks: &[NodeJob]) -> Vec<PathBuf> {
         Vec::new()
     }
 

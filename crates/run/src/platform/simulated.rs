@@ -23,10 +23,10 @@ use std::sync::Arc;
 const WORK: JobWork = JobWork::SoloTime(Nanos::from_ms(100_000));
 
 /// A simulated machine, with the jobs that are to run on it.
-pub(crate) struct SimPlatform {
+pub(crate) struct SimPlatform<'a> {
+    options: &'a RunOptions,
     view: MachineView,
     config: SimConfig,
-    quiet: bool,
     signals: Signals,
     /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
     made: RefCell<Option<Made>>,
@@ -103,14 +103,14 @@ impl Files {
     }
 }
 
-impl SimPlatform {
+impl SimPlatform<'_> {
     /// Reads the machine and the jobs' programs.
-    pub(crate) fn open(
-        options: &RunOptions,
+    pub(crate) fn open<'a>(
+        options: &'a RunOptions,
         on: &str,
         jobs: &[Job],
         signals: Signals,
-    ) -> Result<SimPlatform> {
+    ) -> Result<SimPlatform<'a>> {
         let mut files = Files::default();
         let described = spec::machine(on)?;
         files.note("machine", on, described.text);
@@ -144,9 +144,9 @@ impl SimPlatform {
         let capabilities = config.machine.capabilities(&seen);
         let view = simulation::view(Arc::new(seen), capabilities, params, files.all);
         Ok(SimPlatform {
+            options,
             view,
             config,
-            quiet: options.output.quiet,
             signals,
             made: RefCell::new(None),
         })
@@ -156,7 +156,7 @@ impl SimPlatform {
 /// Why a simulation has nothing to run.
 const PREPARED: &str = "a simulation is prepared before it runs, and runs only once";
 
-impl Platform for SimPlatform {
+impl Platform for SimPlatform<'_> {
     /// A simulation is made with its jobs.
     type Job = ();
     type Backend = Sim;
@@ -166,7 +166,11 @@ impl Platform for SimPlatform {
     }
 
     fn prepare(&self) -> Result<()> {
-        let alone = SoloProgress::new(self.quiet, self.config.jobs.len(), self.signals.clone());
+        let alone = SoloProgress::new(
+            self.options.output.quiet,
+            self.config.jobs.len(),
+            self.signals.clone(),
+        );
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.clear();
         let on = &self.view.machine.name;
@@ -179,13 +183,13 @@ impl Platform for SimPlatform {
         Ok(())
     }
 
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
-        let folder = options.mix_folder();
+    fn reads(&self, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
+        let folder = self.options.mix_folder();
         let mut files = Vec::new();
         for (_, job) in jobs {
             files.extend(job.input.program.as_ref().map(|name| folder.join(name)));
         }
-        files.extend(options.machine.on.as_ref().map(PathBuf::from));
+        files.extend(self.options.machine.on.as_ref().map(PathBuf::from));
         files
     }
 

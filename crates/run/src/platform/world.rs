@@ -14,14 +14,13 @@ use std::path::{Path, PathBuf};
 
 /// A simulated machine in a process of its own, with the jobs that are to run on it. A fresh process is started for each solo
 /// run and for the run itself.
-pub(crate) struct WorldPlatform {
+pub(crate) struct WorldPlatform<'a> {
+    options: &'a RunOptions,
     view: MachineView,
     command: Command,
-    seed: u64,
     /// The CPUs of `--cpus`.
     usable: Option<CpuSet>,
     jobs: Vec<WorldJob>,
-    quiet: bool,
     signals: Signals,
 }
 
@@ -30,17 +29,16 @@ fn name_of(job: &Job) -> String {
     job.input.program.clone().unwrap_or(base(&job.input))
 }
 
-impl WorldPlatform {
+impl WorldPlatform<'_> {
     /// Starts the world once, to see its machine, and reads the jobs.
-    pub(crate) fn open(
-        options: &RunOptions,
+    pub(crate) fn open<'a>(
+        options: &'a RunOptions,
         command: Command,
         on: &str,
         jobs: &[Job],
         signals: Signals,
-    ) -> Result<WorldPlatform> {
-        let seed = options.policy.seed;
-        let world = open(&command, seed, &signals);
+    ) -> Result<WorldPlatform<'a>> {
+        let world = open(&command, options.policy.seed, &signals);
         let mut world = world.map_err(|error| match error {
             WorldError::Interrupted(signal) => interrupted(signal, &error),
             error => refused(on, &error),
@@ -68,12 +66,11 @@ impl WorldPlatform {
         }
         view.world = Some(on.to_owned());
         Ok(WorldPlatform {
+            options,
             view,
             command,
-            seed,
             usable,
             jobs: told,
-            quiet: options.output.quiet,
             signals,
         })
     }
@@ -83,7 +80,7 @@ impl WorldPlatform {
     /// # Errors
     /// It can't be started, or is not the same as before.
     fn anew(&self) -> Result<ForeignWorld> {
-        let world = open(&self.command, self.seed, &self.signals);
+        let world = open(&self.command, self.options.policy.seed, &self.signals);
         let mut world = world.map_err(Self::failure)?;
         if let Some(usable) = &self.usable {
             world.use_cpus(usable);
@@ -112,7 +109,7 @@ fn open(command: &Command, seed: u64, signals: &Signals) -> Result<ForeignWorld,
     ForeignWorld::open(command, seed, move || signals.next())
 }
 
-impl Platform for WorldPlatform {
+impl Platform for WorldPlatform<'_> {
     /// A simulation is made with its jobs.
     type Job = ();
     type Backend = ForeignWorld;
@@ -130,8 +127,8 @@ impl Platform for WorldPlatform {
     }
 
     /// The words of its command may be files.
-    fn reads(options: &RunOptions, _jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
-        let command = options.machine.on.as_deref().unwrap_or_default();
+    fn reads(&self, _jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
+        let command = self.options.machine.on.as_deref().unwrap_or_default();
         command.split_whitespace().map(PathBuf::from).collect()
     }
 
@@ -161,7 +158,11 @@ impl Platform for WorldPlatform {
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
         let mut distinct: Vec<(&WorldJob, SoloProfile)> = Vec::new();
         let mut profiles = Vec::new();
-        let alone = SoloProgress::new(self.quiet, self.jobs.len(), self.signals.clone());
+        let alone = SoloProgress::new(
+            self.options.output.quiet,
+            self.jobs.len(),
+            self.signals.clone(),
+        );
         for (done, job) in self.jobs.iter().enumerate() {
             let known = distinct.iter().find(|(known, _)| *known == job);
             let profile = match known {
