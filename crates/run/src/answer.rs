@@ -1,7 +1,7 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
-use super::options::{Format, RunOptions};
-use super::program::NO_PROGRAM;
+use super::options::{AnswerFormat, RunOptions};
+use super::platform::NO_PROGRAM;
 use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::input::{quote, told};
@@ -43,9 +43,9 @@ impl Ending<'_> {
 pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> io::Result<()> {
     let output = &options.output;
     let printed = match output.format {
-        Format::Json => io::stdout().write_all(record.to_json().as_bytes()),
-        Format::Csv => print_jobs(record),
-        Format::Text => Ok(()),
+        AnswerFormat::Json => io::stdout().write_all(record.to_json().as_bytes()),
+        AnswerFormat::Csv => print_jobs(record),
+        AnswerFormat::Text => Ok(()),
     };
     if output.has_summary() {
         let text = summary(record, &summary_options(options, record));

@@ -1,58 +1,58 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
 use super::console::Showing;
-use super::facts;
-use super::files::{Files, Watched};
+use super::context::RunContext;
+use super::files::{RunFiles, Watched};
+use super::gauge::MachineGauge;
 use super::job_frames::Events;
-use super::memory::Known;
-use super::options::Format;
-use super::platform::{KernelPart, Platform, RunIdentity};
+use super::memory::{Known, Memory};
+use super::options::AnswerFormat;
+use super::platform::{BackendOf, MachineView, Platform};
+use super::policy::PolicyChoice;
 use super::prepare::Preparer;
 use super::reporter::Reporter;
-use super::runs::Journal;
-use super::session::Session;
-use super::stream::{AllKnown, Open, Stream};
+use super::setting::setting;
+use super::source::OpenInput;
+use super::stream::{AllKnown, JobStream};
 use super::watch::Watch;
 use anyhow::Context as _;
 use cosched_core::{
-    Absence, Actuation, Capabilities, Intake, Listed, Params, Policy, PolicyEntry, Reading,
-    RunConfig, RunError, RunResult, TaskId, TaskSpec, run_all,
+    Absence, Backend as _, Capabilities, Intake, Listed, Reading, RunConfig, RunError, RunResult,
+    TaskId, TaskSpec, run_all,
 };
+use cosched_linux::own_run;
+use cosched_linux::root::Root;
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunSetting,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, JobInfos, RunInfo, RunWarning,
     SeriesHeader, SeriesWriter,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
-/// Jobs that run together under a policy.
-pub(crate) struct Batch<'a, P: Platform> {
-    /// The policy that decides.
-    pub(crate) entry: &'static PolicyEntry,
-    /// Whether it freezes jobs.
-    pub(crate) freezes: bool,
-    pub(crate) params: &'a Params,
-    pub(crate) config: &'a RunConfig,
-    pub(crate) capabilities: &'a Capabilities,
-    /// How the run was started.
-    pub(crate) record_as: RunSetting,
+/// Jobs that run under a policy.
+pub(crate) struct Batch<P: Platform> {
+    pub(crate) choice: PolicyChoice,
+    /// The machine's capabilities, and those that solo runs or a file of solo profiles provide.
+    pub(crate) capabilities: Capabilities,
+    pub(crate) config: RunConfig,
     /// Jobs that come while the run goes on. There are no others then.
-    pub(crate) open: Option<Open>,
-    pub(crate) jobs: Vec<P::Job>,
-    /// The folder of the jobs' output.
-    pub(crate) folder: PathBuf,
-    pub(crate) specs: &'a [TaskSpec],
+    pub(crate) open: Option<OpenInput>,
+    /// The jobs in the backend's own form.
+    pub(crate) tasks: Vec<P::Job>,
+    pub(crate) specs: Vec<TaskSpec>,
+    /// What is known about the jobs before the run.
     pub(crate) infos: Vec<JobInfo>,
-    /// What earlier runs know of each job.
+    /// What is known of each job from earlier runs; `None` where nothing is kept of it.
     pub(crate) known: Vec<Option<Known>>,
-    /// Jobs done by earlier runs.
+    /// Jobs that earlier runs did.
     pub(crate) earlier: Vec<EarlierJob>,
-    pub(crate) files: Files,
-    /// Whether the jobs' output may be shown. Solo runs show none.
-    pub(crate) shows_output: bool,
+    /// The folder of the jobs' output.
+    pub(crate) logs: PathBuf,
+    /// The jobs run one by one for their solo times. Their output is not shown.
+    pub(crate) alone: bool,
 }
 
 fn known_of(known: Vec<Option<Known>>) -> AllKnown {
@@ -61,20 +61,12 @@ fn known_of(known: Vec<Option<Known>>) -> AllKnown {
     Rc::new(RefCell::new(known.collect()))
 }
 
-/// What a scheduler in the kernel does for a policy.
-fn kernel_part(entry: &PolicyEntry, params: &Params, actuation: Actuation) -> KernelPart {
-    match actuation {
-        Actuation::Decisions => KernelPart::None,
-        Actuation::Plans if entry.can_hand_over => {
-            let measures = params.word("demand") == "measured";
-            KernelPart::Efs {
-                local: params.number("c_local") as u64,
-                global: params.number("c_global") as u64,
-                lines_per_us: measures.then(|| params.number("mu_trans_per_us")),
-            }
-        }
-        Actuation::Plans => KernelPart::Plans,
+/// Keeps in the history what the jobs did, whatever became of the run. Returns a warning if it can't be kept.
+fn keep_learnt(memory: &mut Memory, result: Option<&RunResult>) -> Option<RunWarning> {
+    if let Some(result) = result {
+        memory.learn_rates(&result.rates);
     }
+    memory.finish()
 }
 
 /// The result of a batch.
@@ -84,80 +76,59 @@ pub(crate) struct BatchResult {
     pub(crate) info: RunInfo,
 }
 
-impl<P: Platform> Batch<'_, P> {
+impl<P: Platform> Batch<P> {
     /// Runs the batch to its end.
     ///
     /// # Errors
     /// The backend can't be made, or it failed during the run.
     pub(crate) fn run(
         mut self,
-        session: &Session<'_, P>,
-        policy: &mut dyn Policy,
+        run: &RunContext<'_, P>,
+        mut files: RunFiles,
     ) -> anyhow::Result<BatchResult> {
-        let Session {
-            platform, memory, ..
-        } = *session;
-        let files = std::mem::take(&mut self.files);
-        let jobs = std::mem::take(&mut self.jobs);
-        let mut reporter = self.reporter(session, files.journal);
-        reporter.progress_to = files.progress_to;
-        self.open_console(session);
-        let gauge = platform.gauge();
-        let mut backend = platform.backend(
-            session.options,
-            kernel_part(self.entry, self.params, self.config.actuation),
-            jobs,
-            session.screen,
-            session.watch.and_then(Watch::requests),
-            &self.folder,
-        )?;
-        let mut info = self.info(platform, &mut backend);
-        reporter.started_at = info.started_at;
+        let view = run.platform.view();
+        let mut policy = (self.choice.entry.build)(&self.choice.params);
+        let mut reporter = self.reporter(run, &mut files);
+        self.open_console(run);
+        let gauge = MachineGauge::of_run(view);
+        let mut info = self.info(run);
         let infos = info.job_infos();
-        P::note_hosts(&mut backend, &infos);
-        let mut recorder = FileRecorder::new(&info, infos.clone());
-        if session.watch.is_some() {
-            let facts = facts::facts(session, &info, !self.shows_output);
-            recorder = recorder.with_status(facts);
+        let mut backend = self.backend(run, &infos)?;
+        if !view.is_simulated() {
+            let elapsed = Duration::from_nanos(backend.now().0);
+            info.run_id = own_run(&Root::default());
+            info.started_at = Some(SystemTime::now() - elapsed);
         }
-        if let Some(file) = files.series {
-            let header = SeriesHeader {
-                open: self.open.is_some(),
-                ..SeriesHeader::new(&info, self.specs)
-            };
-            recorder.series = Some(SeriesWriter::new(Box::new(file), &header));
-        }
-        if let Some(file) = files.events {
-            let context = self.event_context(platform);
-            recorder.events = Some(EventWriter::new(Box::new(file), context));
-        }
-        recorder.joblog = files.joblog;
-        let allocation = platform.view().allocation.as_ref();
-        recorder.host = allocation.and_then(|_| info.setting.host.clone());
-        let mut listed = Listed::new(self.specs.to_vec());
-        let open = self.open.take();
-        if let Some(open) = &open {
-            let input = open.arriving.descriptor();
-            P::watch_input(&mut backend, input.context("the input of jobs")?);
-        }
-        let known = reporter.known.clone();
-        let mut stream = open.map(|open| self.stream(session, open, infos.clone(), known));
+        reporter.started_at = info.started_at;
+        let recorder = self.recorder(run, &info, &infos, &mut files);
+        let mut listed = Listed::new(std::mem::take(&mut self.specs));
+        let mut stream = match self.open.take() {
+            Some(open) => {
+                let input = open.arriving.descriptor();
+                let arrivals = P::arrivals(&mut backend).context("no job comes to a simulation")?;
+                arrivals.watch_input(input.context("the input of jobs")?);
+                Some(self.stream(run, open, infos.clone(), reporter.known.clone()))
+            }
+            None => None,
+        };
         let intake: &mut dyn Intake<P::Backend> = match &mut stream {
             Some(stream) => stream,
             None => &mut listed,
         };
         let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
-        let result = run_all(&mut backend, policy, &mut recorder, intake, self.config);
+        let result = run_all(
+            &mut backend,
+            &mut *policy,
+            &mut recorder,
+            intake,
+            &self.config,
+        );
         let late = P::late_failure(&mut backend);
         info.warnings = recorder.into_warnings();
         info.jobs = infos.borrow().values().cloned().collect();
         drop(backend);
-        reporter.leave_console(session.signals, &infos.borrow());
-        if let Ok(result) = &result {
-            memory.borrow_mut().learn_rates(&result.rates);
-        }
-        // Whatever became of the run, what its jobs did is known.
-        let problem = memory.borrow_mut().finish();
+        reporter.leave_console(run.signals, &infos.borrow());
+        let unkept = keep_learnt(&mut run.memory.borrow_mut(), result.as_ref().ok());
         let result = result.map_err(|error| match error {
             RunError::Backend(error) => P::failure(error),
             error => error.into(),
@@ -166,8 +137,8 @@ impl<P: Platform> Batch<'_, P> {
             return Err(P::failure(error));
         }
         let moved = files.watched.as_ref().and_then(Watched::moved);
-        for warning in problem.into_iter().chain(moved) {
-            session.screen.warn(warning);
+        for warning in unkept.into_iter().chain(moved) {
+            run.screen.warn(warning);
         }
         reporter.finish();
         if let Some(gauge) = gauge {
@@ -176,23 +147,65 @@ impl<P: Platform> Batch<'_, P> {
         Ok(BatchResult { result, info })
     }
 
+    /// Makes the backend, with the jobs that are known.
+    fn backend(&mut self, run: &RunContext<'_, P>, infos: &JobInfos) -> anyhow::Result<P::Backend> {
+        run.platform.backend(BackendOf {
+            choice: &self.choice,
+            actuation: self.config.actuation,
+            jobs: std::mem::take(&mut self.tasks),
+            screen: run.screen,
+            requests: run.watch.and_then(Watch::requests),
+            logs: &self.logs,
+            infos,
+        })
+    }
+
+    /// The recorder of the files that the run writes while it goes on.
+    fn recorder<'a>(
+        &self,
+        run: &RunContext<'_, P>,
+        info: &RunInfo,
+        infos: &JobInfos,
+        files: &mut RunFiles,
+    ) -> FileRecorder<'a> {
+        let view = run.platform.view();
+        let mut recorder = FileRecorder::new(info, infos.clone());
+        if run.watch.is_some() {
+            recorder = recorder.with_status(run.facts(info, self.alone));
+        }
+        if let Some(file) = files.series.take() {
+            let header = SeriesHeader {
+                open: self.open.is_some(),
+                ..SeriesHeader::new(info, &self.specs)
+            };
+            recorder.series = Some(SeriesWriter::new(Box::new(file), &header));
+        }
+        if let Some(file) = files.events.take() {
+            let context = self.event_context(view);
+            recorder.events = Some(EventWriter::new(Box::new(file), context));
+        }
+        recorder.joblog = files.joblog.take();
+        let allocation = view.allocation.as_ref();
+        recorder.host = allocation.and_then(|_| info.setting.host.clone());
+        recorder
+    }
+
     fn stream<'a>(
         &'a self,
-        session: &'a Session<'a, P>,
-        open: Open,
+        run: &'a RunContext<'a, P>,
+        open: OpenInput,
         infos: JobInfos,
         known: AllKnown,
-    ) -> Stream<'a, P> {
-        Stream {
+    ) -> JobStream<'a, P> {
+        JobStream {
             open,
             preparer: Preparer {
-                options: session.options,
-                platform: session.platform,
-                logs: &self.folder,
-                policy: self.entry,
-                freezes: self.freezes,
+                options: run.options,
+                platform: run.platform,
+                logs: &self.logs,
+                choice: &self.choice,
             },
-            session,
+            run,
             infos,
             known,
             count: 0,
@@ -200,18 +213,18 @@ impl<P: Platform> Batch<'_, P> {
         }
     }
 
-    fn reporter<'a>(&mut self, session: &Session<'a, P>, journal: Journal) -> Reporter<'a> {
+    fn reporter<'a>(&mut self, run: &RunContext<'a, P>, files: &mut RunFiles) -> Reporter<'a> {
         Reporter {
-            options: &session.options.output,
-            mark: P::MARK,
-            screen: session.screen,
-            memory: session.memory,
-            watch: session.watch,
-            journal,
+            options: &run.options.output,
+            mark: run.platform.view().mark(),
+            screen: run.screen,
+            memory: run.memory,
+            watch: run.watch,
+            journal: std::mem::take(&mut files.journal),
             known: known_of(std::mem::take(&mut self.known)),
-            folder: self.folder.clone(),
-            progress_to: None,
-            events: session.options.output.frames.then(Events::of_worker),
+            folder: self.logs.clone(),
+            progress_to: files.progress_to.take(),
+            events: run.options.output.frames.then(Events::of_worker),
             is_open: self.open.is_some(),
             started_at: None,
             began: Instant::now(),
@@ -219,42 +232,41 @@ impl<P: Platform> Batch<'_, P> {
     }
 
     /// Moves all output to a process of its own, so that a terminal that stands still does not stop the jobs.
-    fn open_console(&self, session: &Session<'_, P>) {
-        let output = &session.options.output;
+    fn open_console(&self, run: &RunContext<'_, P>) {
+        let output = &run.options.output;
         // Frames have one from the beginning.
-        if !P::HAS_OUTPUT || output.frames {
+        if run.platform.view().is_simulated() || output.frames {
             return;
         }
-        let show = session.options.show(self.specs.len());
+        let show = run.options.show(self.specs.len());
         let showing = Showing {
             run: std::process::id(),
-            output: show.filter(|_| self.shows_output),
+            output: show.filter(|_| !self.alone),
             keep_order: output.keep_order,
-            to_stderr: output.format != Format::Text,
+            to_stderr: output.format != AnswerFormat::Text,
             frames: false,
         };
-        session.screen.use_console(&showing, &self.folder);
+        run.screen.use_console(&showing, &self.logs);
     }
 
     /// What is known before the run, for the record.
-    fn info(&mut self, platform: &P, backend: &mut P::Backend) -> RunInfo {
-        let view = platform.view();
-        let RunIdentity { run_id, started_at } = P::identity(backend);
+    fn info(&mut self, run: &RunContext<'_, P>) -> RunInfo {
+        let view = run.platform.view();
         RunInfo {
-            run_id,
-            setting: self.record_as.clone(),
-            policy: self.entry.name.to_owned(),
+            run_id: None,
+            setting: setting(run, &self.choice, &self.config),
+            policy: self.choice.entry.name.to_owned(),
             backend: view.kind,
             machine: view.whole.clone(),
             seed: self.config.seed,
             quantum: self.config.quantum,
-            started_at,
+            started_at: None,
             jobs: std::mem::take(&mut self.infos),
             capabilities: self.capabilities.clone(),
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(Absence::NotYetMeasured),
-            machine_use: Reading::Absent(P::UNMEASURED),
+            machine_use: Reading::Absent(view.unmeasured()),
             earlier: std::mem::take(&mut self.earlier),
             energy_source: view.energy,
             warnings: Vec::new(),
@@ -262,18 +274,18 @@ impl<P: Platform> Batch<'_, P> {
     }
 
     /// The first line of the event file.
-    fn event_context(&self, platform: &P) -> EventContext {
+    fn event_context(&self, view: &MachineView) -> EventContext {
         let mut params = BTreeMap::new();
-        for (name, value) in self.params.iter() {
+        for (name, value) in self.choice.params.iter() {
             let value = serde_json::to_value(value).unwrap_or_default();
             params.insert(name.to_owned(), value);
         }
         let missing = &self.capabilities.missing;
         EventContext {
-            backend: platform.view().kind,
-            policy: self.entry.name.to_owned(),
+            backend: view.kind,
+            policy: self.choice.entry.name.to_owned(),
             params,
-            machine_params: platform.view().params.iter().cloned().collect(),
+            machine_params: view.params.iter().cloned().collect(),
             missing: missing
                 .iter()
                 .map(|(capability, &why)| (capability.code(), why))

@@ -1,30 +1,30 @@
 //! Carries out a plan: solo runs if wanted, the run itself, and the report.
 
 use super::answer::{Ending, exit_of, exited_ok, print};
-use super::batch::{Batch, BatchResult};
-use super::files::{Files, keep};
-use super::folder::{Folder, JOBLOG, JOBLOG_FILES, Names};
+use super::batch::BatchResult;
+use super::context::RunContext;
+use super::files::{RecordFile, RunFiles, keep};
+use super::folder::{JOBLOG, JOBLOG_FILES, LogFolder, LogNames};
 use super::frames;
 use super::limits::JobLimit;
-use super::options::{RunOptions, SoloSource};
-use super::plan::Plan;
-use super::platform::Platform;
+use super::options::{RunOptions, SoloTimes};
+use super::plan::RunPlan;
+use super::platform::{MachineView, Platform};
 use super::resume::{move_file, moved};
 use super::screen::Screen;
-use super::session::Session;
-use super::setting::setting;
 use super::signals::Signals;
 use super::solo;
+use super::source::OpenInput;
 use super::temporary;
 use super::watch::Watch;
-use crate::Outcome;
+use crate::RunOutcome;
 use crate::exit::Exit;
-use crate::input::{absolute, told};
+use crate::input::{Job, absolute, told};
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, EndedBy, Nanos, TaskResult, TaskSpec};
+use cosched_core::{Counter, EndedBy, Nanos, RunResult, TaskResult, TaskSpec};
 use cosched_linux::Allocation;
-use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
+use cosched_report::{JobInfo, Record, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
@@ -33,38 +33,28 @@ use std::time::SystemTime;
 pub(crate) fn execute<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    mut plan: Plan<P>,
+    mut plan: RunPlan<P>,
     signals: &Signals,
-) -> Result<Outcome> {
-    let at_once = match plan.open {
-        // `-j 0` asks for no number.
-        Some(_) if options.limits.jobs == Some(JobLimit::All) => 0,
-        Some(_) => plan.config.jobs,
-        None => plan.config.jobs.min(plan.jobs.len()),
-    };
+) -> Result<RunOutcome> {
     // A file that can't be written is an error before anything is started.
     let (folder, mut files) = open_files(options, platform, &mut plan, signals)?;
     let folder = RefCell::new(folder);
     let record_file = files.record.take();
     let screen = Screen::new(options.output.quiet);
+    let at_once = most_at_once(options, &plan);
     if options.output.frames {
-        frames::open(&screen, options, platform.view(), at_once, &plan.logs)?;
+        frames::open(&screen, options, platform.view(), at_once, &plan.batch.logs)?;
     }
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
-    let is_open = plan.open.is_some();
-    let takes_values = plan
-        .open
-        .as_ref()
-        .is_some_and(|open| open.arriving.takes_values());
-    let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
-    let memory = RefCell::new(std::mem::take(&mut plan.memory));
+    let memory = RefCell::new(plan.memory);
     // A coordinator shows what its workers do.
     let is_watched = !platform.view().is_simulated() && !options.output.frames;
     let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
-    let logs = plan.logs.clone();
-    let session = Session {
+    let mut batch = plan.batch;
+    let logs = batch.logs.clone();
+    let run = RunContext {
         options,
         platform,
         screen: &screen,
@@ -73,82 +63,127 @@ pub(crate) fn execute<P: Platform>(
         watch: watch.as_ref(),
         logs: &logs,
         folder: &folder,
+        input: &plan.input,
+        files: &plan.files,
     };
-    if let Some(exit) = solo::learn(&session, &mut plan)? {
+    if let Some(exit) = solo::learn(&run, &plan.solo, &plan.jobs, &mut batch)? {
         return Ok(exit.into());
     }
-    if options.solo == SoloSource::OnlyMeasured {
-        return Ok(end_of_solo_runs(&screen, &plan.logs, &plan.infos).into());
+    if options.solo == SoloTimes::OnlyMeasured {
+        return Ok(end_of_solo_runs(&screen, &logs, &batch.infos).into());
     }
-    let halt = plan.config.halt;
-    let reads_input = plan.reads_input;
-    let BatchResult { result, mut info } = run_together(&session, plan, files)?;
+    let allocation = platform.view().allocation.as_ref();
+    batch.config.ends = allocation.and_then(Allocation::end).map(time_until);
+    let halt = batch.config.halt;
+    let is_open = batch.open.is_some();
+    let exits_as_job = exits_as_only_job(&plan.jobs, batch.open.as_ref());
+    let BatchResult { result, mut info } = batch.run(&run, files)?;
     if is_open && result.tasks.is_empty() && result.ended_by == EndedBy::Completion {
         screen.say("cosched: no job came, so nothing to run");
     }
-    for warning in result.tasks.iter().filter_map(odd_trace) {
-        screen.warn(warning);
-    }
-    let disturbances = info.disturbances(false);
-    if options.solo == SoloSource::Nothing {
-        // Only who measures must know at once that other programs ran.
-        info.warnings.extend(disturbances);
-    } else {
-        for warning in disturbances {
-            screen.warn(warning);
-        }
-    }
-    info.warnings.extend(screen.take_warnings());
+    warn_at_end(&run, &result, &mut info);
     let record = record(&result, &info);
-    let mut kept = Ok(());
-    if let Some(folder) = &mut *folder.borrow_mut() {
-        if info.warnings.iter().any(is_output_lost) {
-            folder.keep();
-        }
-        kept = keep(record_file, &logs, &record);
-    }
-    if options.output.frames {
-        frames::close(&screen, &logs, signals);
-    }
+    let kept = keep_files(&run, record_file, &record, &info);
     screen.clear();
     // Whoever reads the answer may let it wait.
     signals.release();
     // A full disk does not hide the result.
-    let ending = Ending::new(&result, &halt, &logs, reads_input);
+    let ending = Ending::new(&result, &halt, &logs, plan.reads_input);
     print(options, &record, &ending)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
-    let is_only = is_only || takes_values && result.tasks.len() == 1;
-    let exit = match exit_of(&result, &halt, is_only) {
+    let exit = match exit_of(&result, &halt, exits_as_job) {
         Exit::Success if !is_complete => Exit::Failure,
         exit => exit,
     };
-    Ok(Outcome {
+    Ok(RunOutcome {
         exit,
         record: Some(record),
     })
+}
+
+/// How many jobs the user may expect to be live at once; 0 for no number.
+fn most_at_once<P: Platform>(options: &RunOptions, plan: &RunPlan<P>) -> usize {
+    let most = plan.batch.config.jobs;
+    match plan.batch.open {
+        // `-j 0` asks for no number.
+        Some(_) if options.limits.jobs == Some(JobLimit::All) => 0,
+        Some(_) => most,
+        None => most.min(plan.jobs.len()),
+    }
+}
+
+/// Whether the exit code of a single job is that of the run. A list with one line is a list all the same.
+fn exits_as_only_job(jobs: &[(u64, Job)], open: Option<&OpenInput>) -> bool {
+    match (jobs, open) {
+        ([(_, job)], _) => job.input.is_only,
+        (_, Some(open)) => open.arriving.takes_values(),
+        _ => false,
+    }
+}
+
+/// Warns about solo traces and disturbances, and notes all warnings of the run for its record.
+fn warn_at_end<P>(run: &RunContext<'_, P>, result: &RunResult, info: &mut RunInfo) {
+    for warning in result.tasks.iter().filter_map(odd_trace) {
+        run.screen.warn(warning);
+    }
+    let disturbances = info.disturbances(false);
+    if run.options.solo == SoloTimes::Nothing {
+        // Only who measures must know at once that other programs ran.
+        info.warnings.extend(disturbances);
+    } else {
+        for warning in disturbances {
+            run.screen.warn(warning);
+        }
+    }
+    info.warnings.extend(run.screen.take_warnings());
+}
+
+/// Writes the record, and sends a coordinator its files.
+///
+/// # Errors
+/// The record can't be written.
+fn keep_files<P>(
+    run: &RunContext<'_, P>,
+    record_file: Option<RecordFile>,
+    record: &Record,
+    info: &RunInfo,
+) -> Result<()> {
+    let mut kept = Ok(());
+    if let Some(folder) = &mut *run.folder.borrow_mut() {
+        if info.warnings.iter().any(is_output_lost) {
+            folder.keep();
+        }
+        kept = keep(record_file, run.logs, record);
+    }
+    if run.options.output.frames {
+        frames::close(run.screen, run.logs, run.signals);
+    }
+    kept
 }
 
 /// Opens the log folder and all files that the run writes. A simulation that keeps none has no folder.
 fn open_files<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    plan: &mut Plan<P>,
+    plan: &mut RunPlan<P>,
     signals: &Signals,
-) -> Result<(Option<Folder>, Files)> {
+) -> Result<(Option<LogFolder>, RunFiles)> {
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
-    if !P::HAS_OUTPUT && !is_kept {
-        return Ok((None, Files::default()));
+    let view = platform.view();
+    if view.is_simulated() && !is_kept {
+        return Ok((None, RunFiles::default()));
     }
-    if P::HAS_OUTPUT {
+    if !view.is_simulated() {
         temporary::remove_left();
     }
-    let mut names = names(options, plan);
-    names.written.extend_from_slice(platform.folders());
-    let reads = || P::reads(options, &plan.jobs, &plan.tasks);
-    let (folder, files) = Files::open(options, &plan.logs, names, reads, &plan.seen, signals)?;
+    let mut names = names(options, view, plan);
+    names.written.extend_from_slice(&view.folders);
+    let reads = || platform.reads(&plan.jobs, &plan.batch.tasks);
+    let (folder, files) =
+        RunFiles::open(options, &plan.batch.logs, names, reads, &plan.seen, signals)?;
     if let Some(aside) = &folder.aside {
         follow_files(plan, aside);
     }
@@ -157,18 +192,18 @@ fn open_files<P: Platform>(
 
 /// The names of the jobs' files in the log folder: of those that are to run, and of those that are done. A resumed job log stays,
 /// too.
-fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
-    let mut names = Names::default();
-    if P::HAS_FILES {
-        for TaskSpec { name, .. } in &plan.specs {
+fn names<P: Platform>(options: &RunOptions, view: &MachineView, plan: &RunPlan<P>) -> LogNames {
+    let mut names = LogNames::default();
+    if view.has_job_files() {
+        for TaskSpec { name, .. } in &plan.batch.specs {
             let files = ["out", "err"].map(|end| format!("{name}.{end}"));
             names.written.extend(files);
         }
     }
-    for job in plan.earlier.iter().flat_map(|earlier| &earlier.job) {
+    for job in plan.batch.earlier.iter().flat_map(|earlier| &earlier.job) {
         for file in [&job.log, &job.log_stderr].into_iter().flatten() {
             let path = Path::new(file);
-            if path.parent() == Some(&plan.logs)
+            if path.parent() == Some(&plan.batch.logs)
                 && let Some(name) = path.file_name().and_then(|name| name.to_str())
             {
                 names.stays.insert(name.to_owned());
@@ -178,7 +213,7 @@ fn names<P: Platform>(options: &RunOptions, plan: &Plan<P>) -> Names {
     for file in &names.written {
         names.stays.remove(file);
     }
-    if keeps_joblog(options, &plan.logs) {
+    if keeps_joblog(options, &plan.batch.logs) {
         names.stays.extend(JOBLOG_FILES.map(str::to_owned));
     }
     names
@@ -193,13 +228,13 @@ fn keeps_joblog(options: &RunOptions, logs: &Path) -> bool {
 }
 
 /// Corrects the paths of earlier runs' files that were put aside.
-fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
-    for job in &mut plan.earlier {
-        moved(job, &plan.logs, aside);
+fn follow_files<P: Platform>(plan: &mut RunPlan<P>, aside: &Path) {
+    for job in &mut plan.batch.earlier {
+        moved(job, &plan.batch.logs, aside);
     }
     for warning in &mut plan.warnings {
         if let RunWarning::Rebuilt { file, .. } = warning {
-            move_file(file, &plan.logs, aside);
+            move_file(file, &plan.batch.logs, aside);
         }
     }
 }
@@ -208,16 +243,16 @@ fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
 fn early_warnings<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    plan: &mut Plan<P>,
+    plan: &mut RunPlan<P>,
     at_once: usize,
 ) -> Vec<RunWarning> {
     let mut warnings = platform.view().warnings.clone();
     warnings.append(&mut plan.warnings);
-    let shortfalls = plan.choice.shortfalls.iter();
+    let shortfalls = plan.batch.choice.shortfalls.iter();
     warnings.extend(shortfalls.map(|&shortfall| RunWarning::Without(shortfall)));
     // Users of GNU parallel expect six sleepers from `-j 6 sleep`.
     let cpus = platform.view().machine.cpus.len();
-    let entry = plan.choice.entry;
+    let entry = plan.batch.choice.entry;
     if !entry.time_shares && options.limits.jobs.is_some() && at_once > cpus {
         warnings.push(RunWarning::FewerAtOnce {
             policy: entry.name.to_owned(),
@@ -237,44 +272,6 @@ fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
     } else {
         Exit::Success
     }
-}
-
-/// Runs all jobs of the plan together.
-fn run_together<P: Platform>(
-    session: &Session<'_, P>,
-    mut plan: Plan<P>,
-    files: Files,
-) -> Result<BatchResult> {
-    let allocation = session.platform.view().allocation.as_ref();
-    plan.config.ends = allocation.and_then(Allocation::end).map(time_until);
-    let choice = &plan.choice;
-    let record_as = setting(
-        session.options,
-        session.platform.view(),
-        &plan.input,
-        &plan.files,
-        choice,
-        &plan.config,
-    );
-    let batch = Batch {
-        entry: choice.entry,
-        freezes: choice.freezes(),
-        params: &choice.params,
-        config: &plan.config,
-        capabilities: &plan.capabilities,
-        record_as,
-        open: plan.open,
-        jobs: plan.tasks,
-        folder: plan.logs,
-        specs: &plan.specs,
-        infos: plan.infos,
-        known: plan.known,
-        earlier: plan.earlier,
-        files,
-        shows_output: true,
-    };
-    let mut policy = (choice.entry.build)(&choice.params);
-    batch.run(session, &mut *policy)
 }
 
 /// The time until an instant; zero if that is past.

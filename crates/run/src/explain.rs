@@ -1,10 +1,9 @@
 //! `--dry-run`: explains what would be done, and why.
 
-use super::host::threads_env;
 use super::memory::Known;
-use super::options::{Format, RunOptions};
-use super::plan::Plan;
-use super::platform::{Platform, View};
+use super::options::{AnswerFormat, RunOptions};
+use super::plan::RunPlan;
+use super::platform::{MachineView, Platform, threads_env};
 use super::policy::BUS_RATE;
 use crate::input::{Command, told};
 use cosched_core::{
@@ -47,7 +46,7 @@ fn expected_text(expected: &Expected) -> String {
 pub(crate) fn explain<P: Platform>(
     options: &RunOptions,
     platform: &P,
-    plan: &Plan<P>,
+    plan: &RunPlan<P>,
 ) -> anyhow::Result<()> {
     let mut plan = Explanation {
         options,
@@ -56,7 +55,7 @@ pub(crate) fn explain<P: Platform>(
         view: platform.view(),
         text: String::new(),
     };
-    if options.output.format == Format::Json {
+    if options.output.format == AnswerFormat::Json {
         let object = serde_json::to_string_pretty(&plan.as_json())?;
         plan.text = object + "\n";
     } else if options.output.quiet {
@@ -72,8 +71,8 @@ pub(crate) fn explain<P: Platform>(
 struct Explanation<'a, P: Platform> {
     options: &'a RunOptions,
     platform: &'a P,
-    plan: &'a Plan<P>,
-    view: &'a View,
+    plan: &'a RunPlan<P>,
+    view: &'a MachineView,
     text: String,
 }
 
@@ -98,8 +97,8 @@ impl<P: Platform> Explanation<'_, P> {
         let Explanation { plan, view, .. } = self;
         let mut jobs = Vec::new();
         for (ix, (seq, job)) in plan.jobs.iter().enumerate() {
-            let spec = &plan.specs[ix];
-            let known = plan.known[ix].as_ref();
+            let spec = &plan.batch.specs[ix];
+            let known = plan.batch.known[ix].as_ref();
             jobs.push(serde_json::json!({
                 "seq": seq,
                 "name": job.name,
@@ -111,7 +110,7 @@ impl<P: Platform> Explanation<'_, P> {
                 "expected": spec.expected.as_ref().map(ExpectedOfJob::of),
             }));
         }
-        let choice = &plan.choice;
+        let choice = &plan.batch.choice;
         let history = self.options.history.as_deref();
         let without: Vec<String> = choice.shortfalls.iter().map(shortfall_text).collect();
         let warnings: Vec<String> = plan.warnings.iter().map(RunWarning::text).collect();
@@ -126,16 +125,16 @@ impl<P: Platform> Explanation<'_, P> {
             "cpu_quota": view.quota,
             "slurm": view.by_slurm,
             "mem_keep_bytes": self.options.limits.kept_memory(view.memory),
-            "live_jobs": plan.config.jobs,
-            "tries_at_once": plan.config.tries_at_once(&view.machine),
-            "order": plan.config.order,
+            "live_jobs": plan.batch.config.jobs,
+            "tries_at_once": plan.batch.config.tries_at_once(&view.machine),
+            "order": plan.batch.config.order,
             "threads_env": <&str>::from(self.options.machine.threads_env),
             "threads_of_first": self.threads_of_first(),
             "history": history.map(|path| path.display().to_string()),
-            "actuation": plan.config.actuation,
+            "actuation": plan.batch.config.actuation,
             "refused": view.refused.as_ref().map(ToString::to_string),
             "without": without,
-            "skipped": plan.earlier.len(),
+            "skipped": plan.batch.earlier.len(),
             "warnings": warnings,
             "jobs": jobs,
             "first_decision": self.first_decision(&self.first_snapshot()),
@@ -170,7 +169,7 @@ impl<P: Platform> Explanation<'_, P> {
     }
 
     fn policy(&mut self) -> anyhow::Result<()> {
-        let choice = &self.plan.choice;
+        let choice = &self.plan.batch.choice;
         let PolicyEntry { name, gist, .. } = choice.entry;
         self.add("policy", format_args!("{name} - {gist}"));
         if self.options.policy.name.is_none() {
@@ -228,7 +227,7 @@ impl<P: Platform> Explanation<'_, P> {
         if let Some(shell) = &self.options.shell {
             self.add("shell", told(shell));
         }
-        if plan.config.actuation == Actuation::Plans {
+        if plan.batch.config.actuation == Actuation::Plans {
             self.add(
                 "actuation",
                 "plans: a CPU whose job sleeps or ends goes to the next job at once",
@@ -246,14 +245,14 @@ impl<P: Platform> Explanation<'_, P> {
         if self.view.kind != BackendKind::Host {
             return None;
         }
-        Some(match self.plan.specs.first()? {
+        Some(match self.plan.batch.specs.first()? {
             spec if spec.width == Width::Stated => spec.cpus as usize,
             _ => cpus_of_job(cpus, self.plan.jobs.len(), most_live),
         })
     }
 
     fn files(&mut self) {
-        self.add("logs", told(&self.plan.logs));
+        self.add("logs", told(&self.plan.batch.logs));
         match &self.options.history {
             _ if self.view.is_simulated() => {}
             Some(history) => self.add("history", told(history)),
@@ -264,8 +263,8 @@ impl<P: Platform> Explanation<'_, P> {
     fn jobs(&mut self) {
         let plan = self.plan;
         let jobs = plan.jobs.len();
-        let live = plan.config.jobs;
-        let done = match plan.earlier.len() {
+        let live = plan.batch.config.jobs;
+        let done = match plan.batch.earlier.len() {
             0 => String::new(),
             earlier => format!(", {earlier} done before"),
         };
@@ -273,14 +272,14 @@ impl<P: Platform> Explanation<'_, P> {
             "jobs",
             format_args!("{jobs} (at most {live} live at once){done}"),
         );
-        if plan.config.tries_at_once(&self.view.machine) {
+        if plan.batch.config.tries_at_once(&self.view.machine) {
             self.add(
                 "at once",
                 "in a long batch some of these jobs try whether fewer at once end sooner (--jobs N: N at once)",
             );
         }
         let mut some_expected = false;
-        for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
+        for ((_, job), spec) in plan.jobs.iter().zip(&plan.batch.specs) {
             let name = &job.name;
             let shown = visible(&self.platform.shown(job));
             self.more(format_args!("{name:<20} {shown}"));
@@ -290,8 +289,12 @@ impl<P: Platform> Explanation<'_, P> {
                 self.more(format_args!("{:<23}{expected}", ""));
             }
         }
-        let is_batch = plan.specs.iter().all(|spec| spec.arrives == Nanos::ZERO);
-        if plan.config.order == Order::Auto && is_batch && some_expected {
+        let is_batch = plan
+            .batch
+            .specs
+            .iter()
+            .all(|spec| spec.arrives == Nanos::ZERO);
+        if plan.batch.config.order == Order::Auto && is_batch && some_expected {
             self.add(
                 "order",
                 "the longest begin early enough to end with the others, by the expected times (--order given: as given)",
@@ -302,12 +305,12 @@ impl<P: Platform> Explanation<'_, P> {
     /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
     fn first_snapshot(&self) -> Snapshot {
         let plan = self.plan;
-        let config = &plan.config;
-        let mut live = first_in_order(&plan.specs, config);
+        let config = &plan.batch.config;
+        let mut live = first_in_order(&plan.batch.specs, config);
         live.truncate(config.jobs);
         let mut tasks = Vec::new();
         for (turn, id) in (0..).zip(live) {
-            let spec = &plan.specs[id.0 as usize];
+            let spec = &plan.batch.specs[id.0 as usize];
             let estimator = TaskEstimator::new(spec, config.quantum, InitialProgress::default());
             let estimate = estimator.initial();
             let view = TaskView {
@@ -318,7 +321,7 @@ impl<P: Platform> Explanation<'_, P> {
         }
         tasks.sort_by_key(|task| task.id);
         let mut ideal = IdealBandwidth::default();
-        plan.specs.iter().for_each(|spec| ideal.add(spec));
+        plan.batch.specs.iter().for_each(|spec| ideal.add(spec));
         Snapshot {
             machine: self.view.machine.clone(),
             now: Nanos::ZERO,
@@ -332,7 +335,7 @@ impl<P: Platform> Explanation<'_, P> {
     }
 
     fn first_decision(&self, snapshot: &Snapshot) -> Decision {
-        let choice = &self.plan.choice;
+        let choice = &self.plan.batch.choice;
         let mut policy = (choice.entry.build)(&choice.params);
         policy.decide(snapshot, &mut Rng::new(self.options.policy.seed))
     }
@@ -342,7 +345,7 @@ impl<P: Platform> Explanation<'_, P> {
         let snapshot = self.first_snapshot();
         let decision = self.first_decision(&snapshot);
         let spare = spare_cpus(&snapshot, &decision);
-        let specs = &self.plan.specs;
+        let specs = &self.plan.batch.specs;
         self.add("first", "");
         for change in &decision.changes {
             let Change::Place {

@@ -1,11 +1,11 @@
 //! The files that a run writes. They are opened before any job starts; the record is written at the end.
 
-use super::folder::{Folder, JOBLOG_FILES, Names, OWN};
+use super::folder::{JOBLOG_FILES, LogFolder, LogNames, OWN};
 use super::killed::still_used;
-use super::named::{AllNamed, Named, Waiting};
-use super::options::{RunOptions, SoloSource, Source};
+use super::named_files::{NamedFile, NamedFiles, Waiting};
+use super::options::{JobSource, RunOptions, SoloTimes};
 use super::progress_to::{ProgressTarget, ProgressTo, connect};
-use super::resume::Seen;
+use super::resume::JobLogState;
 use super::runs::{self, Journal};
 use super::signals::Signals;
 use crate::exit::usage;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// The open files of a run.
 #[derive(Default)]
-pub(crate) struct Files {
+pub(crate) struct RunFiles {
     pub(crate) series: Option<File>,
     pub(crate) events: Option<File>,
     pub(crate) joblog: Option<JobLogWriter<Box<dyn Write>>>,
@@ -33,7 +33,7 @@ pub(crate) struct Files {
     pub(crate) progress_to: Option<ProgressTo>,
 }
 
-impl Files {
+impl RunFiles {
     /// Claims the log folder for files with these names and the run's own, and opens the files of the run.
     ///
     /// `reads` lists the files that jobs read; it is called only if the user names files to write. `seen` is the state
@@ -45,24 +45,24 @@ impl Files {
     pub(crate) fn open(
         options: &RunOptions,
         logs: &Path,
-        mut names: Names,
+        mut names: LogNames,
         reads: impl FnOnce() -> Vec<PathBuf>,
-        seen: &Seen,
+        seen: &JobLogState,
         signals: &Signals,
-    ) -> Result<(Folder, Files)> {
+    ) -> Result<(LogFolder, RunFiles)> {
         names.written.extend(OWN.map(str::to_owned));
         if options.has_own_joblog() {
             names.written.extend(JOBLOG_FILES.map(str::to_owned));
         }
-        let mut named = AllNamed::check(options)?;
+        let mut named = NamedFiles::check(options)?;
         named.check_logs(logs, &names.written)?;
         named.check_inputs(|| [reads(), inputs(options)].concat())?;
         if options.has_own_joblog() {
-            named.joblog = Some(Named::joblog_in(logs));
+            named.joblog = Some(NamedFile::joblog_in(logs));
         }
         let waiting = Waiting::new(options.output.quiet, signals);
-        let folder = Folder::claim(logs, &names, options.output.keeps_logs())?;
-        let opened = Files::open_in(options, named, (logs, seen), &folder, &waiting);
+        let folder = LogFolder::claim(logs, &names, options.output.keeps_logs())?;
+        let opened = RunFiles::open_in(options, named, (logs, seen), &folder, &waiting);
         match opened {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
@@ -75,12 +75,12 @@ impl Files {
 
     fn open_in(
         options: &RunOptions,
-        named: AllNamed,
-        (logs, seen): (&Path, &Seen),
-        folder: &Folder,
+        named: NamedFiles,
+        (logs, seen): (&Path, &JobLogState),
+        folder: &LogFolder,
         waiting: &Waiting<'_>,
-    ) -> Result<Files> {
-        let mut files = Files::default();
+    ) -> Result<RunFiles> {
+        let mut files = RunFiles::default();
         if let Some(named) = named.record {
             files.record = Some(RecordFile::open(named, waiting)?);
         }
@@ -116,7 +116,7 @@ impl Files {
         Ok(files)
     }
 
-    fn begin_joblog(&mut self, named: &Named, file: File) -> Result<()> {
+    fn begin_joblog(&mut self, named: &NamedFile, file: File) -> Result<()> {
         if named.is_special() {
             self.joblog = Some(JobLogWriter::new(Box::new(file), true));
             return Ok(());
@@ -133,7 +133,7 @@ impl Files {
 /// Opens the target of `--progress-to`.
 fn open_progress(
     options: &RunOptions,
-    named: Option<&Named>,
+    named: Option<&NamedFile>,
     waiting: &Waiting<'_>,
 ) -> Result<Option<ProgressTo>> {
     let (out, what) = match (&options.output.progress_to, named) {
@@ -149,13 +149,13 @@ fn open_progress(
     Ok(Some(to))
 }
 
-fn create_series(folder: &Folder) -> Result<File> {
+fn create_series(folder: &LogFolder) -> Result<File> {
     let made = folder.create("series.jsonl");
     made.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))
 }
 
 /// Makes an empty file of metrics.
-fn begin_metrics(named: Named) -> Result<PathBuf> {
+fn begin_metrics(named: NamedFile) -> Result<PathBuf> {
     if named.is_special() {
         return Err(named.fail("it is replaced once a second, so it must be a regular file"));
     }
@@ -168,8 +168,8 @@ fn begin_metrics(named: Named) -> Result<PathBuf> {
 /// Opens and locks the job log.
 fn claim_joblog(
     options: &RunOptions,
-    named: &Named,
-    seen: &Seen,
+    named: &NamedFile,
+    seen: &JobLogState,
     waiting: &Waiting<'_>,
 ) -> Result<File> {
     let file = named.open(true, waiting)?;
@@ -177,7 +177,7 @@ fn claim_joblog(
     // It can have changed until this run had the lock.
     let problem = if options.resume.is_none() {
         still_used(&named.path)
-    } else if Seen::now(&named.path) != *seen {
+    } else if JobLogState::now(&named.path) != *seen {
         Some("another run has just written to it; try again".to_owned())
     } else {
         None
@@ -191,7 +191,7 @@ fn claim_joblog(
 /// Enters this run beside the job log, for later runs that resume.
 fn open_journal(
     options: &RunOptions,
-    named: &Named,
+    named: &NamedFile,
     logs: &Path,
     waiting: &Waiting<'_>,
 ) -> Result<Journal> {
@@ -211,14 +211,14 @@ fn open_journal(
 /// The files that describe the run.
 fn inputs(options: &RunOptions) -> Vec<PathBuf> {
     let mut files = match &options.jobs {
-        Source::Mix(file) | Source::List(file) => vec![file.clone()],
-        Source::Command(words, reading) => {
+        JobSource::Mix(file) | JobSource::List(file) => vec![file.clone()],
+        JobSource::Command(words, reading) => {
             let mut files = value_files(words);
             files.extend(reading.files.iter().cloned());
             files
         }
     };
-    if let SoloSource::File(file) = &options.solo {
+    if let SoloTimes::File(file) = &options.solo {
         files.push(file.clone());
     }
     files.extend(options.policy.profile.clone());
@@ -236,7 +236,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    fn new(named: &Named, file: File) -> std::io::Result<Watched> {
+    fn new(named: &NamedFile, file: File) -> std::io::Result<Watched> {
         let length = file.metadata()?.len().min(JOBLOG_HEADER.len() as u64);
         let mut first = vec![0; length as usize];
         file.read_exact_at(&mut first, 0)?;
@@ -270,14 +270,14 @@ impl Watched {
 
 /// Where `--record` goes.
 pub(crate) struct RecordFile {
-    named: Named,
+    named: NamedFile,
     /// A pipe or a device: it is open from the start, because its reader waits.
     open: Option<File>,
 }
 
 impl RecordFile {
     /// Opens the file. An earlier record stays until the new one replaces it.
-    fn open(named: Named, waiting: &Waiting<'_>) -> Result<RecordFile> {
+    fn open(named: NamedFile, waiting: &Waiting<'_>) -> Result<RecordFile> {
         let is_new = named.place.symlink_metadata().is_err();
         let file = named.open(false, waiting)?;
         // An empty file is no record.

@@ -5,12 +5,16 @@ use crate::exit::usage;
 use crate::input::told;
 use crate::whole_file::{PRIVATE, create_private, create_private_folder, create_private_folders};
 use anyhow::Context as _;
+use cosched_linux::Allocation;
+use cosched_linux::identity::host_name;
+use cosched_linux::root::Root;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::collections::HashSet;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Lists the run's files and folders, a line each. A run locks it until it ends.
 pub(super) const MANIFEST: &str = ".cosched-run";
@@ -51,7 +55,7 @@ pub(crate) fn reaped_files(key: &Path) -> [PathBuf; 2] {
 
 /// Names of files in a log folder.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct LogNames {
     /// What the run will write.
     pub(crate) written: Vec<String>,
     /// What stays of the batch that it resumes.
@@ -60,7 +64,7 @@ pub(crate) struct Names {
 
 /// The locked log folder of a run. Only its owner may read what is new in it. The lock ends when it is dropped; a temporary
 /// folder is removed then.
-pub(crate) struct Folder {
+pub(crate) struct LogFolder {
     path: PathBuf,
     /// Whether it stays when it is dropped.
     keeps: bool,
@@ -71,17 +75,17 @@ pub(crate) struct Folder {
     manifest: File,
 }
 
-impl Folder {
+impl LogFolder {
     /// Makes and locks the folder for a run that will write files into it. With `keeps` it may be there, and stays.
     ///
     /// # Errors
     /// The folder can't be written, another run uses it, or a file of the user has one of the names. Nothing is changed
     /// then.
-    pub(crate) fn claim(path: &Path, names: &Names, keeps: bool) -> anyhow::Result<Folder> {
+    pub(crate) fn claim(path: &Path, names: &LogNames, keeps: bool) -> anyhow::Result<LogFolder> {
         let mut made: Vec<PathBuf> = path.ancestors().map(Path::to_owned).collect();
         made.retain(|folder| !folder.exists());
         match make(path, keeps).and_then(|()| take_over(path, names)) {
-            Ok((aside, manifest)) => Ok(Folder {
+            Ok((aside, manifest)) => Ok(LogFolder {
                 path: path.to_owned(),
                 keeps,
                 made,
@@ -141,7 +145,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for LogFolder {
     fn drop(&mut self) {
         if !self.keeps {
             remove_folder(&self.path);
@@ -181,13 +185,13 @@ fn make(path: &Path, may_exist: bool) -> Result<()> {
 }
 
 /// Locks a folder, puts aside what an earlier run left in it, and lists what will be there.
-fn take_over(path: &Path, names: &Names) -> Result<(Option<PathBuf>, File)> {
+fn take_over(path: &Path, names: &LogNames) -> Result<(Option<PathBuf>, File)> {
     let mut manifest = open_manifest(path, OpenOptions::new().write(true).create(true))?;
     if flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(Error::other("another run is using it"));
     }
     let mut old = read_names(&mut manifest)?;
-    let Names { written, stays } = names;
+    let LogNames { written, stays } = names;
     let mut taken: Vec<&str> = written.iter().map(String::as_str).collect();
     taken.retain(|&name| !old.contains(name) && is_there(&path.join(name)));
     taken.truncate(3);
@@ -296,21 +300,41 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
+/// A name for a new folder that no other process uses: the time (UTC) and the number of the process. Processes of other
+/// hosts and namespaces may have the same number, so the host's name is in it where they may share the folder.
+pub fn stamp() -> String {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now());
+    let digits = now.to_string().replace(['-', ':', 'Z'], "");
+    let time = digits.replace('T', "-");
+    let process = std::process::id();
+    let shares = process == 1 || Allocation::here().is_some();
+    match host_name(&Root::default()).filter(|_| shares) {
+        Some(host) => format!("{time}-{}-{process}", plain(&host)),
+        None => format!("{time}-{process}"),
+    }
+}
+
+/// A name without characters that mean something in a path or to a terminal.
+pub(crate) fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+    name.replace(|c| !is_plain(c), "-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType, Mode};
     use std::os::unix::fs::symlink;
 
-    fn names(written: &[&str]) -> Names {
-        Names {
+    fn names(written: &[&str]) -> LogNames {
+        LogNames {
             written: written.iter().map(|name| (*name).to_owned()).collect(),
-            ..Names::default()
+            ..LogNames::default()
         }
     }
 
     fn why(path: &Path, wanted: &[&str]) -> String {
-        Folder::claim(path, &names(wanted), true)
+        LogFolder::claim(path, &names(wanted), true)
             .err()
             .unwrap()
             .to_string()
@@ -321,7 +345,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("a/b");
         for round in 1..=3 {
-            let folder = Folder::claim(&logs, &names(&["x.out", "solo"]), true).unwrap();
+            let folder = LogFolder::claim(&logs, &names(&["x.out", "solo"]), true).unwrap();
             folder
                 .create("x.out")
                 .unwrap()
@@ -358,10 +382,10 @@ mod tests {
             why(dir.path(), &["y.out"]).contains("there is y.out already"),
             "also a link that leads nowhere"
         );
-        let folder = Folder::claim(dir.path(), &names(&["z.out"]), true).unwrap();
+        let folder = LogFolder::claim(dir.path(), &names(&["z.out"]), true).unwrap();
         assert!(why(dir.path(), &["w.out"]).contains("another run is using it"));
         drop(folder);
-        assert!(Folder::claim(dir.path(), &names(&["w.out"]), true).is_ok());
+        assert!(LogFolder::claim(dir.path(), &names(&["w.out"]), true).is_ok());
     }
 
     #[test]
@@ -390,7 +414,7 @@ mod tests {
         std::fs::create_dir(&logs).unwrap();
         std::fs::write(dir.path().join("precious"), "kept").unwrap();
         std::fs::write(logs.join(MANIFEST), "../precious\n..\n\n").unwrap();
-        Folder::claim(&logs, &names(&["x.out"]), true).unwrap();
+        LogFolder::claim(&logs, &names(&["x.out"]), true).unwrap();
         assert_eq!(
             std::fs::read_to_string(dir.path().join("precious")).unwrap(),
             "kept"
@@ -401,7 +425,7 @@ mod tests {
     fn a_claim_that_fails_leaves_no_folder() {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("a/b");
-        Folder::claim(&logs, &names(&["x.out"]), true)
+        LogFolder::claim(&logs, &names(&["x.out"]), true)
             .unwrap()
             .abandon(&["x.out"]);
         assert!(!dir.path().join("a").exists());
@@ -414,7 +438,7 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("x.out"), "kept").unwrap();
         for keeps in [false, true] {
-            let mut folder = Folder::claim(&logs, &names(&["x.out"]), false).unwrap();
+            let mut folder = LogFolder::claim(&logs, &names(&["x.out"]), false).unwrap();
             std::fs::create_dir(logs.join("solo")).unwrap();
             symlink(&other, logs.join("solo/link")).unwrap();
             if keeps {
@@ -433,7 +457,7 @@ mod tests {
     fn the_list_of_files_is_removed_last() {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("logs");
-        let folder = Folder::claim(&logs, &names(&["x.out"]), false).unwrap();
+        let folder = LogFolder::claim(&logs, &names(&["x.out"]), false).unwrap();
         folder.create("x.out").unwrap();
         std::fs::create_dir(logs.join("solo")).unwrap();
         remove_all_but_list(&logs);
@@ -451,14 +475,14 @@ mod tests {
         std::fs::create_dir(&logs).unwrap();
         std::fs::write(&other, "kept").unwrap();
         symlink(&other, logs.join(MANIFEST)).unwrap();
-        assert!(Folder::claim(&logs, &names(&["x.out"]), true).is_err());
+        assert!(LogFolder::claim(&logs, &names(&["x.out"]), true).is_err());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
     }
 
     #[test]
     fn a_temporary_folder_is_always_new() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Folder::claim(dir.path(), &names(&["x.out"]), false).is_err());
+        assert!(LogFolder::claim(dir.path(), &names(&["x.out"]), false).is_err());
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 }

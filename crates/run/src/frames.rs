@@ -1,8 +1,8 @@
 //! `--frames`: a run whose standard output is frames for a coordinator.
 
 use super::console::{Order, Showing};
-use super::options::{RunOptions, Show, SoloSource};
-use super::platform::View;
+use super::options::{RunOptions, Show, SoloTimes};
+use super::platform::MachineView;
 use super::screen::Screen;
 use super::signals::Signals;
 use crate::exit::usage;
@@ -23,7 +23,7 @@ pub(crate) fn check_options(options: &RunOptions) -> Result<()> {
         ("--on", options.is_simulated()),
         ("--resume", options.resume.is_some()),
         ("--retries", options.limits.attempts > 1),
-        ("--solo", options.solo != SoloSource::Nothing),
+        ("--solo", options.solo != SoloTimes::Nothing),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(usage(format!("{option} has no meaning with --frames"))),
@@ -38,7 +38,7 @@ pub(crate) fn check_options(options: &RunOptions) -> Result<()> {
 pub(crate) fn open(
     screen: &Screen,
     options: &RunOptions,
-    view: &View,
+    view: &MachineView,
     jobs: usize,
     folder: &Path,
 ) -> Result<()> {

@@ -1,29 +1,34 @@
 //! What a run took of this machine: CPU time of its own and of others.
 
+use super::platform::MachineView;
 use cosched_core::{CpuSet, Nanos, Reading};
 use cosched_linux::accounts::{self, CpuAccounts};
 use cosched_linux::own_cpu_time;
 use cosched_linux::root::Root;
-use cosched_report::{MachineUse, RunInfo};
+use cosched_report::{BackendKind, MachineUse, RunInfo};
 
 /// The machine's counters at the start of a run.
-pub(crate) struct Gauge {
+pub(crate) struct MachineGauge {
     root: Root,
     cpus: CpuSet,
     accounts: Option<CpuAccounts>,
     own: Nanos,
 }
 
-impl Gauge {
-    /// Reads the counters of these CPUs.
-    pub(crate) fn start(cpus: CpuSet) -> Gauge {
+impl MachineGauge {
+    /// Reads the counters of the CPUs that a run uses at first; `None` if it does not run on this machine.
+    pub(crate) fn of_run(view: &MachineView) -> Option<MachineGauge> {
+        if view.kind != BackendKind::Host {
+            return None;
+        }
         let root = Root::default();
-        Gauge {
+        let cpus = view.machine.all_cpus();
+        Some(MachineGauge {
             accounts: accounts::read(&root, &cpus),
             own: own_cpu_time(),
             root,
             cpus,
-        }
+        })
     }
 
     /// Notes in `info` what a run of this length took.

@@ -2,8 +2,8 @@
 
 use crate::cpus::{CpuChoice, CpusPerJob};
 use crate::input::Reading;
-use crate::launch::Nodes;
 use crate::limits::{JobLimit, LoadLimit};
+use crate::platform::Nodes;
 use crate::progress_to::ProgressTarget;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
 use cosched_linux::ProgressPattern;
@@ -15,7 +15,7 @@ use strum::{EnumIter, EnumMessage, EnumString, IntoStaticStr};
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Where the jobs come from. An error if it can't be read, or holds no job.
-    pub jobs: Source,
+    pub jobs: JobSource,
     /// Shell for lines: a path, or a name in `PATH`; by default `/bin/sh`. An error if it is not a POSIX shell.
     pub shell: Option<OsString>,
     /// Working folder of jobs that have none of their own; by default that of the caller.
@@ -33,7 +33,7 @@ pub struct RunOptions {
     /// What is printed, and which files are written.
     pub output: OutputOptions,
     /// Where solo times come from. A simulation always has them.
-    pub solo: SoloSource,
+    pub solo: SoloTimes,
     /// The history of commands; by default none is read or written.
     pub history: Option<PathBuf>,
     /// Skip jobs that succeeded according to the job log, which is in the log folder unless it is named, and treat live jobs of
@@ -47,7 +47,7 @@ pub struct RunOptions {
 
 /// Where the jobs come from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum JobSource {
     /// A mix file (TOML); `-` for standard input.
     Mix(PathBuf),
     /// A file with a shell command on each line; `-` for standard input.
@@ -56,9 +56,9 @@ pub enum Source {
     Command(Vec<OsString>, Reading),
 }
 
-impl Default for Source {
-    fn default() -> Source {
-        Source::Command(Vec::new(), Reading::default())
+impl Default for JobSource {
+    fn default() -> JobSource {
+        JobSource::Command(Vec::new(), Reading::default())
     }
 }
 
@@ -155,6 +155,21 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
+    /// The settings of the loop that these are.
+    pub(crate) fn config(&self) -> RunConfig {
+        RunConfig {
+            order: self.order,
+            delay: self.delay,
+            timeout: self.timeout,
+            deadline: self.deadline,
+            attempts: self.attempts,
+            grace: self.grace,
+            max_pause: self.max_pause,
+            halt: self.halt,
+            ..RunConfig::default()
+        }
+    }
+
     /// Memory to keep free if jobs may use so much, both in bytes. A simulated machine has none.
     pub(crate) fn kept_memory(&self, memory: Option<u64>) -> Option<u64> {
         self.mem_keep.or(memory.map(|memory| memory / 20))
@@ -201,7 +216,7 @@ pub struct OutputOptions {
     /// Show the output in the order of the jobs.
     pub keep_order: bool,
     /// What is printed at the end.
-    pub format: Format,
+    pub format: AnswerFormat,
     /// File for the record. The series is written beside it.
     pub record: Option<PathBuf>,
     /// File for every decision with its snapshot.
@@ -237,7 +252,7 @@ pub enum Logs {
 
 /// Where solo times come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SoloSource {
+pub enum SoloTimes {
     /// None are needed.
     #[default]
     Nothing,
@@ -311,7 +326,7 @@ pub enum Actuator {
     Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr,
 )]
 #[strum(serialize_all = "kebab-case")]
-pub enum Format {
+pub enum AnswerFormat {
     /// A summary, on standard error
     #[default]
     Text,
@@ -362,7 +377,7 @@ impl RunOptions {
     /// The folder of the mix file, from which names of files in it count.
     pub(crate) fn mix_folder(&self) -> &Path {
         match &self.jobs {
-            Source::Mix(file) => file.parent().unwrap_or(Path::new("")),
+            JobSource::Mix(file) => file.parent().unwrap_or(Path::new("")),
             _ => Path::new(""),
         }
     }
@@ -383,13 +398,13 @@ impl OutputOptions {
 
     /// Whether the run ends with a summary, which names the failed jobs with their commands.
     pub(crate) fn has_summary(&self) -> bool {
-        self.format == Format::Text && !self.quiet
+        self.format == AnswerFormat::Text && !self.quiet
     }
 
     fn show_by_default(&self, jobs: usize) -> Show {
         if self.keep_order || !self.keeps_logs() {
             Show::Group
-        } else if self.format != Format::Text {
+        } else if self.format != AnswerFormat::Text {
             Show::Nothing
         } else if jobs == 1 {
             Show::Live

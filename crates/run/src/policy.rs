@@ -20,11 +20,11 @@ use std::sync::{Mutex, PoisonError};
 use strum::IntoStaticStr;
 
 /// The policy of a run.
-pub(crate) struct Choice {
+pub(crate) struct PolicyChoice {
     pub(crate) entry: &'static PolicyEntry,
     pub(crate) params: Params,
     /// The origin of each parameter that does not have its default.
-    pub(crate) origins: BTreeMap<String, Origin>,
+    pub(crate) origins: BTreeMap<String, ParamOrigin>,
     /// The content of the file of `--profile`.
     pub(crate) profile: Option<String>,
     /// The wanted capabilities that the machine lacks.
@@ -37,7 +37,7 @@ pub(crate) struct Choice {
 #[derive(Clone, Copy, Serialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Origin {
+pub(crate) enum ParamOrigin {
     /// The row of `auto`.
     Auto,
     /// The machine file: of a simulated machine, or of this one as `cosched calibrate` measured it.
@@ -48,14 +48,14 @@ pub(crate) enum Origin {
     Param,
 }
 
-impl Origin {
+impl ParamOrigin {
     /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Origin::Auto => "by auto",
-            Origin::Machine => "the machine's",
-            Origin::Profile => "from --profile",
-            Origin::Param => "from --param",
+            ParamOrigin::Auto => "by auto",
+            ParamOrigin::Machine => "the machine's",
+            ParamOrigin::Profile => "from --profile",
+            ParamOrigin::Param => "from --param",
         }
     }
 }
@@ -64,11 +64,11 @@ impl Origin {
 #[derive(Default)]
 struct Settings {
     values: Vec<(String, String)>,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ParamOrigin>,
 }
 
 impl Settings {
-    fn set(&mut self, name: &str, value: &str, origin: Origin) {
+    fn set(&mut self, name: &str, value: &str, origin: ParamOrigin) {
         self.values.push((name.to_owned(), value.to_owned()));
         self.origins.insert(name.to_owned(), origin);
         for (name, _) in set_along(name, value) {
@@ -87,7 +87,7 @@ const BY_BUS_RATE: [(&str, &str); 3] = [
     ("consolidation", "on"),
 ];
 
-impl Choice {
+impl PolicyChoice {
     /// Whether the policy freezes jobs.
     pub(crate) fn freezes(&self) -> bool {
         let needs = (self.entry.needs)(&self.params);
@@ -111,7 +111,7 @@ fn has_param(entry: &PolicyEntry, name: &str) -> bool {
 ///
 /// # Errors
 /// There is none, as [`policy_by_word`] says.
-pub(crate) fn named(options: &RunOptions) -> Result<Option<&'static PolicyEntry>> {
+pub(crate) fn named_policy(options: &RunOptions) -> Result<Option<&'static PolicyEntry>> {
     let Some(word) = options.policy.name.as_deref() else {
         return Ok(None);
     };
@@ -177,9 +177,9 @@ pub(crate) fn choose(
     machine: &[(String, String)],
     jobs: JobKind,
     has_nodes: bool,
-) -> Result<Choice> {
+) -> Result<PolicyChoice> {
     let mut auto = None;
-    let entry = match named(options)? {
+    let entry = match named_policy(options)? {
         Some(entry) => entry,
         None if has_nodes => POLICIES
             .iter()
@@ -196,18 +196,18 @@ pub(crate) fn choose(
     let given = &options.policy;
     let mut settings = Settings::default();
     for (name, value) in auto.map_or(&[][..], |row| row.params) {
-        settings.set(name, value, Origin::Auto);
+        settings.set(name, value, ParamOrigin::Auto);
     }
     for (name, value) in machine {
         if has_param(entry, name) {
-            settings.set(name, value, Origin::Machine);
+            settings.set(name, value, ParamOrigin::Machine);
         }
     }
     let mut content = None;
     if let Some(path) = &given.profile {
         let text = read_spec(path)?;
         for (name, value) in profile(path, &text, entry)? {
-            settings.set(&name, &value, Origin::Profile);
+            settings.set(&name, &value, ParamOrigin::Profile);
         }
         content = Some(text);
     }
@@ -216,7 +216,7 @@ pub(crate) fn choose(
     // What is given beside a setting overrides what that sets along.
     by_rank.sort_by_key(|(name, value)| set_along(name, value).is_empty());
     for (name, value) in by_rank {
-        settings.set(name, value, Origin::Param);
+        settings.set(name, value, ParamOrigin::Param);
     }
     let Settings {
         values,
@@ -238,7 +238,7 @@ pub(crate) fn choose(
             Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
-    Ok(Choice {
+    Ok(PolicyChoice {
         entry,
         params,
         origins,
@@ -355,14 +355,14 @@ fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
 mod tests {
     use super::*;
 
-    fn choice(name: &str, params: &[(&str, &str)]) -> Choice {
+    fn choice(name: &str, params: &[(&str, &str)]) -> PolicyChoice {
         let entry = find_policy(name).unwrap();
         let mut settings = Settings::default();
         for (name, value) in params {
-            settings.set(name, value, Origin::Machine);
+            settings.set(name, value, ParamOrigin::Machine);
         }
         let Settings { values, origins } = settings;
-        Choice {
+        PolicyChoice {
             entry,
             params: Params::resolve(entry.name, entry.params, &values).unwrap(),
             origins,

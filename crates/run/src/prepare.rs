@@ -4,15 +4,16 @@ use super::folder::{output_files, reaped_files};
 use super::limits::JobLimit;
 use super::memory::{Known, Memory};
 use super::options::RunOptions;
-use super::platform::Platform;
+use super::platform::{MachineView, Platform};
+use super::policy::PolicyChoice;
 use crate::exit::incapable;
 use crate::input::{Command, Job, program_words};
 use anyhow::Result;
 use cosched_core::{
-    Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, PolicyEntry, SoloProfile, TaskSpec,
+    Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, SoloProfile, TaskSpec,
 };
 use cosched_memory::LockPatience;
-use cosched_report::{JobInfo, RunWarning};
+use cosched_report::{Given, JobInfo, RunWarning};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -23,9 +24,7 @@ pub(crate) struct Preparer<'a, P> {
     /// The log folder.
     pub(crate) logs: &'a Path,
     /// The policy that decides.
-    pub(crate) policy: &'static PolicyEntry,
-    /// Whether that freezes jobs.
-    pub(crate) freezes: bool,
+    pub(crate) choice: &'a PolicyChoice,
 }
 
 /// Whether a job is a client of Slurm, whose work is done elsewhere.
@@ -48,9 +47,9 @@ impl<P: Platform> Preparer<'_, P> {
     /// # Errors
     /// The job can't run here.
     pub(crate) fn prepare(&self, id: usize, job: &Job) -> Result<Prepared<P>> {
-        if self.freezes && is_srun(job) {
+        if is_srun(job) && self.choice.freezes() {
             let Job { name, .. } = job;
-            let policy = self.policy.name;
+            let policy = self.choice.entry.name;
             let why = Absence::OnlyClient;
             return Err(incapable(format!(
                 "job `{name}`: policy {policy} freezes jobs, and {why}; use --policy fifo"
@@ -86,7 +85,7 @@ impl<P: Platform> Preparer<'_, P> {
 
     /// What decides, if it does not use weights.
     pub(crate) fn without_weights(&self) -> Option<String> {
-        let entry = self.policy;
+        let entry = self.choice.entry;
         let is_in_kernel =
             entry.can_hand_over && self.options.machine.actuation() == Actuation::Plans;
         if is_in_kernel {
@@ -129,12 +128,18 @@ impl<P: Platform> Preparer<'_, P> {
 
     /// What the record says of a job beside its result. `seq` is its number in the job log.
     pub(crate) fn info(&self, seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
+        let view = self.platform.view();
+        let given = if view.is_simulated() {
+            Given::default()
+        } else {
+            job.input.given()
+        };
         let mut info = JobInfo {
             seq,
             id: job.input.id.clone(),
             program: job.input.program.clone(),
             command: job.input.command.as_ref().map(Command::line),
-            given: P::given(job),
+            given,
             tag: Some(job.tag()),
             ..JobInfo::of(spec)
         };
@@ -143,7 +148,7 @@ impl<P: Platform> Preparer<'_, P> {
                 let files = reaped_files(&reaper.join(id));
                 [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
             }
-            _ if self.options.output.keeps_logs() => note_files::<P>(&mut info, self.logs),
+            _ if self.options.output.keeps_logs() => note_files(&mut info, view, self.logs),
             _ => {}
         }
         info
@@ -178,8 +183,8 @@ fn expect(spec: &mut TaskSpec, time: Nanos, from: ExpectedFrom) {
 }
 
 /// Notes the files of a job's output in a folder, for the record.
-pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
-    if P::HAS_FILES {
+pub(crate) fn note_files(info: &mut JobInfo, view: &MachineView, folder: &Path) {
+    if view.has_job_files() {
         let files = output_files(folder, &info.name);
         [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
     }

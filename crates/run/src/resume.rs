@@ -23,25 +23,25 @@ pub(crate) struct Resumed {
     /// The jobs that are done.
     pub(crate) earlier: Vec<EarlierJob>,
     /// What was looked at.
-    pub(crate) seen: Seen,
+    pub(crate) seen: JobLogState,
     pub(crate) warnings: Vec<RunWarning>,
 }
 
 /// What a job log was when it was looked at. Another run can come in between until this one has it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct JobLogState {
     /// The length of the job log in bytes.
     length: u64,
     /// The runs that had entered themselves beside it.
     runs: Vec<String>,
 }
 
-impl Seen {
+impl JobLogState {
     /// What it is now.
-    pub(crate) fn now(joblog: &Path) -> Seen {
+    pub(crate) fn now(joblog: &Path) -> JobLogState {
         let length = std::fs::metadata(joblog).map_or(0, |meta| meta.len());
         let entered = runs::read(joblog).runs.into_iter();
-        Seen {
+        JobLogState {
             length,
             runs: entered.map(|run| run.run_id).collect(),
         }
@@ -70,7 +70,7 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
         resumed.left = numbered.collect();
         return Ok(resumed);
     };
-    resumed.seen = Seen::now(&path);
+    resumed.seen = JobLogState::now(&path);
     let log = read_log(&path)?;
     let sought: Vec<Sought> = numbered.map(|(seq, job)| Sought::new(seq, job)).collect();
     if options.has_own_joblog() {

@@ -1,75 +1,30 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
-use super::options::{RunOptions, SoloSource};
-use super::platform::View;
-use super::policy::Choice;
+use super::context::RunContext;
+use super::options::{RunOptions, SoloTimes};
+use super::platform::{MachineView, Platform};
+use super::policy::PolicyChoice;
 use crate::input::spec::AUTO;
-use crate::input::{absolute, path_text, quote};
-use crate::sha256::sha256;
+use crate::input::{path_text, quote};
 use cosched_core::{Absence, Nanos, RunConfig, TimeLimit};
 use cosched_linux::Allocation;
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{
-    Absences, AllocationSetting, ParamSetting, RunInput, RunOptions as RecordedOptions, RunSetting,
-    SettingFile,
+    Absences, AllocationSetting, ParamSetting, RunOptions as RecordedOptions, RunSetting,
 };
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 /// Why an option is null.
 const NOT_GIVEN: &str = "not given";
 
-/// Where the jobs of a run come from, as it is noted when they are read. A simulation notes no path.
-pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -> RunInput {
-    const NO_FILE: &str = "the jobs were given on the command line";
-    let mut absent = Absences::default();
-    let mut path = None;
-    let why = match file {
-        None => NO_FILE,
-        Some(_) if simulated => Absence::Simulated.text(),
-        Some((name, _)) if name == Path::new("-") => "standard input",
-        Some((name, _)) => {
-            path = Some(path_text(&absolute(name)));
-            ""
-        }
-    };
-    let hash = file.map(|(_, bytes)| sha256(bytes));
-    RunInput {
-        kind: kind.to_owned(),
-        path: absent.note_option("path", path, why),
-        sha256: absent.note_option("sha256", hash, NO_FILE),
-        absent,
-    }
-}
-
-/// Where jobs come from while the run goes on.
-pub(crate) fn open_input(kind: &str, file: &Path) -> RunInput {
-    let mut from = input(kind, Some((file, b"")), false);
-    from.sha256 = None;
-    from.absent
-        .note_option::<()>("sha256", None, "its jobs came while the run went on");
-    from
-}
-
-/// A file that a run used, by its name as it was given and its content.
-pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
-    SettingFile {
-        kind: kind.to_owned(),
-        name: path_text(name),
-        sha256: sha256(content),
-    }
-}
-
 /// How a run with this policy and configuration was started.
-pub(crate) fn setting(
-    options: &RunOptions,
-    view: &View,
-    input: &RunInput,
-    files: &[SettingFile],
-    choice: &Choice,
+pub(crate) fn setting<P: Platform>(
+    run: &RunContext<'_, P>,
+    choice: &PolicyChoice,
     config: &RunConfig,
 ) -> RunSetting {
+    let view = run.platform.view();
     let mut absent = Absences::default();
     let (process, why) = if view.is_simulated() {
         (Process::default(), Absence::Simulated)
@@ -89,14 +44,14 @@ pub(crate) fn setting(
     RunSetting {
         command_line: absent.note_option("command_line", process.command_line, why),
         cwd: absent.note_option("cwd", process.cwd, why),
-        input: input.clone(),
-        files: files.to_vec(),
+        input: run.input.clone(),
+        files: run.files.to_vec(),
         world: view.world.clone(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
         allocation: view.allocation.as_ref().map(allocation),
         params: settings,
-        options: recorded_options(options, view, choice, config),
+        options: recorded_options(run.options, view, choice, config),
         absent,
     }
 }
@@ -145,8 +100,8 @@ fn word(value: impl Into<&'static str>) -> String {
 
 fn recorded_options(
     options: &RunOptions,
-    view: &View,
-    choice: &Choice,
+    view: &MachineView,
+    choice: &PolicyChoice,
     config: &RunConfig,
 ) -> RecordedOptions {
     let mut absent = Absences::default();
@@ -157,8 +112,8 @@ fn recorded_options(
     };
     let solo = match options.solo {
         // A simulation always measures them.
-        SoloSource::Nothing if !view.is_simulated() => None,
-        SoloSource::File(_) => Some("file".to_owned()),
+        SoloTimes::Nothing if !view.is_simulated() => None,
+        SoloTimes::File(_) => Some("file".to_owned()),
         _ => Some("measure".to_owned()),
     };
     let shell = options.shell.as_ref().map(|shell| quote(shell.as_bytes()));
@@ -201,27 +156,5 @@ fn recorded_options(
         shell: absent.note_option("shell", shell, NOT_GIVEN),
         events: options.machine.events.clone(),
         absent,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hash_is_that_of_sha256sum() {
-        let input = |path: &str| input("list", Some((Path::new(path), b"abc")), false);
-        let from_file = input("/a/b");
-        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(
-            (from_file.path.as_deref(), from_file.sha256.as_deref()),
-            (Some("/a/b"), Some(hash))
-        );
-        assert_eq!(input("-").absent.why("path"), Some("standard input"));
-        assert_eq!(
-            super::input("mix", Some((Path::new("/a"), b"")), true).path,
-            None,
-            "no path in a simulation"
-        );
     }
 }

@@ -1,61 +1,25 @@
 //! Jobs that come while the run goes on, as the loop takes them.
 
+use super::context::RunContext;
 use super::memory::Known;
-use super::platform::Platform;
+use super::platform::{Arrivals, Platform};
 use super::prepare::{Prepared, Preparer};
-use super::session::Session;
-use super::shell::Shells;
-use crate::input::{Arrived, Arriving, Job, JobInput, Withdrawal, base};
-use anyhow::Result;
-use cosched_core::{Backend as _, ByTask, Event, Intake, TaskId, TaskSpec};
+use super::source::OpenInput;
+use crate::input::{Arrived, Job, JobInput, Withdrawal, base};
+use cosched_core::{Backend as _, ByTask, Event, Intake, Nanos, TaskId, TaskSpec};
 use cosched_memory::LockPatience;
 use cosched_report::{JobInfos, RunWarning};
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What earlier runs know of each job, shared with who reports its end.
 pub(crate) type AllKnown = Rc<RefCell<ByTask<Known>>>;
 
-/// An input whose jobs come while the run goes on.
-pub(crate) struct Open {
-    pub(crate) arriving: Arriving,
-    /// What the options say of all jobs.
-    pub(crate) defaults: Defaults,
-}
-
-/// What the options say of all jobs.
-pub(crate) struct Defaults {
-    /// The shells for lines.
-    pub(crate) shells: Shells,
-    /// Working folder of jobs that have none of their own.
-    pub(crate) cwd: Option<PathBuf>,
-    /// Niceness of jobs that have none of their own.
-    pub(crate) nice: Option<i8>,
-}
-
-impl Defaults {
-    /// Applies them to a job.
-    ///
-    /// # Errors
-    /// There is no shell for it.
-    pub(crate) fn apply(&mut self, input: &mut JobInput) -> Result<()> {
-        if let Some(command) = &mut input.command {
-            self.shells.choose(command)?;
-        }
-        if input.cwd.is_none() {
-            input.cwd.clone_from(&self.cwd);
-        }
-        input.nice = input.nice.or(self.nice);
-        Ok(())
-    }
-}
-
 /// Takes jobs in, and makes them ready.
-pub(crate) struct Stream<'a, P> {
-    pub(crate) open: Open,
+pub(crate) struct JobStream<'a, P> {
+    pub(crate) open: OpenInput,
     pub(crate) preparer: Preparer<'a, P>,
-    pub(crate) session: &'a Session<'a, P>,
+    pub(crate) run: &'a RunContext<'a, P>,
     pub(crate) infos: JobInfos,
     pub(crate) known: AllKnown,
     /// The number of jobs so far.
@@ -79,7 +43,7 @@ struct Next<P: Platform> {
     prepared: Result<Prepared<P>, String>,
 }
 
-impl<P: Platform> Stream<'_, P> {
+impl<P: Platform> JobStream<'_, P> {
     /// Makes an arrived job ready. In an open list each name gets its number: it is not known which are unique.
     /// A job with a reaper has the key that a queue gave it.
     fn next(&mut self, arrived: Arrived) -> Next<P> {
@@ -118,15 +82,15 @@ impl<P: Platform> Stream<'_, P> {
             && job.input.weight.is_some()
         {
             let warning = RunWarning::WeightsUnused { policy };
-            self.session.screen.warn(warning);
+            self.run.screen.warn(warning);
         }
         let prepared = match why {
             Some(why) => Err(why),
             None => self.preparer.prepare(id as usize, &job),
         };
         let prepared = prepared.and_then(|prepared| {
-            if P::HAS_FILES
-                && let Some(folder) = &mut *self.session.folder.borrow_mut()
+            if self.preparer.platform.view().has_job_files()
+                && let Some(folder) = &mut *self.run.folder.borrow_mut()
             {
                 folder.add(&job.name)?;
             }
@@ -146,12 +110,12 @@ impl<P: Platform> Stream<'_, P> {
                 jobs.push((&*job, prepared));
             }
         }
-        let mut memory = self.session.memory.borrow_mut();
+        let mut memory = self.run.memory.borrow_mut();
         let (known, warning) = self
             .preparer
             .recall(&mut memory, LockPatience::None, &mut jobs);
         if let Some(warning) = warning {
-            self.session.screen.warn(warning);
+            self.run.screen.warn(warning);
         }
         for (id, known) in ids.into_iter().zip(known) {
             if let Some(known) = known {
@@ -161,7 +125,7 @@ impl<P: Platform> Stream<'_, P> {
     }
 
     /// Withdraws the last job with this id, if there is one.
-    fn withdraw(&self, backend: &mut P::Backend, withdrawal: &Withdrawal) {
+    fn withdraw(&self, arrivals: &mut dyn Arrivals<P::Job>, withdrawal: &Withdrawal) {
         let (Withdrawal::Cancel(id) | Withdrawal::GiveBack(id)) = withdrawal;
         let infos = self.infos.borrow();
         let jobs = infos.values();
@@ -170,34 +134,37 @@ impl<P: Platform> Stream<'_, P> {
         };
         let task = TaskId(job.seq as u32 - 1);
         let name = job.name.clone();
-        P::post(
-            backend,
-            match withdrawal {
-                Withdrawal::Cancel(_) => Event::EndTask { task, name },
-                Withdrawal::GiveBack(_) => Event::GiveBack(task),
-            },
-        );
+        arrivals.post(match withdrawal {
+            Withdrawal::Cancel(_) => Event::EndTask { task, name },
+            Withdrawal::GiveBack(_) => Event::GiveBack(task),
+        });
     }
 
-    /// Hands a job to the backend, and returns its task.
-    fn hand_over(&self, backend: &mut P::Backend, id: u32, next: Next<P>) -> TaskSpec {
+    /// Hands a job that came `now` to the backend, and returns its task.
+    fn hand_over(
+        &self,
+        arrivals: &mut dyn Arrivals<P::Job>,
+        now: Nanos,
+        id: u32,
+        next: Next<P>,
+    ) -> TaskSpec {
         let Next { job, prepared } = next;
         let (spec, task) = match prepared {
             Ok(Prepared { spec, task }) => (spec, Ok(task)),
             Err(why) => (TaskSpec::new(id, &job.name), Err(why)),
         };
         let spec = TaskSpec {
-            arrives: backend.now(),
+            arrives: now,
             ..spec
         };
         let info = self.preparer.info(u64::from(id) + 1, &job, &spec);
         self.infos.borrow_mut().insert(TaskId(id), info);
-        P::add(backend, TaskId(id), task);
+        arrivals.add(TaskId(id), task);
         spec
     }
 }
 
-impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
+impl<P: Platform> Intake<P::Backend> for JobStream<'_, P> {
     fn take(&mut self, backend: &mut P::Backend, room: usize, out: &mut Vec<TaskSpec>) {
         let first = self.count;
         let mut all = Vec::new();
@@ -212,14 +179,18 @@ impl<P: Platform> Intake<P::Backend> for Stream<'_, P> {
         if !all.is_empty() {
             self.recall(first, &mut all);
         }
+        let now = backend.now();
+        let Some(arrivals) = P::arrivals(backend) else {
+            return;
+        };
         for (id, next) in (first..).zip(all) {
-            out.push(self.hand_over(backend, id, next));
+            out.push(self.hand_over(arrivals, now, id, next));
         }
         for withdrawal in self.open.arriving.withdrawn() {
-            self.withdraw(backend, &withdrawal);
+            self.withdraw(arrivals, &withdrawal);
         }
         self.is_ready = !self.has_ended() && (out.len() >= room || self.open.arriving.was_cut());
-        P::wake_at_input(backend);
+        arrivals.wake_at_input();
     }
 
     fn is_ready(&self) -> bool {

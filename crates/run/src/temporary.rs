@@ -1,7 +1,6 @@
 //! Temporary log folders, of runs that keep none. A run removes its own, and what killed runs of its user have left.
 
-use super::folder::{MANIFEST, lock, remove_folder};
-use super::stamp::{plain, stamp};
+use super::folder::{MANIFEST, lock, plain, remove_folder, stamp};
 use crate::exit::usage;
 use crate::input::told;
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! Simulated runs of a program that is not `cosched`.
 
 use cosched_run::exit::Exit;
-use cosched_run::{Logs, MachineOptions, OutputOptions, RunOptions, Source, run};
+use cosched_run::{JobSource, Logs, MachineOptions, OutputOptions, RunOptions, run};
 use std::path::Path;
 
 const MIX: &str = "[[job]]\nprogram = \"mcf\"\ncopies = 3\nwork_instructions = 2e9\n";
@@ -11,7 +11,7 @@ fn options(folder: &Path) -> RunOptions {
     let mix = folder.join("mix.toml");
     std::fs::write(&mix, MIX).expect("a mix file");
     RunOptions {
-        jobs: Source::Mix(mix),
+        jobs: JobSource::Mix(mix),
         machine: MachineOptions {
             on: Some("i5-2500".to_owned()),
             ..MachineOptions::default()

@@ -140,7 +140,7 @@ fn rates(sample: &SampleRow) -> Option<CoreSample> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_run::{Logs, MachineOptions, OutputOptions, PolicyOptions, RunOptions, Source};
+    use cosched_run::{JobSource, Logs, MachineOptions, OutputOptions, PolicyOptions, RunOptions};
     use cosched_sim::{PROGRAMS, builtin_machine};
 
     /// The pairs of a simulated run of `lucky` with the programs of the fit.
@@ -158,7 +158,7 @@ mod tests {
         let mix = folder.path().join("mix.toml");
         std::fs::write(&mix, jobs.collect::<String>()).unwrap();
         let options = RunOptions {
-            jobs: Source::Mix(mix),
+            jobs: JobSource::Mix(mix),
             machine: MachineOptions {
                 on: Some("big1-small3".to_owned()),
                 ..MachineOptions::default()

@@ -2,7 +2,6 @@
 
 mod args;
 mod continued;
-mod parallel;
 mod parse;
 
 pub use args::{Format, RunArgs, brief, words_of};

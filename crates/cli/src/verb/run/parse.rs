@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cosched_core::{Nanos, TimeLimit};
-use cosched_run::SoloSource;
+use cosched_run::SoloTimes;
 use cosched_run::input::WEIGHTS;
 use std::error::Error;
 use std::str::FromStr;
@@ -24,11 +24,11 @@ where
 }
 
 /// Reads where solo times come from.
-pub fn solo(text: &str) -> Result<SoloSource, String> {
+pub fn solo(text: &str) -> Result<SoloTimes, String> {
     Ok(match text {
-        "measure" => SoloSource::Measured,
-        "only" => SoloSource::OnlyMeasured,
-        file => SoloSource::File(file.into()),
+        "measure" => SoloTimes::Measured,
+        "only" => SoloTimes::OnlyMeasured,
+        file => SoloTimes::File(file.into()),
     })
 }
 

@@ -18,7 +18,7 @@ use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use clap::{ArgMatches, Args};
 use cosched_run::whole_file::create_private_folders;
-use cosched_run::{RunOptions, Source, job_lines, stamp};
+use cosched_run::{JobSource, RunOptions, job_lines, stamp};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -216,10 +216,10 @@ fn read(list: &Path) -> Result<Vec<u8>> {
 /// A line is wrong, or there is none.
 fn total(options: &RunOptions) -> Result<Option<usize>> {
     match &options.jobs {
-        Source::Command(words, _) if words.is_empty() => Err(usage(
+        JobSource::Command(words, _) if words.is_empty() => Err(usage(
             "there are no jobs; as in `cosched slurm -f commands.txt`",
         )),
-        Source::List(_) => Ok(Some(job_lines(options)?.len())),
+        JobSource::List(_) => Ok(Some(job_lines(options)?.len())),
         _ => Ok(None),
     }
 }

@@ -4,6 +4,7 @@ mod given;
 mod limits;
 mod nodes;
 mod output;
+mod parallel;
 mod policy;
 mod values;
 
@@ -11,7 +12,6 @@ pub use given::words_of;
 pub use limits::LimitArgs;
 pub use output::{Format, OutputArgs};
 
-use super::parallel::ParallelArgs;
 use super::parse::words;
 use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
@@ -22,8 +22,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 use clap_complete::engine::ArgValueCompleter;
 use cosched_core::Order;
-use cosched_run::{Orphans, RunOptions, Show, Source};
+use cosched_run::{JobSource, Orphans, RunOptions, Show};
 use nodes::NodeArgs;
+use parallel::ParallelArgs;
 use policy::{PolicyArgs, ResearchArgs};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -301,7 +302,7 @@ fn source(
     list: Option<PathBuf>,
     command: Vec<OsString>,
     reading: Reading,
-) -> Result<Source> {
+) -> Result<JobSource> {
     let is_list = mix.is_some() || list.is_some();
     let is_about_values = reading.wants_values() || reading.tag.is_some();
     if is_about_values && command.is_empty() {
@@ -315,9 +316,9 @@ fn source(
         )));
     }
     match (mix, list) {
-        (Some(mix), None) if command.is_empty() => Ok(Source::Mix(mix)),
-        (None, Some(list)) if command.is_empty() => Ok(Source::List(list)),
-        (None, None) => Ok(Source::Command(command, reading)),
+        (Some(mix), None) if command.is_empty() => Ok(JobSource::Mix(mix)),
+        (None, Some(list)) if command.is_empty() => Ok(JobSource::List(list)),
+        (None, None) => Ok(JobSource::Command(command, reading)),
         _ => Err(usage(
             "give a mix file, or -f FILE, or a command, and only one of them",
         )),

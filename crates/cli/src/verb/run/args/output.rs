@@ -6,7 +6,7 @@ use crate::input::{absolute, told};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use cosched_linux::ProgressPattern;
-use cosched_run::{Format as RunFormat, Logs, OutputOptions, ProgressTarget, Show};
+use cosched_run::{AnswerFormat, Logs, OutputOptions, ProgressTarget, Show};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -53,11 +53,11 @@ pub struct OutputArgs {
     /// A text, the run record (JSON), or a table of the jobs (CSV).
     #[arg(
         long,
-        value_parser = words::<RunFormat>(),
+        value_parser = words::<AnswerFormat>(),
         default_value = "text",
         value_name = "FORMAT"
     )]
-    pub format: RunFormat,
+    pub format: AnswerFormat,
 
     /// Write the run record (JSON) here as well, and the series beside it
     #[arg(long, value_name = "FILE", hide_short_help = true)]

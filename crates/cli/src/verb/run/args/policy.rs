@@ -9,7 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use cosched_core::Actuation;
 use cosched_run::{
-    Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloSource, ThreadsEnv,
+    Actuator, CpuChoice, CpusPerJob, Freeze, MachineOptions, PolicyOptions, SoloTimes, ThreadsEnv,
 };
 use std::path::PathBuf;
 
@@ -103,7 +103,7 @@ pub struct ResearchArgs {
         hide_short_help = true,
         value_parser = solo
     )]
-    pub solo: Option<SoloSource>,
+    pub solo: Option<SoloTimes>,
 
     /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
     #[arg(

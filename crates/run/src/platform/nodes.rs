@@ -1,43 +1,36 @@
 //! Several nodes as the platform of a run. Each runs a worker, itself a run of cosched that decides for its node. This run
 //! decides which job goes to which node.
 
-use super::gauge::Gauge;
 use super::keys::Keys;
-use super::options::{NodeOptions, PolicyOptions, RunOptions, SoloSource as SoloWish};
-use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
-use super::policy::named as named_policy;
+use super::launch::launches;
 use super::program::Programs;
-use super::screen::Screen;
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{Job, job_line, wrong};
-use crate::launch::launches;
+use crate::options::{NodeOptions, PolicyOptions, RunOptions, SoloTimes};
+use crate::policy::named_policy;
 use anyhow::{Context as _, Result};
-use cosched_core::{Absence, Backend as _, Event, Nanos, TaskId};
+use cosched_core::{Event, Nanos, TaskId};
+use cosched_linux::Allocation;
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
-use cosched_linux::{Allocation, RunRequests, own_run};
 use cosched_memory::CommandKey;
 use cosched_nodes::{Cluster, ClusterError, ClusterOutput, NodeJob, capabilities};
-use cosched_report::{BackendKind, EnergySource, Given, JobInfos};
+use cosched_report::{BackendKind, EnergySource};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
-/// A longer list, in bytes, is read while the run goes on, so that the coordinator needs little memory.
-pub(crate) const MOST_AT_ONCE: u64 = 256 << 10;
 
 /// The policy that chooses the nodes.
 const POLICY: &str = "place";
 
 /// The nodes of a run.
 pub(crate) struct NodesPlatform {
-    view: View,
+    view: MachineView,
     programs: Programs,
     keys: Keys,
-    names: Vec<String>,
     /// CPUs of the largest node.
     widest: usize,
     /// Empty once the run has it.
@@ -62,7 +55,7 @@ fn check_options(options: &RunOptions) -> Result<()> {
     named_policy(options)?;
     let given = [
         ("--on", options.machine.on.is_some()),
-        ("--solo", options.solo != SoloWish::Nothing),
+        ("--solo", options.solo != SoloTimes::Nothing),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(usage(format!(
@@ -79,7 +72,7 @@ impl NodesPlatform {
         let launches = launches(&nodes.which, &nodes.worker)?;
         let cluster = Cluster::start(launches, nodes.retries_lost).map_err(Self::failure)?;
         let machine = Arc::new(cluster.whole().clone());
-        let view = View {
+        let view = MachineView {
             kind: BackendKind::Nodes,
             whole: machine.clone(),
             quota: None,
@@ -95,6 +88,7 @@ impl NodesPlatform {
             refused: None,
             world: None,
             files: Vec::new(),
+            folders: cluster.names().map(str::to_owned).collect(),
             warnings: Vec::new(),
             machine: machine.clone(),
         };
@@ -102,7 +96,6 @@ impl NodesPlatform {
             view,
             programs: Programs::new()?,
             keys: Keys::new(machine_kind(&Root::default(), "node")),
-            names: cluster.names().map(str::to_owned).collect(),
             widest: machine.widest(&machine.all_cpus()),
             cluster: RefCell::new(Some(cluster)),
         })
@@ -113,38 +106,12 @@ impl Platform for NodesPlatform {
     type Job = NodeJob;
     type Backend = Cluster;
 
-    const SOLO_BY_DEFAULT: bool = false;
-    const HAS_OUTPUT: bool = true;
-    const HAS_FILES: bool = false;
-    const MARK: &'static str = "";
-    const UNMEASURED: Absence = Absence::NotOffered;
-
-    fn given(job: &Job) -> Given {
-        job.input.given()
-    }
-
-    fn identity(backend: &mut Cluster) -> RunIdentity {
-        let elapsed = Duration::from_nanos(backend.now().0);
-        RunIdentity {
-            run_id: own_run(&Root::default()),
-            started_at: Some(SystemTime::now() - elapsed),
-        }
-    }
-
-    fn gauge(&self) -> Option<Gauge> {
-        None
-    }
-
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
     fn prepare(&self) -> Result<()> {
         Ok(())
-    }
-
-    fn folders(&self) -> &[String] {
-        &self.names
     }
 
     fn job(&self, job: &Job, _logs: &Path) -> Result<NodeJob> {
@@ -167,7 +134,7 @@ impl Platform for NodesPlatform {
         })
     }
 
-    fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], _tasks: &[NodeJob]) -> Vec<PathBuf> {
+    fn reads(&self, _jobs: &[(u64, Job)], _tasks: &[NodeJob]) -> Vec<PathBuf> {
         Vec::new()
     }
 
@@ -185,48 +152,25 @@ impl Platform for NodesPlatform {
         command.map(crate::input::Command::line).unwrap_or_default()
     }
 
-    fn backend(
-        &self,
-        _options: &RunOptions,
-        _part: KernelPart,
-        jobs: Vec<NodeJob>,
-        screen: &Screen,
-        requests: Option<RunRequests>,
-        logs: &Path,
-    ) -> Result<Cluster> {
+    fn backend(&self, of: BackendOf<'_, NodeJob>) -> Result<Cluster> {
         let cluster = self.cluster.take();
         let mut cluster = cluster.context("a run over nodes runs only once")?;
-        let (warned, shown) = (screen.clone(), screen.clone());
+        let (warned, shown) = (of.screen.clone(), of.screen.clone());
         cluster.tell(ClusterOutput {
             warning: Box::new(move |warning| warned.warn(warning)),
             output: Box::new(move |piece| shown.piece(piece)),
         });
-        cluster.write_to(logs);
-        cluster.take_requests(requests);
-        for (job, task) in jobs.into_iter().zip(0..) {
+        cluster.write_to(of.logs);
+        cluster.take_requests(of.requests);
+        cluster.note_in(of.infos.clone());
+        for (job, task) in of.jobs.into_iter().zip(0..) {
             cluster.add(TaskId(task), Ok(job));
         }
         Ok(cluster)
     }
 
-    fn note_hosts(backend: &mut Cluster, infos: &JobInfos) {
-        backend.note_in(infos.clone());
-    }
-
-    fn add(backend: &mut Cluster, task: TaskId, job: Result<NodeJob, String>) {
-        backend.add(task, job);
-    }
-
-    fn post(backend: &mut Cluster, event: Event) {
-        backend.post(event);
-    }
-
-    fn watch_input(backend: &mut Cluster, input: OwnedFd) {
-        backend.watch_input(input);
-    }
-
-    fn wake_at_input(backend: &mut Cluster) {
-        backend.wake_at_input();
+    fn arrivals(backend: &mut Cluster) -> Option<&mut dyn Arrivals<NodeJob>> {
+        Some(backend)
     }
 
     fn look_anew(&self) {
@@ -252,5 +196,23 @@ impl Platform for NodesPlatform {
             ClusterError::NoNode(_) => incapable(error.to_string()),
             ClusterError::System { what, source } => anyhow::Error::new(source).context(what),
         }
+    }
+}
+
+impl Arrivals<NodeJob> for Cluster {
+    fn add(&mut self, task: TaskId, job: Result<NodeJob, String>) {
+        Cluster::add(self, task, job);
+    }
+
+    fn post(&mut self, event: Event) {
+        Cluster::post(self, event);
+    }
+
+    fn watch_input(&mut self, input: OwnedFd) {
+        Cluster::watch_input(self, input);
+    }
+
+    fn wake_at_input(&mut self) {
+        Cluster::wake_at_input(self);
     }
 }

@@ -33,7 +33,7 @@ const TRIES_TO_LOCK: usize = 10;
 const OWN_JOBLOG: &str = "the job log";
 
 /// A file that the user named, or the job log.
-pub(crate) struct Named {
+pub(crate) struct NamedFile {
     option: &'static str,
     /// Access to it if this run makes it.
     mode: u32,
@@ -44,27 +44,27 @@ pub(crate) struct Named {
 }
 
 /// The files that this run will write where the user says.
-pub(crate) struct AllNamed {
-    pub(crate) record: Option<Named>,
-    pub(crate) events: Option<Named>,
-    pub(crate) joblog: Option<Named>,
-    pub(crate) metrics: Option<Named>,
-    pub(crate) progress_to: Option<Named>,
+pub(crate) struct NamedFiles {
+    pub(crate) record: Option<NamedFile>,
+    pub(crate) events: Option<NamedFile>,
+    pub(crate) joblog: Option<NamedFile>,
+    pub(crate) metrics: Option<NamedFile>,
+    pub(crate) progress_to: Option<NamedFile>,
 }
 
-impl AllNamed {
+impl NamedFiles {
     /// Checks that the files differ, and that files beside them are regular files.
     ///
     /// # Errors
     /// They can't be used as they are. Nothing has been made.
-    pub(crate) fn check(options: &RunOptions) -> Result<AllNamed> {
+    pub(crate) fn check(options: &RunOptions) -> Result<NamedFiles> {
         let output = &options.output;
-        let all = AllNamed {
-            record: Named::resolve_given("--record", output.record.as_deref())?,
-            events: Named::resolve_given("--events", output.events.as_deref())?,
-            joblog: Named::resolve_given("--joblog", output.joblog.as_deref())?,
-            metrics: Named::resolve_given("--metrics", output.metrics.as_deref())?,
-            progress_to: Named::resolve_given(
+        let all = NamedFiles {
+            record: NamedFile::resolve_given("--record", output.record.as_deref())?,
+            events: NamedFile::resolve_given("--events", output.events.as_deref())?,
+            joblog: NamedFile::resolve_given("--joblog", output.joblog.as_deref())?,
+            metrics: NamedFile::resolve_given("--metrics", output.metrics.as_deref())?,
+            progress_to: NamedFile::resolve_given(
                 "--progress-to",
                 output.progress_to.as_ref().and_then(ProgressTarget::file),
             )?,
@@ -76,7 +76,7 @@ impl AllNamed {
         Ok(all)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Named> {
+    fn iter(&self) -> impl Iterator<Item = &NamedFile> {
         let all = [
             &self.record,
             &self.events,
@@ -176,14 +176,15 @@ fn id_of(meta: &Metadata) -> (u64, u64) {
     (meta.dev(), meta.ino())
 }
 
-impl Named {
-    fn resolve_given(option: &'static str, path: Option<&Path>) -> Result<Option<Named>> {
-        path.map(|path| Named::resolve(option, path)).transpose()
+impl NamedFile {
+    fn resolve_given(option: &'static str, path: Option<&Path>) -> Result<Option<NamedFile>> {
+        path.map(|path| NamedFile::resolve(option, path))
+            .transpose()
     }
 
-    fn resolve(option: &'static str, path: &Path) -> Result<Named> {
+    fn resolve(option: &'static str, path: &Path) -> Result<NamedFile> {
         let place = resolve_links(path).map_err(|error| fail(option, path, error))?;
-        Ok(Named {
+        Ok(NamedFile {
             option,
             mode: USUAL,
             path: path.to_owned(),
@@ -192,9 +193,9 @@ impl Named {
     }
 
     /// The job log in a log folder.
-    pub(crate) fn joblog_in(logs: &Path) -> Named {
+    pub(crate) fn joblog_in(logs: &Path) -> NamedFile {
         let path = logs.join(JOBLOG);
-        Named {
+        NamedFile {
             option: OWN_JOBLOG,
             mode: PRIVATE,
             place: path.clone(),
@@ -293,7 +294,7 @@ impl Named {
             }
             tries += 1;
             if tries == TRIES_BEFORE_MESSAGE {
-                let Named { option, path, .. } = self;
+                let NamedFile { option, path, .. } = self;
                 let path = told(path);
                 waiting.say(&format!("waiting until somebody reads {option} {path}"));
             }
@@ -418,7 +419,7 @@ mod tests {
         std::fs::write(&precious, "kept").unwrap();
         let signals = Signals::hold(&RunOptions::default()).unwrap();
         let waiting = Waiting::new(true, &signals);
-        let named = Named::resolve("--joblog", &out).unwrap();
+        let named = NamedFile::resolve("--joblog", &out).unwrap();
         symlink(&precious, &out).unwrap();
         assert!(named.open(false, &waiting).is_err() && named.open(true, &waiting).is_err());
         std::fs::remove_file(&out).unwrap();

@@ -1,21 +1,18 @@
 //! This machine as the platform of a run: real processes.
 
 use super::allotted::Allotted;
-use super::cpus::{CpuChoice, CpusPerJob, usable_text};
-use super::gauge::Gauge;
-use super::kernel;
+use super::host_warnings::{lost_at_start, named, not_counted, stand_ins, warning};
+use super::kernel::{self, KernelPart};
 use super::keys::Keys;
-use super::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
-use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::program::{Programs, reaped, reaped_id};
-use super::screen::Screen;
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
+use crate::cpus::{CpuChoice, usable_text};
 use crate::exit::{incapable, usage};
 use crate::input::spec::measured_params;
 use crate::input::{Command, Job, wrong};
+use crate::options::{Actuator, Freeze, MachineOptions, RunOptions, ThreadsEnv};
 use anyhow::{Context as _, Result};
-use cosched_core::{
-    Absence, Backend as _, Capability, CpuSet, Event, Machine, Nanos, TaskId, Width,
-};
+use cosched_core::{Capability, CpuSet, Event, Machine, Nanos, TaskId, Width};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -24,42 +21,36 @@ use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{
     Allocation, Freezing, GroupError, HeadroomLimits, Host, HostConfig, HostError, HostJob,
-    HostNotice, JobBegin, JobProgram, Neighbour, PlaceAmongRuns, RunRequests, Share,
-    check_open_files, own_run,
+    JobBegin, JobProgram, PlaceAmongRuns, Share, check_open_files,
 };
 use cosched_memory::CommandKey;
-use cosched_report::{BackendKind, EnergySource, Given, JobInfos, RunWarning};
+use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// This machine, as it was found before the run.
-pub(crate) struct HostPlatform {
-    view: View,
+pub(crate) struct HostPlatform<'a> {
+    options: &'a RunOptions,
+    view: MachineView,
     counters: CounterSupport,
     freezing: Freezing,
     programs: Programs,
     keys: Keys,
-    cpus_per_job: CpusPerJob,
-    /// The folder for the reapers of the jobs, if they have some.
-    reaper: Option<PathBuf>,
     /// Its place among other runs.
     place: Rc<RefCell<PlaceAmongRuns>>,
     /// Memory that Slurm gave, where that is less than the machine and its cgroups allow.
     given: Option<u64>,
 }
 
-impl HostPlatform {
-    /// Reads the machine's topology, counters and freezer, and chooses the CPUs beside other runs. With `publish` other
-    /// runs know of this one from now on.
-    pub(crate) fn look(
-        root: &Root,
-        options: &MachineOptions,
-        publish: bool,
-    ) -> Result<HostPlatform> {
+impl HostPlatform<'_> {
+    /// Reads the machine's topology, counters and freezer, and chooses the CPUs beside other runs. They know of this one from
+    /// now on, unless it is a dry run.
+    pub(crate) fn look<'a>(root: &Root, run: &'a RunOptions) -> Result<HostPlatform<'a>> {
+        let options = &run.machine;
         check_limit_of_files()?;
         let needing = [
             ("--polite", options.polite),
@@ -79,7 +70,7 @@ impl HostPlatform {
             by_slurm,
             place,
             mut warnings,
-        } = part_beside_others(root, options, allocation.as_ref(), publish)?;
+        } = part_beside_others(root, options, allocation.as_ref(), !run.dry_run)?;
         let machine = whole.part(place.cpus());
         // The CPUs of a scheduler in the kernel never change.
         let is_fixed = options.actuator != Actuator::Freezer;
@@ -99,7 +90,7 @@ impl HostPlatform {
         let given = given.map(|(given, _)| given);
         let given = given.filter(|&given| memory.is_some_and(|memory| given < memory));
         let keys = Keys::new(machine_kind(root, &machine.name));
-        let view = View {
+        let view = MachineView {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
             whole: Arc::new(whole),
@@ -117,18 +108,18 @@ impl HostPlatform {
             params: measured_params(root),
             world: None,
             files: Vec::new(),
+            folders: Vec::new(),
             measures_width: true,
             refused,
             warnings,
         };
         Ok(HostPlatform {
+            options: run,
             view,
             counters,
             freezing,
             programs: Programs::new()?,
             keys,
-            cpus_per_job: options.cpus_per_job,
-            reaper: options.reaper.clone(),
             place: Rc::new(RefCell::new(place)),
             given,
         })
@@ -270,44 +261,11 @@ fn beside_others(
     (place, warnings)
 }
 
-/// Runs and their CPUs, as warnings name them.
-fn named(runs: &[Neighbour]) -> Vec<(i32, String)> {
-    runs.iter()
-        .map(|run| (run.pid, run.cpus.to_string()))
-        .collect()
-}
-
-impl Platform for HostPlatform {
+impl Platform for HostPlatform<'_> {
     type Job = HostJob;
     type Backend = Host;
 
-    const SOLO_BY_DEFAULT: bool = false;
-    const HAS_OUTPUT: bool = true;
-    const HAS_FILES: bool = true;
-    const MARK: &'static str = "";
-    const UNMEASURED: Absence = Absence::NotTold;
-
-    fn given(job: &Job) -> Given {
-        job.input.given()
-    }
-
-    fn identity(backend: &mut Host) -> RunIdentity {
-        let elapsed = Duration::from_nanos(backend.now().0);
-        RunIdentity {
-            run_id: own_run(&Root::default()),
-            started_at: Some(SystemTime::now() - elapsed),
-        }
-    }
-
-    fn folders(&self) -> &[String] {
-        &[]
-    }
-
-    fn gauge(&self) -> Option<Gauge> {
-        Some(Gauge::start(self.view.machine.all_cpus()))
-    }
-
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
@@ -316,7 +274,7 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
-        let key = match &self.reaper {
+        let key = match &self.options.machine.reaper {
             Some(folder) => Some(folder.join(reaped_id(job)?)),
             None => None,
         };
@@ -335,7 +293,7 @@ impl Platform for HostPlatform {
             }
         };
         let all = self.view.whole.all_cpus();
-        let (cpus, width) = self.cpus_per_job.of(job, &all, true)?;
+        let (cpus, width) = self.options.machine.cpus_per_job.of(job, &all, true)?;
         Ok(HostJob {
             name: job.name.clone(),
             begin,
@@ -344,7 +302,7 @@ impl Platform for HostPlatform {
         })
     }
 
-    fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
+    fn reads(&self, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for HostJob { begin, .. } in tasks {
             let JobBegin::Program(program) = begin else {
@@ -377,15 +335,15 @@ impl Platform for HostPlatform {
         command.map(Command::line).unwrap_or_default()
     }
 
-    fn backend(
-        &self,
-        options: &RunOptions,
-        part: KernelPart,
-        jobs: Vec<HostJob>,
-        screen: &Screen,
-        requests: Option<RunRequests>,
-        _logs: &Path,
-    ) -> Result<Host> {
+    fn backend(&self, of: BackendOf<'_, HostJob>) -> Result<Host> {
+        let options = self.options;
+        let BackendOf {
+            jobs,
+            screen,
+            requests,
+            ..
+        } = of;
+        let part = KernelPart::of(of.choice, of.actuation);
         let tell = screen.clone();
         let machine = &self.view.machine;
         let kernel = if part == KernelPart::None {
@@ -423,25 +381,8 @@ impl Platform for HostPlatform {
         })?)
     }
 
-    fn note_hosts(_backend: &mut Self::Backend, _infos: &JobInfos) {}
-
-    fn add(backend: &mut Host, task: TaskId, job: Result<HostJob, String>) {
-        match job {
-            Ok(job) => backend.add(task, job),
-            Err(why) => backend.add_broken(task, why),
-        }
-    }
-
-    fn post(backend: &mut Host, event: Event) {
-        backend.post(event);
-    }
-
-    fn watch_input(backend: &mut Host, input: OwnedFd) {
-        backend.watch_input(input);
-    }
-
-    fn wake_at_input(backend: &mut Host) {
-        backend.wake_at_input();
+    fn arrivals(backend: &mut Host) -> Option<&mut dyn Arrivals<HostJob>> {
+        Some(backend)
     }
 
     fn look_anew(&self) {
@@ -466,115 +407,30 @@ impl Platform for HostPlatform {
     }
 }
 
+impl Arrivals<HostJob> for Host {
+    fn add(&mut self, task: TaskId, job: Result<HostJob, String>) {
+        match job {
+            Ok(job) => Host::add(self, task, job),
+            Err(why) => self.add_broken(task, why),
+        }
+    }
+
+    fn post(&mut self, event: Event) {
+        Host::post(self, event);
+    }
+
+    fn watch_input(&mut self, input: OwnedFd) {
+        Host::watch_input(self, input);
+    }
+
+    fn wake_at_input(&mut self) {
+        Host::wake_at_input(self);
+    }
+}
+
 /// The maximum number of live jobs, where variables say how many threads a job should start.
 pub(crate) fn threads_env(options: &RunOptions, cpus: usize) -> Option<usize> {
     let limit = options.limits.jobs;
     let most_live = limit.map_or(usize::MAX, |limit| limit.on(cpus));
     (options.machine.threads_env == ThreadsEnv::Auto).then_some(most_live)
-}
-
-/// The warning that the kernel's own events stand in for those of the processor.
-fn stand_ins(events: &MachineEvents, counters: &CounterSupport) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
-        let mut events = Vec::new();
-        for (counter, event) in &entry.table.events {
-            if counters.of(*counter).is_value() {
-                events.push(format!("{counter}: {}", event.name()));
-            }
-        }
-        if !events.is_empty() {
-            warnings.push(RunWarning::StandIn { events });
-        }
-    }
-    warnings
-}
-
-/// The warnings that events of `--event` can't be counted.
-fn not_counted(given: &[EventOverride], counters: &CounterSupport) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    for problem in &counters.problems {
-        let is_given = given.iter().any(|own| own.counter == problem.counter);
-        if is_given && !counters.of(problem.counter).is_value() {
-            let why = problem.to_string();
-            warnings.push(RunWarning::NotCounted { why });
-        }
-    }
-    warnings
-}
-
-/// The warnings that events get no counter, or count nothing, on a machine that has counters.
-fn lost_at_start(counters: &CounterSupport) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    for why in [Absence::NoCounterFree, Absence::CountsNothing] {
-        let mut events = Vec::new();
-        for (counter, state) in counters.events.iter() {
-            if state.absence() == Some(why) {
-                events.push(counter.name());
-            }
-        }
-        if !events.is_empty() {
-            warnings.push(events_lost(&events, None, why));
-        }
-    }
-    warnings
-}
-
-fn events_lost(events: &[&str], since: Option<String>, why: Absence) -> RunWarning {
-    let remedy = match why {
-        Absence::NoCounterFree | Absence::CountedTooLittle => {
-            "the NMI watchdog (`sysctl kernel.nmi_watchdog=0` frees its counter) or another session of perf holds the counters"
-        }
-        _ => "`cosched doctor` tries the events out",
-    };
-    RunWarning::EventsLost {
-        events: events.iter().map(|&event| event.to_owned()).collect(),
-        since,
-        why: why.to_string(),
-        remedy,
-    }
-}
-
-/// The warning for a notice of the backend.
-fn warning(notice: HostNotice) -> RunWarning {
-    match notice {
-        HostNotice::Mended(mended) => RunWarning::Mended {
-            groups: mended.groups.len(),
-            continued: mended.continued.len(),
-            unbound: mended.attached.threads.len(),
-        },
-        HostNotice::Share {
-            cpus,
-            has_grown: true,
-            ..
-        } => RunWarning::CpusGained {
-            cpus: cpus.to_string(),
-        },
-        HostNotice::Share { cpus, others, .. } => RunWarning::CpusShared {
-            cpus: cpus.to_string(),
-            others: named(&others),
-        },
-        HostNotice::Offline(cpus) => RunWarning::CpusOffline {
-            cpus: cpus.to_string(),
-        },
-        HostNotice::StepsBack => RunWarning::StepsBack,
-        HostNotice::Returns => RunWarning::Returns,
-        HostNotice::SteppedBack(time) => RunWarning::SteppedBack { time },
-        HostNotice::JobLimit(jobs) => RunWarning::JobLimit { jobs },
-        HostNotice::Paused(is_paused) => RunWarning::Paused { is_paused },
-        HostNotice::StoppedItself { job } => RunWarning::StoppedItself { job },
-        HostNotice::Continued { job } => RunWarning::Continued { job },
-        HostNotice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
-        HostNotice::GuardianReplaced => RunWarning::GuardianReplaced,
-        HostNotice::NoGuardian(why) => RunWarning::NoGuardian { why },
-        HostNotice::NoList(why) => RunWarning::NoList { why },
-        HostNotice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
-        HostNotice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
-        HostNotice::LeftScheduler { job, processes } => {
-            RunWarning::LeftScheduler { job, processes }
-        }
-        HostNotice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
-        HostNotice::NotCounted { events, job, why } => events_lost(&events, Some(job), why),
-        HostNotice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
-    }
 }

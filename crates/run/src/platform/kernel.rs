@@ -1,13 +1,58 @@
 //! The scheduler that a run has in the kernel with `--actuator sched-ext`.
 
-use super::platform::KernelPart;
-use super::screen::Screen;
 use crate::exit::{Exit, Failure, incapable};
-use cosched_core::{Counter, Machine};
+use crate::policy::PolicyChoice;
+use crate::screen::Screen;
+use cosched_core::{Actuation, Counter, Machine};
 use cosched_linux::KernelScheduler;
 use cosched_linux::counters::{CounterSupport, CpuEvents};
 use cosched_linux::root::Root;
 use cosched_report::RunWarning;
+
+/// The part that a scheduler in the kernel has in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum KernelPart {
+    /// None: decisions are carried out one by one.
+    None,
+    /// It carries out plans.
+    Plans,
+    /// It decides at each event, as EFS, by these factors of Eqs. 22 and 23.
+    Efs {
+        /// `c_l`.
+        local: u64,
+        /// `c_g`.
+        global: u64,
+        /// Lines of memory that the bus of a memory domain moves in a microsecond, if demands are measured.
+        lines_per_us: Option<f64>,
+    },
+}
+
+impl KernelPart {
+    /// What it does for this policy.
+    pub(super) fn of(choice: &PolicyChoice, actuation: Actuation) -> KernelPart {
+        let params = &choice.params;
+        match actuation {
+            Actuation::Decisions => KernelPart::None,
+            Actuation::Plans if choice.entry.can_hand_over => {
+                let measures = params.word("demand") == "measured";
+                KernelPart::Efs {
+                    local: params.number("c_local") as u64,
+                    global: params.number("c_global") as u64,
+                    lines_per_us: measures.then(|| params.number("mu_trans_per_us")),
+                }
+            }
+            Actuation::Plans => KernelPart::Plans,
+        }
+    }
+
+    /// Whether it measures the demands of jobs.
+    fn measures(self) -> bool {
+        match self {
+            KernelPart::Efs { lines_per_us, .. } => lines_per_us.is_some(),
+            KernelPart::None | KernelPart::Plans => false,
+        }
+    }
+}
 
 /// Why a run can't have one here; `None` if it can.
 pub(super) fn refused(root: &Root) -> Option<Failure> {

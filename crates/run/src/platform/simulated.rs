@@ -1,14 +1,15 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::options::RunOptions;
-use super::platform::{SoloWork, View};
-use super::setting::file;
-use super::signals::Signals;
-use super::simulation::{self, Alone, Simulation, interrupted, refused};
+use super::simulation::{self, SoloProgress, interrupted, refused};
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::input::spec::{self, EXAMPLE_PROGRAM};
 use crate::input::{Job, wrong};
+use crate::options::RunOptions;
+use crate::signals::Signals;
+use crate::source::noted_file;
 use anyhow::{Context as _, Result};
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
+use cosched_memory::CommandKey;
 use cosched_report::{SettingFile, SoloSource};
 use cosched_sim::{
     JobWork, MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, least_solo_s,
@@ -22,10 +23,10 @@ use std::sync::Arc;
 const WORK: JobWork = JobWork::SoloTime(Nanos::from_ms(100_000));
 
 /// A simulated machine, with the jobs that are to run on it.
-pub(crate) struct SimPlatform {
-    view: View,
+pub(crate) struct SimPlatform<'a> {
+    options: &'a RunOptions,
+    view: MachineView,
     config: SimConfig,
-    quiet: bool,
     signals: Signals,
     /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
     made: RefCell<Option<Made>>,
@@ -34,7 +35,7 @@ pub(crate) struct SimPlatform {
 /// The simulation, once the jobs' solo runs have been simulated.
 struct Made {
     sim: Sim,
-    alone: Alone,
+    alone: SoloProgress,
 }
 
 /// The longest that a job may take alone, in years of simulated time. That takes minutes to simulate.
@@ -56,17 +57,11 @@ fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> Result<
 }
 
 /// The error of a solo run, worded for the user; `on` is the machine.
-fn failure_alone(alone: &Alone, on: &str, error: &SimError) -> anyhow::Error {
+fn failure_alone(alone: &SoloProgress, on: &str, error: &SimError) -> anyhow::Error {
     match alone.signal() {
         Some(signal) => interrupted(signal, error),
         None => refused(on, error),
     }
-}
-
-/// Refuses what has no meaning in the built-in simulation.
-pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
-    let jobs = format!(" whose jobs have a `program`, as in program = \"{EXAMPLE_PROGRAM}\"");
-    simulation::check_options(options, on, &jobs)
 }
 
 /// The files that a simulation reads, each once.
@@ -80,7 +75,8 @@ impl Files {
     /// Notes a file by its content; what is built in has none.
     fn note(&mut self, kind: &str, name: &str, text: Option<String>) {
         if let Some(text) = text {
-            self.all.push(file(kind, Path::new(name), text.as_bytes()));
+            self.all
+                .push(noted_file(kind, Path::new(name), text.as_bytes()));
         }
     }
 
@@ -107,14 +103,14 @@ impl Files {
     }
 }
 
-impl SimPlatform {
+impl SimPlatform<'_> {
     /// Reads the machine and the jobs' programs.
-    pub(crate) fn open(
-        options: &RunOptions,
+    pub(crate) fn open<'a>(
+        options: &'a RunOptions,
         on: &str,
         jobs: &[Job],
         signals: Signals,
-    ) -> Result<SimPlatform> {
+    ) -> Result<SimPlatform<'a>> {
         let mut files = Files::default();
         let described = spec::machine(on)?;
         files.note("machine", on, described.text);
@@ -148,9 +144,9 @@ impl SimPlatform {
         let capabilities = config.machine.capabilities(&seen);
         let view = simulation::view(Arc::new(seen), capabilities, params, files.all);
         Ok(SimPlatform {
+            options,
             view,
             config,
-            quiet: options.output.quiet,
             signals,
             made: RefCell::new(None),
         })
@@ -160,15 +156,21 @@ impl SimPlatform {
 /// Why a simulation has nothing to run.
 const PREPARED: &str = "a simulation is prepared before it runs, and runs only once";
 
-impl Simulation for SimPlatform {
+impl Platform for SimPlatform<'_> {
+    /// A simulation is made with its jobs.
+    type Job = ();
     type Backend = Sim;
 
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
     fn prepare(&self) -> Result<()> {
-        let alone = Alone::new(self.quiet, self.config.jobs.len(), self.signals.clone());
+        let alone = SoloProgress::new(
+            self.options.output.quiet,
+            self.config.jobs.len(),
+            self.signals.clone(),
+        );
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.clear();
         let on = &self.view.machine.name;
@@ -177,15 +179,25 @@ impl Simulation for SimPlatform {
         Ok(())
     }
 
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)]) -> Vec<PathBuf> {
-        let folder = options.mix_folder();
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn reads(&self, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
+        let folder = self.options.mix_folder();
         let mut files = Vec::new();
         for (_, job) in jobs {
             files.extend(job.input.program.as_ref().map(|name| folder.join(name)));
         }
-        files.extend(options.machine.on.as_ref().map(PathBuf::from));
+        files.extend(self.options.machine.on.as_ref().map(PathBuf::from));
         files
     }
+
+    fn key(&self, _job: &Job, _task: &()) -> Option<CommandKey> {
+        None
+    }
+
+    fn look_anew(&self) {}
 
     fn shown(&self, job: &Job) -> String {
         let program = job.input.program.as_deref().unwrap_or_default();
@@ -195,10 +207,14 @@ impl Simulation for SimPlatform {
         }
     }
 
-    fn backend(&self) -> Result<Sim> {
+    fn backend(&self, _of: BackendOf<'_, ()>) -> Result<Sim> {
         let Made { mut sim, alone } = self.made.take().context(PREPARED)?;
         sim.take_signals(move || alone.next_signal());
         Ok(sim)
+    }
+
+    fn arrivals(_backend: &mut Sim) -> Option<&mut dyn Arrivals<()>> {
+        None
     }
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {

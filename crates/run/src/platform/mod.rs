@@ -1,25 +1,48 @@
-//! Where a run takes place: this machine or a simulated one, behind one trait. All differences between them are in the
-//! implementations `host`, `nodes`, and `simulation` with `simulated` and `world`.
+//! Where a run takes place: the factory of its backend, and what is known of the machine.
+//!
+//! - `host`: this machine, with `allotted`: what was given of it; `kernel`: a scheduler in the kernel; `host_warnings`: what users
+//!   are told of it
+//! - `nodes`: several nodes, with `launch`: the command that leads to a worker on each
+//! - `simulated`: the built-in simulation; `world`: one in a process of its own; `simulation`: what both share
+//! - `program`, `keys`: the programs of real jobs, and how the history identifies them
 
-use super::gauge::Gauge;
-use super::options::RunOptions;
-use super::screen::Screen;
+mod allotted;
+mod host;
+mod host_warnings;
+mod kernel;
+mod keys;
+mod launch;
+pub(crate) mod nodes;
+mod program;
+mod simulated;
+pub(crate) mod simulation;
+mod world;
+
+pub use allotted::Allotted;
+pub(crate) use host::{HostPlatform, threads_env};
+pub use launch::Nodes;
+pub(crate) use nodes::NodesPlatform;
+pub(crate) use program::NO_PROGRAM;
+pub(crate) use simulated::SimPlatform;
+pub(crate) use world::WorldPlatform;
+
 use crate::exit::Failure;
 use crate::input::Job;
+use crate::policy::PolicyChoice;
+use crate::screen::Screen;
 use anyhow::Result;
-use cosched_core::{Absence, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId};
+use cosched_core::{
+    Absence, Actuation, Backend, Capabilities, Event, Machine, Nanos, SoloProfile, TaskId,
+};
 use cosched_linux::{Allocation, RunRequests};
 use cosched_memory::CommandKey;
-use cosched_report::{
-    BackendKind, EnergySource, Given, JobInfos, RunWarning, SettingFile, SoloSource,
-};
+use cosched_report::{BackendKind, EnergySource, JobInfos, RunWarning, SettingFile, SoloSource};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// What is known about a machine before a run.
-pub(crate) struct View {
+pub(crate) struct MachineView {
     /// Real processes, or a simulation.
     pub(crate) kind: BackendKind,
     /// The machine, restricted to the CPUs that the run uses at first.
@@ -52,22 +75,39 @@ pub(crate) struct View {
     pub(crate) world: Option<String>,
     /// The files of simulated machines and programs.
     pub(crate) files: Vec<SettingFile>,
+    /// The folders that a run makes in its log folder: one for each node.
+    pub(crate) folders: Vec<String>,
     /// What the user should know of the machine before anything is started.
     pub(crate) warnings: Vec<RunWarning>,
 }
 
-impl View {
+impl MachineView {
     pub(crate) fn is_simulated(&self) -> bool {
         self.kind == BackendKind::Sim
     }
-}
 
-/// Identity and start of a run; empty in a simulation.
-#[derive(Default)]
-pub(crate) struct RunIdentity {
-    pub(crate) run_id: Option<String>,
-    /// Start of the backend's clock.
-    pub(crate) started_at: Option<SystemTime>,
+    /// Whether each job writes to files of its own in the log folder of this run.
+    pub(crate) fn has_job_files(&self) -> bool {
+        self.kind == BackendKind::Host
+    }
+
+    /// Prefix of lines about jobs on the screen.
+    pub(crate) fn mark(&self) -> &'static str {
+        if self.is_simulated() {
+            "[simulated] "
+        } else {
+            ""
+        }
+    }
+
+    /// Why figures of the real machine are absent.
+    pub(crate) fn unmeasured(&self) -> Absence {
+        match self.kind {
+            BackendKind::Host => Absence::NotTold,
+            BackendKind::Nodes => Absence::NotOffered,
+            BackendKind::Sim => Absence::Simulated,
+        }
+    }
 }
 
 /// What has to be done to learn how each job does alone.
@@ -83,54 +123,15 @@ pub(crate) enum SoloWork {
     RunEach,
 }
 
-/// The part that a scheduler in the kernel has in a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum KernelPart {
-    /// None: decisions are carried out one by one.
-    None,
-    /// It carries out plans.
-    Plans,
-    /// It decides at each event, as EFS, by these factors of Eqs. 22 and 23.
-    Efs {
-        /// `c_l`.
-        local: u64,
-        /// `c_g`.
-        global: u64,
-        /// Lines of memory that the bus of a memory domain moves in a microsecond, if demands are measured.
-        lines_per_us: Option<f64>,
-    },
-}
-
-impl KernelPart {
-    /// Whether it measures the demands of jobs.
-    pub(crate) fn measures(self) -> bool {
-        match self {
-            KernelPart::Efs { lines_per_us, .. } => lines_per_us.is_some(),
-            KernelPart::None | KernelPart::Plans => false,
-        }
-    }
-}
-
-/// A machine on which jobs can run.
+/// Makes backends for jobs: on this machine, over nodes, or in a simulation.
 pub(crate) trait Platform {
-    /// A job in the platform's own form.
+    /// A job in the backend's own form.
     type Job: Clone;
     /// What carries out decisions while a run goes on.
     type Backend: Backend;
 
-    /// Whether jobs run alone first even if the user does not ask for it.
-    const SOLO_BY_DEFAULT: bool;
-    /// Whether jobs write output.
-    const HAS_OUTPUT: bool;
-    /// Whether each job writes to files of its own in the log folder.
-    const HAS_FILES: bool;
-    /// Prefix of lines about jobs on the screen.
-    const MARK: &'static str;
-    /// Why figures of the real machine are absent.
-    const UNMEASURED: Absence;
-
     /// What is known about its machine.
-    fn view(&self) -> &View;
+    fn view(&self) -> &MachineView;
 
     /// Does what takes long and leaves nothing behind: a plan that is only shown needs none of it. Called once, before
     /// anything is written.
@@ -139,10 +140,7 @@ pub(crate) trait Platform {
     /// The user interrupted it.
     fn prepare(&self) -> Result<()>;
 
-    /// The folders that it makes in the log folder.
-    fn folders(&self) -> &[String];
-
-    /// Makes the platform's own form of a job, and checks it as far as possible before anything is started. The job's
+    /// Makes the backend's own form of a job, and checks it as far as possible before anything is started. The job's
     /// output goes to files in `logs`.
     ///
     /// # Errors
@@ -151,55 +149,25 @@ pub(crate) trait Platform {
 
     /// The files that the jobs read, as far as that is known: programs, and what they have as standard input. Of a
     /// simulation, the machine and the programs. Paths that do not exist may be among them.
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
+    fn reads(&self, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
 
     /// Which command a job is, for what is known of it from earlier runs; `None` if it runs none.
     fn key(&self, job: &Job, task: &Self::Job) -> Option<CommandKey>;
 
+    /// Forgets what was found about programs and files: they may have changed.
+    fn look_anew(&self);
+
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
 
-    /// What a job is given beside its command, for its identity; nothing in a simulation.
-    fn given(job: &Job) -> Given;
-
-    /// The run's identity and start, for the record.
-    fn identity(backend: &mut Self::Backend) -> RunIdentity;
-
-    /// Reads the machine's counters at the start of a run; `None` in a simulation.
-    fn gauge(&self) -> Option<Gauge>;
-
-    /// Makes the backend for these jobs; nothing is started yet. It takes `requests`, if it runs real jobs, and writes into
-    /// the folder `logs`.
+    /// Makes the backend; nothing is started yet.
     ///
     /// # Errors
     /// The machine can't be used.
-    fn backend(
-        &self,
-        options: &RunOptions,
-        part: KernelPart,
-        jobs: Vec<Self::Job>,
-        screen: &Screen,
-        requests: Option<RunRequests>,
-        logs: &Path,
-    ) -> Result<Self::Backend>;
+    fn backend(&self, of: BackendOf<'_, Self::Job>) -> Result<Self::Backend>;
 
-    /// Notes the host of each job, and what that has learnt of it, in what is known of the jobs, if that is not this one.
-    fn note_hosts(backend: &mut Self::Backend, infos: &JobInfos);
-
-    /// Gives the backend a job that has come while the run goes on, or why it can't be started.
-    fn add(backend: &mut Self::Backend, task: TaskId, job: Result<Self::Job, String>);
-
-    /// Has the backend report an event of its input.
-    fn post(backend: &mut Self::Backend, event: Event);
-
-    /// The input of jobs that come while the run goes on.
-    fn watch_input(backend: &mut Self::Backend, input: OwnedFd);
-
-    /// Ends the backend's next wait once that input is readable.
-    fn wake_at_input(backend: &mut Self::Backend);
-
-    /// Forgets what was found about programs and files: they may have changed.
-    fn look_anew(&self);
+    /// The way in for jobs that come while the run goes on; `None` in a simulation, which knows its jobs beforehand.
+    fn arrivals(backend: &mut Self::Backend) -> Option<&mut dyn Arrivals<Self::Job>>;
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
     /// point for each interval of this length.
@@ -213,4 +181,33 @@ pub(crate) trait Platform {
 
     /// An error of its backend, worded for the user.
     fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;
+}
+
+/// What a backend is made of. A simulation has its jobs already, and needs none of it.
+pub(crate) struct BackendOf<'a, J> {
+    pub(crate) choice: &'a PolicyChoice,
+    pub(crate) actuation: Actuation,
+    pub(crate) jobs: Vec<J>,
+    pub(crate) screen: &'a Screen,
+    /// The requests of others to the run.
+    pub(crate) requests: Option<RunRequests>,
+    /// The folder that it writes into.
+    pub(crate) logs: &'a Path,
+    /// What is known of the jobs. Another host notes there that it has a job, and what it has learnt of it.
+    pub(crate) infos: &'a JobInfos,
+}
+
+/// A backend to which jobs come while the run goes on.
+pub(crate) trait Arrivals<J> {
+    /// Takes a job that has come, or why it can't be started.
+    fn add(&mut self, task: TaskId, job: Result<J, String>);
+
+    /// Reports an event of the input with the next wait.
+    fn post(&mut self, event: Event);
+
+    /// Takes the input of the jobs.
+    fn watch_input(&mut self, input: OwnedFd);
+
+    /// Ends the next wait once that input is readable.
+    fn wake_at_input(&mut self);
 }

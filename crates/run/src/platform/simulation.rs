@@ -1,156 +1,21 @@
 //! What simulations share: the built-in one (`simulated`) and those in processes of their own (`world`). Their jobs are known
 //! beforehand, and leave neither output nor processes.
 
-use super::cpus::{CpuChoice, usable_text};
-use super::gauge::Gauge;
-use super::options::{Actuator, Freeze, RunOptions, Show, Source};
-use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
-use super::screen::Screen;
-use super::signals::Signals;
+use super::MachineView;
+use crate::cpus::{CpuChoice, usable_text};
 use crate::exit::{Exit, Failure, usage};
-use crate::input::{Job, told};
+use crate::input::spec::EXAMPLE_PROGRAM;
+use crate::input::told;
+use crate::options::{Actuator, Freeze, JobSource, RunOptions, Show};
+use crate::screen::Screen;
+use crate::signals::Signals;
 use anyhow::Result;
-use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Counter, CpuSet, Event, Machine, Nanos, TaskId,
-};
-use cosched_linux::RunRequests;
-use cosched_memory::CommandKey;
-use cosched_report::{BackendKind, EnergySource, Given, JobInfos, SettingFile};
+use cosched_core::{Capabilities, Capability, Counter, CpuSet, Machine};
+use cosched_foreign::Command;
+use cosched_report::{BackendKind, EnergySource, SettingFile};
 use std::cell::Cell;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A simulated machine, with the jobs that are to run on it.
-pub(crate) trait Simulation {
-    /// What carries out decisions while a run goes on.
-    type Backend: Backend;
-
-    /// What is known about its machine.
-    fn view(&self) -> &View;
-
-    /// As [`Platform::prepare`].
-    fn prepare(&self) -> Result<()>;
-
-    /// As [`Platform::reads`].
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)]) -> Vec<PathBuf>;
-
-    /// What a job simulates, in words.
-    fn shown(&self, job: &Job) -> String;
-
-    /// The simulation with its jobs; none has started.
-    ///
-    /// # Errors
-    /// It can't be started.
-    fn backend(&self) -> Result<Self::Backend>;
-
-    /// As [`Platform::solo_work`].
-    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork>;
-
-    /// As [`Platform::late_failure`].
-    fn late_failure(backend: &mut Self::Backend) -> Option<<Self::Backend as Backend>::Error>;
-
-    /// An error of its backend, worded for the user.
-    fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;
-}
-
-impl<S: Simulation> Platform for S {
-    /// A simulation is made with its jobs.
-    type Job = ();
-    type Backend = S::Backend;
-
-    /// Solo runs in a simulation take almost no time.
-    const SOLO_BY_DEFAULT: bool = true;
-    const HAS_OUTPUT: bool = false;
-    const HAS_FILES: bool = false;
-    const MARK: &'static str = "[simulated] ";
-    const UNMEASURED: Absence = Absence::Simulated;
-
-    fn view(&self) -> &View {
-        Simulation::view(self)
-    }
-
-    fn prepare(&self) -> Result<()> {
-        Simulation::prepare(self)
-    }
-
-    fn folders(&self) -> &[String] {
-        &[]
-    }
-
-    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
-        Ok(())
-    }
-
-    fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
-        <S as Simulation>::reads(options, jobs)
-    }
-
-    fn key(&self, _job: &Job, _task: &()) -> Option<CommandKey> {
-        None
-    }
-
-    fn shown(&self, job: &Job) -> String {
-        Simulation::shown(self, job)
-    }
-
-    fn given(_job: &Job) -> Given {
-        Given::default()
-    }
-
-    fn identity(_backend: &mut S::Backend) -> RunIdentity {
-        RunIdentity::default()
-    }
-
-    fn gauge(&self) -> Option<Gauge> {
-        None
-    }
-
-    fn backend(
-        &self,
-        _options: &RunOptions,
-        _part: KernelPart,
-        _jobs: Vec<()>,
-        _screen: &Screen,
-        _requests: Option<RunRequests>,
-        _logs: &Path,
-    ) -> Result<S::Backend> {
-        Simulation::backend(self)
-    }
-
-    fn note_hosts(_backend: &mut S::Backend, _infos: &JobInfos) {}
-
-    fn add(_: &mut S::Backend, _: TaskId, _: Result<(), String>) {
-        unreachable!("a simulation knows its jobs beforehand")
-    }
-
-    fn post(_: &mut S::Backend, _: Event) {
-        unreachable!("a simulation knows its jobs beforehand")
-    }
-
-    fn watch_input(_: &mut S::Backend, _: OwnedFd) {
-        unreachable!("a simulation knows its jobs beforehand")
-    }
-
-    fn wake_at_input(_: &mut S::Backend) {
-        unreachable!("a simulation knows its jobs beforehand")
-    }
-
-    fn look_anew(&self) {}
-
-    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
-        Simulation::solo_work(self, trace_step)
-    }
-
-    fn late_failure(backend: &mut S::Backend) -> Option<<S::Backend as Backend>::Error> {
-        <S as Simulation>::late_failure(backend)
-    }
-
-    fn failure(error: <S::Backend as Backend>::Error) -> anyhow::Error {
-        <S as Simulation>::failure(error)
-    }
-}
 
 /// What is known about a simulated machine before a run.
 pub(crate) fn view(
@@ -158,8 +23,8 @@ pub(crate) fn view(
     capabilities: Capabilities,
     params: Vec<(String, String)>,
     files: Vec<SettingFile>,
-) -> View {
-    View {
+) -> MachineView {
+    MachineView {
         kind: BackendKind::Sim,
         whole: machine.clone(),
         machine,
@@ -177,6 +42,7 @@ pub(crate) fn view(
         refused: None,
         world: None,
         files,
+        folders: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -216,8 +82,13 @@ pub(crate) fn usable_cpus(
     Ok(listed.cloned())
 }
 
-/// Refuses what has no meaning in a simulation. `jobs` says which jobs can be simulated.
-pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Result<()> {
+/// Refuses what has no meaning in a simulation `on` a machine, or in a world.
+pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
+    if on == Command::MARK {
+        return Err(usage(format!(
+            "--on {on}: there is no command, as in --on \"{on}python3 world.py\""
+        )));
+    }
     let RunOptions {
         machine,
         limits,
@@ -244,20 +115,24 @@ pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Resul
         ("--nice", options.nice.is_some()),
         ("--resume", options.resume.is_some()),
     ];
-    let on = told(on);
+    let named = told(on);
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(usage(format!(
-            "{option} has no meaning in a simulation (--on {on}); leave it out"
+            "{option} has no meaning in a simulation (--on {named}); leave it out"
         )));
     }
     let has_commands = match &options.jobs {
-        Source::Mix(_) => false,
-        Source::List(_) => true,
-        Source::Command(words, _) => !words.is_empty(),
+        JobSource::Mix(_) => false,
+        JobSource::List(_) => true,
+        JobSource::Command(words, _) => !words.is_empty(),
     };
     if has_commands {
+        let jobs = match Command::of(on) {
+            Some(_) => ", whose jobs may have a table `given` for the world".to_owned(),
+            None => format!(" whose jobs have a `program`, as in program = \"{EXAMPLE_PROGRAM}\""),
+        };
         return Err(usage(format!(
-            "--on {on}: commands can't be simulated; give a mix file{jobs}"
+            "--on {named}: commands can't be simulated; give a mix file{jobs}"
         )));
     }
     Ok(())
@@ -267,7 +142,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str, jobs: &str) -> Resul
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
-pub(crate) struct Alone {
+pub(crate) struct SoloProgress {
     screen: Screen,
     jobs: usize,
     since: Instant,
@@ -276,9 +151,9 @@ pub(crate) struct Alone {
     signal: Cell<Option<i32>>,
 }
 
-impl Alone {
-    pub(crate) fn new(quiet: bool, jobs: usize, signals: Signals) -> Alone {
-        Alone {
+impl SoloProgress {
+    pub(crate) fn new(quiet: bool, jobs: usize, signals: Signals) -> SoloProgress {
+        SoloProgress {
             screen: Screen::new(quiet),
             jobs,
             since: Instant::now(),

@@ -1,39 +1,27 @@
 //! A world in a process of its own as the platform of a run: `--on "cmd:python3 world.py"`.
 
-use super::options::RunOptions;
-use super::platform::{SoloWork, View};
-use super::signals::Signals;
-use super::simulation::{self, Alone, Simulation, interrupted, refused};
-use crate::exit::usage;
+use super::simulation::{self, SoloProgress, interrupted, refused};
+use super::{Arrivals, BackendOf, MachineView, Platform, SoloWork};
 use crate::input::{Job, base};
+use crate::options::RunOptions;
+use crate::signals::Signals;
 use anyhow::{Result, anyhow};
 use cosched_core::{Backend as _, Capability, CpuSet, Nanos, SoloProfile};
 use cosched_foreign::{Command, ForeignWorld, WorldError, WorldJob, run_alone};
+use cosched_memory::CommandKey;
 use cosched_report::{EnergySource, SoloSource};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A simulated machine in a process of its own, with the jobs that are to run on it. A fresh process is started for each solo
 /// run and for the run itself.
-pub(crate) struct WorldPlatform {
-    view: View,
+pub(crate) struct WorldPlatform<'a> {
+    options: &'a RunOptions,
+    view: MachineView,
     command: Command,
-    seed: u64,
     /// The CPUs of `--cpus`.
     usable: Option<CpuSet>,
     jobs: Vec<WorldJob>,
-    quiet: bool,
     signals: Signals,
-}
-
-/// Refuses what has no meaning in a world.
-pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
-    if on == Command::MARK {
-        return Err(usage(format!(
-            "--on {on}: there is no command, as in --on \"{on}python3 world.py\""
-        )));
-    }
-    let jobs = ", whose jobs may have a table `given` for the world";
-    simulation::check_options(options, on, jobs)
 }
 
 /// The name of what a job does: that of its program, else its own, which its copies share.
@@ -41,17 +29,16 @@ fn name_of(job: &Job) -> String {
     job.input.program.clone().unwrap_or(base(&job.input))
 }
 
-impl WorldPlatform {
+impl WorldPlatform<'_> {
     /// Starts the world once, to see its machine, and reads the jobs.
-    pub(crate) fn open(
-        options: &RunOptions,
+    pub(crate) fn open<'a>(
+        options: &'a RunOptions,
         command: Command,
         on: &str,
         jobs: &[Job],
         signals: Signals,
-    ) -> Result<WorldPlatform> {
-        let seed = options.policy.seed;
-        let world = open(&command, seed, &signals);
+    ) -> Result<WorldPlatform<'a>> {
+        let world = open(&command, options.policy.seed, &signals);
         let mut world = world.map_err(|error| match error {
             WorldError::Interrupted(signal) => interrupted(signal, &error),
             error => refused(on, &error),
@@ -79,12 +66,11 @@ impl WorldPlatform {
         }
         view.world = Some(on.to_owned());
         Ok(WorldPlatform {
+            options,
             view,
             command,
-            seed,
             usable,
             jobs: told,
-            quiet: options.output.quiet,
             signals,
         })
     }
@@ -94,7 +80,7 @@ impl WorldPlatform {
     /// # Errors
     /// It can't be started, or is not the same as before.
     fn anew(&self) -> Result<ForeignWorld> {
-        let world = open(&self.command, self.seed, &self.signals);
+        let world = open(&self.command, self.options.policy.seed, &self.signals);
         let mut world = world.map_err(Self::failure)?;
         if let Some(usable) = &self.usable {
             world.use_cpus(usable);
@@ -123,10 +109,12 @@ fn open(command: &Command, seed: u64, signals: &Signals) -> Result<ForeignWorld,
     ForeignWorld::open(command, seed, move || signals.next())
 }
 
-impl Simulation for WorldPlatform {
+impl Platform for WorldPlatform<'_> {
+    /// A simulation is made with its jobs.
+    type Job = ();
     type Backend = ForeignWorld;
 
-    fn view(&self) -> &View {
+    fn view(&self) -> &MachineView {
         &self.view
     }
 
@@ -134,11 +122,21 @@ impl Simulation for WorldPlatform {
         Ok(())
     }
 
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
+        Ok(())
+    }
+
     /// The words of its command may be files.
-    fn reads(options: &RunOptions, _jobs: &[(u64, Job)]) -> Vec<PathBuf> {
-        let command = options.machine.on.as_deref().unwrap_or_default();
+    fn reads(&self, _jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
+        let command = self.options.machine.on.as_deref().unwrap_or_default();
         command.split_whitespace().map(PathBuf::from).collect()
     }
+
+    fn key(&self, _job: &Job, _task: &()) -> Option<CommandKey> {
+        None
+    }
+
+    fn look_anew(&self) {}
 
     fn shown(&self, job: &Job) -> String {
         let name = name_of(job);
@@ -146,17 +144,25 @@ impl Simulation for WorldPlatform {
         format!("{name}, given {given}")
     }
 
-    fn backend(&self) -> Result<ForeignWorld> {
+    fn backend(&self, _of: BackendOf<'_, ()>) -> Result<ForeignWorld> {
         let mut world = self.anew()?;
         world.add(self.jobs.clone()).map_err(Self::failure)?;
         Ok(world)
+    }
+
+    fn arrivals(_backend: &mut ForeignWorld) -> Option<&mut dyn Arrivals<()>> {
+        None
     }
 
     /// Each distinct job runs alone in a world of its own.
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
         let mut distinct: Vec<(&WorldJob, SoloProfile)> = Vec::new();
         let mut profiles = Vec::new();
-        let alone = Alone::new(self.quiet, self.jobs.len(), self.signals.clone());
+        let alone = SoloProgress::new(
+            self.options.output.quiet,
+            self.jobs.len(),
+            self.signals.clone(),
+        );
         for (done, job) in self.jobs.iter().enumerate() {
             let known = distinct.iter().find(|(known, _)| *known == job);
             let profile = match known {

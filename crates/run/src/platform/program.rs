@@ -1,7 +1,7 @@
 //! The program of a job on this machine.
 
-use super::folder::{output_files, reaped_files};
 use crate::exit::no_program;
+use crate::folder::{output_files, reaped_files};
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, is_name, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_linux::{Environment, InheritedAttributes, JobProgram, find_program};
