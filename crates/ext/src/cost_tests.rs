@@ -79,7 +79,7 @@ fn cost_of_efs() {
         Ok(object) => object,
         Err(why) => return println!("skipped, because {why}"),
     };
-    let gains = cosched_core::Admission {
+    let gains = cosched_core::BusAdmission {
         demands: Vec::new(),
         gains: vec![1_300_000; CPUS as usize],
     };

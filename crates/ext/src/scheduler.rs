@@ -12,7 +12,7 @@ use crate::tables;
 use crate::traffic::Buses;
 use cosched_core::model::admission_table::AdmissionTable;
 use cosched_core::{
-    Absence, Admission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
+    Absence, BusAdmission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
     Reading, Residency, Schedule, Switch, Switched, TaskId, Traffic,
 };
 use cosched_linux::counters::{CpuEvents, EventReading};
@@ -384,7 +384,7 @@ impl Scheduler {
     fn demands_image(
         &mut self,
         schedule: &Schedule,
-        admission: &Admission,
+        admission: &BusAdmission,
     ) -> Result<Image, String> {
         for seat in &schedule.seats {
             if self.slot(seat.task).is_none() {

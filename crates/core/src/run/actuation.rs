@@ -5,7 +5,7 @@ use super::error::RunError;
 use super::fact::{Fact, Warning};
 use super::state::Loop;
 use super::task_record::Interval;
-use crate::admission::Admission;
+use crate::bus_admission::BusAdmission;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Purpose;
 use crate::plan::{Payload, Plan, Schedule};
@@ -48,7 +48,7 @@ impl<B: Backend> Loop<'_, B> {
     fn install(
         &mut self,
         waits: &[Wait],
-        admission: Option<Admission>,
+        admission: Option<BusAdmission>,
     ) -> Result<(), RunError<B::Error>> {
         let Some(planning) = &mut self.planning else {
             return Ok(());

@@ -224,7 +224,7 @@ impl<B: Backend> Loop<'_, B> {
             });
             record.runs += 1;
             record.handed_over = began == Began::Later;
-            self.last_start = Some(now);
+            self.admission.started(now);
             if !record.handed_over {
                 record.tell_start(self.recorder);
             }

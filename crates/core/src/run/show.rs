@@ -83,11 +83,11 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder.state(&RunNow {
             at: self.snap.now,
             is_paused: self.is_paused,
-            most_live: self.most_live(),
+            most_live: self.admission.most_live(&self.snap.machine),
             snapshot: &self.snap,
             config: self.config,
             tasks: &tasks,
-            pending: &self.pending,
+            pending: self.admission.queue(),
             decisions: self.overhead.decisions,
             energy_j,
         });

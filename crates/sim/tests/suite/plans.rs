@@ -224,7 +224,7 @@ fn a_filler_must_fit_the_memory_bus() {
             demand(2, class),
         ];
         // A second core costs a quarter more power.
-        let admission = Some(Admission {
+        let admission = Some(BusAdmission {
             demands,
             gains: vec![5 << 18],
         });

@@ -3,7 +3,7 @@
 use super::known::EfsState;
 use super::queues::cores_of_domains;
 use super::settings::EfsSettings;
-use crate::admission::{Admission, Demand};
+use crate::bus_admission::{BusAdmission, Demand};
 use crate::model::admission_table::{AdmissionTable, DemandClass, Gain};
 use crate::snapshot::Snapshot;
 use crate::topology::Machine;
@@ -17,7 +17,7 @@ pub(super) fn changed(
     table: &AdmissionTable,
     snap: &Snapshot,
     state: &mut EfsState,
-) -> Option<Admission> {
+) -> Option<BusAdmission> {
     let moved = state
         .tasks
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn changed(
         }
     };
     let demands = state.tasks.iter_mut().map(publish).collect();
-    Some(Admission {
+    Some(BusAdmission {
         demands,
         gains: gains(settings, &snap.machine),
     })

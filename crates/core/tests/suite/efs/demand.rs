@@ -33,7 +33,7 @@ fn demands_are_published_when_they_move() {
     let mut work = hogs(1, 4_000);
     work.extend((0..3).map(|_| Work::ms(4_000).reads(1)));
     let (log, _) = simple(four(), work, &[]);
-    let published: Vec<&Admission> = log
+    let published: Vec<&BusAdmission> = log
         .turns
         .iter()
         .filter_map(|turn| turn.admission.as_ref())

@@ -8,7 +8,6 @@
 //! Failed trials may cost a hundredth of the tasks together, and each counts twice as much as the one before.
 
 mod effect;
-mod in_loop;
 mod lives;
 mod rates;
 #[cfg(test)]
@@ -60,7 +59,7 @@ pub(super) struct AtOnce {
     is_upward: bool,
     state: Option<AtOnceState>,
     /// The state that the user knows.
-    told: Option<AtOnceState>,
+    pub(super) told: Option<AtOnceState>,
 }
 
 impl AtOnce {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Admission to the memory bus in integers (EFS, Eq. 16), in the form that
 /// [`AdmissionTable::ceiling`](crate::model::admission_table::AdmissionTable::ceiling) evaluates without division.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Admission {
+pub struct BusAdmission {
     /// Each task's demand on the bus, in ascending order of the tasks. An unlisted task has no demand.
     pub demands: Vec<Demand>,
     /// The factor by which the throughput of a memory domain must grow when a task wakes core number 2, 3, ..., as
