@@ -3,7 +3,7 @@
 
 use crate::residency::is_awake;
 use crate::world::SimWorld;
-use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
+use cosched_core::model::bus_admission_table::{BusAdmissionTable, BusLoad, DemandClass, Gain};
 use cosched_core::{
     BusAdmission, Change, Cpu, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
 };
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// Constant for all plans. Computing it takes longer than many plans last.
-static TABLE: OnceLock<AdmissionTable> = OnceLock::new();
+static TABLE: OnceLock<BusAdmissionTable> = OnceLock::new();
 
 /// An adopted schedule, and its present state.
 pub(crate) struct InForce {
@@ -21,13 +21,13 @@ pub(crate) struct InForce {
     open: Vec<CpuId>,
     /// The filler on each CPU that has one.
     filling: BTreeMap<CpuId, TaskId>,
-    bus: Option<(&'static AdmissionTable, BusAdmission)>,
+    bus: Option<(&'static BusAdmissionTable, BusAdmission)>,
 }
 
 impl InForce {
     pub(crate) fn new(plan: Schedule, machine: &Arc<Machine>) -> InForce {
         let admission = plan.admission.clone();
-        let bus = admission.map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
+        let bus = admission.map(|admission| (TABLE.get_or_init(BusAdmissionTable::new), admission));
         InForce {
             plan,
             machine: machine.clone(),

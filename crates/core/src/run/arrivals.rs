@@ -3,7 +3,7 @@
 use super::backend::Backend;
 use super::error::RunError;
 use super::fact::Fact;
-use super::state::Loop;
+use super::state::RunLoop;
 use super::task_record::TaskRecord;
 use crate::task::{TaskId, TaskSpec, Width};
 use crate::topology::Machine;
@@ -14,10 +14,10 @@ const FEW: usize = 5_000;
 /// Maximum number of tasks to take at once: taking them in costs time.
 const ROOM: usize = 500;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Whether tasks may still come.
     pub(super) fn is_open(&self) -> bool {
-        self.drain.is_none() && !self.intake.has_ended()
+        self.early_end.is_none() && !self.intake.has_ended()
     }
 
     /// Whether tasks can be taken at once.

@@ -2,11 +2,11 @@
 
 use super::admit::{MOST_CPUS, program_of};
 use super::backend::Backend;
-use super::state::Loop;
+use super::state::RunLoop;
 use crate::task::TaskId;
 use crate::units::Nanos;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Adds the time since the last call to `beside` of all running tasks. Tasks on shared CPUs have no certain co-runners.
     pub(super) fn note_co_runners(&mut self) {
         let now = self.snap.now;

@@ -2,7 +2,7 @@
 
 use super::admit::{AdmissionAnswer, AdmissionInput, AdmittedTask};
 use super::backend::Backend;
-use super::state::Loop;
+use super::state::RunLoop;
 use crate::estimate::{InitialProgress, TaskEstimator};
 use crate::policy::weights::{Weights, entitled};
 use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
@@ -79,10 +79,10 @@ pub(super) fn fitting(spec: &TaskSpec, machine: &Machine) -> u32 {
     spec.cpus.min(usable.max(1) as u32)
 }
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Asks who may begin now, and lets those into scheduling.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
-        let answer = self.who_may_begin(now);
+        let answer = self.ask_admission(now);
         for news in &answer.news {
             self.recorder.emit(now, news.fact());
         }
@@ -100,7 +100,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    fn who_may_begin(&mut self, now: Nanos) -> AdmissionAnswer {
+    fn ask_admission(&mut self, now: Nanos) -> AdmissionAnswer {
         let is_open = self.is_open();
         self.admission.who_may_begin(&mut AdmissionInput {
             now,

@@ -8,7 +8,7 @@ use super::error::RunError;
 use super::fact::{Fact, Warning};
 use super::result::EndedBy;
 use super::shutdown::ended_by_user;
-use super::state::{Drain, Dying, Loop, Tally};
+use super::state::{DyingTask, EarlyEnd, EndCounts, RunLoop};
 use super::task_record::TaskRecord;
 use crate::placement::Placement;
 use crate::snapshot::Trigger;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Handles one event.
     pub(super) fn handle_event(
         &mut self,
@@ -64,7 +64,7 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::Drain => self.start_no_more(now),
             Event::Interrupt { signal } => {
-                let drain = self.drain.get_or_insert(Drain {
+                let drain = self.early_end.get_or_insert(EarlyEnd {
                     by: EndedBy::Signal(signal),
                     interrupts: 0,
                 });
@@ -239,7 +239,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.leave_scheduling(id, was_dying, triggers);
         match self.config.restart {
-            Restart::UntilLast if self.drain.is_none() => self.restart(now, id, ok),
+            Restart::UntilLast if self.early_end.is_none() => self.restart(now, id, ok),
             Restart::UntilLast => {}
             Restart::Never => self.forget(id),
         }
@@ -280,8 +280,8 @@ impl<B: Backend> Loop<'_, B> {
         if record.ended_by_user && !had_begun {
             return self.end(now, id, ended_by_user(), triggers);
         }
-        if had_begun && (was_dying || self.drain.is_some()) {
-            self.dying.entry(id).or_insert(Dying {
+        if had_begun && (was_dying || self.early_end.is_some()) {
+            self.dying.entry(id).or_insert(DyingTask {
                 kill_at: now,
                 killed: true,
             });
@@ -296,7 +296,7 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.emit(now, Fact::Lost(&record.spec));
         }
         record.begin_anew(self.config.quantum);
-        if self.drain.is_none() {
+        if self.early_end.is_none() {
             self.admission.lost(id, turn);
         }
     }
@@ -327,7 +327,7 @@ impl<B: Backend> Loop<'_, B> {
         let record = &self.records[id];
         record.runs < self.config.attempts
             && !record.told_to_end
-            && self.drain.is_none()
+            && self.early_end.is_none()
             && self.backend.restart(id)
     }
 
@@ -350,13 +350,13 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     pub(super) fn apply_halt_rule(&mut self, now: Nanos) {
-        let Tally { failed, succeeded } = self.counts;
+        let EndCounts { failed, succeeded } = self.counts;
         let total = (!self.is_open()).then_some(self.taken as u32);
         let verdict = self.config.halt.verdict(failed, succeeded, total);
-        if verdict == HaltWhen::Never || self.drain.is_some() {
+        if verdict == HaltWhen::Never || self.early_end.is_some() {
             return;
         }
-        self.drain = Some(Drain {
+        self.early_end = Some(EarlyEnd {
             by: EndedBy::Halt,
             interrupts: 0,
         });

@@ -11,7 +11,7 @@ use super::histogram::Histogram;
 use super::intake::{Intake, Listed};
 use super::recorder::Recorder;
 use super::result::{EndedBy, PlanCounts, RunResult};
-use super::state::Loop;
+use super::state::RunLoop;
 use super::task_record::TaskRecord;
 use crate::capability::Capability;
 use crate::check::check;
@@ -55,10 +55,10 @@ pub fn run_all<B: Backend>(
     {
         return Err(RunError::NoPlans(why));
     }
-    Loop::new(backend, policy, recorder, intake, config).run()
+    RunLoop::new(backend, policy, recorder, intake, config).run()
 }
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     fn run(mut self) -> Result<RunResult, RunError<B::Error>> {
         let mut events = Vec::new();
         let mut triggers = vec![Trigger::QuantumEnd];
@@ -121,7 +121,7 @@ impl<B: Backend> Loop<'_, B> {
             turnaround: self.last_end,
             tasks,
             left_out: self.left_out,
-            ended_by: match self.drain {
+            ended_by: match self.early_end {
                 Some(drain) => drain.by,
                 None => self.admission.lack().unwrap_or(EndedBy::Completion),
             },

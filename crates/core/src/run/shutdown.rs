@@ -4,12 +4,12 @@ use super::backend::{Backend, Kill};
 use super::fact::{Fact, Warning};
 use super::intervals::merge;
 use super::result::EndedBy;
-use super::state::{Drain, Dying, Loop};
+use super::state::{DyingTask, EarlyEnd, RunLoop};
 use crate::snapshot::Trigger;
 use crate::task::{Exit, TaskId};
 use crate::units::Nanos;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Reads the final usage of a task that had left scheduling.
     pub(super) fn final_read(&mut self, id: TaskId) {
         let mut usages = Vec::new();
@@ -93,7 +93,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Drops the tasks that have not begun, for the user or because no node is left. Running tasks go on.
     pub(super) fn start_no_more(&mut self, now: Nanos) {
-        if self.drain.is_some() {
+        if self.early_end.is_some() {
             return;
         }
         let admitted = self.snap.tasks.iter().map(|task| task.id);
@@ -101,7 +101,7 @@ impl<B: Backend> Loop<'_, B> {
         let some_left = self.is_open() || all.any(|id| !self.records[id].has_begun());
         self.drop_unstarted();
         let has_cpus = !self.snap.machine.cpus.is_empty();
-        self.drain = Some(Drain {
+        self.early_end = Some(EarlyEnd {
             by: match (some_left, has_cpus) {
                 (false, _) => EndedBy::Completion,
                 (true, true) => EndedBy::Drain,
@@ -122,7 +122,7 @@ impl<B: Backend> Loop<'_, B> {
         if !is_over || !some_left {
             return;
         }
-        self.drain = Some(Drain {
+        self.early_end = Some(EarlyEnd {
             by: EndedBy::Deadline,
             interrupts: 0,
         });
@@ -162,7 +162,7 @@ impl<B: Backend> Loop<'_, B> {
             self.records[id].interval = None;
             self.dying.insert(
                 id,
-                Dying {
+                DyingTask {
                     kill_at: now + self.config.grace,
                     killed: at_once,
                 },

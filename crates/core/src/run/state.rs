@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A run in progress.
-pub(super) struct Loop<'a, B: Backend> {
+pub(super) struct RunLoop<'a, B: Backend> {
     pub(super) backend: &'a mut B,
     pub(super) policy: &'a mut dyn Policy,
     pub(super) recorder: &'a mut dyn Recorder,
@@ -52,13 +52,13 @@ pub(super) struct Loop<'a, B: Backend> {
     /// Whether any task has a measured width.
     pub(super) measures_widths: bool,
     /// Tasks that were asked to end, with the deadline of each.
-    pub(super) dying: BTreeMap<TaskId, Dying>,
+    pub(super) dying: BTreeMap<TaskId, DyingTask>,
     pub(super) samples: Vec<Sample>,
     /// The learnt model of the tasks.
     pub(super) learner: Learner,
     pub(super) next_wake: Option<Nanos>,
-    pub(super) drain: Option<Drain>,
-    pub(super) counts: Tally,
+    pub(super) early_end: Option<EarlyEnd>,
+    pub(super) counts: EndCounts,
     pub(super) overhead: Overhead,
     pub(super) policy_faults: u64,
     /// The times placed of tasks that succeeded, in ascending order, if the time limit depends on them.
@@ -73,10 +73,10 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) waits: Vec<Wait>,
     /// Tasks placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
-    /// Switches later than the present [moment](Loop::moment).
+    /// Switches later than the present [moment](RunLoop::moment).
     pub(super) switches: Vec<Switch>,
     /// Input of the next plan; `None` where decisions are carried out one by one.
-    pub(super) planning: Option<Planning>,
+    pub(super) planning: Option<PlanInput>,
     pub(super) plans: Option<PlanCounts>,
     /// The last reading of the memory domains' traffic, with its time.
     pub(super) traffic: (Nanos, Arc<[Traffic]>),
@@ -84,7 +84,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) co_runners_since: Nanos,
 }
 
-impl<'a, B: Backend> Loop<'a, B> {
+impl<'a, B: Backend> RunLoop<'a, B> {
     /// A run before its start.
     pub(super) fn new(
         backend: &'a mut B,
@@ -92,10 +92,10 @@ impl<'a, B: Backend> Loop<'a, B> {
         recorder: &'a mut dyn Recorder,
         intake: &'a mut dyn Intake<B>,
         config: &'a RunConfig,
-    ) -> Loop<'a, B> {
+    ) -> RunLoop<'a, B> {
         let machine = backend.machine();
         let by_plans = config.actuation == Actuation::Plans;
-        Loop {
+        RunLoop {
             backend,
             policy,
             recorder,
@@ -125,8 +125,8 @@ impl<'a, B: Backend> Loop<'a, B> {
             dying: BTreeMap::new(),
             samples: Vec::new(),
             next_wake: None,
-            drain: None,
-            counts: Tally::default(),
+            early_end: None,
+            counts: EndCounts::default(),
             overhead: Overhead::default(),
             policy_faults: 0,
             times: Vec::new(),
@@ -136,7 +136,7 @@ impl<'a, B: Backend> Loop<'a, B> {
             waits: Vec::new(),
             displaced: Vec::new(),
             switches: Vec::new(),
-            planning: by_plans.then(Planning::default),
+            planning: by_plans.then(PlanInput::default),
             plans: by_plans.then(PlanCounts::default),
             co_runners_since: Nanos::ZERO,
             traffic: (Nanos::MAX, Arc::new([])),
@@ -146,7 +146,7 @@ impl<'a, B: Backend> Loop<'a, B> {
 
 /// Input of the next plan, besides the decision.
 #[derive(Default)]
-pub(super) struct Planning {
+pub(super) struct PlanInput {
     /// The generation of the last plan; 0 before the first.
     pub(super) generation: u64,
     /// The last admission that the policy published.
@@ -155,20 +155,20 @@ pub(super) struct Planning {
 
 /// Numbers of failed and succeeded tasks. Only the first end of each task counts.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Tally {
+pub(super) struct EndCounts {
     pub(super) failed: u32,
     pub(super) succeeded: u32,
 }
 
 /// A task that was asked to end.
 #[derive(Clone, Copy)]
-pub(super) struct Dying {
+pub(super) struct DyingTask {
     pub(super) kill_at: Nanos,
     pub(super) killed: bool,
 }
 
 /// The run is being ended early.
-pub(super) struct Drain {
+pub(super) struct EarlyEnd {
     pub(super) by: EndedBy,
     pub(super) interrupts: u32,
 }

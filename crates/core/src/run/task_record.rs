@@ -17,7 +17,7 @@ use crate::units::{Absence, Nanos, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Least share of a task's time for which its neighbours must have been noted.
+/// Least share of a task's time for which its co-runners must have been noted.
 const WHOLE: f64 = 0.95;
 
 pub(super) struct TaskRecord {
@@ -28,7 +28,7 @@ pub(super) struct TaskRecord {
     pub(super) crowding: Crowding,
     /// The CPUs that it may use since its last placement: its own and spare ones.
     pub(super) bound: CpuSet,
-    pub(super) interval: Option<Interval>,
+    pub(super) interval: Option<OpenInterval>,
     /// Usage at the end of its last interval.
     pub(super) used: Usage,
     /// Other resources used by its end.
@@ -66,7 +66,7 @@ pub(super) struct TaskRecord {
 }
 
 /// The open interval of a placed task or a filler.
-pub(super) struct Interval {
+pub(super) struct OpenInterval {
     pub(super) since: Nanos,
     pub(super) planned_end: Option<Nanos>,
     pub(super) purpose: Purpose,

@@ -2,7 +2,7 @@
 //! ejected.
 
 use crate::support::*;
-use cosched_core::model::admission_table::DemandClass;
+use cosched_core::model::bus_admission_table::DemandClass;
 use cosched_core::*;
 use cosched_sim::program::ProgramPhase;
 use cosched_sim::*;

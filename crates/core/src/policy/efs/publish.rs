@@ -4,7 +4,7 @@ use super::known::EfsState;
 use super::queues::cores_of_domains;
 use super::settings::EfsSettings;
 use crate::bus_admission::{BusAdmission, Demand};
-use crate::model::admission_table::{AdmissionTable, DemandClass, Gain};
+use crate::model::bus_admission_table::{BusAdmissionTable, DemandClass, Gain};
 use crate::snapshot::Snapshot;
 use crate::topology::Machine;
 
@@ -14,7 +14,7 @@ const NOTICEABLE: f64 = 1.0 / 16.0;
 /// New demands, if a task is new or a demand changed noticeably since it was published.
 pub(super) fn changed(
     settings: &EfsSettings,
-    table: &AdmissionTable,
+    table: &BusAdmissionTable,
     snap: &Snapshot,
     state: &mut EfsState,
 ) -> Option<BusAdmission> {

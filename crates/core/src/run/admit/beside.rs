@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_disturbs_gets_a_neighbour_that_hardly_minds() {
+    fn who_disturbs_gets_a_co_runner_that_hardly_minds() {
         let [mild, harsh] = [known(0.1, 0.02), known(2.0, 0.25)];
         let waiting = [(0, mild), (3, harsh)];
         let better = |running, first| beside(running).better(&waiting, first);

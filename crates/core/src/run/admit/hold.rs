@@ -1,14 +1,18 @@
 //! Why a task that has arrived does not begin now.
 
-use super::{Admission, AdmissionInput};
+use super::{Admission, AdmissionInput, AdmissionNews};
 use crate::decision::WaitReason;
 use crate::expected::ExpectedFrom;
 use crate::run::backend::MayStart;
 use crate::run::config::{Restart, RunConfig};
+use crate::run::fact::Warning;
 use crate::run::result::EndedBy;
 use crate::task::{Origin, TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::units::Nanos;
+
+/// Delay before asking the backend again whether a task may start.
+pub(super) const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 
 /// Why a task that has arrived does not begin now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +73,47 @@ impl Admission<'_> {
             MayStart::Later if run.some_live() => Some(AdmissionHold::NoStart),
             MayStart::Yes | MayStart::Later => None,
             MayStart::NeedsMemory => Some(AdmissionHold::Memory),
+        }
+    }
+
+    /// Notes why a task does not begin: when to ask again, and what the user does not know yet.
+    pub(super) fn note_hold(
+        &mut self,
+        id: TaskId,
+        hold: AdmissionHold,
+        run: &AdmissionInput<'_>,
+        news: &mut Vec<AdmissionNews>,
+    ) {
+        if hold.is_of_backend() {
+            self.room_retry = Some(run.now + ROOM_RETRY);
+        }
+        match hold {
+            AdmissionHold::Memory => self.warn_of_memory(id, run, news),
+            AdmissionHold::Never(lack) => self.note_lack(id, lack, news),
+            AdmissionHold::Full | AdmissionHold::Delay | AdmissionHold::NoStart => {}
+        }
+    }
+
+    /// Warns of the first task that waits for memory although a CPU is left for it.
+    fn warn_of_memory(
+        &mut self,
+        id: TaskId,
+        run: &AdmissionInput<'_>,
+        news: &mut Vec<AdmissionNews>,
+    ) {
+        let waits = run.some_live() && run.has_cpu();
+        if waits && !std::mem::replace(&mut self.told_memory, true) {
+            news.push(AdmissionNews::Warned(Warning::WaitsForMemory(id)));
+        }
+    }
+
+    /// Notes a task that never begins. The first one says what the run ends by.
+    fn note_lack(&mut self, task: TaskId, lack: AdmissionLack, news: &mut Vec<AdmissionNews>) {
+        let reason = lack.reason;
+        news.push(AdmissionNews::LeftOut { task, reason });
+        if self.lack.is_none() {
+            self.lack = Some(lack.ends_run_by);
+            news.push(AdmissionNews::Warned(Warning::LeftOut(task, reason)));
         }
     }
 }

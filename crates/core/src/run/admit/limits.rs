@@ -1,6 +1,6 @@
 //! How many tasks may be live at once, and how long after another a task may start.
 
-use super::at_once::{AtOnce, RateAt, Untried};
+use super::at_once::{AtOnceLearner, RateAt, Untried};
 use super::{Admission, AdmissionInput, AdmissionNews, AdmittedTask};
 use crate::run::fact::Warning;
 use crate::run::task_record::TaskRecord;
@@ -11,7 +11,7 @@ use crate::units::Nanos;
 impl Admission<'_> {
     /// Maximum number of live tasks: the user's, else the best that was learnt, else full width.
     pub(in crate::run) fn most_live(&self, machine: &Machine) -> usize {
-        let learnt = self.at_once.as_ref().map(AtOnce::limit);
+        let learnt = self.at_once.as_ref().map(AtOnceLearner::limit);
         let limit = self.jobs.or(learnt);
         limit.unwrap_or_else(|| self.config.full_width(machine))
     }
@@ -39,11 +39,11 @@ impl Admission<'_> {
             self.at_once = None;
             return;
         }
-        let has_begun = self.at_once.as_ref().map(AtOnce::full) == Some(full);
+        let has_begun = self.at_once.as_ref().map(AtOnceLearner::full) == Some(full);
         let Some(known) = self.config.at_once.as_deref().filter(|_| !has_begun) else {
             return;
         };
-        let mut at_once = AtOnce::new(full, known, self.queue.arrived());
+        let mut at_once = AtOnceLearner::new(full, known, self.queue.arrived());
         if let Some(why) = Untried::on(machine) {
             at_once.refuse(why);
         }
@@ -96,6 +96,8 @@ impl Admission<'_> {
 
     /// The rates with different numbers at once, for later runs; empty if nothing was learnt.
     pub(in crate::run) fn rates(&self) -> Vec<RateAt> {
-        self.at_once.as_ref().map_or(Vec::new(), AtOnce::learnt)
+        self.at_once
+            .as_ref()
+            .map_or(Vec::new(), AtOnceLearner::learnt)
     }
 }

@@ -4,24 +4,27 @@
 //! with the question what only the loop knows ([`AdmissionInput`]). Between two questions it reports what happens: tasks
 //! come, start, end, are lost. Four things decide:
 //!
-//! - the order: [`order`] for a batch, [`response`] where tasks arrive over time;
+//! - the order, by which [`next`] finds the next task: [`order`] for a batch, [`response`] where tasks arrive over time;
 //! - who may come before longer ones: [`overtaking`], and [`beside`] for who fits best beside the running ones;
 //! - the number at once and the delay: [`limits`], with the number that [`at_once`] learns;
 //! - the backend, which knows free memory and other runs.
 //!
-//! What speaks against a task is an [`AdmissionHold`].
+//! What speaks against a task is an [`AdmissionHold`](hold::AdmissionHold).
 
 mod at_once;
 mod beside;
 mod hold;
 mod limits;
+mod next;
 mod order;
 mod overtaking;
 mod queue;
 mod response;
+#[cfg(test)]
+mod tests;
 
 use super::backend::MayStart;
-use super::config::{Order, RunConfig};
+use super::config::RunConfig;
 use super::fact::{Fact, Warning};
 use super::result::EndedBy;
 use super::task_record::TaskRecord;
@@ -31,21 +34,13 @@ use crate::rng::Rng;
 use crate::task::{TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::units::Nanos;
-use at_once::AtOnce;
+use at_once::AtOnceLearner;
 pub use at_once::{AtOnceState, RateAt, Untried};
 pub(super) use beside::{MOST_CPUS, program_of};
-use hold::AdmissionHold;
 pub(super) use hold::lack_of_cpus;
 pub use order::first_in_order;
-use order::is_all_the_same;
 use queue::AdmissionQueue;
 use std::collections::VecDeque;
-
-/// Delay before asking the backend again whether a task may start.
-const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
-
-/// Maximum number of queued tasks to try when those at the front need too much memory.
-const MOST_ASKED: usize = 64;
 
 /// What admission knows.
 pub(super) struct Admission<'a> {
@@ -58,7 +53,7 @@ pub(super) struct Admission<'a> {
     /// The maximum number of live tasks, if the user has changed it.
     jobs: Option<usize>,
     /// Learns how many tasks are best at once.
-    at_once: Option<AtOnce>,
+    at_once: Option<AtOnceLearner>,
     /// Number of tasks admitted.
     turns: u32,
     /// Time of the last start.
@@ -77,6 +72,7 @@ pub(super) struct Admission<'a> {
 pub(super) struct AdmissionInput<'a> {
     pub(super) now: Nanos,
     pub(super) machine: &'a Machine,
+    /// Of these admission reads what was given, and whether and when it started.
     pub(super) records: &'a ByTask<TaskRecord>,
     /// The admitted tasks that have neither ended nor been asked to, in ascending order. Admission adds those that it admits.
     pub(super) live: Vec<TaskId>,
@@ -84,6 +80,7 @@ pub(super) struct AdmissionInput<'a> {
     pub(super) some_end: bool,
     /// Whether more tasks may come.
     pub(super) is_open: bool,
+    /// Asks the backend whether a task may start. After yes it counts as admitted there.
     pub(super) may_start: &'a mut dyn FnMut(&TaskSpec) -> MayStart,
 }
 
@@ -185,110 +182,6 @@ impl<'a> Admission<'a> {
             .news
             .extend(self.report_at_once(&answer.admitted, run));
         answer
-    }
-
-    fn put_in_order(&mut self, run: &AdmissionInput<'_>) {
-        let by_response = self.goes_by_response(run.is_open);
-        let by_class = by_response || !is_all_the_same(self.config);
-        self.queue.put_in_order(run.now, by_response, by_class);
-    }
-
-    /// The queue position of the next task to admit: that of the preferred one if it may start. If not, it keeps its place,
-    /// and the others are tried.
-    fn place_of_next(
-        &mut self,
-        run: &mut AdmissionInput<'_>,
-        news: &mut Vec<AdmissionNews>,
-    ) -> Option<usize> {
-        let preferred = self.preferred(run).filter(|&place| place > 0);
-        let Some(place) = preferred else {
-            return self.place_that_may_start(run, news);
-        };
-        let id = self.queue.at(place);
-        self.queue.shift(place, 0);
-        let found = self.place_that_may_start(run, news);
-        if found == Some(0) || self.queue.first() != Some(id) {
-            return found;
-        }
-        let back = place.min(self.queue.arrived() - 1);
-        self.queue.shift(0, back);
-        found.map(|found| found - usize::from(found <= back))
-    }
-
-    /// The queue position of the task that comes next by its length or its co-runners; `None` if the first does, for
-    /// another reason.
-    fn preferred(&mut self, run: &AdmissionInput<'_>) -> Option<usize> {
-        let first = self.queue.first()?;
-        let is_bound =
-            self.queue[first].is_bound() || lack_of_cpus(run.spec(first), run.machine).is_some();
-        if self.config.order != Order::Auto || is_bound {
-            None
-        } else if self.goes_by_response(run.is_open) {
-            Some(self.queue.best_response(run.now))
-        } else {
-            self.who_may_pass(run)
-        }
-    }
-
-    /// The queue position of the first task that may start. A task without room in memory lets others pass. If nothing else
-    /// can run, it is admitted anyway.
-    fn place_that_may_start(
-        &mut self,
-        run: &mut AdmissionInput<'_>,
-        news: &mut Vec<AdmissionNews>,
-    ) -> Option<usize> {
-        let mut place = 0;
-        while place < self.queue.arrived().min(MOST_ASKED) {
-            let id = self.queue.at(place);
-            let Some(hold) = self.hold_of(id, run) else {
-                return Some(place);
-            };
-            self.note_hold(id, hold, run, news);
-            match hold {
-                AdmissionHold::Never(_) => {
-                    self.queue.take(place);
-                }
-                AdmissionHold::Memory => place += 1,
-                _ => return None,
-            }
-        }
-        if run.some_live() || self.queue.arrived() == 0 {
-            return None;
-        }
-        let first = self.queue.first()?;
-        if !std::mem::replace(&mut self.told_short, true) {
-            news.push(AdmissionNews::Warned(Warning::ShortOfMemory(first)));
-        }
-        Some(0)
-    }
-
-    /// Notes why a task does not begin: when to ask again, and what the user does not know yet.
-    fn note_hold(
-        &mut self,
-        id: TaskId,
-        hold: AdmissionHold,
-        run: &AdmissionInput<'_>,
-        news: &mut Vec<AdmissionNews>,
-    ) {
-        if hold.is_of_backend() {
-            self.room_retry = Some(run.now + ROOM_RETRY);
-        }
-        match hold {
-            AdmissionHold::Memory if run.some_live() && run.has_cpu() => {
-                if !std::mem::replace(&mut self.told_memory, true) {
-                    news.push(AdmissionNews::Warned(Warning::WaitsForMemory(id)));
-                }
-            }
-            AdmissionHold::Never(lack) => {
-                let (task, reason) = (id, lack.reason);
-                news.push(AdmissionNews::LeftOut { task, reason });
-                if self.lack.is_none() {
-                    self.lack = Some(lack.ends_run_by);
-                    news.push(AdmissionNews::Warned(Warning::LeftOut(id, reason)));
-                }
-            }
-            _ => {}
-        }
     }
 
     /// A task that was just taken from the queue, with its next turn.
