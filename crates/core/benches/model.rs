@@ -1,7 +1,7 @@
 //! The time of the models. Run with `cargo bench -p cosched-core --bench model`.
 
-use cosched_core::model::admission_table::{AdmissionTable, BusLoad, Gain};
 use cosched_core::model::bus::throughput;
+use cosched_core::model::bus_admission_table::{BusAdmissionTable, BusLoad, Gain};
 use divan::{Bencher, black_box};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -32,7 +32,7 @@ fn predict_speeds(bencher: Bencher, tasks: usize) {
     bencher.bench_local(|| throughput(black_box(&solo)).unwrap());
 }
 
-fn loaded(table: &AdmissionTable, solo: &[f64]) -> BusLoad {
+fn loaded(table: &BusAdmissionTable, solo: &[f64]) -> BusLoad {
     let mut load = BusLoad::new();
     for &b in solo {
         load.add(table, table.class_of(b).unwrap());
@@ -43,7 +43,7 @@ fn loaded(table: &AdmissionTable, solo: &[f64]) -> BusLoad {
 /// Each call uses another of 64 loads, so that branch prediction cannot learn the path.
 #[divan::bench(args = TASKS)]
 fn incremental_ask(bencher: Bencher, tasks: usize) {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let mut random = ChaCha8Rng::seed_from_u64(tasks as u64);
     let loads: Vec<(BusLoad, Gain)> = (0..64)
         .map(|_| {
@@ -64,7 +64,7 @@ fn incremental_ask(bencher: Bencher, tasks: usize) {
 
 #[divan::bench(args = TASKS)]
 fn incremental_add_and_remove(bencher: Bencher, tasks: usize) {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let mut load = loaded(&table, &demands(tasks));
     let class = table.class_of(0.4).unwrap();
     bencher.bench_local(|| {
@@ -74,6 +74,6 @@ fn incremental_add_and_remove(bencher: Bencher, tasks: usize) {
 }
 
 #[divan::bench]
-fn table_construction() -> AdmissionTable {
-    AdmissionTable::new()
+fn table_construction() -> BusAdmissionTable {
+    BusAdmissionTable::new()
 }

@@ -3,7 +3,7 @@
 //! A decision is applied as a whole, and the resulting state must be valid. So two tasks swap CPUs by two placements in
 //! one decision.
 
-use crate::admission::Admission;
+use crate::bus_admission::BusAdmission;
 use crate::device::Device;
 use crate::listed::one_of_each;
 use crate::placement::{Placement, Purpose};
@@ -266,5 +266,5 @@ pub struct Decision {
     pub basis: Basis,
     /// New demands on the memory bus, for backends that fill CPUs by themselves; `None` keeps the last ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub admission: Option<Admission>,
+    pub admission: Option<BusAdmission>,
 }

@@ -2,7 +2,7 @@
 //! policies. It does no I/O, reads no clock and knows no backend; any implementation of [`Backend`] will do.
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // The rules are the library's.
 
-mod admission;
+mod bus_admission;
 mod by_task;
 mod capability;
 mod check;
@@ -37,7 +37,7 @@ mod traffic;
 mod units;
 mod visible;
 
-pub use admission::{Admission, Demand};
+pub use bus_admission::{BusAdmission, Demand};
 pub use by_task::ByTask;
 pub use capability::{Capabilities, Capability};
 pub use check::{InvalidDecision, check};

@@ -5,7 +5,7 @@
 //! generation number. A kernel-side scheduler adopts it as a whole, and reports what really ran as
 //! [`Residency`](crate::Residency).
 
-use crate::admission::Admission;
+use crate::bus_admission::BusAdmission;
 use crate::decision::{Wait, WaitReason};
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::Snapshot;
@@ -47,7 +47,7 @@ pub struct Schedule {
     pub spare: Option<Spare>,
     /// The condition for admitting a filler; `None` for no condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub admission: Option<Admission>,
+    pub admission: Option<BusAdmission>,
 }
 
 /// A place in a schedule.
@@ -90,7 +90,7 @@ impl Schedule {
     pub fn of(
         after: &Snapshot,
         waits: &[Wait],
-        admission: Option<Admission>,
+        admission: Option<BusAdmission>,
         spare: Option<Spare>,
     ) -> Schedule {
         let mut seats = Vec::new();

@@ -1,6 +1,6 @@
 //! Everything that a policy sees. It is plain, serialisable data, so that a decision can be replayed.
 
-use crate::admission::Demand;
+use crate::bus_admission::Demand;
 use crate::device::PerDevice;
 use crate::expected::Expected;
 use crate::listed::one_of_each;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Admission to the memory bus (EFS, Eq. 16), as crates/core/src/model/admission_table has it: integers, bounded loops and
+ * Admission to the memory bus (EFS, Eq. 16), as crates/core/src/model/bus_admission_table has it: integers, bounded loops and
  * no division. src/tables.rs compiles this for the machine itself and compares it with that, number by number.
  *
  * A share is a number from 0 to 1 in units of 2^-40, a logarithm one of base 2 in units of 2^-12.

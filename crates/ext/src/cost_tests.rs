@@ -10,7 +10,7 @@ use crate::intf::{Image, NONE, SEAT_FILL, SIBLINGS, call, config, plan};
 use crate::tables;
 use crate::traffic::Buses;
 use cosched_core::Machine;
-use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+use cosched_core::model::bus_admission_table::{BusAdmissionTable, DemandClass};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
 const EFS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost_efs.bpf.o"));
@@ -37,7 +37,7 @@ fn computing(program: &[u8]) -> Result<Object, String> {
         let name = map.name().to_string_lossy().into_owned();
         let set_up = match name.as_str() {
             ".rodata.config" => map.set_initial_value(&settings.0),
-            ".rodata.tables" => map.set_initial_value(&tables::image(&AdmissionTable::new()).0),
+            ".rodata.tables" => map.set_initial_value(&tables::image(&BusAdmissionTable::new()).0),
             ".rodata.efs" => map.set_initial_value(&demands::settings(&machine, 20, 5).0),
             ".data.traffic" => map.set_initial_value(&Buses::new(150.0, false).unknown().0),
             name if name.starts_with("cosched_efs") || name.starts_with("cosched_plan") => {
@@ -79,7 +79,7 @@ fn cost_of_efs() {
         Ok(object) => object,
         Err(why) => return println!("skipped, because {why}"),
     };
-    let gains = cosched_core::Admission {
+    let gains = cosched_core::BusAdmission {
         demands: Vec::new(),
         gains: vec![1_300_000; CPUS as usize],
     };

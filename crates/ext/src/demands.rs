@@ -1,7 +1,7 @@
 //! The input of EFS in the kernel: the machine before it is loaded, and the demands of jobs while it runs.
 
 use crate::intf::{CPUS, DOMAINS, Image, demands, efs, measured};
-use cosched_core::{Admission, Demand, Machine, TaskId};
+use cosched_core::{BusAdmission, Demand, Machine, TaskId};
 
 /// What it knows of a machine, with the factors of Eqs. 22 and 23. Memory domains beyond the last that there can be count
 /// as the last one.
@@ -21,7 +21,7 @@ pub(crate) fn settings(machine: &Machine, local: u64, global: u64) -> Image {
 }
 
 /// The demands in the form in which it admits by them. `slot` is the slot of a task; tasks without one have no processes.
-pub(crate) fn image(admission: &Admission, slot: impl Fn(TaskId) -> Option<u16>) -> Image {
+pub(crate) fn image(admission: &BusAdmission, slot: impl Fn(TaskId) -> Option<u16>) -> Image {
     let mut image = Image::new(demands::SIZE);
     let gains = &admission.gains[..admission.gains.len().min(CPUS)];
     image.put_u32(demands::NR_GAINS, gains.len() as u32);
@@ -76,7 +76,7 @@ mod tests {
             task: TaskId(task),
             class,
         };
-        let admission = Admission {
+        let admission = BusAdmission {
             demands: vec![demand(3, 2_700), demand(4, 0), demand(9, 3_329)],
             gains: vec![1_300_000, 1_250_000],
         };

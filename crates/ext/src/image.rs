@@ -174,7 +174,7 @@ fn number(cpu: u32) -> Result<u16, Misfit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::{Admission, CpuId, Seat, Spare};
+    use cosched_core::{BusAdmission, CpuId, Seat, Spare};
 
     fn cpus(list: &str) -> CpuSet {
         list.parse().unwrap()
@@ -303,7 +303,7 @@ mod tests {
             task: TaskId(10),
             allowed: None,
         }];
-        let admission = Admission {
+        let admission = BusAdmission {
             demands: Vec::new(),
             gains: Vec::new(),
         };

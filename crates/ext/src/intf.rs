@@ -398,8 +398,9 @@ mod tests {
             Some(measured::SIZE),
             &[("word", measured::WORD)],
         );
-        let tables =
-            crate::tables::image(&cosched_core::model::admission_table::AdmissionTable::new());
+        let tables = crate::tables::image(
+            &cosched_core::model::bus_admission_table::BusAdmissionTable::new(),
+        );
         check(&btf, "cosched_tables", Some(tables.0.len()), &[]);
     }
 }

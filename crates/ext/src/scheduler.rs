@@ -10,9 +10,9 @@ use crate::slots::Slots;
 use crate::switches::Switches;
 use crate::tables;
 use crate::traffic::Buses;
-use cosched_core::model::admission_table::AdmissionTable;
+use cosched_core::model::bus_admission_table::BusAdmissionTable;
 use cosched_core::{
-    Absence, Admission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
+    Absence, BusAdmission, Counter, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter,
     Reading, Residency, Schedule, Switch, Switched, TaskId, Traffic,
 };
 use cosched_linux::counters::{CpuEvents, EventReading};
@@ -194,7 +194,7 @@ fn set_up(
         match (name.as_str(), work) {
             (".rodata.config", _) => map.set_initial_value(&settings.0)?,
             (".rodata.tables", SchedulerWork::Efs { .. }) => {
-                let tables = tables::image(&AdmissionTable::new());
+                let tables = tables::image(&BusAdmissionTable::new());
                 map.set_initial_value(&tables.0)?;
             }
             (".rodata.efs", SchedulerWork::Efs { local, global, .. }) => {
@@ -384,7 +384,7 @@ impl Scheduler {
     fn demands_image(
         &mut self,
         schedule: &Schedule,
-        admission: &Admission,
+        admission: &BusAdmission,
     ) -> Result<Image, String> {
         for seat in &schedule.seats {
             if self.slot(seat.task).is_none() {

@@ -1,13 +1,13 @@
 //! The tables of admission as the kernel keeps them: `struct cosched_tables` of `bpf/bus.h`.
 
 use crate::intf::Image;
-use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+use cosched_core::model::bus_admission_table::{BusAdmissionTable, DemandClass};
 
 /// The length of a row in the kernel, with padding.
 const COLUMNS: usize = 192;
 
 /// The kernel's tables, in the order of the structure.
-pub(crate) fn image(table: &AdmissionTable) -> Image {
+pub(crate) fn image(table: &BusAdmissionTable) -> Image {
     let mut bytes = Vec::new();
     for row in table.computing.iter() {
         let padding = vec![0_u32; COLUMNS - row.len()];
@@ -30,8 +30,8 @@ pub(crate) fn image(table: &AdmissionTable) -> Image {
 mod tests {
     use super::*;
     use cosched_core::Rng;
-    use cosched_core::model::admission_table::{BusLoad, Gain};
     use cosched_core::model::bus::solo_utilisation;
+    use cosched_core::model::bus_admission_table::{BusLoad, Gain};
     use cosched_core::model::starvation::{Starvation, Wait};
     use std::io::{Read as _, Write as _};
     use std::path::Path;
@@ -112,7 +112,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = image(&AdmissionTable::new()).0;
+        let mut told = image(&BusAdmissionTable::new()).0;
         cases
             .iter()
             .flat_map(|case| case.0)
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_kernel_s_threshold_is_the_model_s() {
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let mut rng = Rng::new(7);
         let mut cases: Vec<Case> = Vec::new();
         // Loads of up to a few and up to many tasks, of all demands and of small and great ones.
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_kernel_s_load_has_an_end() {
         let class = DemandClass::from_number(3_000).unwrap();
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let mut load = BusLoad::new();
         let cases: Vec<Case> = (0..2_100)
             .map(|_| {
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_kernel_measures_demands_as_the_model_does() {
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let mut rng = Rng::new(9);
         let mut cases: Vec<Case> = Vec::new();
         for _ in 0..3_000 {
@@ -278,7 +278,7 @@ mod tests {
             return;
         };
         // On the paper's machine four equal tasks are worth their power up to 0.28, and two up to 0.73.
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let [four, two] = [0.28, 0.73].map(|demand| number(table.class_of(demand).ok()));
         assert!(classes[0] < four, "by its reads alone: {classes:?}");
         assert!(classes[1] > two, "with its writes: {classes:?}");
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn the_kernel_s_demands_are_the_model_s() {
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let mut rng = Rng::new(8);
         let (mut cases, mut classes): (Vec<Case>, Vec<Case>) = Default::default();
         let edges = [0, 1, 2, 1 << 30, (1 << 31) - 1, 1 << 31];

@@ -3,15 +3,15 @@
 
 use crate::residency::is_awake;
 use crate::world::SimWorld;
-use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
+use cosched_core::model::bus_admission_table::{BusAdmissionTable, BusLoad, DemandClass, Gain};
 use cosched_core::{
-    Admission, Change, Cpu, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
+    BusAdmission, Change, Cpu, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// Constant for all plans. Computing it takes longer than many plans last.
-static TABLE: OnceLock<AdmissionTable> = OnceLock::new();
+static TABLE: OnceLock<BusAdmissionTable> = OnceLock::new();
 
 /// An adopted schedule, and its present state.
 pub(crate) struct InForce {
@@ -21,13 +21,13 @@ pub(crate) struct InForce {
     open: Vec<CpuId>,
     /// The filler on each CPU that has one.
     filling: BTreeMap<CpuId, TaskId>,
-    bus: Option<(&'static AdmissionTable, Admission)>,
+    bus: Option<(&'static BusAdmissionTable, BusAdmission)>,
 }
 
 impl InForce {
     pub(crate) fn new(plan: Schedule, machine: &Arc<Machine>) -> InForce {
         let admission = plan.admission.clone();
-        let bus = admission.map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
+        let bus = admission.map(|admission| (TABLE.get_or_init(BusAdmissionTable::new), admission));
         InForce {
             plan,
             machine: machine.clone(),
@@ -166,7 +166,7 @@ impl InForce {
     }
 }
 
-fn class_of(task: TaskId, admission: &Admission) -> DemandClass {
+fn class_of(task: TaskId, admission: &BusAdmission) -> DemandClass {
     let demands = &admission.demands;
     let found = demands.binary_search_by_key(&task, |demand| demand.task);
     let number = found.map_or(0, |ix| demands[ix].class);
@@ -174,7 +174,7 @@ fn class_of(task: TaskId, admission: &Admission) -> DemandClass {
 }
 
 /// The gain of one more core beside `active` ones. While no core is active every task fits, whatever the gain.
-fn gain_of_core(active: usize, admission: &Admission) -> Gain {
+fn gain_of_core(active: usize, admission: &BusAdmission) -> Gain {
     let gains = &admission.gains;
     let number = gains.get(active.saturating_sub(1)).or(gains.last());
     number.map_or(Gain::NONE, |&number| Gain::from_number(number))

@@ -1,4 +1,4 @@
-//! Integer logarithms. The [`admission_table`](super::admission_table) computes with them, because a kernel has no
+//! Integer logarithms. The [`bus_admission_table`](super::bus_admission_table) computes with them, because a kernel has no
 //! floating point and no fast division.
 
 /// Binary digits of a logarithm after the point: logarithms come in units of 2^-12 octave.

@@ -11,7 +11,7 @@
 //!    throughput of all (Eqs. 10-12).
 //! 2. [`window`] predicts the demand in the next interval from past ones (Eq. 20).
 //! 3. [`power`] gives the power of a number of active cores and, with the throughput, the energy per work (Eqs. 13-15).
-//! 4. [`admission_table`] answers the inverse question: how great may the demand of one more program be before the core
+//! 4. [`bus_admission_table`] answers the inverse question: how great may the demand of one more program be before the core
 //!    that it wakes costs more than it brings (Eq. 16)? It needs bounded time and integers only, so that a scheduler in
 //!    a kernel can do the same. [`objective`] defines what must not become worse.
 //! 5. A refused program must not wait for ever: [`starvation`] defines when it has waited too long (Eqs. 21-24).
@@ -43,8 +43,8 @@
 //! - EFS: Energy-Friendly Scheduler for memory-bandwidth-constrained systems (2016).
 //! - lucky: Lucky scheduling for energy-efficient heterogeneous multi-core systems.
 
-pub mod admission_table;
 pub mod bus;
+pub mod bus_admission_table;
 pub mod contention;
 pub mod cross_core;
 mod error;

@@ -1,6 +1,6 @@
 //! The figure that one more task must not make worse (EFS, Eqs. 15 and 16).
 //!
-//! [`admission_table`](super::admission_table) finds the greatest demand of a task that may join the running ones.
+//! [`bus_admission_table`](super::bus_admission_table) finds the greatest demand of a task that may join the running ones.
 
 use super::error::{ModelError, check_non_negative, check_positive};
 

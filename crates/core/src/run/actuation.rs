@@ -3,9 +3,9 @@
 use super::backend::Backend;
 use super::error::RunError;
 use super::fact::{Fact, Warning};
-use super::state::Loop;
-use super::task_record::Interval;
-use crate::admission::Admission;
+use super::state::RunLoop;
+use super::task_record::OpenInterval;
+use crate::bus_admission::BusAdmission;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Purpose;
 use crate::plan::{Payload, Plan, Schedule};
@@ -15,7 +15,7 @@ use crate::topology::CpuSet;
 use crate::units::Nanos;
 use std::sync::Arc;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Carries out a checked decision and updates the snapshot.
     pub(super) fn carry_out(&mut self, mut decision: Decision) -> Result<(), RunError<B::Error>> {
         for change in decision
@@ -48,7 +48,7 @@ impl<B: Backend> Loop<'_, B> {
     fn install(
         &mut self,
         waits: &[Wait],
-        admission: Option<Admission>,
+        admission: Option<BusAdmission>,
     ) -> Result<(), RunError<B::Error>> {
         let Some(planning) = &mut self.planning else {
             return Ok(());
@@ -92,7 +92,7 @@ impl<B: Backend> Loop<'_, B> {
         let traffic = self.traffic_now();
         for &id in fillers {
             let interval = &mut self.records[id].interval;
-            interval.get_or_insert_with(|| Interval {
+            interval.get_or_insert_with(|| OpenInterval {
                 since,
                 planned_end,
                 purpose: Purpose::Run,

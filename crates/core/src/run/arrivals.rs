@@ -3,8 +3,7 @@
 use super::backend::Backend;
 use super::error::RunError;
 use super::fact::Fact;
-use super::order;
-use super::state::Loop;
+use super::state::RunLoop;
 use super::task_record::TaskRecord;
 use crate::task::{TaskId, TaskSpec, Width};
 use crate::topology::Machine;
@@ -15,15 +14,15 @@ const FEW: usize = 5_000;
 /// Maximum number of tasks to take at once: taking them in costs time.
 const ROOM: usize = 500;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Whether tasks may still come.
     pub(super) fn is_open(&self) -> bool {
-        self.drain.is_none() && !self.intake.has_ended()
+        self.early_end.is_none() && !self.intake.has_ended()
     }
 
     /// Whether tasks can be taken at once.
     pub(super) fn can_take(&self) -> bool {
-        self.is_open() && self.pending.len() < FEW && self.intake.is_ready()
+        self.is_open() && self.admission.queue().len() < FEW && self.intake.is_ready()
     }
 
     /// Takes tasks that have come; returns whether there were any.
@@ -31,7 +30,7 @@ impl<B: Backend> Loop<'_, B> {
     /// # Errors
     /// A task is misnumbered, or does not fit the machine.
     pub(super) fn take_in(&mut self, now: Nanos) -> Result<bool, RunError<B::Error>> {
-        if !self.is_open() || self.pending.len() >= FEW {
+        if !self.is_open() || self.admission.queue().len() >= FEW {
             return Ok(false);
         }
         let mut tasks = Vec::new();
@@ -46,8 +45,7 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.emit(now, Fact::Came(&tasks));
         }
         for task in tasks {
-            self.arrive_over_time |= task.arrives > now;
-            self.queue(task);
+            self.enlist(task, now);
         }
         if self.intake.has_ended() {
             // Percentages of all tasks are known now.
@@ -56,21 +54,15 @@ impl<B: Backend> Loop<'_, B> {
         Ok(has_some)
     }
 
-    /// Queues a new task by its arrival.
-    fn queue(&mut self, task: TaskSpec) {
-        let id = task.id;
-        let arrives = task.arrives;
+    /// Makes the record of a new task, and queues it.
+    fn enlist(&mut self, task: TaskSpec, now: Nanos) {
         self.taken += 1;
         self.ideal.add(&task);
         self.snap.ideal_bandwidth = self.ideal.mean();
         self.measures_widths |= task.width == Width::Measured;
-        let class = order::class(&task, self.config, &mut self.lots);
+        self.admission.came(&task, now);
         let record = TaskRecord::new(task, self.config.quantum);
-        self.records.insert(id, TaskRecord { class, ..record });
-        let records = &self.records;
-        let is_earlier = |other: &TaskId| records[*other].spec.arrives <= arrives;
-        let place = self.pending.partition_point(is_earlier);
-        self.pending.insert(place, id);
+        self.records.insert(record.spec.id, record);
     }
 
     /// Forgets a task that will not run again. Its result is kept, unless there are too many.
@@ -79,6 +71,7 @@ impl<B: Backend> Loop<'_, B> {
             return;
         };
         self.backend.forget(id);
+        self.admission.forget(id);
         let result = record.result();
         let max = self.config.results_max;
         let has_room = self.results.len() < max;

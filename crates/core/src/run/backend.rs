@@ -1,6 +1,6 @@
 //! The seam: the loop's interface to a backend, which runs tasks on this machine or on a simulated one.
 
-use crate::admission::Demand;
+use crate::bus_admission::Demand;
 use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
@@ -215,6 +215,6 @@ pub trait Planner<E> {
     fn occupation(&mut self) -> Option<Occupation>;
 
     /// The demands that it has measured, in ascending order of the tasks; `None` unless it admits the tasks of shared
-    /// seats to the memory bus by itself, by a plan's [`Admission`](crate::Admission).
+    /// seats to the memory bus by itself, by a plan's [`BusAdmission`](crate::BusAdmission).
     fn admits(&mut self) -> Option<Vec<Demand>>;
 }

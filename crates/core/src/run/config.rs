@@ -1,6 +1,6 @@
 //! Settings of a run, except its tasks and its policy.
 
-use super::at_once::{RateAt, Untried};
+use super::admit::{RateAt, Untried};
 use crate::topology::Machine;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};

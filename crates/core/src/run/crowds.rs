@@ -3,14 +3,14 @@
 use super::backend::Backend;
 use super::fact::{Fact, Warning};
 use super::looseness::cpus_of;
-use super::state::Loop;
+use super::state::RunLoop;
 use crate::placement::Placement;
 use crate::sample::{Usage, Wanting};
 use crate::snapshot::TaskView;
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Notes how many threads of a running task want a CPU, at the end of its interval with this usage. Warns if there
     /// have been too many for some time.
     pub(super) fn note_crowd(&mut self, id: TaskId, wanting: Wanting, usage: &Usage) {

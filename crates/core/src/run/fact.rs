@@ -1,6 +1,6 @@
 //! What happens in a run.
 
-use super::at_once::AtOnceState;
+use super::admit::AtOnceState;
 use super::result::TaskResult;
 use crate::decision::{Decision, WaitReason};
 use crate::rng::RngState;

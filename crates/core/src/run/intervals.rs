@@ -4,8 +4,8 @@
 
 use super::backend::{Backend, Began};
 use super::looseness::cpus_of;
-use super::state::Loop;
-use super::task_record::Interval;
+use super::state::RunLoop;
+use super::task_record::OpenInterval;
 use crate::decision::{Change, Decision};
 use crate::device::DeviceTime;
 use crate::placement::{Placement, Purpose};
@@ -17,7 +17,7 @@ use crate::traffic::{Traffic, TrafficRates};
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Whether a change ends a task's interval: it stops the task, changes its placement or purpose, or places a
     /// filler.
     pub(super) fn breaks(&self, change: &Change) -> bool {
@@ -63,7 +63,7 @@ impl<B: Backend> Loop<'_, B> {
             };
             self.take_sample(&interval, usage, &traffic);
             if let Some(co_runners) = &co_runners {
-                self.records[task].interval = Some(Interval {
+                self.records[task].interval = Some(OpenInterval {
                     since: now,
                     planned_end: None,
                     co_runners: co_runners.clone(),
@@ -87,7 +87,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Turns a closed interval into a sample and feeds the task's estimators.
-    fn take_sample(&mut self, interval: &Interval, usage: Usage, traffic: &[Traffic]) {
+    fn take_sample(&mut self, interval: &OpenInterval, usage: Usage, traffic: &[Traffic]) {
         let record = &mut self.records[usage.task];
         let mut sample = planned_sample(&self.snap, interval, &usage, &record.used);
         if !traffic.is_empty() {
@@ -224,7 +224,7 @@ impl<B: Backend> Loop<'_, B> {
             });
             record.runs += 1;
             record.handed_over = began == Began::Later;
-            self.last_start = Some(now);
+            self.admission.started(now);
             if !record.handed_over {
                 record.tell_start(self.recorder);
             }
@@ -266,7 +266,7 @@ impl<B: Backend> Loop<'_, B> {
                 open.planned_end = planned_end;
                 continue;
             }
-            record.interval = Some(Interval {
+            record.interval = Some(OpenInterval {
                 // A task that has just been started counts from its real start, because starting takes time.
                 since: record.started.map_or(now, |started| started.max(now)),
                 planned_end,
@@ -346,7 +346,12 @@ impl<B: Backend> Loop<'_, B> {
 }
 
 /// The sample of an interval that went as planned.
-fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &Usage) -> Sample {
+fn planned_sample(
+    snap: &Snapshot,
+    interval: &OpenInterval,
+    usage: &Usage,
+    before: &Usage,
+) -> Sample {
     let length = snap.now - interval.since;
     Sample {
         task: usage.task,
@@ -370,7 +375,7 @@ fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &
 }
 
 /// The memory domains on which a task ran in an interval. A filler runs near its last CPUs.
-fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> {
+fn domains_of(snap: &Snapshot, interval: &OpenInterval, task: TaskId) -> Vec<usize> {
     let machine = &*snap.machine;
     if machine.memory_domains.len() == 1 {
         return vec![0];

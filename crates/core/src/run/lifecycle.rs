@@ -1,13 +1,14 @@
 //! The life of admitted tasks: events, end, and restart.
 
-use super::admit::fitting;
+use super::admit::lack_of_cpus;
 use super::backend::{Backend, Event};
 use super::config::{HaltWhen, Restart, TimeLimit};
+use super::enter::fitting;
 use super::error::RunError;
 use super::fact::{Fact, Warning};
 use super::result::EndedBy;
 use super::shutdown::ended_by_user;
-use super::state::{Drain, Dying, Loop, Tally};
+use super::state::{DyingTask, EarlyEnd, EndCounts, RunLoop};
 use super::task_record::TaskRecord;
 use crate::placement::Placement;
 use crate::snapshot::Trigger;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Handles one event.
     pub(super) fn handle_event(
         &mut self,
@@ -46,16 +47,14 @@ impl<B: Backend> Loop<'_, B> {
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
             Event::GiveBack(id) => self.give_back(now, id, triggers),
             Event::JobLimit(jobs) => {
-                self.jobs = Some(jobs);
+                self.admission.limit_to(jobs);
                 self.show();
             }
             // The next turn takes them.
             Event::Arrivals => {}
             Event::Paused => {
                 self.is_paused = true;
-                if let Some(at_once) = &mut self.at_once {
-                    at_once.begin_epoch(0);
-                }
+                self.admission.paused();
                 self.show();
             }
             Event::Continued => {
@@ -65,7 +64,7 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::Drain => self.start_no_more(now),
             Event::Interrupt { signal } => {
-                let drain = self.drain.get_or_insert(Drain {
+                let drain = self.early_end.get_or_insert(EarlyEnd {
                     by: EndedBy::Signal(signal),
                     interrupts: 0,
                 });
@@ -170,14 +169,17 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Queues the admitted tasks again that no node that is left can hold. Admission leaves them out.
     fn readmit(&mut self, triggers: &mut Vec<Trigger>) {
-        let admitted = self.snap.tasks.iter().map(|task| task.id);
-        let too_wide =
-            |id: &TaskId| self.records[*id].started.is_none() && self.lack_of_cpus(*id).is_some();
-        let wide: Vec<TaskId> = admitted.filter(too_wide).collect();
-        for id in wide {
+        let mut too_wide = Vec::new();
+        for task in &self.snap.tasks {
+            let record = &self.records[task.id];
+            let lacks_cpus = lack_of_cpus(&record.spec, &self.snap.machine).is_some();
+            if record.started.is_none() && lacks_cpus {
+                too_wide.push(task.id);
+            }
+        }
+        for id in too_wide {
             self.leave_scheduling(id, false, triggers);
-            self.pending.push_front(id);
-            self.ordered += 1;
+            self.admission.readmit(id);
         }
     }
 
@@ -190,7 +192,7 @@ impl<B: Backend> Loop<'_, B> {
         self.has_unshown_end = true;
         let never_ran = matches!(exit, Exit::NotStarted(_));
         if self.records[id].started.is_none() {
-            self.unqueue(id);
+            self.admission.unqueue(id);
             if !never_ran {
                 self.begin_late(now, id);
             }
@@ -217,7 +219,7 @@ impl<B: Backend> Loop<'_, B> {
             let position = self.times.partition_point(|&time| time <= ran);
             self.times.insert(position, ran);
         }
-        self.learn_at_once(now, id, ok);
+        self.admission.ended(now, &self.records[id], ok);
         // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
             let record = &mut self.records[id];
@@ -237,7 +239,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.leave_scheduling(id, was_dying, triggers);
         match self.config.restart {
-            Restart::UntilLast if self.drain.is_none() => self.restart(now, id, ok),
+            Restart::UntilLast if self.early_end.is_none() => self.restart(now, id, ok),
             Restart::UntilLast => {}
             Restart::Never => self.forget(id),
         }
@@ -278,8 +280,8 @@ impl<B: Backend> Loop<'_, B> {
         if record.ended_by_user && !had_begun {
             return self.end(now, id, ended_by_user(), triggers);
         }
-        if had_begun && (was_dying || self.drain.is_some()) {
-            self.dying.entry(id).or_insert(Dying {
+        if had_begun && (was_dying || self.early_end.is_some()) {
+            self.dying.entry(id).or_insert(DyingTask {
                 kill_at: now,
                 killed: true,
             });
@@ -294,10 +296,8 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.emit(now, Fact::Lost(&record.spec));
         }
         record.begin_anew(self.config.quantum);
-        record.turn = turn;
-        if self.drain.is_none() {
-            self.pending.push_front(id);
-            self.ordered += 1;
+        if self.early_end.is_none() {
+            self.admission.lost(id, turn);
         }
     }
 
@@ -327,7 +327,7 @@ impl<B: Backend> Loop<'_, B> {
         let record = &self.records[id];
         record.runs < self.config.attempts
             && !record.told_to_end
-            && self.drain.is_none()
+            && self.early_end.is_none()
             && self.backend.restart(id)
     }
 
@@ -350,13 +350,13 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     pub(super) fn apply_halt_rule(&mut self, now: Nanos) {
-        let Tally { failed, succeeded } = self.counts;
+        let EndCounts { failed, succeeded } = self.counts;
         let total = (!self.is_open()).then_some(self.taken as u32);
         let verdict = self.config.halt.verdict(failed, succeeded, total);
-        if verdict == HaltWhen::Never || self.drain.is_some() {
+        if verdict == HaltWhen::Never || self.early_end.is_some() {
             return;
         }
-        self.drain = Some(Drain {
+        self.early_end = Some(EarlyEnd {
             by: EndedBy::Halt,
             interrupts: 0,
         });
@@ -387,12 +387,17 @@ impl<B: Backend> Loop<'_, B> {
         self.queue_again(now, id);
     }
 
+    /// Queues an ended task for another run.
+    fn queue_again(&mut self, now: Nanos, id: TaskId) {
+        let is_open = self.is_open();
+        self.records[id].begin_anew(self.config.quantum);
+        self.admission.comes_again(id, now, is_open);
+    }
+
     /// Removes an ended task from scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         self.learner.end(id);
-        if let Some(at_once) = &mut self.at_once {
-            at_once.forget(id);
-        }
+        self.admission.left(id);
         if let Some(position) = self.snap.position(id) {
             self.snap.tasks.remove(position);
             triggers.push(Trigger::Ended(id));

@@ -2,7 +2,7 @@
 //! policies need not know about it, and their view and decisions do not change.
 
 use super::backend::Backend;
-use super::state::Loop;
+use super::state::RunLoop;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Placement;
 use crate::plan::{Filler, Spare};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// few.
 const MOST_LOOKS: usize = 4;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     fn is_loose(&self, id: TaskId) -> bool {
         self.records[id].spec.width == Width::Measured
     }

@@ -3,7 +3,6 @@
 //! Each turn: handle events, close the intervals of the affected tasks, ask the policy, check and apply its decision,
 //! and wait for the next event.
 
-use super::at_once::AtOnce;
 use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
@@ -12,7 +11,7 @@ use super::histogram::Histogram;
 use super::intake::{Intake, Listed};
 use super::recorder::Recorder;
 use super::result::{EndedBy, PlanCounts, RunResult};
-use super::state::Loop;
+use super::state::RunLoop;
 use super::task_record::TaskRecord;
 use crate::capability::Capability;
 use crate::check::check;
@@ -56,10 +55,10 @@ pub fn run_all<B: Backend>(
     {
         return Err(RunError::NoPlans(why));
     }
-    Loop::new(backend, policy, recorder, intake, config).run()
+    RunLoop::new(backend, policy, recorder, intake, config).run()
 }
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     fn run(mut self) -> Result<RunResult, RunError<B::Error>> {
         let mut events = Vec::new();
         let mut triggers = vec![Trigger::QuantumEnd];
@@ -74,7 +73,7 @@ impl<B: Backend> Loop<'_, B> {
                 self.admit(now, &mut triggers);
             }
             if self.snap.tasks.is_empty() && self.dying.is_empty() {
-                if self.pending.is_empty() && !self.is_open() {
+                if self.admission.queue().is_empty() && !self.is_open() {
                     break;
                 }
                 triggers.clear();
@@ -91,14 +90,14 @@ impl<B: Backend> Loop<'_, B> {
             events.clear();
             self.backend.wait(until, &mut events)?;
             let now = self.moment();
-            self.note_neighbours();
+            self.note_co_runners();
             // The other events are handled with the new machine.
             events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {
                 self.handle_event(now, event, &mut triggers)?;
             }
             self.enforce_limits(now, &mut triggers);
-            self.recorder.tick(&self.snap, self.pending.len());
+            self.recorder.tick(&self.snap, self.admission.queue().len());
         }
         self.show();
         self.recorder
@@ -122,14 +121,14 @@ impl<B: Backend> Loop<'_, B> {
             turnaround: self.last_end,
             tasks,
             left_out: self.left_out,
-            ended_by: match self.drain {
+            ended_by: match self.early_end {
                 Some(drain) => drain.by,
-                None => self.lack.unwrap_or(EndedBy::Completion),
+                None => self.admission.lack().unwrap_or(EndedBy::Completion),
             },
             overhead: self.overhead,
             policy_faults: self.policy_faults,
             plans,
-            rates: self.at_once.as_ref().map_or(Vec::new(), AtOnce::learnt),
+            rates: self.admission.rates(),
             predictions: self.learner.prediction_errors(),
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
@@ -214,7 +213,7 @@ impl<B: Backend> Loop<'_, B> {
         let watch = self.backend.stopwatch();
         self.close_for(&triggers);
         self.snap.triggers = triggers;
-        self.snap.queued = self.ordered as u32;
+        self.snap.queued = self.admission.arrived() as u32;
         self.snap.admits = match (&self.planning, self.backend.planner()) {
             (Some(_), Some(planner)) => planner.admits(),
             _ => None,
@@ -321,17 +320,12 @@ impl<B: Backend> Loop<'_, B> {
         let show = self.show_when_idle();
         let mut instants = vec![
             self.next_wake,
-            self.room_retry,
+            self.admission.ask_again(now),
             deadline,
             more,
             show,
             behind,
         ];
-        if let Some(&id) = self.pending.front() {
-            let arrives = self.records[id].spec.arrives;
-            instants.push(Some(arrives).filter(|&at| at > now));
-            instants.push(self.delay_end().filter(|&at| at > now));
-        }
         let time_limit = self.time_limit();
         for task in &self.snap.tasks {
             if task.running.is_none() && task.last_cpus.is_empty() {

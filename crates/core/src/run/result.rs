@@ -1,6 +1,6 @@
 //! The results of a run and of its tasks.
 
-use super::at_once::RateAt;
+use super::admit::RateAt;
 use super::histogram::Histogram;
 use crate::estimate::{EarlierPhases, PredictionErrors};
 use crate::resources::Resources;

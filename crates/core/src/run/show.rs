@@ -3,7 +3,7 @@
 use super::backend::Backend;
 use super::looseness::cpus_of;
 use super::now::{Doing, RunNow, WatchedTask};
-use super::state::Loop;
+use super::state::RunLoop;
 use super::task_record::TaskRecord;
 use crate::by_task::ByTask;
 use crate::decision::WaitReason;
@@ -20,8 +20,8 @@ const INTERVAL: Nanos = Nanos::from_ms(1_000);
 /// Least time between states, as a multiple of the time to produce one.
 const SHARE: u64 = 100;
 
-impl<B: Backend> Loop<'_, B> {
-    /// [Shows](Loop::show) the run, if due.
+impl<B: Backend> RunLoop<'_, B> {
+    /// [Shows](RunLoop::show) the run, if due.
     pub(super) fn show_if_due(&mut self) {
         let now = self.snap.now;
         if now < self.next_state {
@@ -68,7 +68,7 @@ impl<B: Backend> Loop<'_, B> {
         for wait in &self.waits {
             reasons.insert(wait.task, wait.reason);
         }
-        let known = Known {
+        let known = WatchedRun {
             records: &self.records,
             snap: &self.snap,
             learner: &self.learner,
@@ -83,11 +83,11 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder.state(&RunNow {
             at: self.snap.now,
             is_paused: self.is_paused,
-            most_live: self.most_live(),
+            most_live: self.admission.most_live(&self.snap.machine),
             snapshot: &self.snap,
             config: self.config,
             tasks: &tasks,
-            pending: &self.pending,
+            pending: self.admission.queue(),
             decisions: self.overhead.decisions,
             energy_j,
         });
@@ -153,14 +153,14 @@ impl<B: Backend> Loop<'_, B> {
 }
 
 /// The loop's data about its tasks.
-struct Known<'a> {
+struct WatchedRun<'a> {
     records: &'a ByTask<TaskRecord>,
     snap: &'a Snapshot,
     learner: &'a Learner,
     max_pause: Nanos,
 }
 
-impl<'a> Known<'a> {
+impl<'a> WatchedRun<'a> {
     fn task(
         &self,
         id: TaskId,

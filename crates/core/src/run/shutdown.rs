@@ -1,18 +1,15 @@
 //! Ends tasks early: time limits, interrupts, and the grace period between SIGTERM and SIGKILL.
 
 use super::backend::{Backend, Kill};
-use super::config::Restart;
 use super::fact::{Fact, Warning};
 use super::intervals::merge;
 use super::result::EndedBy;
-use super::state::{Drain, Dying, Loop};
-use crate::decision::WaitReason;
-use crate::expected::ExpectedFrom;
+use super::state::{DyingTask, EarlyEnd, RunLoop};
 use crate::snapshot::Trigger;
 use crate::task::{Exit, TaskId};
 use crate::units::Nanos;
 
-impl<B: Backend> Loop<'_, B> {
+impl<B: Backend> RunLoop<'_, B> {
     /// Reads the final usage of a task that had left scheduling.
     pub(super) fn final_read(&mut self, id: TaskId) {
         let mut usages = Vec::new();
@@ -86,7 +83,7 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder
             .emit(now, Fact::Warned(&Warning::EndedByUser(id)));
         if self.records[id].has_begun() {
-            self.unqueue(id);
+            self.admission.unqueue(id);
             triggers.push(Trigger::Ended(id));
             self.begin_termination(now, &[id], false);
         } else {
@@ -96,15 +93,15 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Drops the tasks that have not begun, for the user or because no node is left. Running tasks go on.
     pub(super) fn start_no_more(&mut self, now: Nanos) {
-        if self.drain.is_some() {
+        if self.early_end.is_some() {
             return;
         }
         let admitted = self.snap.tasks.iter().map(|task| task.id);
-        let mut all = admitted.chain(self.pending.iter().copied());
+        let mut all = admitted.chain(self.admission.queue().iter().copied());
         let some_left = self.is_open() || all.any(|id| !self.records[id].has_begun());
         self.drop_unstarted();
         let has_cpus = !self.snap.machine.cpus.is_empty();
-        self.drain = Some(Drain {
+        self.early_end = Some(EarlyEnd {
             by: match (some_left, has_cpus) {
                 (false, _) => EndedBy::Completion,
                 (true, true) => EndedBy::Drain,
@@ -117,65 +114,15 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Removes the task at this place of the queue if it can't run any more; returns whether.
-    pub(super) fn leave_out(&mut self, now: Nanos, place: usize) -> bool {
-        let id = self.pending[place];
-        let lack = self
-            .lack_of_cpus(id)
-            .map(|reason| (reason, EndedBy::NoNode));
-        let time = || Some((self.lack_of_time(now, id)?, EndedBy::NoTime));
-        let Some((reason, by)) = lack.or_else(time) else {
-            return false;
-        };
-        self.pending.remove(place);
-        self.ordered -= 1;
-        self.recorder.emit(now, Fact::LeftOut { task: id, reason });
-        if self.lack.is_none() {
-            self.lack = Some(by);
-            self.recorder
-                .emit(now, Fact::Warned(&Warning::LeftOut(id, reason)));
-        }
-        true
-    }
-
-    /// The reason for a task not to start, if no node that is left is wide enough. The CPUs of one machine may come back.
-    pub(super) fn lack_of_cpus(&self, id: TaskId) -> Option<WaitReason> {
-        let machine = &self.snap.machine;
-        let needs = self.records[id].spec.cpus;
-        let most = machine.widest(&machine.all_cpus()) as u32;
-        let is_narrow = !machine.nodes.is_empty() && needs > most;
-        is_narrow.then_some(WaitReason::TooWide { needs, most })
-    }
-
-    /// The reason for a task not to start, if it is expected to end too late. The times of other commands are no ground.
-    fn lack_of_time(&self, now: Nanos, id: TaskId) -> Option<WaitReason> {
-        let record = &self.records[id];
-        let is_asked = self.config.restart == Restart::Never && !record.has_begun();
-        let left = self.config.ends.filter(|_| is_asked)? - now;
-        let expected = record.spec.expected?;
-        let is_late = expected.from != ExpectedFrom::Program && expected.time > left;
-        is_late.then_some(WaitReason::NoTime {
-            expected: expected.time,
-            left,
-        })
-    }
-
-    /// Removes a task from the queue, if it is there.
-    pub(super) fn unqueue(&mut self, id: TaskId) {
-        if let Some(place) = self.pending.iter().position(|&other| other == id) {
-            self.pending.remove(place);
-            self.ordered -= usize::from(place < self.ordered);
-        }
-    }
-
     /// Ends the run if its deadline is over and some task is left.
     pub(super) fn end_at_deadline(&mut self, now: Nanos) {
         let is_over = self.config.deadline.is_some_and(|end| end <= now);
-        let some_left = self.is_open() || !self.pending.is_empty() || !self.snap.tasks.is_empty();
+        let some_left =
+            self.is_open() || !self.admission.queue().is_empty() || !self.snap.tasks.is_empty();
         if !is_over || !some_left {
             return;
         }
-        self.drain = Some(Drain {
+        self.early_end = Some(EarlyEnd {
             by: EndedBy::Deadline,
             interrupts: 0,
         });
@@ -188,7 +135,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn end_all(&mut self, now: Nanos, at_once: bool) {
         self.drop_unstarted();
         let admitted = self.snap.tasks.iter().map(|task| task.id);
-        let live: Vec<TaskId> = admitted.chain(self.pending.drain(..)).collect();
+        let live: Vec<TaskId> = admitted.chain(self.admission.take_all()).collect();
         self.begin_termination(now, &live, at_once);
         if at_once {
             // Every further signal kills again.
@@ -202,9 +149,8 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     pub(super) fn drop_unstarted(&mut self) {
+        self.admission.drop_new();
         let records = &self.records;
-        self.pending.retain(|&id| records[id].has_begun());
-        self.ordered = 0;
         self.snap.tasks.retain(|task| records[task.id].has_begun());
     }
 
@@ -216,7 +162,7 @@ impl<B: Backend> Loop<'_, B> {
             self.records[id].interval = None;
             self.dying.insert(
                 id,
-                Dying {
+                DyingTask {
                     kill_at: now + self.config.grace,
                     killed: at_once,
                 },

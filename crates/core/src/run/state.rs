@@ -1,8 +1,8 @@
 //! The state of a run in progress. Its behaviour is in the other files: `main_loop` has the turns, `arrivals` takes
-//! tasks in, `queue` says which comes next, `admit` admits them, `lifecycle` ends them, `shutdown` ends them early,
-//! `intervals` turns placements into samples, `actuation` carries out decisions.
+//! tasks in, `admit` says who may begin, `enter` lets them into scheduling, `lifecycle` ends them, `shutdown` ends them
+//! early, `intervals` turns placements into samples, `actuation` carries out decisions.
 
-use super::at_once::AtOnce;
+use super::admit::Admission;
 use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
 use super::fact::Switch;
@@ -10,7 +10,7 @@ use super::intake::Intake;
 use super::recorder::Recorder;
 use super::result::{EndedBy, LeftOut, Overhead, PlanCounts, TaskResult};
 use super::task_record::TaskRecord;
-use crate::admission::Admission;
+use crate::bus_admission::BusAdmission;
 use crate::by_task::ByTask;
 use crate::decision::Wait;
 use crate::estimate::{IdealBandwidth, Learner};
@@ -22,35 +22,24 @@ use crate::snapshot::Snapshot;
 use crate::task::TaskId;
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A run in progress.
-pub(super) struct Loop<'a, B: Backend> {
+pub(super) struct RunLoop<'a, B: Backend> {
     pub(super) backend: &'a mut B,
     pub(super) policy: &'a mut dyn Policy,
     pub(super) recorder: &'a mut dyn Recorder,
     pub(super) intake: &'a mut dyn Intake<B>,
     pub(super) config: &'a RunConfig,
     pub(super) rng: Rng,
-    /// The maximum number of admitted tasks, if the user has changed it.
-    pub(super) jobs: Option<usize>,
-    /// Learns how many tasks are best at once.
-    pub(super) at_once: Option<AtOnce>,
+    /// Who may begin, and why the others wait.
+    pub(super) admission: Admission<'a>,
     /// Whether the backend holds all tasks.
     pub(super) is_paused: bool,
     /// Its tasks are those in scheduling: arrived, not ended, not dying.
     pub(super) snap: Snapshot,
     pub(super) records: ByTask<TaskRecord>,
-    pub(super) pending: VecDeque<TaskId>,
-    /// Number of tasks at the front of `pending` that are in order of admission.
-    pub(super) ordered: usize,
-    /// Whether any task was given with a later time of arrival.
-    pub(super) arrive_over_time: bool,
-    /// The class of those of unknown length.
-    pub(super) median_class: u32,
-    /// Draws the order of admission, if it is random.
-    pub(super) lots: Rng,
     /// Number of tasks that have come.
     pub(super) taken: usize,
     /// The mean of the tasks that have come.
@@ -60,29 +49,18 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) left_out: LeftOut,
     /// Time of the last first end of a task.
     pub(super) last_end: Nanos,
-    /// Number of tasks admitted.
-    pub(super) turns: u32,
-    /// Whether the user was warned that tasks wait for memory.
-    pub(super) told_memory: bool,
-    /// Whether the user was warned that a task starts though memory is short.
-    pub(super) told_short: bool,
-    /// Why some task does not start in this run.
-    pub(super) lack: Option<EndedBy>,
     /// Whether any task has a measured width.
     pub(super) measures_widths: bool,
     /// Tasks that were asked to end, with the deadline of each.
-    pub(super) dying: BTreeMap<TaskId, Dying>,
+    pub(super) dying: BTreeMap<TaskId, DyingTask>,
     pub(super) samples: Vec<Sample>,
     /// The learnt model of the tasks.
     pub(super) learner: Learner,
     pub(super) next_wake: Option<Nanos>,
-    pub(super) drain: Option<Drain>,
-    pub(super) counts: Tally,
+    pub(super) early_end: Option<EarlyEnd>,
+    pub(super) counts: EndCounts,
     pub(super) overhead: Overhead,
     pub(super) policy_faults: u64,
-    pub(super) room_retry: Option<Nanos>,
-    /// Time of the last start.
-    pub(super) last_start: Option<Nanos>,
     /// The times placed of tasks that succeeded, in ascending order, if the time limit depends on them.
     pub(super) times: Vec<Nanos>,
     /// Energy until every task had ended once; `None` before, and without restarts.
@@ -95,18 +73,18 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) waits: Vec<Wait>,
     /// Tasks placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
-    /// Switches later than the present [moment](Loop::moment).
+    /// Switches later than the present [moment](RunLoop::moment).
     pub(super) switches: Vec<Switch>,
     /// Input of the next plan; `None` where decisions are carried out one by one.
-    pub(super) planning: Option<Planning>,
+    pub(super) planning: Option<PlanInput>,
     pub(super) plans: Option<PlanCounts>,
     /// The last reading of the memory domains' traffic, with its time.
     pub(super) traffic: (Nanos, Arc<[Traffic]>),
-    /// Time up to which neighbours are noted.
-    pub(super) neighbours_since: Nanos,
+    /// Time up to which co-runners are noted.
+    pub(super) co_runners_since: Nanos,
 }
 
-impl<'a, B: Backend> Loop<'a, B> {
+impl<'a, B: Backend> RunLoop<'a, B> {
     /// A run before its start.
     pub(super) fn new(
         backend: &'a mut B,
@@ -114,18 +92,17 @@ impl<'a, B: Backend> Loop<'a, B> {
         recorder: &'a mut dyn Recorder,
         intake: &'a mut dyn Intake<B>,
         config: &'a RunConfig,
-    ) -> Loop<'a, B> {
+    ) -> RunLoop<'a, B> {
         let machine = backend.machine();
         let by_plans = config.actuation == Actuation::Plans;
-        Loop {
+        RunLoop {
             backend,
             policy,
             recorder,
             intake,
             config,
             rng: Rng::new(config.seed),
-            jobs: None,
-            at_once: None,
+            admission: Admission::new(config),
             is_paused: false,
             learner: Learner::new(&machine.core_types, config.quantum),
             snap: Snapshot {
@@ -138,7 +115,6 @@ impl<'a, B: Backend> Loop<'a, B> {
                 ideal_bandwidth: IdealBandwidth::default().mean(),
                 tasks: Vec::new(),
             },
-            lots: Rng::new(config.seed),
             taken: 0,
             ideal: IdealBandwidth::default(),
             results: Vec::new(),
@@ -146,23 +122,13 @@ impl<'a, B: Backend> Loop<'a, B> {
             last_end: Nanos::ZERO,
             measures_widths: false,
             records: ByTask::default(),
-            pending: VecDeque::new(),
-            ordered: 0,
-            arrive_over_time: false,
-            median_class: 0,
-            turns: 0,
-            told_memory: false,
-            told_short: false,
-            lack: None,
             dying: BTreeMap::new(),
             samples: Vec::new(),
             next_wake: None,
-            drain: None,
-            counts: Tally::default(),
+            early_end: None,
+            counts: EndCounts::default(),
             overhead: Overhead::default(),
             policy_faults: 0,
-            room_retry: None,
-            last_start: None,
             times: Vec::new(),
             energy_j: None,
             next_state: Nanos::ZERO,
@@ -170,9 +136,9 @@ impl<'a, B: Backend> Loop<'a, B> {
             waits: Vec::new(),
             displaced: Vec::new(),
             switches: Vec::new(),
-            planning: by_plans.then(Planning::default),
+            planning: by_plans.then(PlanInput::default),
             plans: by_plans.then(PlanCounts::default),
-            neighbours_since: Nanos::ZERO,
+            co_runners_since: Nanos::ZERO,
             traffic: (Nanos::MAX, Arc::new([])),
         }
     }
@@ -180,29 +146,29 @@ impl<'a, B: Backend> Loop<'a, B> {
 
 /// Input of the next plan, besides the decision.
 #[derive(Default)]
-pub(super) struct Planning {
+pub(super) struct PlanInput {
     /// The generation of the last plan; 0 before the first.
     pub(super) generation: u64,
     /// The last admission that the policy published.
-    pub(super) admission: Option<Admission>,
+    pub(super) admission: Option<BusAdmission>,
 }
 
 /// Numbers of failed and succeeded tasks. Only the first end of each task counts.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Tally {
+pub(super) struct EndCounts {
     pub(super) failed: u32,
     pub(super) succeeded: u32,
 }
 
 /// A task that was asked to end.
 #[derive(Clone, Copy)]
-pub(super) struct Dying {
+pub(super) struct DyingTask {
     pub(super) kill_at: Nanos,
     pub(super) killed: bool,
 }
 
 /// The run is being ended early.
-pub(super) struct Drain {
+pub(super) struct EarlyEnd {
     pub(super) by: EndedBy,
     pub(super) interrupts: u32,
 }

@@ -17,20 +17,18 @@ use crate::units::{Absence, Nanos, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Least share of a task's time for which its neighbours must have been noted.
+/// Least share of a task's time for which its co-runners must have been noted.
 const WHOLE: f64 = 0.95;
 
 pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
-    /// Its [class](super::order::class) in the order of admission, if that is known.
-    pub(super) class: Option<u32>,
     pub(super) estimator: TaskEstimator,
     /// The number of threads that want a CPU; used only if the width is measured.
     pub(super) width: WidthEstimator,
     pub(super) crowding: Crowding,
     /// The CPUs that it may use since its last placement: its own and spare ones.
     pub(super) bound: CpuSet,
-    pub(super) interval: Option<Interval>,
+    pub(super) interval: Option<OpenInterval>,
     /// Usage at the end of its last interval.
     pub(super) used: Usage,
     /// Other resources used by its end.
@@ -54,12 +52,6 @@ pub(super) struct TaskRecord {
     pub(super) handed_over: bool,
     /// Whether a start was reported.
     pub(super) start_told: bool,
-    /// Whether it was queued again. It then keeps its place in the queue, unless more tasks may come.
-    pub(super) is_again: bool,
-    /// Since when it waits: its arrival, or the end of its last run.
-    pub(super) queued: Nanos,
-    /// The position in the order of admission that it keeps, because it was lost.
-    pub(super) turn: Option<u32>,
     /// The result of the first run, if it restarts.
     pub(super) first: Option<Box<TaskResult>>,
     /// The model learnt in its last run.
@@ -74,7 +66,7 @@ pub(super) struct TaskRecord {
 }
 
 /// The open interval of a placed task or a filler.
-pub(super) struct Interval {
+pub(super) struct OpenInterval {
     pub(super) since: Nanos,
     pub(super) planned_end: Option<Nanos>,
     pub(super) purpose: Purpose,
@@ -91,9 +83,7 @@ impl TaskRecord {
         let used = Usage::zero(spec.id);
         TaskRecord {
             estimator: TaskEstimator::new(&spec, quantum, InitialProgress::default()),
-            queued: spec.arrives,
             spec,
-            class: None,
             width: WidthEstimator::new(),
             crowding: Crowding::default(),
             bound: CpuSet::new(),
@@ -115,8 +105,6 @@ impl TaskRecord {
             runs: 0,
             handed_over: false,
             start_told: false,
-            is_again: false,
-            turn: None,
             first: None,
             learnt: None,
             progress_learnt: Reading::Absent(Absence::NotEnded),
@@ -130,11 +118,8 @@ impl TaskRecord {
     pub(super) fn begin_anew(&mut self, quantum: Nanos) {
         let fresh = TaskRecord::new(self.spec.clone(), quantum);
         *self = TaskRecord {
-            class: self.class,
             runs: self.runs,
             start_told: self.start_told,
-            is_again: true,
-            queued: self.queued,
             first: self.first.take(),
             learnt: self.learnt.take(),
             ..fresh

@@ -2,7 +2,7 @@
 //! ejected.
 
 use crate::support::*;
-use cosched_core::model::admission_table::DemandClass;
+use cosched_core::model::bus_admission_table::DemandClass;
 use cosched_core::*;
 use cosched_sim::program::ProgramPhase;
 use cosched_sim::*;
@@ -224,7 +224,7 @@ fn a_filler_must_fit_the_memory_bus() {
             demand(2, class),
         ];
         // A second core costs a quarter more power.
-        let admission = Some(Admission {
+        let admission = Some(BusAdmission {
             demands,
             gains: vec![5 << 18],
         });

@@ -7,7 +7,7 @@ use super::predicted::PredictedDemand;
 use super::settings::EfsSettings;
 use crate::decision::WaitReason;
 use crate::device::Device;
-use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
+use crate::model::bus_admission_table::{BusAdmissionTable, BusLoad, DemandClass, Gain};
 use crate::model::objective::Objective;
 use crate::model::power::energy_per_work;
 use crate::topology::{CpuSet, Machine};
@@ -36,7 +36,7 @@ pub(super) struct Joining {
 /// The buses of all memory domains, or a device.
 pub(super) struct Domains<'a> {
     settings: &'a EfsSettings,
-    table: &'a AdmissionTable,
+    table: &'a BusAdmissionTable,
     machine: &'a Machine,
     device: Option<Device>,
     domains: Vec<Domain>,
@@ -52,7 +52,7 @@ impl<'a> Domains<'a> {
     /// Starts from an idle machine.
     pub(super) fn new(
         settings: &'a EfsSettings,
-        table: &'a AdmissionTable,
+        table: &'a BusAdmissionTable,
         machine: &'a Machine,
         device: Option<Device>,
     ) -> Domains<'a> {

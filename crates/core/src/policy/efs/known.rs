@@ -5,7 +5,7 @@ use super::predicted::{PredictedDemand, Used};
 use super::settings::EfsSettings;
 use crate::decision::DemandBasis;
 use crate::device::Device;
-use crate::model::admission_table::{AdmissionTable, DemandClass};
+use crate::model::bus_admission_table::{BusAdmissionTable, DemandClass};
 use crate::policy::quantum::QuantumEnd;
 use crate::policy::weights::{GREATEST, Weights};
 use crate::snapshot::{Snapshot, TaskView, Trigger};
@@ -71,13 +71,13 @@ impl EfsTask {
     }
 
     /// Takes over a demand on the bus measured by the backend.
-    pub(super) fn take_measured(&mut self, table: &AdmissionTable, class: DemandClass) {
+    pub(super) fn take_measured(&mut self, table: &BusAdmissionTable, class: DemandClass) {
         self.bus
             .take(table, table.demand(class), DemandBasis::Measured);
     }
 
     /// Takes over the demand on the bus that the user gives. Given demands are not measured.
-    fn take_given(&mut self, table: &AdmissionTable, task: &TaskView) {
+    fn take_given(&mut self, table: &BusAdmissionTable, task: &TaskView) {
         if self.devices.is_empty() {
             self.executed = task.estimates.executed.max(1);
         }
@@ -105,7 +105,7 @@ impl EfsState {
     pub(super) fn take_in(
         &mut self,
         settings: &EfsSettings,
-        table: &AdmissionTable,
+        table: &BusAdmissionTable,
         snap: &Snapshot,
     ) {
         let elapsed = snap.now - std::mem::replace(&mut self.seen, snap.now);
@@ -155,7 +155,7 @@ impl EfsState {
     }
 
     /// Turns the measurements since the last decision into solo demands (EFS, Eqs. 9 and 20).
-    fn measure(&mut self, settings: &EfsSettings, table: &AdmissionTable, snap: &Snapshot) {
+    fn measure(&mut self, settings: &EfsSettings, table: &BusAdmissionTable, snap: &Snapshot) {
         let on_buses = totals_of_buses(settings, snap);
         let on_devices = totals_of_devices(settings, snap);
         for (known, task) in self.tasks.iter_mut().zip(&snap.tasks) {

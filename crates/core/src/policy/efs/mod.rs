@@ -87,7 +87,7 @@ mod turn;
 
 use super::linux::share_all_cpus;
 use super::prelude::*;
-use crate::model::admission_table::{AdmissionTable, DemandClass};
+use crate::model::bus_admission_table::{BusAdmissionTable, DemandClass};
 use crate::model::window::Window;
 use known::EfsState;
 use queues::cores_of_domains;
@@ -109,7 +109,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     build: &|params| {
         Box::new(Efs {
             settings: EfsSettings::new(params),
-            table: AdmissionTable::new(),
+            table: BusAdmissionTable::new(),
             state: EfsState::default(),
         })
     },
@@ -147,7 +147,7 @@ fn bus_needs(alone: bool) -> [Need; 2] {
 
 struct Efs {
     settings: EfsSettings,
-    table: AdmissionTable,
+    table: BusAdmissionTable,
     state: EfsState,
 }
 

@@ -2,8 +2,8 @@
 
 use super::settings::EfsSettings;
 use crate::decision::DemandBasis;
-use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::bus::solo_utilisation;
+use crate::model::bus_admission_table::{BusAdmissionTable, DemandClass};
 use crate::model::window::Evidence;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -67,20 +67,20 @@ impl PredictedDemand {
     }
 
     /// Assumes a demand until one is measured.
-    pub(super) fn assume(&mut self, table: &AdmissionTable, demand: f64) {
+    pub(super) fn assume(&mut self, table: &BusAdmissionTable, demand: f64) {
         let weight = 0.0;
         self.predict(table, Evidence { demand, weight });
     }
 
     /// Takes over a demand from elsewhere.
-    pub(super) fn take(&mut self, table: &AdmissionTable, demand: f64, basis: DemandBasis) {
+    pub(super) fn take(&mut self, table: &BusAdmissionTable, demand: f64, basis: DemandBasis) {
         self.basis = basis;
         let weight = 1.0;
         self.predict(table, Evidence { demand, weight });
     }
 
     /// Turns a measurement into a solo demand (EFS, Eq. 9), and predicts the next interval from it.
-    pub(super) fn learn(&mut self, settings: &EfsSettings, table: &AdmissionTable, used: Used) {
+    pub(super) fn learn(&mut self, settings: &EfsSettings, table: &BusAdmissionTable, used: Used) {
         let free = (1.0 - used.total).max(LEAST_FREE);
         let Ok(demand) = solo_utilisation(used.share.min(1.0), free) else {
             return;
@@ -103,7 +103,7 @@ impl PredictedDemand {
         }
     }
 
-    fn predict(&mut self, table: &AdmissionTable, evidence: Evidence) {
+    fn predict(&mut self, table: &BusAdmissionTable, evidence: Evidence) {
         self.demand = (evidence.demand * DEMAND_ONE + 0.5) as u32;
         self.weight = (evidence.weight * DEMAND_ONE + 0.5) as u32;
         self.class = table

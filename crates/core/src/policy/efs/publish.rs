@@ -3,8 +3,8 @@
 use super::known::EfsState;
 use super::queues::cores_of_domains;
 use super::settings::EfsSettings;
-use crate::admission::{Admission, Demand};
-use crate::model::admission_table::{AdmissionTable, DemandClass, Gain};
+use crate::bus_admission::{BusAdmission, Demand};
+use crate::model::bus_admission_table::{BusAdmissionTable, DemandClass, Gain};
 use crate::snapshot::Snapshot;
 use crate::topology::Machine;
 
@@ -14,10 +14,10 @@ const NOTICEABLE: f64 = 1.0 / 16.0;
 /// New demands, if a task is new or a demand changed noticeably since it was published.
 pub(super) fn changed(
     settings: &EfsSettings,
-    table: &AdmissionTable,
+    table: &BusAdmissionTable,
     snap: &Snapshot,
     state: &mut EfsState,
-) -> Option<Admission> {
+) -> Option<BusAdmission> {
     let moved = state
         .tasks
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn changed(
         }
     };
     let demands = state.tasks.iter_mut().map(publish).collect();
-    Some(Admission {
+    Some(BusAdmission {
         demands,
         gains: gains(settings, &snap.machine),
     })

@@ -2,7 +2,7 @@
 
 use super::known::{EfsTask, NOWHERE};
 use super::settings::EfsSettings;
-use crate::model::admission_table::AdmissionTable;
+use crate::model::bus_admission_table::BusAdmissionTable;
 use crate::model::window::Window;
 use crate::policy::round::Round;
 use crate::policy::weights::Weights;
@@ -45,7 +45,7 @@ impl Queues {
     /// Gives every task a home, balances the queues at the end of a quantum, and orders them.
     pub(super) fn new(
         settings: &EfsSettings,
-        table: &AdmissionTable,
+        table: &BusAdmissionTable,
         round: &Round<'_>,
         known: &mut [EfsTask],
     ) -> Queues {
@@ -127,7 +127,7 @@ impl Queues {
     fn find_homes(
         &mut self,
         settings: &EfsSettings,
-        table: &AdmissionTable,
+        table: &BusAdmissionTable,
         snap: &Snapshot,
         known: &mut [EfsTask],
     ) {
@@ -173,7 +173,7 @@ impl Queues {
     /// weight.
     fn settle(
         &mut self,
-        table: &AdmissionTable,
+        table: &BusAdmissionTable,
         snap: &Snapshot,
         known: &mut [EfsTask],
         homeless: &[u32],

@@ -5,7 +5,7 @@ use super::domains::{Domains, Joining};
 use super::known::EfsTask;
 use super::settings::EfsSettings;
 use crate::decision::WaitReason;
-use crate::model::admission_table::AdmissionTable;
+use crate::model::bus_admission_table::BusAdmissionTable;
 use crate::topology::Machine;
 
 /// The buses and the devices, with the tasks settled so far.
@@ -34,7 +34,7 @@ impl<'a> SharedResources<'a> {
     /// Starts from an idle machine.
     pub(super) fn new(
         settings: &'a EfsSettings,
-        table: &'a AdmissionTable,
+        table: &'a BusAdmissionTable,
         machine: &'a Machine,
     ) -> SharedResources<'a> {
         let devices = settings.devices.iter();

@@ -6,7 +6,7 @@ use super::settings::EfsSettings;
 use super::shared::{DomainPlace, SharedResources};
 use super::starved;
 use crate::decision::WaitReason;
-use crate::model::admission_table::AdmissionTable;
+use crate::model::bus_admission_table::BusAdmissionTable;
 use crate::model::objective::Objective;
 use crate::placement::Purpose;
 use crate::policy::round::Round;
@@ -52,7 +52,7 @@ impl<'a> Turn<'a> {
     /// Starts with the tasks that stay where they run.
     pub(super) fn new(
         settings: &'a EfsSettings,
-        table: &'a AdmissionTable,
+        table: &'a BusAdmissionTable,
         round: Round<'a>,
         known: &'a mut [EfsTask],
         protect: bool,

@@ -2,7 +2,7 @@
 
 use super::log::{BUS, Log, four, hogs, run_log, simple};
 use crate::memory::{Memory, Work, run_specs};
-use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+use cosched_core::model::bus_admission_table::{BusAdmissionTable, DemandClass};
 use cosched_core::*;
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn demands_are_published_when_they_move() {
     let mut work = hogs(1, 4_000);
     work.extend((0..3).map(|_| Work::ms(4_000).reads(1)));
     let (log, _) = simple(four(), work, &[]);
-    let published: Vec<&Admission> = log
+    let published: Vec<&BusAdmission> = log
         .turns
         .iter()
         .filter_map(|turn| turn.admission.as_ref())
@@ -43,7 +43,7 @@ fn demands_are_published_when_they_move() {
         "{}",
         published.len()
     );
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let demand = |demand: &Demand| table.demand(DemandClass::from_number(demand.class).unwrap());
     // The first guess, then the measurement.
     assert!(

@@ -25,7 +25,7 @@ pub(crate) struct TurnLog {
     pub(crate) waits: Vec<Wait>,
     /// Tasks with a lease: the starved ones.
     pub(crate) starved: Vec<(TaskId, Nanos)>,
-    pub(crate) admission: Option<Admission>,
+    pub(crate) admission: Option<BusAdmission>,
 }
 
 impl Recorder for Log {

@@ -529,7 +529,7 @@ pub fn plan(generation: u64, orders: &[Order], tasks: u32) -> Plan {
             task: TaskId(task),
             class: (task * 1_000) as u16,
         };
-        schedule.admission = Some(Admission {
+        schedule.admission = Some(BusAdmission {
             demands: (0..tasks).map(demand).collect(),
             gains: vec![1 << 20; 3],
         });

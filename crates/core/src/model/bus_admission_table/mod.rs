@@ -42,4 +42,4 @@ pub use crate::model::fixed::Logarithms;
 pub use class::DemandClass;
 pub use gain::Gain;
 pub use load::{BusLoad, MOST_TASKS};
-pub use table::AdmissionTable;
+pub use table::BusAdmissionTable;

@@ -8,7 +8,6 @@
 //! Failed trials may cost a hundredth of the tasks together, and each counts twice as much as the one before.
 
 mod effect;
-mod in_loop;
 mod lives;
 mod rates;
 #[cfg(test)]
@@ -17,13 +16,13 @@ mod trial;
 
 use crate::task::{TaskId, TaskSpec};
 use crate::units::{Nanos, Reading};
-use effect::{Sample, spread};
-use lives::Lives;
+use effect::{TaskTimes, spread};
+use lives::LiveTasks;
 use rates::best;
 pub use rates::{AtOnceState, RateAt, Untried};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trial::{Trial, Verdict, step_to};
+use trial::{AtOnceTrial, TrialVerdict, step_to};
 
 /// What failed trials may cost together, as a share of all tasks.
 const SHARE: f64 = 0.01;
@@ -42,15 +41,15 @@ const LEAST_DUE: usize = 3;
 const BLURRED: f64 = 0.3;
 
 /// The controller.
-pub(super) struct AtOnce {
+pub(super) struct AtOnceLearner {
     full: usize,
     /// The number at once that is best so far, and tasks that lived with it.
     base: RateAt,
-    samples: Vec<Sample>,
-    trial: Option<Trial>,
+    samples: Vec<TaskTimes>,
+    trial: Option<AtOnceTrial>,
     /// The rates that were measured, full width included; empty if nothing can be learnt.
     rates: BTreeMap<u32, RateAt>,
-    lives: Lives,
+    lives: LiveTasks,
     /// The program of the first task.
     program: Option<Arc<str>>,
     /// What failed trials have cost, in tasks; below zero what the last success gains.
@@ -60,23 +59,23 @@ pub(super) struct AtOnce {
     is_upward: bool,
     state: Option<AtOnceState>,
     /// The state that the user knows.
-    told: Option<AtOnceState>,
+    pub(super) told: Option<AtOnceState>,
 }
 
-impl AtOnce {
+impl AtOnceLearner {
     /// Begins at full width, or with the number that is best for so many tasks by the rates of an earlier run.
-    pub(super) fn new(full: usize, known: &[RateAt], tasks: usize) -> AtOnce {
+    pub(super) fn new(full: usize, known: &[RateAt], tasks: usize) -> AtOnceLearner {
         let is_of_this = known.iter().map(RateAt::number).max() == Some(full);
         let known = known.iter().copied().filter(|_| is_of_this);
         let known: Vec<RateAt> = known.collect();
         let base = RateAt::full(full);
-        let mut at_once = AtOnce {
+        let mut at_once = AtOnceLearner {
             full,
             base: best(&known, tasks).unwrap_or(base),
             samples: Vec::new(),
             trial: None,
             rates: BTreeMap::from([(base.jobs, base)]),
-            lives: Lives::default(),
+            lives: LiveTasks::default(),
             program: None,
             spent: 0.0,
             failures: is_of_this.into(),
@@ -175,7 +174,7 @@ impl AtOnce {
     }
 
     /// Begins a trial, if one is worth its cost.
-    fn explore(&mut self, left: usize) -> Option<Trial> {
+    fn explore(&mut self, left: usize) -> Option<AtOnceTrial> {
         if self.samples.len() > 2 * KEPT {
             self.samples.drain(..KEPT);
         }
@@ -193,7 +192,7 @@ impl AtOnce {
         let tasks = self.lives.turns as usize + left;
         let cost = self.cost(jobs, due, spread, tasks) * self.doubled();
         if cost <= SHARE * tasks as f64 - self.spent && left >= 2 * (jobs + due) {
-            return Some(Trial::new(jobs, due));
+            return Some(AtOnceTrial::new(jobs, due));
         }
         if !matches!(self.state, Some(AtOnceState::Found { .. })) {
             self.state = Some(few(cost));
@@ -231,7 +230,7 @@ impl AtOnce {
     }
 
     /// Judges a trial, and returns it if it goes on.
-    fn judge(&mut self, mut trial: Trial, left: usize) -> Option<Trial> {
+    fn judge(&mut self, mut trial: AtOnceTrial, left: usize) -> Option<AtOnceTrial> {
         let samples = self.lives.complete(&self.samples);
         let best = self.rates.values().map(|rate| rate.rate);
         let best = best.fold(self.base.rate, f64::max);
@@ -242,12 +241,12 @@ impl AtOnce {
         let lost = -judgement.gain * trial.ended as f64;
         let may_lose = SHARE * f64::from(self.lives.turns) - self.spent;
         let may_go_on = left > 4 * trial.due && lost <= may_lose;
-        if judgement.verdict == Verdict::Unsure && may_go_on && trial.extend() {
+        if judgement.verdict == TrialVerdict::Unsure && may_go_on && trial.extend() {
             return Some(trial);
         }
         let found = judgement.rate;
         self.rates.insert(found.jobs, found);
-        if judgement.verdict == Verdict::Better {
+        if judgement.verdict == TrialVerdict::Better {
             let old = std::mem::replace(&mut self.base, found);
             self.samples = trial.samples;
             self.spent -= (judgement.gain * left as f64).max(0.0);
@@ -269,7 +268,7 @@ impl AtOnce {
     }
 
     /// Notes what a trial has cost that shows nothing.
-    fn lose(&mut self, trial: &Trial) {
+    fn lose(&mut self, trial: &AtOnceTrial) {
         let step = step_to(self.base.number(), trial.jobs).abs();
         self.fail(step * trial.ended as f64);
     }

@@ -1,49 +1,57 @@
 //! Who fits best beside those that run, by [interference](Interference) learnt from earlier runs.
 
-use super::backend::Backend;
-use super::neighbours::MOST_CPUS;
-use super::state::Loop;
+use super::{Admission, AdmissionInput};
 use crate::estimate::{Interference, MISFIT};
+use crate::task::TaskSpec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Maximum number of CPUs. With many co-runners a run tells little of each, and more of them even out.
+pub(in crate::run) const MOST_CPUS: usize = 8;
+/// The name of all programs that have none.
+const NAMELESS: &str = "";
 /// Maximum number of waiting tasks to compare.
 const MOST_COMPARED: usize = 256;
 /// Standard deviations of a clear difference.
 const CLEAR: f64 = 1.28;
 
-impl<B: Backend> Loop<'_, B> {
+impl Admission<'_> {
     /// The queue position of a task that clearly fits better beside the running ones than the one at `place`.
-    pub(super) fn better_beside(&self, place: usize) -> Option<usize> {
-        let first = &self.records[self.pending[place]].spec;
+    pub(super) fn better_beside(&self, place: usize, run: &AdmissionInput<'_>) -> Option<usize> {
+        let first = run.spec(self.queue.at(place));
         let interference = first.interference?;
-        if self.snap.machine.cpus.len() > MOST_CPUS || first.cpus > 1 {
+        if run.machine.cpus.len() > MOST_CPUS || first.cpus > 1 {
             return None;
         }
-        let running = self.snap.tasks.iter().map(|task| {
-            let known = self.records[task.id].spec.interference;
-            let known = known.unwrap_or(Interference::AVERAGE);
-            (self.program(task.id), known)
+        let running = run.live.iter().map(|&id| {
+            let spec = run.spec(id);
+            let known = spec.interference.unwrap_or(Interference::AVERAGE);
+            (program_of(spec), known)
         });
-        RunningPrograms::new(running).better(&self.comparable(), &interference)
+        RunningPrograms::new(running).better(&self.comparable(run), &interference)
     }
 
     /// The waiting tasks of one CPU of which something is known, with their queue positions. A task that is there again comes
     /// last in any case.
-    fn comparable(&self) -> Vec<Candidate> {
-        let waiting = self.pending.iter().take(self.ordered.min(MOST_COMPARED));
+    fn comparable(&self, run: &AdmissionInput<'_>) -> Vec<Candidate> {
         let mut all = Vec::new();
-        for (place, &id) in waiting.enumerate() {
-            let record = &self.records[id];
-            if let Some(interference) = record.spec.interference
-                && record.spec.cpus == 1
-                && !record.is_again
+        for (place, id) in self.queue.in_order().take(MOST_COMPARED).enumerate() {
+            let spec = run.spec(id);
+            if let Some(interference) = spec.interference
+                && spec.cpus == 1
+                && !self.queue[id].is_again
             {
                 all.push((place, interference));
             }
         }
         all
     }
+}
+
+/// The name of a task's program.
+pub(in crate::run) fn program_of(task: &TaskSpec) -> Arc<str> {
+    let program = task.program.clone();
+    program.unwrap_or_else(|| NAMELESS.into())
 }
 
 /// A waiting task: its queue position, and what is known of its program.
@@ -173,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_disturbs_gets_a_neighbour_that_hardly_minds() {
+    fn who_disturbs_gets_a_co_runner_that_hardly_minds() {
         let [mild, harsh] = [known(0.1, 0.02), known(2.0, 0.25)];
         let waiting = [(0, mild), (3, harsh)];
         let better = |running, first| beside(running).better(&waiting, first);

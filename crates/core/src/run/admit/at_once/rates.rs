@@ -83,7 +83,7 @@ impl Untried {
 
 impl AtOnceState {
     /// Whether fewer than full width are best.
-    pub(super) fn is_fewer(&self) -> bool {
+    pub(in crate::run::admit) fn is_fewer(&self) -> bool {
         matches!(self, AtOnceState::Found { is_full: false, .. })
     }
 

@@ -1,23 +1,16 @@
-//! Who ran beside whom.
-//!
-//! Only with few CPUs: a run with many neighbours tells little of each, and more of them even out.
+//! Who ran beside whom. Later runs [learn](crate::estimate::Interference) from that who fits beside whom.
 
+use super::admit::{MOST_CPUS, program_of};
 use super::backend::Backend;
-use super::state::Loop;
+use super::state::RunLoop;
 use crate::task::TaskId;
 use crate::units::Nanos;
-use std::sync::Arc;
 
-/// Maximum number of CPUs.
-pub(super) const MOST_CPUS: usize = 8;
-/// The name of all programs that have none.
-const NAMELESS: &str = "";
-
-impl<B: Backend> Loop<'_, B> {
-    /// Adds the time since the last call to `beside` of all running tasks. Tasks on shared CPUs have no certain neighbours.
-    pub(super) fn note_neighbours(&mut self) {
+impl<B: Backend> RunLoop<'_, B> {
+    /// Adds the time since the last call to `beside` of all running tasks. Tasks on shared CPUs have no certain co-runners.
+    pub(super) fn note_co_runners(&mut self) {
         let now = self.snap.now;
-        let time = now - std::mem::replace(&mut self.neighbours_since, now);
+        let time = now - std::mem::replace(&mut self.co_runners_since, now);
         let machine = &self.snap.machine;
         if time == Nanos::ZERO || machine.cpus.len() > MOST_CPUS || !machine.nodes.is_empty() {
             return;
@@ -28,7 +21,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let running: Vec<TaskId> = running.map(|task| task.id).collect();
         for &other in &running {
-            let program = self.program(other);
+            let program = program_of(&self.records[other].spec);
             for &id in &running {
                 let record = &mut self.records[id];
                 if id == other {
@@ -38,11 +31,5 @@ impl<B: Backend> Loop<'_, B> {
                 }
             }
         }
-    }
-
-    /// The name of a task's program.
-    pub(super) fn program(&self, task: TaskId) -> Arc<str> {
-        let program = &self.records[task].spec.program;
-        program.clone().unwrap_or_else(|| NAMELESS.into())
     }
 }

@@ -14,7 +14,7 @@ const COLUMNS: usize = (HIGHEST - LOWEST) as usize * 2 + POINTS;
 
 /// The tables: constant, about 30 KB, one for a whole machine.
 #[derive(Debug, Clone)]
-pub struct AdmissionTable {
+pub struct BusAdmissionTable {
     /// `h` in units of 2^-31: a row for each step of half an octave of the odds, a column for each half octave of odds
     /// over free share.
     pub computing: Box<[[u32; COLUMNS]; PHASES]>,
@@ -26,13 +26,13 @@ pub struct AdmissionTable {
     pub logarithms: Box<Logarithms>,
 }
 
-impl Default for AdmissionTable {
+impl Default for BusAdmissionTable {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl AdmissionTable {
+impl BusAdmissionTable {
     /// Computes the tables with sums, products, quotients and square roots only, so that they are the same on every
     /// machine.
     #[must_use]
@@ -63,8 +63,8 @@ impl AdmissionTable {
     /// The class nearest to the solo utilisation `solo`, from 0 to 1.
     ///
     /// ```
-    /// use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
-    /// let table = AdmissionTable::new();
+    /// use cosched_core::model::bus_admission_table::{BusAdmissionTable, DemandClass};
+    /// let table = BusAdmissionTable::new();
     /// let class = table.class_of(0.4)?;
     /// assert!((table.demand(class) / 0.4 - 1.0).abs() < 0.004);
     /// assert_eq!(table.class_of(0.0)?, DemandClass::ZERO);

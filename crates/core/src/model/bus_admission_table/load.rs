@@ -3,7 +3,7 @@
 use super::class::DemandClass;
 use super::search::first;
 use super::state::BusState;
-use super::table::{AdmissionTable, POINTS};
+use super::table::{BusAdmissionTable, POINTS};
 use crate::model::fixed::{FRACTION_DIGITS, ONE, fraction};
 
 /// Maximum number of tasks in a [`BusLoad`].
@@ -56,7 +56,7 @@ impl BusLoad {
     }
 
     /// Adds a task. Returns false, and changes nothing, at [`MOST_TASKS`] tasks.
-    pub fn add(&mut self, table: &AdmissionTable, class: DemandClass) -> bool {
+    pub fn add(&mut self, table: &BusAdmissionTable, class: DemandClass) -> bool {
         if self.tasks == MOST_TASKS {
             return false;
         }
@@ -67,7 +67,7 @@ impl BusLoad {
     }
 
     /// Removes a task that was added with this class. Returns false, and changes nothing, if there is none.
-    pub fn remove(&mut self, table: &AdmissionTable, class: DemandClass) -> bool {
+    pub fn remove(&mut self, table: &BusAdmissionTable, class: DemandClass) -> bool {
         let count = &mut self.counts[usize::from(class.number())];
         if *count == 0 {
             return false;
@@ -80,7 +80,7 @@ impl BusLoad {
 
     /// `T`, the throughput of the tasks (EFS, Eq. 12), in tasks' worth of solo progress.
     #[must_use]
-    pub fn throughput(&self, table: &AdmissionTable) -> f64 {
+    pub fn throughput(&self, table: &BusAdmissionTable) -> f64 {
         if self.tasks == 0 {
             0.0
         } else {
@@ -92,8 +92,8 @@ impl BusLoad {
     /// progress: the [`throughput`](Self::throughput) after as many additions, without a change.
     ///
     /// ```
-    /// use cosched_core::model::admission_table::{AdmissionTable, BusLoad};
-    /// let (table, mut load) = (AdmissionTable::new(), BusLoad::new());
+    /// use cosched_core::model::bus_admission_table::{BusAdmissionTable, BusLoad};
+    /// let (table, mut load) = (BusAdmissionTable::new(), BusLoad::new());
     /// let class = table.class_of(0.6)?;
     /// let two = load.throughput_with(&table, class, 2);
     /// load.add(&table, class);
@@ -102,7 +102,12 @@ impl BusLoad {
     /// # Ok::<(), cosched_core::model::ModelError>(())
     /// ```
     #[must_use]
-    pub fn throughput_with(&self, table: &AdmissionTable, class: DemandClass, copies: u32) -> f64 {
+    pub fn throughput_with(
+        &self,
+        table: &BusAdmissionTable,
+        class: DemandClass,
+        copies: u32,
+    ) -> f64 {
         if self.tasks + copies == 0 {
             return 0.0;
         }
@@ -127,7 +132,7 @@ impl BusLoad {
 
     /// Adds the shares of a task `times` times: 1 or -1.
     #[inline]
-    fn change(&mut self, table: &AdmissionTable, class: DemandClass, times: i64) {
+    fn change(&mut self, table: &BusAdmissionTable, class: DemandClass, times: i64) {
         if class == DemandClass::ZERO {
             self.undisturbed = self.undisturbed.wrapping_add_signed(times as i32);
         }
@@ -141,7 +146,7 @@ impl BusLoad {
 
     /// The state at a point of the grid.
     #[inline]
-    pub(super) fn state(&self, table: &AdmissionTable, point: usize) -> BusState {
+    pub(super) fn state(&self, table: &BusAdmissionTable, point: usize) -> BusState {
         let used = ONE - table.free[point];
         BusState {
             free: table.free[point],
@@ -150,7 +155,7 @@ impl BusLoad {
         }
     }
 
-    pub(super) fn settle(&self, table: &AdmissionTable) -> Settled {
+    pub(super) fn settle(&self, table: &BusAdmissionTable) -> Settled {
         // The bus is over-full at a point if the tasks would use more than 1 - D there. It is over-full up to some
         // point.
         let full = |point: usize| self.busy[point] + table.free[point];

@@ -5,10 +5,10 @@ use super::gain::Gain;
 use super::load::{BusLoad, Settled};
 use super::search::first;
 use super::state::BusState;
-use super::table::{AdmissionTable, POINTS};
+use super::table::{BusAdmissionTable, POINTS};
 use crate::model::fixed::{ONE, SHARE_DIGITS, fraction};
 
-impl AdmissionTable {
+impl BusAdmissionTable {
     /// The highest class admitted beside the tasks of `load` if the throughput must grow by `gain`. Candidates of this
     /// class and below fit; with `None` nothing fits. [`DemandClass::HIGHEST`] means that everything fits.
     ///
@@ -16,8 +16,8 @@ impl AdmissionTable {
     ///
     /// ```
     /// use cosched_core::model::{power::PowerModel, objective::Objective};
-    /// use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
-    /// let table = AdmissionTable::new();
+    /// use cosched_core::model::bus_admission_table::{BusAdmissionTable, BusLoad, DemandClass, Gain};
+    /// let table = BusAdmissionTable::new();
     /// let gains = Gain::for_cores(&PowerModel::new([26.6, 22.6, 12.0, 12.3])?, Objective::Energy, 4)?;
     /// let mut load = BusLoad::new();
     /// assert_eq!(table.ceiling(&load, gains[0]), Some(DemandClass::HIGHEST));

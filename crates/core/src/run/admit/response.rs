@@ -4,42 +4,37 @@
 //! ones, but none waits for ever (Brinch Hansen, An Analysis of Response Ratio Scheduling, IFIP Congress 1971). Times are
 //! those of the classes of [`order`](super::order), so that similar tasks keep their order of submission.
 
-use super::backend::Backend;
-use super::config::Order;
-use super::state::Loop;
+use super::Admission;
+use super::queue::AdmissionQueue;
 use crate::expected::Expected;
-use crate::task::TaskId;
+use crate::run::config::Order;
 use crate::units::Nanos;
 
-impl<B: Backend> Loop<'_, B> {
+impl Admission<'_> {
     /// Whether the response ratio decides who comes next: more tasks may come, or tasks were given with times of arrival.
     /// A pipe that has ended leaves a batch; the last of known arrivals does not.
-    pub(super) fn goes_by_response(&self) -> bool {
-        self.config.order == Order::Auto && (self.is_open() || self.arrive_over_time)
+    pub(super) fn goes_by_response(&self, is_open: bool) -> bool {
+        self.config.order == Order::Auto && (is_open || self.arrive_over_time)
     }
+}
 
+impl AdmissionQueue {
     /// The place of the task with the highest response ratio. The queue is sorted by class, and the first task of a class has
     /// waited longest of it.
     pub(super) fn best_response(&mut self, now: Nanos) -> usize {
-        self.pending.make_contiguous();
-        let waiting = &self.pending.as_slices().0[..self.ordered];
         let (mut best, mut highest) = (0, 0.0);
         let mut place = 0;
-        while let Some(&first) = waiting.get(place) {
+        while place < self.arrived() {
+            let first = self.at(place);
             let class = self.class_of(first);
-            let ratio = response(now - self.records[first].queued, class);
+            let ratio = response(now - self[first].since, class);
             // Of equal ones the shorter.
             if ratio >= highest {
                 (best, highest) = (place, ratio);
             }
-            let is_of_class = |id: &TaskId| self.class_of(*id) >= class;
-            place += waiting[place..].partition_point(is_of_class).max(1);
+            place += self.run_of_class(place, class).max(1);
         }
         best
-    }
-
-    fn class_of(&self, id: TaskId) -> u32 {
-        self.records[id].class.unwrap_or(self.median_class)
     }
 }
 

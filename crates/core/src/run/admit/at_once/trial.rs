@@ -1,16 +1,16 @@
 //! A number at once that is being tried, and the judgement of it.
 
-use super::effect::{Effect, Sample, effect};
+use super::effect::{TaskTimes, TimeEffect, effect};
 use super::rates::{LOSS, RateAt};
 
 /// A trial measures twice as many tasks each time that it looks good but is not sure.
 const MOST_PARTS: u32 = 6;
 
 /// A trial.
-pub(super) struct Trial {
+pub(super) struct AtOnceTrial {
     pub(super) jobs: usize,
     /// Tasks that lived with it.
-    pub(super) samples: Vec<Sample>,
+    pub(super) samples: Vec<TaskTimes>,
     /// Least number of these, and of those that live with the old number afterwards.
     pub(super) due: usize,
     /// All tasks that ended meanwhile.
@@ -21,8 +21,8 @@ pub(super) struct Trial {
 }
 
 /// What a trial has shown.
-pub(super) struct Judgement {
-    pub(super) verdict: Verdict,
+pub(super) struct TrialJudgement {
+    pub(super) verdict: TrialVerdict,
     /// The new rate.
     pub(super) rate: RateAt,
     /// How far it is above the old one, as a logarithm.
@@ -30,15 +30,15 @@ pub(super) struct Judgement {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum TrialVerdict {
     Better,
     Unsure,
     Worse,
 }
 
-impl Trial {
-    pub(super) fn new(jobs: usize, due: usize) -> Trial {
-        Trial {
+impl AtOnceTrial {
+    pub(super) fn new(jobs: usize, due: usize) -> AtOnceTrial {
+        AtOnceTrial {
             jobs,
             samples: Vec::new(),
             due,
@@ -58,10 +58,15 @@ impl Trial {
 
     /// Compares it with tasks that lived with the old number, whose rate is `old`; `None` if too few are known. `best` is the
     /// best known rate.
-    pub(super) fn judge(&self, samples: &[Sample], old: RateAt, best: f64) -> Option<Judgement> {
+    pub(super) fn judge(
+        &self,
+        samples: &[TaskTimes],
+        old: RateAt,
+        best: f64,
+    ) -> Option<TrialJudgement> {
         let step = step_to(old.number(), self.jobs);
         let time = effect(samples, &self.samples, |sample| Some(sample.time))?;
-        let gain = Effect {
+        let gain = TimeEffect {
             mean: step - time.mean,
             ..time
         };
@@ -69,11 +74,11 @@ impl Trial {
         let above_best = libm::log(old.rate / best) + gain.mean;
         let saves = step < 0.0 && cpu.is_some_and(|cpu| cpu.mean + cpu.half < 0.0);
         let verdict = if gain.mean > gain.half || saves && above_best - gain.half >= -LOSS {
-            Verdict::Better
+            TrialVerdict::Better
         } else if gain.mean > 0.0 || saves && above_best >= -LOSS {
-            Verdict::Unsure
+            TrialVerdict::Unsure
         } else {
-            Verdict::Worse
+            TrialVerdict::Worse
         };
         let rate = RateAt {
             jobs: self.jobs as u32,
@@ -83,7 +88,7 @@ impl Trial {
                 .map(|(cpu, of_old)| of_old * libm::exp(cpu.mean)),
             ends: self.samples.len() as u32,
         };
-        Some(Judgement {
+        Some(TrialJudgement {
             verdict,
             rate,
             gain: gain.mean,

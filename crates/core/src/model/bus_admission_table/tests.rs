@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const BOUND: f64 = 0.01;
 
 /// Throughputs of a set of demands by the table and exactly, and the load.
-fn both(table: &AdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
+fn both(table: &BusAdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
     let mut load = BusLoad::new();
     for &b in solo {
         assert!(load.add(table, table.class_of(b).unwrap()));
@@ -19,7 +19,7 @@ fn both(table: &AdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
 }
 
 /// Checks the throughput, and that the exact throughput with a task at the ceiling is the required one.
-fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
+fn check(table: &BusAdmissionTable, solo: &[f64], gain: f64) {
     let (load, got, now) = both(table, solo);
     assert!(
         (got / now - 1.0).abs() < BOUND,
@@ -60,7 +60,7 @@ fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
 
 #[test]
 fn mixtures_that_are_hard_stay_within_the_bound() {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let of_odds = |odds: f64| odds / (1.0 + odds);
     // A few tasks that saturate the bus beside many with a small demand, and the reverse: there the throughput depends
     // the most on each demand. The odds lie between classes.
@@ -94,7 +94,7 @@ fn mixtures_that_are_hard_stay_within_the_bound() {
 
 #[test]
 fn ceilings_of_the_papers_machine() {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let power = PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap();
     for objective in [
         Objective::Energy,
@@ -114,7 +114,7 @@ fn ceilings_of_the_papers_machine() {
 
 #[test]
 fn adding_and_removing_leaves_no_trace() {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let classes = [0.0, 1e-12, 0.3, 0.97, 1.0].map(|b| table.class_of(b).unwrap());
     let mut load = BusLoad::new();
     for round in 0..10_000 {
@@ -129,7 +129,7 @@ fn adding_and_removing_leaves_no_trace() {
 
 #[test]
 fn wrong_changes_are_refused_and_leave_the_load_as_it_was() {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     let (low, high) = (table.class_of(0.1).unwrap(), table.class_of(0.9).unwrap());
     let mut load = BusLoad::new();
     assert!(load.add(&table, low));
@@ -147,7 +147,7 @@ fn wrong_changes_are_refused_and_leave_the_load_as_it_was() {
 
 #[test]
 fn extremes() {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     // Two thousand tasks with the greatest demand together do the work of one.
     let (load, got, _) = both(&table, &vec![1.0; MOST_TASKS as usize]);
     assert!((got - 1.0).abs() < BOUND, "{got}");
@@ -167,7 +167,7 @@ fn extremes() {
 
 #[test]
 fn classes_cover_all_demands_in_order() {
-    let table = AdmissionTable::new();
+    let table = BusAdmissionTable::new();
     for number in 0..=DemandClass::HIGHEST.number() {
         let class = DemandClass::from_number(number).unwrap();
         assert_eq!(class.number(), number);
@@ -200,19 +200,19 @@ proptest! {
 
     #[test]
     fn mixtures_stay_within_the_bound(solo in prop::collection::vec(demand(46, 10), 1..300), gain in 1.0..2.0) {
-        check(&AdmissionTable::new(), &solo, gain);
+        check(&BusAdmissionTable::new(), &solo, gain);
     }
 
     #[test]
     fn ordinary_demands_stay_within_the_bound(solo in prop::collection::vec(0.0..0.99, 1..64), gain in 1.0..1.5) {
-        check(&AdmissionTable::new(), &solo, gain);
+        check(&BusAdmissionTable::new(), &solo, gain);
     }
 
     #[test]
     fn the_throughput_with_more_is_that_after_adding_them(
         solo in prop::collection::vec(demand(46, 10), 0..50), more in demand(46, 10), copies in 0u32..5,
     ) {
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let (mut load, ..) = both(&table, &solo);
         let class = table.class_of(more).unwrap();
         let with = load.throughput_with(&table, class, copies);
@@ -224,7 +224,7 @@ proptest! {
     fn a_greater_gain_never_raises_the_ceiling(
         solo in prop::collection::vec(demand(20, 9), 1..50), gain in 1.0..2.0, more in 0.01..0.5,
     ) {
-        let table = AdmissionTable::new();
+        let table = BusAdmissionTable::new();
         let (load, ..) = both(&table, &solo);
         let high = table.ceiling(&load, Gain::of(gain).unwrap()).map_or(0, |class| class.number() + 1);
         let low = table.ceiling(&load, Gain::of(gain + more).unwrap()).map_or(0, |class| class.number() + 1);

@@ -20,7 +20,7 @@ struct World<'a> {
 struct Came {
     /// Time of the batch.
     time: f64,
-    at_once: AtOnce,
+    at_once: AtOnceLearner,
     /// The least number at once.
     least: usize,
 }
@@ -37,7 +37,7 @@ impl World<'_> {
         let mut rng = Rng::new(seed);
         let mut spec = TaskSpec::new(0, "t");
         spec.program = Some("t".into());
-        let mut at_once = AtOnce::new(self.full, known, self.tasks);
+        let mut at_once = AtOnceLearner::new(self.full, known, self.tasks);
         let mut live: Vec<(usize, f64, f64)> = Vec::new();
         let (mut now, mut next, mut least) = (0.0, 0, self.full);
         while next < self.tasks || !live.is_empty() {
@@ -154,7 +154,7 @@ fn from_too_few_it_comes_back() {
 fn a_failure_ends_a_trial_and_counts() {
     let mut spec = TaskSpec::new(0, "t");
     spec.program = Some("t".into());
-    let mut at_once = AtOnce::new(4, &[], 2_000);
+    let mut at_once = AtOnceLearner::new(4, &[], 2_000);
     for id in 0..2_000 {
         spec.id = TaskId(id);
         at_once.admitted(4, std::iter::once(&spec));

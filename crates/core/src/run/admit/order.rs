@@ -5,9 +5,9 @@
 //! their lengths; in any other order up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969). Where tasks arrive over time,
 //! the next one is chosen in [`response`](super::response) instead.
 
-use super::config::{Order, RunConfig};
 use crate::expected::Expected;
 use crate::rng::Rng;
+use crate::run::config::{Order, RunConfig};
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
 use std::cmp::Reverse;

@@ -1,8 +1,8 @@
-//! Tasks are admitted: they leave the queue, and the policy decides on them from then on.
+//! Admitted tasks enter scheduling: the policy decides on them from then on.
 
-use super::at_once::AtOnce;
+use super::admit::{AdmissionAnswer, AdmissionInput, AdmittedTask};
 use super::backend::Backend;
-use super::state::Loop;
+use super::state::RunLoop;
 use crate::estimate::{InitialProgress, TaskEstimator};
 use crate::policy::weights::{Weights, entitled};
 use crate::snapshot::{Estimates, Snapshot, TaskView, Trigger};
@@ -79,56 +79,61 @@ pub(super) fn fitting(spec: &TaskSpec, machine: &Machine) -> u32 {
     spec.cpus.min(usable.max(1) as u32)
 }
 
-impl<B: Backend> Loop<'_, B> {
-    /// Admits due tasks, as far as the limits allow.
+impl<B: Backend> RunLoop<'_, B> {
+    /// Asks who may begin now, and lets those into scheduling.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
-        self.room_retry = None;
-        let mut admitted: Vec<TaskId> = Vec::new();
-        self.put_in_order(now);
-        self.begin_at_once();
-        while self.ordered > 0 && self.snap.tasks.len() < self.most_live() {
-            if self.config.delay > Nanos::ZERO
-                && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
-            {
-                break;
-            }
-            let Some(place) = self.place_of_next(now) else {
-                break;
-            };
-            let Some(id) = self.pending.remove(place) else {
-                break;
-            };
-            self.ordered = self.ordered.saturating_sub(1);
-            let record = &self.records[id];
-            let machine = &self.snap.machine;
-            let view = TaskView {
-                // A restarted task arrives again; a new task may have queued since its arrival.
-                arrived: if record.is_again {
-                    now
-                } else {
-                    record.spec.arrives
-                },
-                turn: record.turn.unwrap_or(self.turns),
-                cpus: fitting(&record.spec, machine),
-                ..TaskView::arriving(&record.spec, now, Estimates::default())
-            };
-            self.turns += 1;
-            let pos = self.snap.tasks.partition_point(|task| task.id < id);
-            self.snap.tasks.insert(pos, Box::new(view));
-            admitted.push(id);
-            triggers.push(Trigger::Arrived(id));
+        let answer = self.ask_admission(now);
+        for news in &answer.news {
+            self.recorder.emit(now, news.fact());
         }
-        self.report_at_once(now, &admitted);
+        for &task in &answer.admitted {
+            self.enter(now, task);
+            triggers.push(Trigger::Arrived(task.id));
+        }
+        if answer.admitted.is_empty() {
+            return;
+        }
         // One pass for all arrivals: one pass for each would cost quadratic time.
-        if !admitted.is_empty() {
-            // The coordinator of several nodes does not know the progress of its tasks.
-            let is_known = self.snap.machine.nodes.is_empty();
-            let least = if is_known && self.policy.evens_progress() {
-                LeastProgress::of(&self.snap)
-            } else {
-                LeastProgress::default()
-            };
-            admitted.iter().for_each(|&id| self.begin(id, &least));
+        let least = self.least_progress();
+        for task in &answer.admitted {
+            self.begin(task.id, &least);
+        }
+    }
+
+    fn ask_admission(&mut self, now: Nanos) -> AdmissionAnswer {
+        let is_open = self.is_open();
+        self.admission.who_may_begin(&mut AdmissionInput {
+            now,
+            machine: &self.snap.machine,
+            records: &self.records,
+            live: self.snap.tasks.iter().map(|task| task.id).collect(),
+            some_end: !self.dying.is_empty(),
+            is_open,
+            may_start: &mut |task| self.backend.may_start(task),
+        })
+    }
+
+    /// Adds an admitted task to the snapshot.
+    fn enter(&mut self, now: Nanos, task: AdmittedTask) {
+        let spec = &self.records[task.id].spec;
+        let view = TaskView {
+            arrived: task.arrived,
+            turn: task.turn,
+            cpus: fitting(spec, &self.snap.machine),
+            ..TaskView::arriving(spec, now, Estimates::default())
+        };
+        let tasks = &mut self.snap.tasks;
+        let position = tasks.partition_point(|other| other.id < task.id);
+        tasks.insert(position, Box::new(view));
+    }
+
+    fn least_progress(&self) -> LeastProgress {
+        // The coordinator of several nodes does not know the progress of its tasks.
+        let is_known = self.snap.machine.nodes.is_empty();
+        if is_known && self.policy.evens_progress() {
+            LeastProgress::of(&self.snap)
+        } else {
+            LeastProgress::default()
         }
     }
 
@@ -146,32 +151,5 @@ impl<B: Backend> Loop<'_, B> {
         self.learner.begin(id, spec.cpus, learnt, earlier);
         task.estimates = record.estimator.initial();
         task.estimates.learnt = self.learner.known(id);
-    }
-
-    /// Maximum number of admitted tasks.
-    pub(super) fn most_live(&self) -> usize {
-        let learnt = self.at_once.as_ref().map(AtOnce::limit);
-        self.jobs.or(learnt).unwrap_or_else(|| self.full_width())
-    }
-
-    /// The same before anything is learnt.
-    pub(super) fn full_width(&self) -> usize {
-        self.config.full_width(&self.snap.machine)
-    }
-
-    /// End of the delay after the last start; `None` before the first start, or without a delay.
-    pub(super) fn delay_end(&self) -> Option<Nanos> {
-        self.last_start
-            .filter(|_| self.config.delay > Nanos::ZERO)
-            .map(|last| last + self.config.delay)
-    }
-
-    /// Whether an admitted task has not been started. With a delay there is at most one, because the policy could start
-    /// two at once.
-    fn some_task_is_new(&self) -> bool {
-        self.snap
-            .tasks
-            .iter()
-            .any(|task| self.records[task.id].started.is_none())
     }
 }

@@ -5,7 +5,7 @@
 
 /// What an ended task took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(super) struct TaskTimes {
     /// Its position in the order of starts.
     pub(super) turn: u32,
     /// Logarithm of its time from start to end.
@@ -16,7 +16,7 @@ pub(super) struct Sample {
 
 /// A difference of logarithms, and half of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Effect {
+pub(super) struct TimeEffect {
     pub(super) mean: f64,
     pub(super) half: f64,
 }
@@ -34,10 +34,10 @@ fn student(freedom: f64) -> f64 {
 
 /// `new` minus `old`; `None` if too few are known.
 pub(super) fn effect(
-    old: &[Sample],
-    new: &[Sample],
-    value: fn(&Sample) -> Option<f64>,
-) -> Option<Effect> {
+    old: &[TaskTimes],
+    new: &[TaskTimes],
+    value: fn(&TaskTimes) -> Option<f64>,
+) -> Option<TimeEffect> {
     let mut rows: Vec<[f64; 3]> = Vec::new();
     let mut least = usize::MAX;
     for (group, samples) in [(0.0, old), (1.0, new)] {
@@ -61,15 +61,15 @@ pub(super) fn effect(
     let trend = (tv * gg - gv * gt) / det;
     let rest = (vv - mean * gv - trend * tv).max(0.0) / freedom;
     let half = student(freedom) * (rest * tt / det).sqrt();
-    Some(Effect {
+    Some(TimeEffect {
         mean,
         half: half.max(LEAST_HALF),
     })
 }
 
 /// The spread of the times about their trend.
-pub(super) fn spread(samples: &[Sample]) -> f64 {
-    let row = |sample: &Sample| [0.0, f64::from(sample.turn), sample.time];
+pub(super) fn spread(samples: &[TaskTimes]) -> f64 {
+    let row = |sample: &TaskTimes| [0.0, f64::from(sample.turn), sample.time];
     let rows: Vec<[f64; 3]> = samples.iter().map(row).collect();
     let [_, [_, tt, tv], [_, _, vv]] = products(&rows);
     let freedom = samples.len().saturating_sub(2).max(1);
